@@ -1,0 +1,72 @@
+# What a person types; `make help` lists it.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+FETCHED := $(VENV)/.fetched
+LOCKS := connectors/plugins.lock.json local/services.lock.json spark_app/jars.lock.json
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(INSTALLED) $(FETCHED) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
+
+.PHONY: demo
+demo: setup ## run the whole pipeline on a demo database and prove that the lake equals it
+	@$(BIN)/tributary demo
+
+.PHONY: test
+test: lint setup ## check the code and run every test
+	@$(BIN)/pytest
+
+.PHONY: test-fast
+test-fast: setup ## run the tests that start neither servers nor Spark
+	@$(BIN)/pytest -m "not slow"
+
+.PHONY: lint
+lint: $(INSTALLED) ## check style and types
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/mypy --no-error-summary
+
+.PHONY: lock
+lock: $(INSTALLED) ## renew every pinned version and checksum that the .in files and the lock files allow
+	@$(PIP_INSTALL) --require-hashes -r requirements-lock.txt
+	@for name in requirements requirements-dev requirements-build requirements-lock artifacts/java-requirements spark_app/requirements; do \
+		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+			--no-header --no-emit-index-url --no-emit-find-links $$name.in -o $$name.txt; done
+	@$(BIN)/python -m artifacts.renew $(LOCKS)
+
+.PHONY: clean
+clean: ## remove what the set-up and the tests made here; the cache and the demo's data stay
+	@rm -rf $(VENV) *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# A new package has to be made known to the environment, hence its __init__.py.
+$(INSTALLED): requirements-build.txt requirements-dev.txt pyproject.toml $(wildcard */__init__.py)
+	@python=$$($(FIND_PYTHON)); \
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "creating $(VENV) with $$($$python --version)"; $$python -m venv $(VENV); }
+	@echo "installing the Python packages (pinned, hash-checked; about 500 MB the first time)"
+	@$(PIP_INSTALL) --require-hashes -r requirements-build.txt
+	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements-dev.txt
+	@# setuptools warns that an editable install looks at this folder: that is what it is for.
+	@PYTHONWARNINGS=ignore $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt artifacts/java-requirements.txt
+	@$(BIN)/python -m artifacts $(LOCKS) --wheels spark_app/requirements.txt
+	@touch $@
+
+# The project runs on Python 3.11 only: the wheels that go to the Spark cluster are pinned for it.
+define FIND_PYTHON
+for python in python3.11 python3 python; do \
+	if $$python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then echo $$python; exit; fi; \
+done; \
+echo "Tributary needs Python 3.11; found: $$(python3 --version 2>&1). Install python3.11 (with its venv module) and run make again." >&2; exit 1
+endef

@@ -1,0 +1,1 @@
+"""`tributary`, the command a person types."""

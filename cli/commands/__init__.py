@@ -1,0 +1,1 @@
+"""The commands of `tributary`, one module for those that belong together."""

@@ -1,0 +1,68 @@
+"""The commands that build what is uploaded to AWS: `plugins build` and `package`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.commands.options import AsJson
+from cli.rendering import messages, output, print_json
+
+plugins = typer.Typer(
+    no_args_is_help=True, help="The plugins that Kafka Connect runs, here and on MSK Connect."
+)
+OutFolder = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to put the zips.")]
+
+_DIST = Path("dist")
+
+
+@plugins.command("build")
+def build_plugins(out: OutFolder = _DIST, as_json: AsJson = False) -> None:
+    """Build the plugin zips that MSK Connect gets; the local worker runs from the very same.
+
+    The same lock file (connectors/plugins.lock.json) gives the same bytes on any machine. A zip is named
+    after its content, so that another content is another plugin.
+    """
+    from artifacts.progress import shown_on
+    from connectors import plugins as plugin_builder
+
+    with shown_on(messages) as progress:
+        built = plugin_builder.build_plugins(out, progress)
+    if as_json:
+        print_json([{"name": one.name, "zip": str(one.zip), "sha256": one.sha256} for one in built])
+        return
+    for one in built:
+        _say_built(one.zip, one.sha256)
+
+
+def package(
+    platform: Annotated[
+        str | None,
+        typer.Option(
+            "--platform",
+            metavar="NAME",
+            help="Where it will run: linux-amd64 or linux-arm64 (EMR on Graviton). Default: this machine.",
+        ),
+    ] = None,
+    out: OutFolder = _DIST,
+    as_json: AsJson = False,
+) -> None:
+    """Build the Spark app with its dependencies as the one zip that spark-submit starts, here and on EMR.
+
+    The same sources give the same bytes on any machine.
+    """
+    from artifacts.cache import sha256_of
+    from cli.packaging import build_package
+
+    built = build_package(out, platform)
+    if as_json:
+        print_json({"zip": str(built), "sha256": sha256_of(built)})
+        return
+    _say_built(built, sha256_of(built))
+
+
+def _say_built(path: Path, sha256: str) -> None:
+    megabytes = path.stat().st_size / 1_000_000
+    output.print(f"{path}  {megabytes:.1f} MB  sha256 {sha256}", highlight=False, soft_wrap=True)

@@ -1,0 +1,159 @@
+"""The commands that read the lake without Spark: `query`, `tables` and `history`."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
+
+import typer
+
+from cli.commands.options import DEFAULT_LAKE_FILE, DEFAULT_STATE_FOLDER, AsJson, LakeFile, StateFolderPath
+from cli.lake_tables import LakeTable
+from cli.rendering import (
+    duration_text,
+    moment_text,
+    output,
+    positions_text,
+    print_answer,
+    print_json,
+    print_table,
+)
+from cli.timeline import Commit, read_commits, read_last_commit
+from cli.workspace import Workspace
+
+_READERS = 8
+
+
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One statement, in DuckDB's dialect.")],
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the lake in SQL; it is answered from the latest commit of each table, without Spark.
+
+    A table is called sales, public.sales or shop.public.sales. Beside the source's columns it has _op and
+    _seq (the last change and its order), _source_ts (when the source committed it), and _topic, _partition
+    and _offset (its event).
+
+    Example: tributary query "SELECT state, count(*) FROM users GROUP BY ALL ORDER BY 2 DESC LIMIT 5"
+    """
+    from cli.lake_reader import answer
+
+    workspace = Workspace.open(lake, state)
+    found = answer(workspace.files, workspace.silver_tables(), sql)
+    if as_json:
+        print_json(found.to_pylist())
+    else:
+        print_answer(found)
+
+
+def tables(
+    lake: LakeFile = DEFAULT_LAKE_FILE, state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False
+) -> None:
+    """List the tables of the lake: rows, last commit, and the position in Kafka that each has reached."""
+    workspace = Workspace.open(lake, state)
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = list(pool.map(lambda table: _facts(workspace, table), workspace.silver_tables()))
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        output.print("The lake has no tables yet; tributary ingest fills it.")
+        return
+    columns = ("table", "storage", "rows", "position", "last commit (UTC)", "fresh p95", "quarantined")
+    rows = [
+        (
+            one["table"],
+            one["storage"].replace("_", " "),
+            f"{one['rows']:,}",
+            positions_text(one["positions"]),
+            moment_text(one["last_commit"]) if one["last_commit"] else "-",
+            duration_text(one["freshness_p95_ms"]),
+            f"{one['quarantined']:,}",
+        )
+        for one in found
+    ]
+    print_table(columns, rows, [False, False, True, True, False, True, True])
+
+
+def history(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as sales or shop.public.sales.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many commits, from the latest on.")] = 20,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """List a table's commits: when, how many rows, up to which position, and how fresh they were.
+
+    Times and freshness are to the second, as S3 knows them. Very old commits are archived by Hudi and not
+    listed.
+    """
+    workspace = Workspace.open(lake, state)
+    found = workspace.silver_table(table)
+    commits = read_commits(workspace.files.filesystem, found.path, limit)
+    if as_json:
+        print_json([_commit_facts(commit) for commit in commits])
+        return
+    columns = (
+        "instant",
+        "completed (UTC)",
+        "events",
+        "rows",
+        "deletes",
+        "quarantined",
+        "position",
+        "p50",
+        "p95",
+    )
+    rows = [
+        (
+            commit.instant,
+            moment_text(commit.completed),
+            f"{commit.ledger.events:,}",
+            f"{commit.rows:,}",
+            f"{commit.deletes:,}",
+            f"{commit.ledger.quarantined:,}",
+            positions_text(commit.ledger.positions),
+            duration_text(commit.freshness.p50 if commit.freshness else None),
+            duration_text(commit.freshness.p95 if commit.freshness else None),
+        )
+        for commit in commits
+    ]
+    print_table(columns, rows, [False, False, *[True] * 7])
+
+
+def _facts(workspace: Workspace, table: LakeTable) -> dict[str, Any]:
+    from cli.lake_reader import count_rows
+    from cli.quarantine_reader import read_quarantine
+
+    filesystem = workspace.files.filesystem
+    commit = read_last_commit(filesystem, table.path)
+    policy = workspace.lake.policy(table.name)
+    return {
+        "table": str(table.name),
+        "storage": policy.storage,
+        "deletes": policy.deletes,
+        "rows": count_rows(workspace.files, table),
+        "positions": commit.ledger.positions if commit else {},
+        "last_commit": commit.completed if commit else None,
+        "freshness_p95_ms": commit.freshness.p95 if commit and commit.freshness else None,
+        "quarantined": len(read_quarantine(filesystem, workspace.quarantine_path(table))),
+    }
+
+
+def _commit_facts(commit: Commit) -> dict[str, Any]:
+    freshness = commit.freshness
+    return {
+        "instant": commit.instant,
+        "completed": commit.completed,
+        "events": commit.ledger.events,
+        "rows": commit.rows,
+        "deletes": commit.deletes,
+        "quarantined": commit.ledger.quarantined,
+        "topic": commit.ledger.topic,
+        "positions": commit.ledger.positions,
+        "freshness_ms": None
+        if freshness is None
+        else {"p50": freshness.p50, "p95": freshness.p95, "max": freshness.max},
+    }

@@ -1,0 +1,129 @@
+"""How silver tables are read and asked in SQL without Spark: hudi-rs makes them Arrow, DuckDB answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from cli.lake_files import LakeFiles
+from cli.lake_tables import LakeTable, unknown_table
+from contract.errors import TributaryError
+from contract.table_name import TableName
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+HUDI_COLUMN_PREFIX = "_hoodie_"
+
+APP_COLUMNS = ("_key", "_op", "_seq", "_source_ts", "_topic", "_partition", "_offset", "_deleted")
+"""As spark_app.table_columns declares them; that module imports PySpark, for which no query can wait."""
+
+
+_DELETED = "_deleted"
+_WHAT = "The query cannot be answered"
+
+
+class QueryError(TributaryError):
+    """SQL that cannot be answered."""
+
+
+class NoSuchTable(QueryError):
+    """SQL over a table, `name`, that was not given."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(_WHAT, found=message)
+        self.name = name
+
+
+def read_table(files: LakeFiles, table: LakeTable) -> pa.Table:
+    """The rows of the table's latest commit: the source's columns, then the app's; not Hudi's own."""
+    import pyarrow as pa
+    from hudi import HudiTableBuilder
+
+    hudi = (
+        HudiTableBuilder.from_base_uri(f"s3://{table.path}").with_storage_options(files.hudi_options).build()
+    )
+    batches = hudi.read()
+    # A table whose rows are all gone has no file, and so no batch that tells its schema.
+    found = pa.Table.from_batches(batches) if batches else hudi.get_schema().empty_table()
+    columns = [name for name in found.column_names if not name.startswith(HUDI_COLUMN_PREFIX)]
+    return found.select(sorted(columns, key=APP_COLUMNS.__contains__))
+
+
+def count_rows(files: LakeFiles, table: LakeTable) -> int:
+    """How many rows the table has, without those that are only kept as deleted."""
+    import pyarrow.compute as pc
+
+    found = read_table(files, table)
+    if _DELETED not in found.column_names:
+        return int(found.num_rows)
+    return int(found.num_rows) - int(pc.sum(found[_DELETED]).as_py() or 0)
+
+
+def answer(files: LakeFiles, tables: Sequence[LakeTable], query: str) -> pa.Table:
+    """What DuckDB answers to the query over the tables. Only those whose names occur in it are read.
+
+    A table can be called by its name, by schema.table and by source.schema.table. Raises `QueryError` and
+    UnknownTable.
+    """
+    named = [table for table in tables if is_named_in(query, table.name)]
+    try:
+        return ask({table.name: read_table(files, table) for table in named}, query)
+    except NoSuchTable as error:
+        raise unknown_table(error.name, [table.name for table in tables]) from error
+
+
+def ask(tables: Mapping[TableName, pa.Table], query: str) -> pa.Table:
+    """What DuckDB answers to the query over the tables. Raises `QueryError`."""
+    import duckdb
+
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        _define_views(engine, tables)
+        try:
+            found = engine.sql(query)
+            if found is not None:
+                return found.to_arrow_table()
+        except duckdb.Error as error:
+            raise _query_error(error) from error
+    raise QueryError("The statement gives no rows", expected="one that does, such as SELECT or DESCRIBE")
+
+
+def is_named_in(query: str, table: TableName) -> bool:
+    """Whether the name occurs as a word. One that means something else than the table costs a reading only.
+
+    (DuckDB's own get_table_names binds the query, and so fails on a join with USING of tables not yet read.)
+    """
+    name = re.escape(table.table.replace('"', '""'))
+    return re.search(rf"(?<!\w){name}(?!\w)", query, re.IGNORECASE) is not None
+
+
+def _define_views(engine: duckdb.DuckDBPyConnection, tables: Mapping[TableName, pa.Table]) -> None:
+    """Views by all three names. A short name that two tables share is left out, so that it cannot mislead."""
+    for number, (name, table) in enumerate(sorted(tables.items())):
+        held = f"tributary_{number}"
+        engine.register(held, table)
+        source, schema, short = (_quoted(part) for part in (name.source, name.schema, name.table))
+        engine.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {source}")
+        engine.execute(f"CREATE SCHEMA IF NOT EXISTS {source}.{schema}")
+        engine.execute(f"CREATE VIEW {source}.{schema}.{short} AS FROM {held}")
+        if sum(other.table == name.table for other in tables) == 1:
+            engine.execute(f"CREATE VIEW {short} AS FROM {held}")
+        if name.schema == name.source:
+            # To DuckDB the one word would mean both, unless the catalog itself has the table.
+            engine.execute(f"CREATE VIEW {source}.main.{short} AS FROM {held}")
+        elif sum((other.schema, other.table) == (name.schema, name.table) for other in tables) == 1:
+            engine.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+            engine.execute(f"CREATE VIEW {schema}.{short} AS FROM {held}")
+
+
+def _query_error(error: Exception) -> QueryError:
+    message, _, _ = str(error).partition("\n\n")  # Without DuckDB's drawing of the place.
+    missing = re.search(r"Table with name (\S+) does not exist", message)
+    return NoSuchTable(message, missing[1]) if missing else QueryError(_WHAT, found=message)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

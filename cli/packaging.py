@@ -1,0 +1,59 @@
+"""Knows what goes into the Spark app's package: its modules, the contract, and the wheels of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+import contract
+import spark_app
+from artifacts.cache import cache_root, cached_folder, sha256_of
+from artifacts.lock import platform_name
+from artifacts.pip import fetch_wheels
+from artifacts.zips import unpack_zip, write_zip
+
+ENTRY_POINT = "main.py"
+"""The script for spark-submit, at the root of the package; the root goes on PYTHONPATH."""
+_SPARK_APP = Path(spark_app.__file__).parent
+_CONTRACT = Path(contract.__file__).parent
+
+
+def build_package(out: Path | None = None, platform: str | None = None) -> Path:
+    """The zip of the Spark app for Python 3.11 on `platform`, in the folder `out`.
+
+    By default it is for this machine, and in the cache; `artifacts.pip.PLATFORMS` names the others. The zip's
+    name holds the first digits of its own SHA-256; the same sources give the same bytes on any machine.
+    PipError if the wheels are not cached and cannot be fetched.
+    """
+    platform = platform or platform_name()
+    folder = out or cache_root() / "packages"
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = dict(_modules()) | dict(_wheels(platform))
+    with TemporaryDirectory(prefix=".package-", dir=folder) as scratch:
+        unnamed = Path(scratch) / "package"
+        write_zip(unnamed, contents)
+        return unnamed.rename(folder / f"tributary-spark-app-{platform}-{sha256_of(unnamed)[:12]}.zip")
+
+
+def unpack_package(package: Path) -> Path:
+    """The cached folder with the content of a package; it goes on PYTHONPATH."""
+    return cached_folder(
+        "unpacked-packages", sha256_of(package)[:16], lambda folder: unpack_zip(package, folder)
+    )
+
+
+def _modules() -> Iterator[tuple[str, bytes]]:
+    yield ENTRY_POINT, (_SPARK_APP / ENTRY_POINT).read_bytes()
+    for package in (_SPARK_APP, _CONTRACT):
+        for module in package.rglob("*.py"):
+            yield module.relative_to(package.parent).as_posix(), module.read_bytes()
+
+
+def _wheels(platform: str) -> Iterator[tuple[str, bytes]]:
+    for path in fetch_wheels(_SPARK_APP / "requirements.txt", platform):
+        with ZipFile(path) as wheel:
+            for entry in wheel.infolist():
+                if not entry.is_dir():
+                    yield entry.filename, wheel.read(entry)

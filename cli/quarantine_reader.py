@@ -1,0 +1,56 @@
+"""What lies in quarantine: events that could not be applied, as they came, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyarrow.fs import S3FileSystem
+
+
+@dataclass(frozen=True)
+class QuarantinedEvent:
+    """An event by its position, with its raw bytes and why it is here."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime | None
+    key: bytes | None
+    value: bytes | None
+    moved_to: bytes | None
+    moved_from: bytes | None
+    reason: str
+    message: str
+    quarantined_at: datetime
+
+    @property
+    def position(self) -> str:
+        """`partition:offset`, as `quarantine show` takes it."""
+        return f"{self.partition}:{self.offset}"
+
+
+def read_quarantine(filesystem: S3FileSystem, path: str) -> tuple[QuarantinedEvent, ...]:
+    """The events in the quarantine folder of a table, each once, in the order of their positions.
+
+    A batch that was tried again may have set the same event aside again; the latest one counts.
+    """
+    latest: dict[tuple[str, int, int], QuarantinedEvent] = {}
+    for event in sorted(_read_events(filesystem, path), key=lambda event: event.quarantined_at):
+        latest[event.topic, event.partition, event.offset] = event
+    return tuple(latest[position] for position in sorted(latest))
+
+
+def _read_events(filesystem: S3FileSystem, path: str) -> Iterator[QuarantinedEvent]:
+    from pyarrow import parquet
+    from pyarrow.fs import FileSelector, FileType
+
+    for info in filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True)):
+        # Spark's own files, such as _SUCCESS and what an unfinished attempt has left, start with these.
+        hidden = any(part.startswith(("_", ".")) for part in info.path.removeprefix(path).split("/"))
+        if info.type == FileType.File and not hidden and info.path.endswith(".parquet"):
+            rows: list[dict[str, Any]] = parquet.read_table(info.path, filesystem=filesystem).to_pylist()
+            yield from (QuarantinedEvent(**row) for row in rows)

@@ -1,0 +1,1 @@
+"""The proof that the lake equals the database, row by row."""

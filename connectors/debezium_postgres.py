@@ -1,0 +1,139 @@
+"""The Debezium connector of a PostgreSQL source: the settings with which no change and no value is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment
+from connectors.postgres_setup import heartbeat_query
+from contract.lake import Lake, Source
+from contract.naming import TOPIC_NAMING_STRATEGY
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+"""The largest event that producer and topic let through: a row's before and after, with their schema."""
+
+TOPIC_RETENTION_MS = 7 * 24 * 60 * 60 * 1000
+"""How long a topic keeps its events; bronze keeps them for ever."""
+
+
+def render(lake: Lake, source: Source, deployment: Deployment) -> ConnectorConfig:
+    """The connector that turns the source's changes into Kafka events; it only says where the password is."""
+    names = lake.source_names(source)
+    return ConnectorConfig(
+        name=names.connector,
+        config={
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "tasks.max": "1",
+            **_database(source, deployment.databases[source.name]),
+            "plugin.name": "pgoutput",
+            "slot.name": names.slot,
+            "publication.name": names.publication,
+            "publication.autocreate.mode": "disabled",
+            "snapshot.mode": "initial",
+            "topic.prefix": names.topic_prefix,
+            "topic.naming.strategy": TOPIC_NAMING_STRATEGY,
+            "table.include.list": source.patterns.debezium_regex,
+            **_keys(lake, source),
+            **_LOSSLESS,
+            **_JSON_WITH_SCHEMAS,
+            **_PACE,
+            **_topics(source),
+            "heartbeat.interval.ms": "5000",
+            "heartbeat.action.query": heartbeat_query(lake, source),
+            # By default each record carries the connector's name, task and run in headers.
+            "extended.headers.enabled": "false",
+            # An application's own pg_logical_emit_message is no row.
+            "message.prefix.exclude.list": ".*",
+            "errors.log.enable": "true",
+        },
+    )
+
+
+_LOSSLESS: Mapping[str, str] = {
+    "tombstones.on.delete": "true",
+    # The default skips truncates.
+    "skipped.operations": "none",
+    "decimal.handling.mode": "precise",
+    "time.precision.mode": "adaptive",
+    # The default counts a month as 30.4 days.
+    "interval.handling.mode": "string",
+    "hstore.handling.mode": "json",
+    "binary.handling.mode": "bytes",
+    # The default leaves columns of a type that Debezium does not know out of the event.
+    "include.unknown.datatypes": "true",
+    # The default puts null where a value cannot be converted, and goes on.
+    "event.converting.failure.handling.mode": "fail",
+    "event.processing.failure.handling.mode": "fail",
+}
+
+_JSON_WITH_SCHEMAS: Mapping[str, str] = {
+    f"{part}.{option}": value
+    for part in ("key.converter", "value.converter")
+    for option, value in {
+        "schemas.enable": "true",
+        "decimal.format": "NUMERIC",
+        # The default turns an explicit NULL into the column's default.
+        "replace.null.with.default": "false",
+    }.items()
+} | {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    # __debezium.newkey and __debezium.oldkey are rows; the default would write them as Java prints them.
+    "header.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "header.converter.schemas.enable": "false",
+    "header.converter.decimal.format": "NUMERIC",
+}
+
+_PACE: Mapping[str, str] = {
+    "poll.interval.ms": "100",
+    "max.batch.size": "8192",
+    "max.queue.size": "32768",
+    "max.queue.size.in.bytes": str(4 * MAX_EVENT_BYTES),
+    # The inline schema is the same text in each event of a table: it nearly vanishes in a compressed batch.
+    "producer.override.compression.type": "zstd",
+    "producer.override.batch.size": "262144",
+    "producer.override.linger.ms": "10",
+    "producer.override.max.request.size": str(MAX_EVENT_BYTES),
+}
+
+
+def _database(source: Source, access: DatabaseAccess) -> dict[str, str]:
+    certificates = {} if access.sslrootcert is None else {"database.sslrootcert": access.sslrootcert}
+    return {
+        "database.hostname": access.host,
+        "database.port": str(access.port),
+        "database.user": access.user,
+        "database.password": access.password.placeholder,
+        "database.dbname": source.database,
+        "database.sslmode": access.sslmode,
+        **certificates,
+    }
+
+
+def _keys(lake: Lake, source: Source) -> dict[str, str]:
+    """`message.key.columns` for the tables whose key the lake file names.
+
+    Its form is `table:column,column;…`; Debezium joins the table to each column with a dot and takes that for
+    a regular expression (io.debezium.relational.Key.CustomKeyMapper): hence letters and digits, or escapes.
+    """
+    keys = [
+        f"(?-i){_literally(table.schema)}\\.{_literally(table.table)}:{','.join(map(_literally, entry.key))}"
+        for table, entry in lake.tables
+        if table.source == source.name and entry.key is not None
+    ]
+    return {"message.key.columns": ";".join(keys)} if keys else {}
+
+
+def _literally(name: str) -> str:
+    return re.sub(r"[^0-9A-Za-z]", lambda character: f"\\x{{{ord(character[0]):x}}}", name)
+
+
+def _topics(source: Source) -> dict[str, str]:
+    return {
+        "topic.creation.default.replication.factor": "-1",
+        "topic.creation.default.partitions": str(source.partitions),
+        "topic.creation.default.cleanup.policy": "delete",
+        "topic.creation.default.retention.ms": str(TOPIC_RETENTION_MS),
+        "topic.creation.default.max.message.bytes": str(MAX_EVENT_BYTES),
+    }

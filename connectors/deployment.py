@@ -1,0 +1,196 @@
+"""All that differs between one machine and AWS in what Connect is told: addresses, catalogs, secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from contract.errors import TributaryError
+from contract.lake import Lake, Source, SslMode
+
+
+class NoPlaceholder(TributaryError):
+    """A secret that Connect's `${provider:path:key}` cannot point at."""
+
+
+@dataclass(frozen=True)
+class DirectorySecret:
+    """A secret that is the whole content of a file, for Kafka's DirectoryConfigProvider."""
+
+    folder: str
+    file: str
+
+    @property
+    def placeholder(self) -> str:
+        return _placeholder("directory", self.folder, self.file)
+
+
+@dataclass(frozen=True)
+class SecretsManagerSecret:
+    """One key of a JSON secret in AWS Secrets Manager, for AWS's config provider for MSK Connect."""
+
+    name: str
+    key: str
+
+    @property
+    def placeholder(self) -> str:
+        return _placeholder("secretsmanager", self.name, self.key)
+
+
+SecretReference = DirectorySecret | SecretsManagerSecret
+
+
+@dataclass(frozen=True)
+class PlaintextKafka:
+    """A broker on this machine, without authentication."""
+
+    bootstrap_servers: str
+
+    @property
+    def client_config(self) -> Mapping[str, str]:
+        """What a Kafka client needs in order to connect."""
+        return {"bootstrap.servers": self.bootstrap_servers}
+
+
+@dataclass(frozen=True)
+class MskIamKafka:
+    """Amazon MSK with IAM authentication."""
+
+    bootstrap_servers: str
+
+    @property
+    def client_config(self) -> Mapping[str, str]:
+        """What a Kafka client needs in order to connect; the classes are those of aws-msk-iam-auth."""
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "AWS_MSK_IAM",
+            "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+            "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+        }
+
+
+Kafka = PlaintextKafka | MskIamKafka
+
+
+@dataclass(frozen=True)
+class JdbcCatalog:
+    """Iceberg's catalog in a PostgreSQL database of its own; `uri` is jdbc:postgresql://host:port/name."""
+
+    uri: str
+    user: str
+    password: SecretReference
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        return {
+            "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+            "uri": self.uri,
+            "jdbc.user": self.user,
+            "jdbc.password": self.password.placeholder,
+            "jdbc.schema-version": "V1",
+            # The server was shut down, crashed or is starting: without these the sink's task fails for good.
+            "retryable_status_codes": "57P01,57P02,57P03",
+        }
+
+
+@dataclass(frozen=True)
+class GlueCatalog:
+    """The AWS Glue Data Catalog of the account that the worker runs in."""
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        return {"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}
+
+
+Catalog = JdbcCatalog | GlueCatalog
+
+
+@dataclass(frozen=True)
+class S3Endpoint:
+    """An S3-compatible server. Its credentials reach the worker in its environment (AWS_ACCESS_KEY_ID, …)."""
+
+    url: str
+    region: str = "us-east-1"
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        return {
+            "s3.endpoint": self.url,
+            "s3.path-style-access": "true",
+            "client.region": self.region,
+        }
+
+
+@dataclass(frozen=True)
+class DatabaseAccess:
+    """How Debezium reaches one source's database."""
+
+    host: str
+    port: int
+    user: str
+    password: SecretReference
+    sslmode: SslMode = "prefer"
+    sslrootcert: str | None = None
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """One place where a lake's connectors run.
+
+    databases       by the source's name
+    bronze_bucket   without s3://
+    s3_endpoint     None: Amazon S3
+    """
+
+    kafka: Kafka
+    catalog: Catalog
+    bronze_bucket: str
+    databases: Mapping[str, DatabaseAccess]
+    s3_endpoint: S3Endpoint | None = None
+
+
+@dataclass(frozen=True)
+class ConnectorConfig:
+    """A connector as Connect's REST interface and MSK Connect take it."""
+
+    name: str
+    config: Mapping[str, str]
+
+
+def replication_user(lake: Lake, source: Source) -> str:
+    """Who Debezium logs in as: the user that the lake file names, else the role that Tributary makes."""
+    if source.connection is not None and source.connection.user is not None:
+        return source.connection.user
+    return lake.source_names(source).replication_role
+
+
+def access_by_lake_file(lake: Lake, source: Source, password: SecretReference) -> DatabaseAccess:
+    """The access to a source whose lake file says where its database is (`source.connection`)."""
+    connection = source.connection
+    if connection is None:
+        raise TributaryError(
+            "the lake file does not say where the database is",
+            where=f"[source.{source.name}]",
+            expected=f"a section [source.{source.name}.connection]",
+        )
+    return DatabaseAccess(
+        host=connection.host,
+        port=connection.port,
+        user=replication_user(lake, source),
+        password=password,
+        sslmode=connection.sslmode,
+        sslrootcert=connection.sslrootcert,
+    )
+
+
+def _placeholder(provider: str, path: str, key: str) -> str:
+    """Raises NoPlaceholder where Kafka's ConfigTransformer would split the text elsewhere."""
+    if re.search(r"[:}]", path) or re.search(r"[:}]", key):
+        raise NoPlaceholder(
+            "a secret that Kafka Connect cannot be pointed at",
+            where=f"{path} {key}",
+            expected="a path and a name without : and }",
+        )
+    return f"${{{provider}:{path}:{key}}}"

@@ -1,0 +1,109 @@
+"""The Iceberg sink of a lake: how every event lands in the bronze table as the very bytes it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from connectors.deployment import ConnectorConfig, Deployment
+from contract.lake import Lake
+
+
+def render(lake: Lake, deployment: Deployment) -> ConnectorConfig:
+    """The connector that appends the events of all the lake's tables to one Iceberg table.
+
+    Columns: value, key, moved_to, moved_from (binary; the last two appear with the first changed primary
+    key), k_topic, k_partition, k_offset, k_timestamp (ms). One row for each record, tombstones included.
+    """
+    names = lake.names
+    return ConnectorConfig(
+        name=names.bronze_connector,
+        config={
+            "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+            "tasks.max": "1",
+            "topics.regex": names.table_topics_regex(source.name for source in lake.sources),
+            **_RAW_BYTES,
+            **_EVENT_AS_ROW,
+            "iceberg.tables": names.bronze_table,
+            "iceberg.tables.default-partition-by": "k_topic",
+            **_TABLE,
+            # Unique to the lake: two sinks with one of these in common would commit each other's files.
+            "iceberg.control.topic": names.bronze_control_topic,
+            "iceberg.control.group-id-prefix": names.bronze_control_group_prefix,
+            "iceberg.coordinator.transactional.prefix": names.bronze_transactional_prefix,
+            "iceberg.control.commit.interval-ms": "3000",
+            "iceberg.catalog": names.bronze_catalog,
+            **_with_prefix("iceberg.catalog.", _catalog(deployment)),
+            **_with_prefix("iceberg.kafka.", deployment.kafka.client_config),
+            "consumer.override.max.poll.records": "5000",
+            # A new table's topic is noticed when the consumer renews its metadata: by default each 5 minutes.
+            "consumer.override.metadata.max.age.ms": "5000",
+            "consumer.override.auto.offset.reset": "earliest",
+        },
+    )
+
+
+_RAW_BYTES: Mapping[str, str] = {
+    f"{part}.converter": "org.apache.kafka.connect.converters.ByteArrayConverter"
+    for part in ("key", "value", "header")
+}
+
+_CONNECT = "org.apache.kafka.connect.transforms"
+_DEBEZIUM = "io.debezium.transforms.HeaderToValue"
+
+# A HeaderToValue with several headers fails on a record that lacks one: hence one for each, and a predicate.
+_EVENT_AS_ROW: Mapping[str, str] = {
+    "transforms": "hoistKey,keyToHeader,hoistValue,keyToValue,movedTo,movedFrom,meta",
+    "transforms.hoistKey.type": f"{_CONNECT}.HoistField$Key",
+    "transforms.hoistKey.field": "key",
+    "transforms.keyToHeader.type": f"{_CONNECT}.HeaderFrom$Key",
+    "transforms.keyToHeader.fields": "key",
+    "transforms.keyToHeader.headers": "event.key",
+    "transforms.keyToHeader.operation": "copy",
+    "transforms.hoistValue.type": f"{_CONNECT}.HoistField$Value",
+    "transforms.hoistValue.field": "value",
+    "transforms.keyToValue.type": _DEBEZIUM,
+    "transforms.keyToValue.headers": "event.key",
+    "transforms.keyToValue.fields": "key",
+    "transforms.keyToValue.operation": "copy",
+    "transforms.movedTo.type": _DEBEZIUM,
+    "transforms.movedTo.headers": "__debezium.newkey",
+    "transforms.movedTo.fields": "moved_to",
+    "transforms.movedTo.operation": "copy",
+    "transforms.movedTo.predicate": "hasNewKey",
+    "transforms.movedFrom.type": _DEBEZIUM,
+    "transforms.movedFrom.headers": "__debezium.oldkey",
+    "transforms.movedFrom.fields": "moved_from",
+    "transforms.movedFrom.operation": "copy",
+    "transforms.movedFrom.predicate": "hasOldKey",
+    "predicates": "hasNewKey,hasOldKey",
+    "predicates.hasNewKey.type": f"{_CONNECT}.predicates.HasHeaderKey",
+    "predicates.hasNewKey.name": "__debezium.newkey",
+    "predicates.hasOldKey.type": f"{_CONNECT}.predicates.HasHeaderKey",
+    "predicates.hasOldKey.name": "__debezium.oldkey",
+    "transforms.meta.type": "org.apache.iceberg.connect.transforms.KafkaMetadataTransform",
+    "transforms.meta.nested": "false",
+    "transforms.meta.field_name": "k",
+}
+
+_TABLE: Mapping[str, str] = {
+    "iceberg.tables.auto-create-enabled": "true",
+    "iceberg.tables.evolve-schema-enabled": "true",
+    # A commit every few seconds would else leave a metadata file for each of them.
+    "iceberg.tables.auto-create-props.write.metadata.delete-after-commit.enabled": "true",
+    "iceberg.tables.auto-create-props.write.metadata.previous-versions-max": "20",
+    "iceberg.tables.auto-create-props.write.parquet.compression-codec": "zstd",
+}
+
+
+def _catalog(deployment: Deployment) -> dict[str, str]:
+    endpoint = {} if deployment.s3_endpoint is None else deployment.s3_endpoint.config
+    return {
+        **deployment.catalog.config,
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "warehouse": f"s3://{deployment.bronze_bucket}",
+        **endpoint,
+    }
+
+
+def _with_prefix(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
+    return {f"{prefix}{option}": value for option, value in config.items()}

@@ -1,0 +1,104 @@
+"""Knows what each Kafka Connect plugin consists of, and builds the zips that workers load it from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from artifacts.cache import cached_folder, is_intact, sha256_of
+from artifacts.fetch import FetchProgress, fetch
+from artifacts.lock import Artifact, read_lock
+from artifacts.zips import unpack_zip, write_zip
+
+LOCK = Path(__file__).with_name("plugins.lock.json")
+_LAYOUT = 1
+"""Goes up when the same artifacts are to give another zip."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A built plugin: its name, which is the folder inside the zip; the zip; the zip's SHA-256."""
+
+    name: str
+    zip: Path
+    sha256: str
+
+
+def build_plugins(
+    out: Path | None = None, progress: Callable[[FetchProgress], None] | None = None
+) -> tuple[Plugin, ...]:
+    """One zip for each set of the plugin lock, in the cache and, if `out` is given, copied to that folder.
+
+    A zip is named after the plugin and the first digits of its own SHA-256; the same lock gives the same
+    bytes on any machine. Fetches what is missing: FetchError, LockError.
+    """
+    plugins = tuple(
+        _cached(name, artifacts.files, progress) for name, artifacts in read_lock(LOCK).sets.items()
+    )
+    return plugins if out is None else tuple(_copied(plugin, out) for plugin in plugins)
+
+
+def unpack_plugins(plugins: tuple[Plugin, ...]) -> Path:
+    """The cached folder that a worker's `plugin.path` names: it holds a folder for each plugin."""
+
+    def fill(folder: Path) -> None:
+        for plugin in plugins:
+            unpack_zip(plugin.zip, folder)
+
+    return cached_folder("plugin-path", "-".join(sorted(plugin.sha256[:16] for plugin in plugins)), fill)
+
+
+def _cached(
+    name: str, artifacts: tuple[Artifact, ...], progress: Callable[[FetchProgress], None] | None
+) -> Plugin:
+    def fill(folder: Path) -> None:
+        unnamed = folder / "plugin"
+        write_zip(unnamed, _contents(name, fetch(artifacts, progress)))
+        sha256 = sha256_of(unnamed)
+        unnamed.rename(folder / f"{name}-{sha256[:12]}.zip")
+        (folder / "sha256").write_text(sha256)
+
+    key = f"{name}-{_digest(artifacts)}"
+    plugin = _built(name, cached_folder("plugins", key, fill))
+    if not is_intact(plugin.zip, plugin.sha256):
+        shutil.rmtree(plugin.zip.parent)
+        plugin = _built(name, cached_folder("plugins", key, fill))
+    return plugin
+
+
+def _built(name: str, folder: Path) -> Plugin:
+    sha256 = (folder / "sha256").read_text()
+    return Plugin(name, folder / f"{name}-{sha256[:12]}.zip", sha256)
+
+
+def _copied(plugin: Plugin, out: Path) -> Plugin:
+    out.mkdir(parents=True, exist_ok=True)
+    return Plugin(plugin.name, Path(shutil.copyfile(plugin.zip, out / plugin.zip.name)), plugin.sha256)
+
+
+def _digest(artifacts: tuple[Artifact, ...]) -> str:
+    inputs = [_LAYOUT, *([artifact.filename, artifact.sha256] for artifact in artifacts)]
+    return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
+
+
+def _contents(name: str, files: Mapping[Artifact, Path]) -> dict[str, Path | bytes]:
+    contents: dict[str, Path | bytes] = {}
+    for artifact, path in files.items():
+        if artifact.packaging == "tar.gz":
+            contents.update(_archived(name, path))
+        else:
+            contents[f"{name}/{artifact.filename}"] = path
+    return contents
+
+
+def _archived(name: str, path: Path) -> Iterator[tuple[str, bytes]]:
+    """The files of a plugin archive, licences and all, without the folder that holds them there."""
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if content := archive.extractfile(member):
+                yield str(PurePosixPath(name, *PurePosixPath(member.name).parts[1:])), content.read()

@@ -1,0 +1,356 @@
+"""What a PostgreSQL needs before Debezium may read it: a role, its rights, a publication and a heartbeat.
+
+`setup_sql` is the whole of it, as SQL that may be run again at any time: an administrator can run it by hand,
+and `apply_postgres_setup` runs the very same. `connectors.postgres_check` tells what a table lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from textwrap import dedent, indent
+
+import psycopg
+from psycopg import sql
+
+from connectors.deployment import replication_user
+from contract.errors import TributaryError
+from contract.lake import Lake, Source
+from contract.naming import HEARTBEAT_SCHEMA, HEARTBEAT_TABLE
+from contract.patterns import OWN_SCHEMA, TablePattern
+
+
+class PostgresSetupFailed(TributaryError):
+    """The SQL that prepares the database did not run."""
+
+
+def heartbeat_query(lake: Lake, source: Source) -> str:
+    """What Debezium runs with each heartbeat: a write, so that the slot moves on in a quiet database."""
+    return (
+        f"INSERT INTO {HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE} (lake, source, beaten_at) "
+        f"VALUES ({_literal(lake.name)}, {_literal(source.name)}, now()) "
+        "ON CONFLICT (lake, source) DO UPDATE SET beaten_at = now()"
+    )
+
+
+def setup_script(lake: Lake, source: Source) -> str:
+    """What an administrator runs with psql where Tributary has no administrator's password.
+
+    A superuser can run it, or the owner of the database and its tables who may create roles.
+    """
+    set_password = f"-- Then set its password:\n\\password {_identifier(replication_user(lake, source))}"
+    return f"BEGIN;\n\n{setup_sql(lake, source)}\n\nCOMMIT;\n\n{set_password}\n"
+
+
+def setup_sql(lake: Lake, source: Source) -> str:
+    """The SQL that prepares the source's database; to be run in one transaction.
+
+    It sets no password. Run again, it takes in tables that were created in the meantime.
+    """
+    role, names = replication_user(lake, source), lake.source_names(source)
+    return "\n".join(
+        [
+            _role(role),
+            _heartbeat(role),
+            _matched_tables(source),
+            _replica_identity_guard(source),
+            _rights(role),
+            *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
+            _publication(names.publication, names.slot, source),
+            "DROP TABLE pg_temp.tributary_matched;",
+        ]
+    )
+
+
+def whole_schemas(source: Source) -> tuple[str, ...]:
+    """The schemas of which the source takes every table, be it there already or not."""
+    patterns = source.patterns
+    return tuple(
+        pattern.schema
+        for pattern in patterns.include
+        if pattern.is_whole_schema
+        and not any(excluded.may_match_in(pattern.schema) for excluded in patterns.exclude)
+    )
+
+
+def apply_postgres_setup(
+    admin: psycopg.Connection, lake: Lake, source: Source, password: str
+) -> tuple[str, ...]:
+    """Prepares the database in one transaction and gives the replication user the password; returns warnings.
+
+    The password of a role that exists already and that the lake file names is left as it is. Only a SCRAM
+    verifier of the password reaches the server, so that no log of it can hold it. Raises PostgresSetupFailed.
+    """
+    role = replication_user(lake, source)
+    warnings: list[str] = []
+
+    def note(diagnostic: psycopg.errors.Diagnostic) -> None:
+        if diagnostic.severity_nonlocalized == "WARNING" and diagnostic.message_primary:
+            warnings.append(diagnostic.message_primary)
+
+    admin.add_notice_handler(note)
+    try:
+        with admin.transaction():
+            is_new = _is_missing(admin, role)
+            admin.execute(setup_sql(lake, source).encode())
+            if is_new or role == lake.source_names(source).replication_role:
+                _set_password(admin, role, password)
+    except psycopg.Error as error:
+        raise PostgresSetupFailed(
+            "the database could not be prepared for replication",
+            where=f"{source.name}, database {source.database}",
+            found=str(error).splitlines()[0] if str(error) else type(error).__name__,
+            expected=error.diag.message_detail,
+            remedy=error.diag.message_hint
+            or "Let an administrator run the SQL that `tributary up` writes where no admin_user is named.",
+        ) from error
+    finally:
+        admin.remove_notice_handler(note)
+    return tuple(warnings)
+
+
+def _is_missing(connection: psycopg.Connection, role: str) -> bool:
+    return connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None
+
+
+def _set_password(admin: psycopg.Connection, role: str, password: str) -> None:
+    verifier = admin.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+    statement = sql.SQL("ALTER ROLE {role} PASSWORD {verifier}")
+    admin.execute(statement.format(role=sql.Identifier(role), verifier=sql.Literal(verifier)))
+
+
+def _role(role: str) -> str:
+    return dedent(
+        f"""\
+        -- The role that reads the changes. It may log in and replicate; it owns nothing.
+        DO $tributary$
+        BEGIN
+          IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = {_literal(role)}) THEN
+            CREATE ROLE {_identifier(role)} LOGIN;
+          END IF;
+          IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'rds_replication') THEN
+            GRANT rds_replication TO {_identifier(role)};  -- Amazon RDS and Aurora
+          ELSIF NOT (SELECT rolreplication FROM pg_roles WHERE rolname = {_literal(role)}) THEN
+            ALTER ROLE {_identifier(role)} REPLICATION;
+          END IF;
+          EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), {_literal(role)});
+        END
+        $tributary$;
+        """
+    )
+
+
+def _heartbeat(role: str) -> str:
+    table = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
+    return dedent(
+        f"""\
+        -- A row that Debezium writes again and again, so that the slot keeps no log of a quiet database.
+        CREATE SCHEMA IF NOT EXISTS {HEARTBEAT_SCHEMA};
+        CREATE TABLE IF NOT EXISTS {table} (
+          lake text, source text, beaten_at timestamptz NOT NULL, PRIMARY KEY (lake, source)
+        );
+        GRANT USAGE ON SCHEMA {HEARTBEAT_SCHEMA} TO {_identifier(role)};
+        GRANT SELECT (lake, source), INSERT, UPDATE (beaten_at) ON {table} TO {_identifier(role)};
+        """
+    )
+
+
+def _matched_tables(source: Source) -> str:
+    return dedent(
+        """\
+        -- The tables that the lake takes.
+        DROP TABLE IF EXISTS pg_temp.tributary_matched;
+        CREATE TEMPORARY TABLE tributary_matched AS
+        SELECT c.oid, n.nspname, c.relname, c.relreplident
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relispartition
+          AND {patterns};
+        """
+    ).format(patterns=indent(_patterns_condition(source), "  ").strip())
+
+
+def _replica_identity_guard(source: Source) -> str:
+    """Refuses to publish what PostgreSQL would then refuse to update."""
+    schemas = _literals(whole_schemas(source))
+    return dedent(
+        f"""\
+        -- A published table without a replica identity could no longer be updated by its own application.
+        DO $tributary$
+        DECLARE
+          unsafe text;
+        BEGIN
+          SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY n.nspname, c.relname)
+          INTO unsafe
+          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+          WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p'
+            AND (c.oid IN (SELECT oid FROM pg_temp.tributary_matched) OR n.nspname IN ({schemas}))
+            AND NOT (c.relreplident = 'f'
+              OR c.relreplident = 'd' AND EXISTS (
+                SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
+              OR c.relreplident = 'i' AND EXISTS (
+                SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident));
+          IF unsafe IS NOT NULL THEN
+            RAISE EXCEPTION 'tables without a replica identity cannot be published: %', unsafe
+              USING DETAIL = 'a primary key, or REPLICA IDENTITY FULL',
+                    HINT = 'Give them a primary key, or ALTER TABLE … REPLICA IDENTITY FULL, '
+                           'or leave them out with an exclude pattern ("!schema.table").';
+          END IF;
+        END
+        $tributary$;
+        """
+    )
+
+
+def _rights(role: str) -> str:
+    return dedent(
+        f"""\
+        DO $tributary$
+        DECLARE
+          matched record;
+        BEGIN
+          FOR matched IN SELECT * FROM pg_temp.tributary_matched LOOP
+            EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', matched.nspname, {_literal(role)});
+            EXECUTE format('GRANT SELECT ON %I.%I TO %I', matched.nspname, matched.relname, {_literal(role)});
+          END LOOP;
+        END
+        $tributary$;
+        """
+    )
+
+
+def _rights_on_later_tables(role: str, schema: str) -> str:
+    return dedent(
+        f"""\
+        -- Tables that are created in {_comment(schema)} later are readable too, whoever creates them.
+        DO $tributary$
+        DECLARE
+          creator text;
+        BEGIN
+          IF EXISTS (SELECT FROM pg_namespace WHERE nspname = {_literal(schema)}) THEN
+            EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', {_literal(schema)}, {_literal(role)});
+            FOR creator IN
+              SELECT current_user
+              UNION SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = {_literal(schema)}
+              UNION SELECT pg_get_userbyid(relowner) FROM pg_class
+                WHERE relkind IN ('r', 'p')
+                  AND relnamespace = to_regnamespace(quote_ident({_literal(schema)}))
+            LOOP
+              CONTINUE WHEN creator LIKE 'pg\\_%';
+              BEGIN
+                EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I '
+                               'GRANT SELECT ON TABLES TO %I',
+                               creator, {_literal(schema)}, {_literal(role)});
+              EXCEPTION WHEN insufficient_privilege THEN
+                RAISE WARNING 'what % creates in schema % later is readable only after this ran again',
+                  creator, {_literal(schema)};
+              END;
+            END LOOP;
+          END IF;
+        END
+        $tributary$;
+        """
+    )
+
+
+def _publication(publication: str, replication_slot: str, source: Source) -> str:
+    schemas = _literals(whole_schemas(source))
+    name, slot = _literal(publication), _literal(replication_slot)
+    return dedent(
+        f"""\
+        -- Published are whole schemas where the lake takes them whole (so that tables created later come by
+        -- themselves), else the tables one by one; and the heartbeat.
+        DO $tributary$
+        DECLARE
+          whole text := '';
+          single text := '';
+          wanted text;
+          published text[];
+          added record;
+          has_rows boolean;
+        BEGIN
+          IF NOT EXISTS (SELECT FROM pg_publication WHERE pubname = {name}) THEN
+            EXECUTE format('CREATE PUBLICATION %I WITH (publish = ''insert, update, delete, truncate'', '
+                           'publish_via_partition_root = true)', {name});
+          END IF;
+          SELECT coalesce(array_agg(format('%I.%I', schemaname, tablename)), '{{}}')
+          INTO published FROM pg_publication_tables WHERE pubname = {name};
+          SELECT coalesce(string_agg(format('TABLES IN SCHEMA %I, ', nspname), '' ORDER BY nspname), '')
+          INTO whole FROM pg_namespace WHERE nspname IN ({schemas});
+          SELECT coalesce(string_agg(format('%I.%I, ', nspname, relname), '' ORDER BY nspname, relname), '')
+          INTO single FROM pg_temp.tributary_matched WHERE nspname NOT IN ({schemas});
+          SELECT coalesce(string_agg(format('%I.%I, ', nspname, relname), '' ORDER BY nspname, relname), '')
+          INTO wanted FROM pg_temp.tributary_matched;
+          BEGIN
+            IF whole <> '' AND current_setting('server_version_num')::int < 150000 THEN
+              RAISE feature_not_supported;
+            END IF;
+            EXECUTE format('ALTER PUBLICATION %I SET %sTABLE %s{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}',
+                           {name}, whole, single);
+          EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
+            IF whole = '' THEN
+              RAISE;
+            END IF;
+            EXECUTE format('ALTER PUBLICATION %I SET TABLE %s{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}',
+                           {name}, wanted);
+            RAISE WARNING 'tables created later are published only after `tributary up` ran again, because '
+                          'publishing whole schemas needs PostgreSQL 15 and a superuser';
+          END;
+          -- Debezium took its snapshot when it made the slot.
+          IF EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = {slot}) THEN
+            FOR added IN SELECT * FROM pg_temp.tributary_matched
+              WHERE format('%I.%I', nspname, relname) <> ALL (published)
+            LOOP
+              EXECUTE format('SELECT EXISTS (SELECT FROM %I.%I)', added.nspname, added.relname) INTO has_rows;
+              IF has_rows THEN
+                RAISE WARNING '%.% held rows before it was published: the lake gets only later changes',
+                  added.nspname, added.relname;
+              END IF;
+            END LOOP;
+          END IF;
+        END
+        $tributary$;
+        """
+    )
+
+
+def _patterns_condition(source: Source) -> str:
+    """The source's patterns as SQL over n.nspname and c.relname, without the system's schemas and our own."""
+    # The common ones of the names that contract.patterns.is_traceable refuses.
+    untraceable = _literal('[.]|^"|"$')
+    included = " OR ".join(_pattern_condition(pattern) for pattern in source.patterns.include)
+    excluded = "".join(f"\nAND NOT {_pattern_condition(pattern)}" for pattern in source.patterns.exclude)
+    return (
+        f"({included}){excluded}\n"
+        f"AND n.nspname !~ {untraceable} AND c.relname !~ {untraceable}\n"
+        f"AND n.nspname NOT IN ('information_schema', {_literal(OWN_SCHEMA)}) AND n.nspname NOT LIKE 'pg\\_%'"
+    )
+
+
+def _pattern_condition(pattern: TablePattern) -> str:
+    return f"(n.nspname LIKE {_like(pattern.schema)} AND c.relname LIKE {_like(pattern.table)})"
+
+
+def _like(wildcard: str) -> str:
+    escaped = "".join(f"\\{character}" if character in "\\%_" else character for character in wildcard)
+    return _literal(escaped.replace("*", "%").replace("?", "_"))
+
+
+def _literals(texts: Iterable[str]) -> str:
+    """A list for IN; a text that no name equals where there is none, because SQL knows no empty list."""
+    return ", ".join(map(_literal, texts)) or "''"
+
+
+def _literal(text: str) -> str:
+    """A literal that reads the same wherever it stands, also between dollar quotes."""
+    quoted = text.replace("'", "''")
+    if "\\" not in quoted and "$" not in quoted:
+        return f"'{quoted}'"
+    escaped = quoted.replace("\\", "\\\\").replace("$", "\\x24")
+    return f"E'{escaped}'"
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _comment(text: str) -> str:
+    return " ".join(text.split())

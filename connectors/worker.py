@@ -1,0 +1,80 @@
+"""How a Kafka Connect worker is set: wholly on one machine, and as far as MSK Connect lets us on AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from connectors.deployment import PlaintextKafka
+from contract.naming import LakeNames
+
+_AWS_PROVIDERS = "com.amazonaws.kafka.config.providers"
+
+# Both connectors bring their own converters; Connect wants a default all the same.
+_SAME_EVERYWHERE: Mapping[str, str] = {
+    "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    # What a crash makes Debezium send again is what it sent since its offsets were last stored.
+    "offset.flush.interval.ms": "1000",
+}
+
+
+def local_worker(names: LakeNames, kafka: PlaintextKafka, rest_port: int, plugin_path: str) -> dict[str, str]:
+    """A distributed worker that listens on 127.0.0.1 only; `plugin_path` holds a folder for each plugin."""
+    return {
+        **kafka.client_config,
+        **_SAME_EVERYWHERE,
+        "group.id": names.connect_group,
+        "offset.storage.topic": names.connect_offsets_topic,
+        "offset.storage.partitions": "1",
+        "offset.storage.replication.factor": "1",
+        "config.storage.topic": names.connect_configs_topic,
+        "config.storage.replication.factor": "1",
+        "status.storage.topic": names.connect_status_topic,
+        "status.storage.partitions": "1",
+        "status.storage.replication.factor": "1",
+        "listeners": f"http://127.0.0.1:{rest_port}",
+        "rest.advertised.host.name": "127.0.0.1",
+        "rest.advertised.port": str(rest_port),
+        "plugin.path": plugin_path,
+        "plugin.discovery": "service_load",
+        "config.providers": "directory",
+        "config.providers.directory.class": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+        # A lone worker has nobody to wait for.
+        "scheduled.rebalance.max.delay.ms": "0",
+    }
+
+
+def msk_worker(offsets_topic: str, region: str) -> dict[str, str]:
+    """The properties of a custom worker configuration of MSK Connect, which sets all others itself.
+
+    It refuses properties that begin with admin., client., connect., rest., sasl., security. and a few more
+    (MSK developer guide, "Supported worker configuration properties").
+    """
+    return {
+        **_SAME_EVERYWHERE,
+        "offset.storage.topic": offsets_topic,
+        "config.providers": "secretsmanager",
+        "config.providers.secretsmanager.class": f"{_AWS_PROVIDERS}.SecretsManagerConfigProvider",
+        "config.providers.secretsmanager.param.region": region,
+    }
+
+
+def as_properties(config: Mapping[str, str]) -> str:
+    """The text of a Java properties file (java.util.Properties.load) that holds exactly this."""
+    return "".join(
+        f"{_escaped(key, is_key=True)}={_escaped(value)}\n" for key, value in sorted(config.items())
+    )
+
+
+def _escaped(text: str, *, is_key: bool = False) -> str:
+    escaped = "".join(_escaped_character(character, is_key) for character in text)
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped
+
+
+def _escaped_character(character: str, is_key: bool) -> str:
+    if character in "\\" or (is_key and character in " :=#!"):
+        return f"\\{character}"
+    if " " <= character <= "~":
+        return character
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))

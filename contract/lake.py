@@ -1,0 +1,508 @@
+"""The lake file: which entries `lake.toml` has, what each may hold, and what it means to leave one out."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from contract.errors import TributaryError
+from contract.naming import LakeNames, SourceNames, lake_name_problem, source_name_problem
+from contract.patterns import NotATablePattern, TablePattern, TablePatterns
+from contract.table_name import NotATableName, TableName
+
+Storage = Literal["merge_on_read", "copy_on_write"]
+Deletes = Literal["hard", "soft"]
+SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+
+
+class LakeFileError(TributaryError):
+    """A lake file that cannot be read, or that holds what it may not."""
+
+
+def read_lake(path: Path | str) -> Lake:
+    """The lake that the file describes. Raises LakeFileError, which names the file and the entry."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise LakeFileError(
+            "there is no such lake file",
+            where=str(path),
+            remedy="Name the lake file with --lake, or go to the folder that holds lake.toml.",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise LakeFileError("the lake file cannot be read", where=str(path), found=str(error)) from error
+    return parse_lake(text, where=str(path))
+
+
+def parse_lake(text: str, where: str = "lake.toml") -> Lake:
+    """The lake that the TOML text describes; `where` is what errors call the text. Raises LakeFileError."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise LakeFileError("the lake file is not TOML", where=where, found=str(error)) from error
+    try:
+        file = _LakeFile.model_validate(content)
+    except ValidationError as error:
+        raise _error_of(error.errors(), where) from None
+    _check_together(file, where)
+    return _lake_of(file)
+
+
+def _expecting(expected: str) -> PydanticCustomError:
+    return PydanticCustomError("expected", "{expected}", {"expected": expected})
+
+
+def _matching(regex: str, expected: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if re.fullmatch(regex, value) is None:
+            raise _expecting(expected)
+        return value
+
+    return AfterValidator(check)
+
+
+def _named_as(problem: Callable[[str], str | None]) -> AfterValidator:
+    """Lets a name through when `problem` has none to report, and else says what it reports as expected."""
+
+    def check(name: str) -> str:
+        if (expected := problem(name)) is not None:
+            raise _expecting(expected)
+        return name
+
+    return AfterValidator(check)
+
+
+def _history(value: object) -> timedelta:
+    units = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+    if isinstance(value, timedelta):
+        return value
+    match = re.fullmatch(r"([1-9][0-9]{0,6})([mhd])", value) if isinstance(value, str) else None
+    if match is None or (history := int(match[1]) * units[match[2]]) > timedelta(days=3650):
+        raise _expecting('minutes, hours or days, at most 3650 days, written "30m", "24h" or "7d"')
+    return history
+
+
+def _tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _without_repetition(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values or "" in values or len(set(values)) < len(values):
+        raise _expecting("a list of different names, at least one")
+    return values
+
+
+def _pattern(text: str) -> str:
+    try:
+        TablePattern.parse(text.removeprefix("!"))
+    except NotATablePattern as error:
+        raise _expecting(error.expected or error.what) from None
+    return text
+
+
+def _patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        TablePatterns.parse(texts)
+    except NotATablePattern as error:
+        raise _expecting(error.expected or error.what) from None
+    return texts
+
+
+Columns = Annotated[tuple[str, ...], BeforeValidator(_tuple), AfterValidator(_without_repetition)]
+PatternTexts = Annotated[
+    tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(_tuple), AfterValidator(_patterns)
+]
+History = Annotated[timedelta, PlainValidator(_history)]
+Buckets = Annotated[int, Field(ge=1, le=1024)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+EnvironmentVariable = Annotated[
+    str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the password")
+]
+# libpq and the JDBC driver read both out of one URL, so what would end or split that URL is kept out.
+Host = Annotated[str, _matching(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "a host name or an IPv4 address")]
+Database = Annotated[
+    str,
+    _matching(
+        r"[^\s/?#%&:@\\\"'$]{1,63}", "a database's name, without blanks and none of / ? # % & : @ \\ \" ' $"
+    ),
+]
+RoleName = Annotated[
+    str, _matching(r"[^\s\"'$\\\x00]{1,63}", "a role's name, without blanks, quotes, $ or \\")
+]
+Memory = Annotated[
+    str, _matching(r"[1-9][0-9]*[mg]", 'a number of megabytes or gigabytes, such as "1500m" or "2g"')
+]
+
+
+class _Entry(BaseModel):
+    """What every part of a lake file has in common: it cannot change, and it knows all its keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Connection(_Entry):
+    """A PostgreSQL of the user's. Passwords are in environment variables, never in the file.
+
+    user          what Debezium logs in as; None: the role that Tributary makes
+    password_env  holds that user's password; None: Tributary, as admin_user, makes one up and sets it
+    admin_user    makes the role, the publication and the heartbeat table; None: a person does that with the
+                  SQL that `tributary up` writes
+    sslrootcert   path of the certificates that sslmode verify-ca and verify-full trust
+    """
+
+    host: Host
+    port: Port = 5432
+    user: RoleName | None = None
+    password_env: EnvironmentVariable | None = None
+    admin_user: RoleName | None = None
+    admin_password_env: EnvironmentVariable | None = None
+    sslmode: SslMode = "prefer"
+    sslrootcert: str | None = None
+
+
+class SourceEntry(_Entry):
+    """One `[source.NAME]` of the file."""
+
+    engine: Literal["postgres"]
+    database: Database
+    tables: PatternTexts
+    partitions: Annotated[int, Field(ge=1, le=256)] = 1
+    connection: Connection | None = None
+
+
+class Source(SourceEntry):
+    """A database whose tables become lake tables.
+
+    tables      patterns as the file has them; `patterns` are the same, parsed
+    partitions  of each table's Kafka topic
+    connection  None: the PostgreSQL that `tributary up` starts
+    """
+
+    name: str
+
+    @cached_property
+    def patterns(self) -> TablePatterns:
+        return TablePatterns.parse(self.tables)
+
+    def matches(self, schema: str, table: str) -> bool:
+        """Whether the table is one of this source's tables."""
+        return self.patterns.matches(schema, table)
+
+
+class Defaults(_Entry):
+    """What holds for every table that does not say otherwise."""
+
+    storage: Storage = "merge_on_read"
+    deletes: Deletes = "hard"
+    history: History = timedelta(hours=24)
+    buckets: Buckets = 2
+
+
+class TableEntry(_Entry):
+    """One `[table."source.schema.table"]` of the file; None is what the defaults say."""
+
+    storage: Storage | None = None
+    deletes: Deletes | None = None
+    history: History | None = None
+    buckets: Buckets | None = None
+    key: Columns | None = None
+    partition_by: Columns | None = None
+
+
+class TablePolicy(_Entry):
+    """How one table is kept in the lake.
+
+    history       how far back time travel reaches, at least
+    key           the columns that identify a row; None is the primary key that Debezium reports
+    partition_by  columns by which the files are partitioned; they must not change for a key
+    buckets       file groups of a partition, over which the keys are hashed
+    """
+
+    storage: Storage = "merge_on_read"
+    deletes: Deletes = "hard"
+    history: History = timedelta(hours=24)
+    key: tuple[str, ...] | None = None
+    partition_by: tuple[str, ...] = ()
+    buckets: Buckets = 2
+
+
+class Local(_Entry):
+    """What `tributary up` may be told about this machine; a port that is None is any free one."""
+
+    postgres_port: Port | None = None
+    kafka_port: Port | None = None
+    connect_port: Port | None = None
+    s3_port: Port | None = None
+    spark_memory: Memory = "2g"
+
+
+class Lake(_Entry):
+    """A whole lake file. `tables` holds the table entries, in the file's order."""
+
+    name: str
+    sources: tuple[Source, ...]
+    defaults: Defaults
+    tables: tuple[tuple[TableName, TableEntry], ...]
+    local: Local
+
+    @cached_property
+    def names(self) -> LakeNames:
+        return LakeNames(self.name)
+
+    def source_names(self, source: Source) -> SourceNames:
+        return self.names.source(source.name)
+
+    def source(self, name: str) -> Source:
+        """Raises LakeFileError where the lake has no source of this name."""
+        for source in self.sources:
+            if source.name == name:
+                return source
+        raise LakeFileError(
+            f"the lake {self.name} has no source of this name",
+            found=name,
+            expected=" or ".join(source.name for source in self.sources),
+        )
+
+    def policy(self, table: TableName) -> TablePolicy:
+        """The defaults, overlaid by what the table's own entry says."""
+        own: dict[str, Any] = {}
+        for name, entry in self.tables:
+            if name == table:
+                own = {field: value for field, value in entry if value is not None}
+        return TablePolicy(**{**dict(self.defaults), **own})
+
+
+class _LakeSection(_Entry):
+    name: Annotated[str, _named_as(lake_name_problem)]
+
+
+class _LakeFile(_Entry):
+    """The file as it is laid out."""
+
+    lake: _LakeSection
+    source: dict[Annotated[str, _named_as(source_name_problem)], SourceEntry] = Field(min_length=1)
+    defaults: Defaults = Defaults()
+    table: dict[str, TableEntry] = {}
+    local: Local = Local()
+
+
+def _lake_of(file: _LakeFile) -> Lake:
+    return Lake(
+        name=file.lake.name,
+        sources=tuple(Source(name=name, **dict(entry)) for name, entry in file.source.items()),
+        defaults=file.defaults,
+        tables=tuple((TableName.parse(name), entry) for name, entry in file.table.items()),
+        local=file.local,
+    )
+
+
+def _check_together(file: _LakeFile, where: str) -> None:
+    """What no single entry shows. Raises LakeFileError."""
+    for problem in (*_connection_problems(file), *_table_problems(file), *_port_problems(file)):
+        entry, what, found, expected = problem
+        raise LakeFileError(what, where=f"{where}, entry {entry}", found=found, expected=expected)
+
+
+Problem = tuple[str, str, str, str]
+"""Entry, what is wrong, what was found, what was expected."""
+
+
+def _connection_problems(file: _LakeFile) -> Iterator[Problem]:
+    for name, source in file.source.items():
+        connection, entry = source.connection, f"[source.{name}.connection]"
+        if connection is None:
+            continue
+        if (connection.admin_user is None) != (connection.admin_password_env is None):
+            yield entry, "half of an administrator", *_half(connection, "admin_user", "admin_password_env")
+        if connection.admin_user is None and connection.password_env is None:
+            expected = "password_env, or admin_user and admin_password_env"
+            yield entry, "no password to log in with", "neither password_env nor admin_user", expected
+        if connection.admin_user is not None and connection.admin_user == connection.user:
+            expected = "a user of its own for the replication, with fewer rights"
+            yield (
+                f"{entry}.user",
+                "the administrator may not replicate too",
+                json.dumps(connection.user),
+                expected,
+            )
+        if connection.sslmode.startswith("verify-") and connection.sslrootcert is None:
+            expected = f"sslrootcert, which sslmode {connection.sslmode} needs"
+            yield entry, "no certificates to verify the server with", "no sslrootcert", expected
+
+
+def _half(connection: Connection, one: str, other: str) -> tuple[str, str]:
+    given, missing = (one, other) if getattr(connection, one) is not None else (other, one)
+    return f"{given} without {missing}", f"{one} and {other}, or neither of them"
+
+
+def _table_problems(file: _LakeFile) -> Iterator[Problem]:
+    seen: set[TableName] = set()
+    for text in file.table:
+        entry = f"[table.{json.dumps(text, ensure_ascii=False)}]"
+        try:
+            name = TableName.parse(text)
+        except NotATableName as error:
+            expected = f'{error.expected}, in quotes: [table."shop.public.orders"]'
+            yield entry, error.what, str(error.found), expected
+            continue
+        source = file.source.get(name.source)
+        if source is None:
+            yield entry, "a table of an unknown source", name.source, " or ".join(file.source)
+        elif not TablePatterns.parse(source.tables).matches(name.schema, name.table):
+            expected = f"a table that [source.{name.source}].tables takes: {', '.join(source.tables)}"
+            yield entry, "a table that its source does not take", f"{name.schema}.{name.table}", expected
+        if name in seen:
+            yield entry, "a second entry for this table", str(name), "one entry for a table"
+        seen.add(name)
+
+
+def _port_problems(file: _LakeFile) -> Iterator[Problem]:
+    users: dict[int, str] = {}
+    for field, port in file.local:
+        if isinstance(port, int) and users.setdefault(port, field) != field:
+            yield (
+                f"[local].{field}",
+                "a port for two servers",
+                f"{port}, as for {users[port]}",
+                "a port of its own",
+            )
+
+
+def _error_of(errors: list[ErrorDetails], where: str) -> LakeFileError:
+    """One of pydantic's errors in the words of the file; the others are counted."""
+    # A misspelt key is also a missing one, and the better explanation.
+    error = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
+    others = len(errors) - 1
+    loc = tuple(part for part in error["loc"] if part != "[key]")
+    what, found, expected, suggestion = _words(error, loc)
+    remarks = (suggestion, f"Further mistakes in the file: {others}." if others else None)
+    entry = f", entry {_entry_name(loc)}" if loc else ""
+    return LakeFileError(
+        what,
+        where=f"{where}{entry}",
+        found=found,
+        expected=expected,
+        remedy=" ".join(filter(None, remarks)) or None,
+    )
+
+
+_EXPECTED_TYPE = {
+    "string_type": "a text in quotes",
+    "int_type": "a whole number",
+    "tuple_type": "a list",
+    "dict_type": "a table of entries",
+    "model_type": "a table of entries",
+    "model_attributes_type": "a table of entries",
+    "too_short": "at least one entry",
+}
+
+
+def _words(error: ErrorDetails, loc: tuple[int | str, ...]) -> tuple[str, str, str, str | None]:
+    """What is wrong, what was found, what was expected, and perhaps which key was meant."""
+    context: Mapping[str, Any] = error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            if loc[0] == "table" and isinstance(error["input"], dict):
+                expected = 'the name in quotes: [table."source.schema.table"]'
+                return "a table's name without quotes", f"[{'.'.join(map(str, loc))}]", expected, None
+            known = _keys_at(loc[:-1])
+            suggestion = _suggestion(str(loc[-1]), known)
+            return "unknown key", str(loc[-1]), f"one of {', '.join(known)}", suggestion
+        case "missing":
+            return "a required entry is missing", "nothing", _meaning_of(loc), None
+        case "literal_error":
+            suggestion = _suggestion(str(error["input"]), re.findall(r"'([^']*)'", context["expected"]))
+            expected = context["expected"].replace("'", '"')
+            return "wrong value", _shown(error["input"], loc), expected, suggestion
+        case "expected":
+            return "wrong value", _shown(error["input"], loc), context["expected"], None
+        case "greater_than_equal":
+            return "wrong value", _shown(error["input"], loc), f"at least {context['ge']}", None
+        case "less_than_equal":
+            return "wrong value", _shown(error["input"], loc), f"at most {context['le']}", None
+        case kind:
+            return "wrong type", _shown(error["input"], loc), _EXPECTED_TYPE.get(kind, error["msg"]), None
+
+
+def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
+    """The keys that the part of the file at `loc` knows."""
+    model: type[BaseModel] = _LakeFile
+    match loc:
+        case ("lake",):
+            model = _LakeSection
+        case ("source", _):
+            model = SourceEntry
+        case ("source", _, "connection"):
+            model = Connection
+        case ("defaults",):
+            model = Defaults
+        case ("table", _):
+            model = TableEntry
+        case ("local",):
+            model = Local
+    return list(model.model_fields)
+
+
+def _meaning_of(loc: tuple[int | str, ...]) -> str:
+    match loc:
+        case ("lake",):
+            return 'the section [lake] with name = "…"'
+        case ("source",):
+            return "at least one section [source.NAME]"
+        case _:
+            return f"{loc[-1]} = …"
+
+
+def _suggestion(key: str, known: list[str]) -> str | None:
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"Did you mean {close[0]}?" if close else None
+
+
+def _shown(value: object, loc: tuple[int | str, ...]) -> str:
+    """The value as the file has it, but not where somebody may have put a password for its variable."""
+    if str(loc[-1]).endswith("_env"):
+        return "a text of another form" if isinstance(value, str) else f"a {type(value).__name__}"
+    match value:
+        case dict():
+            return "a table of entries"
+        case list() | tuple():
+            return "[" + ", ".join(_shown(item, ("",)) for item in value) + "]"
+        case str() | bool() | int() | float():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)
+
+
+def _entry_name(loc: tuple[int | str, ...]) -> str:
+    """`("table", "a.b.c", "key", 1)` as `[table."a.b.c"].key[1]`."""
+    sections = {"lake": 1, "defaults": 1, "local": 1, "source": 2, "table": 2}
+    depth = min(sections.get(str(loc[0]), 0), len(loc))
+    if loc[:1] == ("source",) and loc[2:3] == ("connection",) and len(loc) > 3:
+        depth = 3
+    keys = [_toml_key(str(part)) for part in loc[:depth]]
+    name = f"[{'.'.join(keys)}]" if keys else ""
+    for part in loc[depth:]:
+        name += f"[{part}]" if isinstance(part, int) else f"{'.' if name else ''}{_toml_key(part)}"
+    return name
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)

@@ -1,0 +1,60 @@
+"""Knows when what Connect says of a connector is to be believed, and makes it anew where it is not."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from connectors.connect_rest import ConnectorStatus, ConnectRefused, ConnectRest
+from connectors.deployment import ConnectorConfig
+from local.process import POLL_SECONDS, StartCancelled
+
+CONNECTOR_SECONDS = 90.0
+"""How long a connector may take until it and its task run, or until it is gone."""
+
+
+@dataclass(frozen=True)
+class ConnectorKeeper:
+    """Brings connectors to the state that they ought to be in. Each call gives up once `cancelled` is set."""
+
+    rest: ConnectRest
+    cancelled: threading.Event
+
+    def ensure_running(self, connector: ConnectorConfig, has_lost_a_server: bool) -> bool:
+        """Returns once the connector runs; True if it had to be made (anew). Raises ConnectorFailed.
+
+        It is made anew if it has another config, has failed or has lost a server. A task that lost its server
+        fails only when it next turns to it, and a worker that was killed leaves behind that its tasks run:
+        only the state of a new connector is surely its own. Its offsets are not lost by that.
+        """
+        known = self.rest.config(connector.name)
+        is_anew = known != connector.config or has_lost_a_server or self._has_failed(connector.name)
+        if is_anew and known is not None:
+            self.remove(connector.name)
+        if is_anew:
+            self.rest.put(connector)
+        self.rest.wait_running([connector.name], CONNECTOR_SECONDS, lambda _: self._give_up_if_cancelled())
+        return is_anew
+
+    def remove(self, name: str) -> None:
+        """Returns once the worker has forgotten the connector's state too. Its offsets stay."""
+        self.rest.delete(name)
+        deadline = time.monotonic() + CONNECTOR_SECONDS
+        while time.monotonic() < deadline and self._status(name) is not None:
+            self._give_up_if_cancelled()
+            time.sleep(POLL_SECONDS)
+
+    def _has_failed(self, name: str) -> bool:
+        status = self._status(name)
+        return status is None or status.failure is not None
+
+    def _status(self, name: str) -> ConnectorStatus | None:
+        try:
+            return self.rest.status(name)
+        except ConnectRefused:  # what Connect answers where it knows of no status
+            return None
+
+    def _give_up_if_cancelled(self) -> None:
+        if self.cancelled.is_set():
+            raise StartCancelled("connectors")

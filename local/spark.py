@@ -1,0 +1,247 @@
+"""Knows how the packaged Spark application is handed to spark-submit here, and how it is stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyspark
+
+from connectors.worker import as_properties
+from contract.errors import TributaryError
+from contract.lake import Lake
+from local.postgres import CATALOG, CATALOG_ROLE
+from local.process import (
+    POLL_SECONDS,
+    Command,
+    ProcessRecord,
+    find_process,
+    read_process,
+    record_process,
+    remove_record,
+    start_reporting_process,
+    stop_process,
+)
+from local.s3 import REGION
+from local.state import LocalSettings, StateFolder, write_private_file
+
+SERVICE = "spark"
+OWNER = "spark-owner"
+"""The record of the command that reads what the application reports."""
+
+_LOG4J2 = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d %-5p [%t] %m (%c{1})%n%ex
+"""
+
+
+_JAVA_OPTIONS = (
+    "-XX:+UseParallelGC",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Duser.timezone=UTC",
+    # On the two cores of a laptop the optimising compiler takes from small commits more than it gives them.
+    "-XX:TieredStopAtLevel=1",
+    # Hudi measures the size of a record with JOL, which else starts JVMs to attach to this one, in vain.
+    "-Djol.skipHotspotSAAttach=true",
+    "-Djol.skipDynamicAttach=true",
+    "-Djol.skipInstallAttach=true",
+)
+
+
+class SparkBusy(TributaryError):
+    """The Spark application is running already: two writers of one table would overwrite each other."""
+
+
+@dataclass(frozen=True)
+class SparkInstallation:
+    """A Java home, the jars for the driver's class path, and the folder of the unpacked package."""
+
+    java_home: Path
+    jars: Sequence[Path]
+    package: Path
+
+
+class RunningSpark:
+    """The application while it runs; `reports()` has to be read to its end for it to go on.
+
+    A Ctrl-C in the terminal does not reach it: its JVM would end in the middle of a commit.
+    """
+
+    def __init__(self, process: subprocess.Popen[str], record: ProcessRecord, state: StateFolder) -> None:
+        self._process = process
+        self._state = state
+        self.record = record
+        self.log = Path(record.log)
+
+    def reports(self) -> Iterator[str]:
+        """The JSON lines of the application, as they come. Whatever else it prints goes to the log."""
+        assert self._process.stdout is not None
+        with self.log.open("a") as log:
+            for line in self._process.stdout:
+                if line.startswith("{"):
+                    yield line.rstrip("\n")
+                else:
+                    log.write(line)
+                    log.flush()
+
+    def wait(self) -> int:
+        """The exit status, once it has ended."""
+        status = self._process.wait()
+        remove_record(SERVICE, self._state.run)
+        remove_record(OWNER, self._state.run)
+        return status
+
+    def ask_to_stop(self) -> None:
+        """Lets the application finish the commits that it is writing; `wait()` for its end."""
+        _ask_to_stop(self.record)
+
+
+def start_spark(
+    lake: Lake,
+    state: StateFolder,
+    settings: LocalSettings,
+    installation: SparkInstallation,
+    arguments: Sequence[str],
+) -> RunningSpark:
+    """Hands `main.py arguments…` to spark-submit. Raises SparkBusy if one runs here, StateFolderBusy."""
+    folder = state.spark
+    for name in ("conf", "scratch"):
+        (folder / name).mkdir(exist_ok=True)
+    properties = folder / "spark.properties"
+    write_private_file(properties, as_properties(_properties(lake, state, settings, installation)))
+    (folder / "conf" / "log4j2.properties").write_text(_LOG4J2)
+    spark_home = Path(pyspark.__file__).parent
+    command = Command(
+        SERVICE,
+        [
+            str(spark_home / "bin" / "spark-submit"),
+            *("--properties-file", str(properties)),
+            str(installation.package / "main.py"),
+            *arguments,
+        ],
+        log=state.log(SERVICE),
+        environment=_environment(settings, installation, spark_home, folder),
+    )
+    with state.exclusive():
+        _take_over(state)
+        process, record = start_reporting_process(command, state.run)
+        record_process(OWNER, os.getpid(), state.log(SERVICE), state.run)
+    return RunningSpark(process, record, state)
+
+
+def stop_spark(run_folder: Path, patience_seconds: float = 60.0) -> bool:
+    """Stops an application that another command started, by force if need be. False if none was running."""
+    record = read_process(SERVICE, run_folder)
+    if record is None:
+        return False
+    _ask_to_stop(record)
+    deadline = time.monotonic() + patience_seconds
+    while find_process(record) is not None and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    stop_process(SERVICE, run_folder, signal.SIGKILL)
+    remove_record(SERVICE, run_folder)
+    remove_record(OWNER, run_folder)
+    return True
+
+
+def _take_over(state: StateFolder) -> None:
+    record = read_process(SERVICE, state.run)
+    if record is None:
+        return
+    if read_process(OWNER, state.run) is not None:
+        raise SparkBusy(
+            "the Spark application of this state folder is running already",
+            where=str(state.path),
+            found=f"pid {record.pid}",
+            remedy="Let the command that started it end, or stop it with Ctrl-C",
+        )
+    # The command that started it was killed and nobody reads its reports any more.
+    stop_spark(state.run)
+
+
+def _ask_to_stop(record: ProcessRecord) -> None:
+    """Signals the Python driver, a child of the JVM that spark-submit has become; the JVM ends with it."""
+    jvm = find_process(record)
+    if jvm is None:
+        return
+    with suppress(psutil.NoSuchProcess):
+        for process in [child for child in jvm.children() if _is_driver(child)] or [jvm]:
+            process.send_signal(signal.SIGTERM)
+
+
+def _is_driver(process: psutil.Process) -> bool:
+    try:
+        return any(argument.endswith("main.py") for argument in process.cmdline())
+    except psutil.NoSuchProcess:  # also a zombie, such as the shell that spark-submit leaves behind
+        return False
+
+
+def _properties(
+    lake: Lake, state: StateFolder, settings: LocalSettings, installation: SparkInstallation
+) -> Mapping[str, str]:
+    catalog = f"spark.sql.catalog.{lake.names.bronze_catalog}"
+    s3a = "spark.hadoop.fs.s3a"
+    return {
+        "spark.master": "local[*]",
+        "spark.driver.memory": lake.local.spark_memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, installation.jars)),
+        "spark.driver.extraJavaOptions": " ".join(_JAVA_OPTIONS),
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(state.spark / "scratch"),
+        "spark.sql.warehouse.dir": (state.spark / "warehouse").as_uri(),
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+        f"{catalog}.uri": f"jdbc:postgresql://127.0.0.1:{settings.ports.postgres}/{CATALOG}",
+        f"{catalog}.jdbc.user": CATALOG_ROLE,
+        f"{catalog}.jdbc.password": settings.secrets.catalog.get_secret_value(),
+        f"{catalog}.jdbc.schema-version": "V1",
+        f"{catalog}.warehouse": f"s3://{lake.names.bronze_bucket}/",
+        f"{catalog}.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        f"{s3a}.endpoint": settings.s3_endpoint,
+        f"{s3a}.endpoint.region": REGION,
+        f"{s3a}.path.style.access": "true",
+        f"{s3a}.connection.ssl.enabled": "false",
+        # The server's ETags of multipart uploads differ from what S3A expects while it reads on.
+        f"{s3a}.change.detection.mode": "none",
+        f"{s3a}.aws.credentials.provider": "com.amazonaws.auth.EnvironmentVariableCredentialsProvider",
+        f"{s3a}.buffer.dir": str(state.spark / "scratch"),
+    }
+
+
+def _environment(
+    settings: LocalSettings, installation: SparkInstallation, spark_home: Path, folder: Path
+) -> dict[str, str]:
+    """Little of the caller's: another Spark's SPARK_CONF_DIR or HADOOP_CONF_DIR would take effect."""
+    kept = {name: os.environ[name] for name in ("HOME", "USER", "LANG") if name in os.environ}
+    return {
+        **kept,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.defpath]),
+        "TZ": "UTC",
+        "JAVA_HOME": str(installation.java_home),
+        "SPARK_HOME": str(spark_home),
+        "SPARK_CONF_DIR": str(folder / "conf"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(installation.package),
+        "PYTHONUNBUFFERED": "1",
+        "AWS_ACCESS_KEY_ID": settings.secrets.s3_access_key.get_secret_value(),
+        "AWS_SECRET_ACCESS_KEY": settings.secrets.s3_secret_key.get_secret_value(),
+        "AWS_REGION": REGION,
+    }

@@ -1,0 +1,1 @@
+"""The Spark application: change events in, exact Hudi tables out."""

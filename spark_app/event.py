@@ -1,0 +1,94 @@
+"""The event: the one shape in which every source hands over what Debezium sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+EVENT = StructType(
+    [
+        StructField("topic", StringType(), nullable=False),
+        StructField("partition", IntegerType(), nullable=False),
+        StructField("offset", LongType(), nullable=False),
+        StructField("timestamp", TimestampType()),
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("moved_to", BinaryType()),
+        StructField("moved_from", BinaryType()),
+    ]
+)
+"""`key` and `value` are the record's raw bytes. `moved_to` and `moved_from` are the raw bytes of Debezium's
+headers `__debezium.newkey` and `__debezium.oldkey`, which mark the two halves of a changed primary key."""
+
+MOVED_TO_HEADER = "__debezium.newkey"
+MOVED_FROM_HEADER = "__debezium.oldkey"
+
+Positions = Mapping[int, int]
+"""Partition to the next offset to read."""
+
+
+@dataclass(frozen=True)
+class OffsetRange:
+    """The offsets `first` (included) to `until` (excluded) of one partition."""
+
+    partition: int
+    first: int
+    until: int
+
+    @property
+    def length(self) -> int:
+        return self.until - self.first
+
+
+@dataclass(frozen=True)
+class TopicExtent:
+    """What a source still holds of a topic: the first offset and the one after the last, by partition."""
+
+    beginning: Positions
+    end: Positions
+
+
+class EventSource(Protocol):
+    """Where events come from. Reading a range twice gives the same events."""
+
+    def topics(self) -> frozenset[str]:
+        """The names of all topics there are."""
+
+    def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        """What is held of each of the topics."""
+
+    def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        """The events of the ranges, as `EVENT`, in no order."""
+
+
+def ranges_from(start: Positions, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
+    """The next ranges to read from `start` on: at most `limit` offsets, shared evenly among the partitions.
+
+    A partition that `start` does not name yet is read from its beginning.
+    """
+    pending = {
+        partition: (start.get(partition, extent.beginning[partition]), until)
+        for partition, until in extent.end.items()
+    }
+    pending = {partition: (first, until) for partition, (first, until) in pending.items() if until > first}
+    ranges: list[OffsetRange] = []
+    left = limit
+    by_length = sorted(pending.items(), key=lambda item: item[1][1] - item[1][0])
+    for position, (partition, (first, until)) in enumerate(by_length):
+        share = max(1, left // (len(by_length) - position))
+        taken = min(share, until - first)
+        left -= taken
+        ranges.append(OffsetRange(partition, first, first + taken))
+    return tuple(sorted(ranges, key=lambda r: r.partition))

@@ -1,0 +1,210 @@
+"""The run: which tables there are, whose turn it is, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from contract.errors import TributaryError
+from spark_app.event import EventSource, OffsetRange, TopicExtent
+from spark_app.progress import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
+from spark_app.table_ingest import TableIngest
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often to look and how much to take at once. `parallel`: tables in work at the same time."""
+
+    poll_seconds: float = 0.2
+    discovery_seconds: float = 5.0
+    events_per_commit: int = 200_000
+    parallel: int = 4
+    attempts: int = 3
+    first_retry_seconds: float = 1.0
+    longest_retry_seconds: float = 30.0
+
+
+class StopRequest:
+    """Asks a run to end. A signal handler may set it.
+
+    With `threading.Event` it would wait for a lock which the very thread that the signal interrupts can hold.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+
+PASSING_FAILURES = (Py4JError, PySparkException, OSError)
+"""What Kafka, S3 or Spark raise when they cannot be had for the moment, among other things."""
+
+
+@dataclass
+class _TableRun:
+    """One table within the run.
+
+    `working`: whether it got on, once done. `target`: where it has to get to, None where it follows.
+    """
+
+    table: TableIngest
+    target: Mapping[int, int] | None
+    working: Future[bool] | None = None
+    attempts: int = 0
+    not_before: float = 0.0
+    error: str | None = None
+    is_blocked: bool = False
+    is_caught_up: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.working is None and (self.is_blocked or (self.target is not None and self.is_caught_up))
+
+
+@dataclass
+class Ingest:
+    """Brings the tables of the topics up to their source and, where it follows, keeps them there.
+
+    `table_of` makes the table of a topic, or None for a topic that is none of the lake's.
+    """
+
+    spark: SparkSession
+    source: EventSource
+    table_of: Callable[[str], TableIngest | None]
+    progress: ProgressWriter
+    follow: bool
+    pace: Pace = Pace()
+    stop: StopRequest = field(default_factory=StopRequest)
+    _runs: dict[str, _TableRun] = field(default_factory=dict)
+
+    def run(self) -> bool:
+        """Whether every table is well at the end. One table's failure does not stop the others."""
+        next_discovery = 0.0
+        with ThreadPoolExecutor(self.pace.parallel, thread_name_prefix="table") as pool:
+            while not self.stop.is_set():
+                if time.monotonic() >= next_discovery:
+                    self._discover_again()
+                    next_discovery = time.monotonic() + self.pace.discovery_seconds
+                self._collect_finished()
+                if not self.follow and all(run.is_over for run in self._runs.values()):
+                    break
+                self._start_pending(pool)
+                time.sleep(self.pace.poll_seconds)
+        self._collect_finished()
+        self.progress.write(Stopped({run.table.name: run.error or "ok" for run in self._runs.values()}))
+        return all(run.error is None for run in self._runs.values())
+
+    def _discover_again(self) -> None:
+        """A source that is away for a while hides no table that is known; at the start it is an error."""
+        try:
+            self._discover()
+        except PASSING_FAILURES as error:
+            if not self._runs:
+                raise
+            for run in self._runs.values():
+                if run.working is None and not run.is_over:
+                    self._retry_later(run, error)
+
+    def _discover(self) -> None:
+        """New topics become tables. A run that does not follow takes those of its start, up to where they
+        end."""
+        if self._runs and not self.follow:
+            return
+        found = {
+            topic: table
+            for topic in self.source.topics() - self._runs.keys()
+            if (table := self.table_of(topic))
+        }
+        extents = self.source.extents(frozenset(found)) if found and not self.follow else {}
+        for topic, table in sorted(found.items()):
+            self._runs[topic] = _TableRun(table, target=None if self.follow else extents[topic].end)
+        if found:
+            self.progress.write(Started(tuple(sorted(table.name for table in found.values()))))
+
+    def _start_pending(self, pool: ThreadPoolExecutor) -> None:
+        now = time.monotonic()
+        idle = {
+            topic: run
+            for topic, run in self._runs.items()
+            if run.working is None and not run.is_over and now >= run.not_before
+        }
+        ready = {topic: run for topic, run in idle.items() if run.table.is_recovered}
+        for topic in idle.keys() - ready.keys():
+            idle[topic].working = pool.submit(self._recover, idle[topic].table)
+        try:
+            extents = self.source.extents(frozenset(ready)) if ready else {}
+        except PASSING_FAILURES as error:
+            for run in ready.values():
+                self._retry_later(run, error)
+            return
+        for topic, run in ready.items():
+            self._start_if_pending(pool, run, extents[topic])
+
+    def _start_if_pending(self, pool: ThreadPoolExecutor, run: _TableRun, held: TopicExtent) -> None:
+        extent = held if run.target is None else TopicExtent(held.beginning, run.target)
+        try:
+            ranges = run.table.pending(extent, self.pace.events_per_commit)
+        except TributaryError as error:
+            self._block(run, error)
+            return
+        if ranges:
+            run.is_caught_up = False
+            run.working = pool.submit(self._work, run.table, ranges)
+        elif not run.is_caught_up:
+            run.is_caught_up = True
+            self.progress.write(CaughtUp(run.table.name))
+
+    def _recover(self, table: TableIngest) -> bool:
+        table.recover()
+        return False
+
+    def _work(self, table: TableIngest, ranges: tuple[OffsetRange, ...]) -> bool:
+        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", table.name)
+        committed = table.apply(ranges)
+        if committed is not None:
+            self.progress.write(committed)
+            table.maintain()
+        return True
+
+    def _collect_finished(self) -> None:
+        for run in self._runs.values():
+            if run.working is None or not run.working.done():
+                continue
+            done, run.working = run.working, None
+            match error := done.exception():
+                case None:
+                    if done.result():
+                        run.attempts, run.error = 0, None
+                case TributaryError():
+                    self._block(run, error)
+                case Exception():
+                    self._retry_later(run, error)
+                case _:
+                    raise error
+
+    def _block(self, run: _TableRun, error: TributaryError) -> None:
+        run.is_blocked, run.error = True, str(error)
+        self.progress.write(Blocked(run.table.name, run.error))
+
+    def _retry_later(self, run: _TableRun, error: Exception) -> None:
+        """The table starts again from what it holds: whether the failed commit is in it, only it can tell."""
+        run.attempts += 1
+        run.error = f"{type(error).__name__}: {error}"
+        if not self.follow and run.attempts >= self.pace.attempts:
+            run.is_blocked = True
+            self.progress.write(Blocked(run.table.name, run.error))
+            return
+        wait = min(self.pace.first_retry_seconds * 2 ** (run.attempts - 1), self.pace.longest_retry_seconds)
+        run.not_before = time.monotonic() + wait
+        run.table.forget()
+        self.progress.write(Failed(run.table.name, run.error, run.attempts, wait))

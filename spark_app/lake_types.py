@@ -1,0 +1,282 @@
+"""How each Debezium type travels in JSON, what the lake makes of it, and how a missing TOAST value looks.
+
+Source: Debezium's PostgreSQL connector, "Data type mappings" (adaptive time precision, precise decimals as
+JSON numbers), and io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from contract.errors import TributaryError
+from spark_app.connect_schema import ConnectSchema
+
+MAX_DECIMAL_PRECISION = 38
+_PLACEHOLDER = "__debezium_unavailable_value"
+_PLACEHOLDER_BASE64 = base64.b64encode(_PLACEHOLDER.encode()).decode()
+_PLACEHOLDER_UUID = str(uuid.UUID(bytes=hashlib.md5(_PLACEHOLDER.encode()).digest(), version=3))
+_MICROSECONDS_PER_HOUR = 3_600_000_000
+
+Convert = Callable[[Column], Column]
+
+
+class UnsupportedType(TributaryError):
+    """A column whose type the lake cannot hold."""
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """From the JSON value of one column to its value in the lake.
+
+    `wire` is the type that the JSON is parsed as; `is_placeholder` is true of a wire value that stands for an
+    unchanged TOAST value; `has_failed` of one that is there and that the lake type cannot hold.
+    """
+
+    wire: DataType
+    lake: DataType
+    to_lake: Convert
+    is_placeholder: Convert | None = None
+    has_failed: Convert | None = None
+
+
+def conversion(column: str, schema: ConnectSchema) -> Conversion:
+    """Raises `UnsupportedType` where the lake has no type for it."""
+    if schema.name in _SEMANTIC:
+        return _SEMANTIC[schema.name](schema)
+    match schema.type:
+        case "boolean":
+            return _as_it_is(BooleanType())
+        case "int8" | "int16" | "int32":
+            return _as_it_is(IntegerType())
+        case "int64":
+            return _as_it_is(LongType())
+        case "float" | "float32":
+            return _as_it_is(FloatType())
+        case "double" | "float64":
+            return _as_it_is(DoubleType())
+        case "string":
+            return _text()
+        case "bytes":
+            return _binary()
+        case "array" if schema.items is not None:
+            return _array(column, schema.items)
+        case "map" if schema.map_values is not None:
+            return _map(column, schema.map_values)
+        case "struct":
+            return _struct(column, schema)
+    raise UnsupportedType(
+        what="A column has a type that the lake cannot hold",
+        where=f"column {column}",
+        found=f"Connect type {schema.type!r}, semantic type {schema.name!r}",
+        remedy='Change the column\'s type, or leave the table out with "!schema.table" in lake.toml.',
+    )
+
+
+def _as_it_is(data_type: DataType) -> Conversion:
+    return Conversion(data_type, data_type, to_lake=_same)
+
+
+def _same(value: Column) -> Column:
+    return value
+
+
+def _text() -> Conversion:
+    # The second is that of an hstore, which travels as the text of a JSON object.
+    placeholders = (_PLACEHOLDER, json.dumps({_PLACEHOLDER: _PLACEHOLDER}, separators=(",", ":")))
+    return Conversion(StringType(), StringType(), _same, lambda value: value.isin(*placeholders))
+
+
+def _fallible(wire: DataType, lake: DataType, to_lake: Convert) -> Conversion:
+    """A conversion that gives null for what it cannot hold."""
+    return Conversion(
+        wire, lake, to_lake, has_failed=lambda value: value.isNotNull() & to_lake(value).isNull()
+    )
+
+
+def _binary() -> Conversion:
+    return Conversion(
+        StringType(), BinaryType(), F.unbase64, is_placeholder=lambda value: value == _PLACEHOLDER_BASE64
+    )
+
+
+def _decimal(schema: ConnectSchema) -> Conversion:
+    scale = int(schema.parameter("scale") or 0)
+    precision = int(schema.parameter("connect.decimal.precision") or MAX_DECIMAL_PRECISION)
+    if scale < 0:
+        precision, scale = precision - scale, 0
+    if precision > MAX_DECIMAL_PRECISION or scale > precision:
+        raise UnsupportedType(
+            what="A numeric column does not fit the lake's decimals",
+            found=f"numeric({precision},{scale})",
+            expected=f"at most {MAX_DECIMAL_PRECISION} digits, all those behind the point among them",
+            remedy='Leave the table out with "!schema.table" in lake.toml.',
+        )
+    return _as_it_is(DecimalType(precision, scale))
+
+
+def _variable_scale_decimal(_: ConnectSchema) -> Conversion:
+    """Numeric without a precision: every value has its own scale, which only text can hold exactly.
+
+    Up to 38 digits; a longer one cannot be converted.
+    """
+    wire = StructType([StructField("scale", IntegerType()), StructField("value", StringType())])
+    return _fallible(wire, StringType(), _decimal_text)
+
+
+def _decimal_text(value: Column) -> Column:
+    """The decimal of that scale and of the two's-complement integer in the bytes; null where too long."""
+    whole = DecimalType(MAX_DECIMAL_PRECISION, 0)
+    digits = F.hex(F.unbase64(value["value"]))
+    is_negative = digits.substr(1, 1) >= "8"
+    scale = value["scale"]
+
+    def add_byte(total: Column, number: Column) -> Column:
+        byte = F.conv(digits.substr(2 * number - 1, F.lit(2)), 16, 10).cast("int")
+        # -x is the complement of x, plus one: so no power of two beyond the value itself has to fit.
+        return (total * 256 + F.when(is_negative, 255 - byte).otherwise(byte)).cast(whole)
+
+    def as_text(total: Column) -> Column:
+        magnitude = F.when(is_negative, total + 1).otherwise(total).cast(whole).cast("string")
+        padded = F.lpad(magnitude, 2 * MAX_DECIMAL_PRECISION, "0")
+        before_point = padded.substr(F.lit(1), F.length(padded) - scale)
+        after_point = F.when(scale > 0, F.concat(F.lit("."), F.right(padded, scale))).otherwise("")
+        sign = F.when(is_negative, "-").otherwise("")
+        return F.concat(sign, F.regexp_replace(before_point, "^0+(?=.)", ""), after_point)
+
+    bytes_of_value = F.sequence(F.lit(1), (F.length(digits) / 2).cast("int"))
+    return F.aggregate(bytes_of_value, F.lit(0).cast(whole), add_byte, as_text)
+
+
+def _zoned_timestamp(_: ConnectSchema) -> Conversion:
+    return _fallible(StringType(), TimestampType(), lambda value: value.cast(TimestampType()))
+
+
+def _time_of_day(microseconds: Convert, wire: DataType) -> Conversion:
+    """As text, `HH:MM:SS.ffffff`: Spark has no type for a time of day."""
+
+    def to_text(value: Column) -> Column:
+        micros = microseconds(value)
+        seconds = F.floor(micros % _MICROSECONDS_PER_HOUR / 1_000_000)
+        return F.format_string(
+            "%02d:%02d:%02d.%06d",
+            F.floor(micros / _MICROSECONDS_PER_HOUR),
+            F.floor(seconds / 60),
+            seconds % 60,
+            micros % 1_000_000,
+        )
+
+    return Conversion(wire, StringType(), lambda value: F.when(value.isNotNull(), to_text(value)))
+
+
+def _array(column: str, items: ConnectSchema) -> Conversion:
+    item = conversion(column, items)
+    to_lake: Convert = _same if item.to_lake is _same else (lambda value: F.transform(value, item.to_lake))
+    placeholder = _ARRAY_PLACEHOLDERS.get("uuid" if _is_uuid(items) else items.type)
+    item_has_failed = item.has_failed
+    return Conversion(
+        ArrayType(item.wire),
+        ArrayType(item.lake),
+        to_lake,
+        is_placeholder=None if placeholder is None else lambda value: value == placeholder(),
+        has_failed=None if item_has_failed is None else lambda value: F.exists(value, item_has_failed),
+    )
+
+
+def _is_uuid(schema: ConnectSchema) -> bool:
+    return schema.name == "io.debezium.data.Uuid"
+
+
+def _map(column: str, values: ConnectSchema) -> Conversion:
+    value = conversion(column, values)
+    data_type = MapType(StringType(), value.lake)
+
+    def is_placeholder(found: Column) -> Column:
+        return F.map_keys(found) == F.array(F.lit(_PLACEHOLDER))
+
+    return Conversion(MapType(StringType(), value.wire), data_type, _same, is_placeholder)
+
+
+def _struct(column: str, schema: ConnectSchema) -> Conversion:
+    fields = [(name, conversion(f"{column}.{name}", field)) for name, field in schema.fields]
+    wire = StructType([StructField(name, field.wire) for name, field in fields])
+    lake = StructType([StructField(name, field.lake) for name, field in fields])
+
+    def to_lake(value: Column) -> Column:
+        converted = F.struct(*[field.to_lake(value[name]).alias(name) for name, field in fields])
+        return F.when(value.isNotNull(), converted)
+
+    def has_failed(value: Column) -> Column:
+        failures = [field.has_failed(value[name]) for name, field in fields if field.has_failed is not None]
+        return reduce(lambda a, b: a | b, failures)
+
+    can_fail = any(field.has_failed is not None for _, field in fields)
+    return Conversion(wire, lake, to_lake, has_failed=has_failed if can_fail else None)
+
+
+def _bytes_as(data_type: DataType) -> Column:
+    return F.array(*[F.lit(byte).cast(data_type) for byte in _PLACEHOLDER.encode()])
+
+
+_ARRAY_PLACEHOLDERS: dict[str, Callable[[], Column]] = {
+    "string": lambda: F.array(F.lit(_PLACEHOLDER)),
+    "uuid": lambda: F.array(F.lit(_PLACEHOLDER_UUID)),
+    "bytes": lambda: F.array(F.lit(_PLACEHOLDER_BASE64)),
+    "int32": lambda: _bytes_as(IntegerType()),
+    "int64": lambda: _bytes_as(LongType()),
+}
+
+
+def _within(smallest: int, largest: int, convert: Convert) -> Convert:
+    """Null beyond: Debezium sends an infinite date or timestamp as a number of its own, far outside."""
+    return lambda value: F.when(value.between(smallest, largest), convert(value))
+
+
+# From the first day of year 1 to the last of year 9999, as Python, Athena and SQL's own types have it.
+_DAYS = (-719_162, 2_932_896)
+_MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+_MILLIS = (_MICROS[0] // 1_000, _MICROS[1] // 1_000)
+
+_DATE = _fallible(IntegerType(), DateType(), _within(*_DAYS, F.date_from_unix_date))
+_TIMESTAMP_MILLIS = _fallible(LongType(), TimestampType(), _within(*_MILLIS, F.timestamp_millis))
+_TIMESTAMP_MICROS = _fallible(LongType(), TimestampType(), _within(*_MICROS, F.timestamp_micros))
+_TIME_MILLIS = _time_of_day(lambda millis: millis.cast("bigint") * 1_000, IntegerType())
+_TIME_MICROS = _time_of_day(_same, LongType())
+
+_SEMANTIC: dict[str, Callable[[ConnectSchema], Conversion]] = {
+    "org.apache.kafka.connect.data.Decimal": _decimal,
+    "org.apache.kafka.connect.data.Date": lambda _: _DATE,
+    "org.apache.kafka.connect.data.Time": lambda _: _TIME_MILLIS,
+    "org.apache.kafka.connect.data.Timestamp": lambda _: _TIMESTAMP_MILLIS,
+    "io.debezium.data.VariableScaleDecimal": _variable_scale_decimal,
+    "io.debezium.time.Date": lambda _: _DATE,
+    "io.debezium.time.Time": lambda _: _TIME_MILLIS,
+    "io.debezium.time.MicroTime": lambda _: _TIME_MICROS,
+    "io.debezium.time.Timestamp": lambda _: _TIMESTAMP_MILLIS,
+    "io.debezium.time.MicroTimestamp": lambda _: _TIMESTAMP_MICROS,
+    "io.debezium.time.ZonedTimestamp": _zoned_timestamp,
+}

@@ -1,0 +1,158 @@
+"""What spark-submit starts: the arguments of a run, and its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from contract.errors import TributaryError
+from contract.lake import Lake, read_lake
+from contract.naming import LakeNames
+from contract.table_name import TableName
+from spark_app.event import EventSource
+from spark_app.hudi import HudiTable
+from spark_app.ingest import Ingest, Pace, StopRequest
+from spark_app.progress import ProgressWriter
+from spark_app.replay import replay
+from spark_app.session import start_session
+from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.kafka import KafkaSource
+from spark_app.table_ingest import TableIngest
+
+# Looking at bronze costs a Spark job; the sink lands every few seconds.
+BRONZE_PACE = Pace(poll_seconds=2.0)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 where every table is well, 1 where one is not, 2 for arguments or a lake file that cannot be used."""
+    options = _parser().parse_args(arguments)
+    try:
+        lake = read_lake(options.lake)
+        names = LakeNames(lake.name)
+        wanted = _wanted_tables(lake, options.tables)
+    except TributaryError as error:
+        print(error, file=sys.stderr)
+        return 2
+    stop = StopRequest()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    spark = start_session(f"tributary {options.command} {lake.name}")
+    try:
+        source = _source(spark, options, names)
+        table_of = partial(_table, spark, lake, wanted, options, source)
+        if options.command == "replay":
+            return 0 if replay(source, table_of, ProgressWriter()) else 1
+        run = Ingest(
+            spark=spark,
+            source=source,
+            table_of=table_of,
+            progress=ProgressWriter(),
+            follow=options.follow,
+            pace=BRONZE_PACE if options.source == "bronze" else Pace(),
+            stop=stop,
+        )
+        return 0 if run.run() else 1
+    finally:
+        spark.stop()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="main.py", description="Tributary's Spark application")
+    commands = parser.add_subparsers(dest="command", required=True)
+    ingest = commands.add_parser("ingest", help="bring the tables up to the source")
+    _add_common(ingest, default_source="kafka")
+    ingest.add_argument("--follow", action="store_true", help="go on until stopped")
+    replay = commands.add_parser("replay", help="apply the quarantined events that can be read by now")
+    _add_common(replay, default_source="bronze")
+    return parser
+
+
+def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
+    command.add_argument("--lake", type=Path, required=True, help="the lake file")
+    command.add_argument("--from", dest="source", choices=("kafka", "bronze"), default=default_source)
+    command.add_argument("--kafka", metavar="HOST:PORT", help="bootstrap servers, for --from kafka")
+    command.add_argument(
+        "--kafka-option",
+        dest="kafka_options",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        type=_name_and_value,
+        help="a property of the Kafka clients, such as security.protocol=SASL_SSL",
+    )
+    command.add_argument(
+        "--bronze-table", help="the full name of the Iceberg table of events, for --from bronze"
+    )
+    command.add_argument(
+        "--silver", required=True, metavar="URI", help="the bucket or folder of the Hudi tables"
+    )
+    command.add_argument(
+        "--quarantine", required=True, metavar="URI", help="the bucket or folder of bad events"
+    )
+    command.add_argument("--tables", action="append", default=[], metavar="SOURCE.SCHEMA.TABLE")
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _wanted_tables(lake: Lake, names: Sequence[str]) -> Callable[[TableName], bool]:
+    """Whether a table is one of the run: of the lake's patterns and, where any are named, of those."""
+    named = {TableName.parse(name) for name in names}
+
+    def is_wanted(table: TableName) -> bool:
+        is_of_lake = any(
+            source.name == table.source and source.matches(table.schema, table.table)
+            for source in lake.sources
+        )
+        return is_of_lake and (not named or table in named)
+
+    return is_wanted
+
+
+def _source(spark: SparkSession, options: argparse.Namespace, names: LakeNames) -> EventSource:
+    if options.source == "bronze":
+        return BronzeSource(spark, options.bronze_table or names.spark_bronze_table)
+    return KafkaSource(
+        spark,
+        bootstrap_servers=options.kafka,
+        group_prefix=names.spark_group_prefix,
+        client_options=dict(options.kafka_options),
+    )
+
+
+def _table(
+    spark: SparkSession,
+    lake: Lake,
+    is_wanted: Callable[[TableName], bool],
+    options: argparse.Namespace,
+    source: EventSource,
+    topic: str,
+) -> TableIngest | None:
+    names = LakeNames(lake.name)
+    table = names.table_of_topic(topic)
+    if table is None or not is_wanted(table):
+        return None
+    path = names.table_path(table)
+    return TableIngest(
+        name=str(table),
+        topic=topic,
+        source=source,
+        hudi=HudiTable(
+            spark, f"{options.silver.rstrip('/')}/{path}", path.replace("/", "_"), lake.policy(table)
+        ),
+        quarantine_path=f"{options.quarantine.rstrip('/')}/{path}",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""The Spark session that the app needs, wherever it runs."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from spark_app.hudi import SESSION_OPTIONS
+
+_OPTIONS = {
+    **SESSION_OPTIONS,
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    # Timestamps without a zone are held as if in UTC, whatever the machine's zone.
+    "spark.sql.session.timeZone": "UTC",
+    # Dates before 1582 as they are, not as the hybrid calendar of old Hive readers had them.
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
+    # Column names that differ in case only are different columns.
+    "spark.sql.caseSensitive": "true",
+    # Tables share the cores; a small one does not wait for a large one's commit.
+    "spark.scheduler.mode": "FAIR",
+}
+
+
+def start_session(name: str) -> SparkSession:
+    """Master, memory, class path, credentials and catalogs come from spark-submit."""
+    builder = SparkSession.builder.appName(name)
+    for option, value in _OPTIONS.items():
+        builder = builder.config(option, value)
+    spark = builder.getOrCreate()
+    if spark.conf.get("spark.sql.shuffle.partitions", "200") == "200":
+        # A batch is small beside Spark's default of 200 partitions: one task a core.
+        spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
+    return spark

@@ -1,0 +1,75 @@
+"""Bronze as a source of events: the Iceberg table in which the S3 sink lands every record of Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark_app.event import OffsetRange, TopicExtent
+
+
+@dataclass(frozen=True)
+class BronzeSource:
+    """An Iceberg table with the columns `k_topic, k_partition, k_offset, k_timestamp, key, value, moved_to,
+    moved_from` (org.apache.iceberg.connect.transforms.KafkaMetadataTransform). `table` is its full name."""
+
+    spark: SparkSession
+    table: str
+
+    def topics(self) -> frozenset[str]:
+        if not self._exists():
+            return frozenset()
+        rows = self._landed().select("k_topic").distinct().collect()
+        return frozenset(row["k_topic"] for row in rows)
+
+    def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        rows = (
+            self._landed()
+            .where(F.col("k_topic").isin(*topics))
+            .groupBy("k_topic", "k_partition")
+            .agg(F.min("k_offset").alias("beginning"), F.max("k_offset").alias("last"))
+            .collect()
+        )
+        return {
+            topic: TopicExtent(
+                beginning={row["k_partition"]: row["beginning"] for row in rows if row["k_topic"] == topic},
+                end={row["k_partition"]: row["last"] + 1 for row in rows if row["k_topic"] == topic},
+            )
+            for topic in topics
+        }
+
+    def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        in_ranges = reduce(
+            lambda a, b: a | b,
+            [
+                (F.col("k_partition") == r.partition)
+                & (F.col("k_offset") >= r.first)
+                & (F.col("k_offset") < r.until)
+                for r in ranges
+            ],
+        )
+        landed = self._landed()
+        return landed.where((F.col("k_topic") == topic) & in_ranges).select(
+            F.col("k_topic").alias("topic"),
+            F.col("k_partition").cast("int").alias("partition"),
+            F.col("k_offset").alias("offset"),
+            F.timestamp_millis(F.col("k_timestamp")).alias("timestamp"),
+            *[_bytes(landed, name) for name in ("key", "value", "moved_to", "moved_from")],
+        )
+
+    def _exists(self) -> bool:
+        return bool(self.spark.catalog.tableExists(self.table))
+
+    def _landed(self) -> DataFrame:
+        # The sink commits beside this session: a cached snapshot would hide what it has landed since.
+        self.spark.catalog.refreshTable(self.table)
+        return self.spark.read.table(self.table)
+
+
+def _bytes(landed: DataFrame, name: str) -> Column:
+    """The sink makes a column when the first record needs it: no primary key may have changed yet."""
+    return F.col(name) if name in landed.columns else F.lit(None).cast("binary").alias(name)

@@ -1,0 +1,138 @@
+"""The columns of a silver table: the app's own, the source's, and how the latter may change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql.types import (
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from contract.errors import TributaryError
+from spark_app.connect_schema import SchemaVersion
+from spark_app.lake_types import conversion
+
+RECORD_KEY = "_key"
+OPERATION = "_op"
+ORDERING = "_seq"
+DELETED = "_deleted"
+
+APP_COLUMNS = StructType(
+    [
+        StructField(RECORD_KEY, StringType(), nullable=False),
+        StructField(OPERATION, StringType(), nullable=False),
+        StructField(ORDERING, LongType(), nullable=False),
+        StructField("_source_ts", TimestampType()),
+        StructField("_topic", StringType(), nullable=False),
+        StructField("_partition", IntegerType(), nullable=False),
+        StructField("_offset", LongType(), nullable=False),
+    ]
+)
+"""In front of the source's columns. `_key` is the JSON of the key columns, `_seq` the order of events."""
+
+
+class SchemaConflict(TributaryError):
+    """A change of the source's schema that the table cannot take without losing data."""
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The source's columns of a table in the lake's types, in the lake's order, and which of them are the
+    key."""
+
+    row: tuple[tuple[str, DataType], ...]
+    key: tuple[str, ...]
+
+    @property
+    def row_type(self) -> StructType:
+        return StructType([StructField(name, data_type) for name, data_type in self.row])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.row)
+
+    @property
+    def beside_key(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name not in self.key)
+
+
+def columns_of(version: SchemaVersion) -> TableColumns:
+    """The columns that one version of the source table asks for. Key columns come as the key has them."""
+    key = {name: conversion(name, schema).lake for name, schema in version.key}
+    row = {name: conversion(name, schema).lake for name, schema in version.row} | key
+    return TableColumns(row=tuple(row.items()), key=tuple(key))
+
+
+def columns_of_table(schema: StructType, key: tuple[str, ...]) -> TableColumns:
+    """The source's columns of a table that exists, from its schema as Spark reads it."""
+    own = {*APP_COLUMNS.fieldNames(), DELETED}
+    row = [
+        (field.name, field.dataType)
+        for field in schema.fields
+        if field.name not in own and not field.name.startswith("_hoodie_")
+    ]
+    return TableColumns(row=tuple(row), key=key)
+
+
+def merge(current: TableColumns | None, versions: Iterable[TableColumns]) -> TableColumns | None:
+    """The columns that hold both what the table has and what the versions bring, oldest version first; None
+    where neither knows a key. (A truncate's record has none, so its version does not either.)
+
+    New columns come last, dropped ones stay, types widen. Raises `SchemaConflict` where a type would have to
+    change in a way that loses data, or the key is another one.
+    """
+    merged = current
+    for version in sorted(versions, key=lambda v: not v.key):
+        merged = version if merged is None else _merge_two(merged, version)
+    return merged if merged is not None and merged.key else None
+
+
+def _merge_two(current: TableColumns, version: TableColumns) -> TableColumns:
+    if version.key and version.key != current.key:
+        raise SchemaConflict(
+            what="The primary key of the source table is another one than the lake table's",
+            found=f"key ({', '.join(version.key)})",
+            expected=f"key ({', '.join(current.key)})",
+            remedy="Set the key that the table was made with as its key in lake.toml.",
+        )
+    row = dict(current.row)
+    for name, data_type in version.row:
+        row[name] = data_type if name not in row else _wider(name, row[name], data_type)
+    return TableColumns(row=tuple(row.items()), key=current.key)
+
+
+_WIDENS_TO: dict[type[DataType], tuple[type[DataType], ...]] = {
+    IntegerType: (LongType,),
+    FloatType: (DoubleType,),
+}
+
+
+def _wider(name: str, current: DataType, new: DataType) -> DataType:
+    if current == new or isinstance(new, _WIDENS_TO.get(type(current), ())):
+        return new
+    if isinstance(current, _WIDENS_TO.get(type(new), ())):
+        return current
+    if isinstance(current, DecimalType) and isinstance(new, DecimalType) and _holds(current, new):
+        return current
+    raise SchemaConflict(
+        what="A column of the source table has changed to a type that the lake table cannot take",
+        where=f"column {name}",
+        found=new.simpleString(),
+        expected=f"{current.simpleString()}, or a wider type of its kind",
+        remedy="Change the column back, or add the values as a new column.",
+    )
+
+
+def _holds(current: DecimalType, new: DecimalType) -> bool:
+    """Whether every value of `new` is one of `current`. (Hudi 1.0.2 refuses to write a wider one.)"""
+    return current.scale >= new.scale and current.precision - current.scale >= new.precision - new.scale

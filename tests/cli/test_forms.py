@@ -1,0 +1,216 @@
+"""What the lake makes of a value equals it and no other, on a real PostgreSQL, for every type."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any, LiteralString
+
+import psycopg
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+
+from cli.reconcile.comparison import Comparison, Kind, compare
+from cli.reconcile.database import DatabaseTable, one_snapshot, read_rows, read_tables
+from cli.reconcile.pairing import comparable_lake_rows, pair
+
+pytestmark = pytest.mark.slow
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
+DATES = st.dates(date(1, 1, 1), date(9999, 12, 31))
+MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
+ZONES = st.integers(-840, 840).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A type of PostgreSQL, what it is in the lake, values of it, and the lake's form of a value."""
+
+    ddl: LiteralString
+    lake: pa.DataType
+    values: st.SearchStrategy[Any]
+    in_lake: Callable[[Any], Any] = lambda value: value
+    is_same: Callable[[Any, Any], bool] = lambda one, other: one == other
+
+
+def _decimals(places: int, digits: int) -> st.SearchStrategy[Decimal]:
+    most = 10**digits - 1
+    # Made of its digits: arithmetic would round to the context's 28.
+    return st.integers(-most, most).map(
+        lambda unscaled: Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -places))
+    )
+
+
+def _list_of(case: Case, ddl: LiteralString) -> Case:
+    return Case(
+        ddl,
+        pa.list_(case.lake),
+        st.lists(st.none() | case.values, max_size=3),
+        in_lake=lambda values: [None if value is None else case.in_lake(value) for value in values],
+        is_same=lambda one, other: (
+            len(one) == len(other)
+            and all(
+                a is b or (a is not None and b is not None and case.is_same(a, b))
+                for a, b in zip(one, other, strict=True)
+            )
+        ),
+    )
+
+
+def _is_same_float(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def _without_zone(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC)
+
+
+INTEGER = Case("integer", pa.int32(), st.integers(-(2**31), 2**31 - 1))
+NUMERIC = Case("numeric(12, 4)", pa.decimal128(12, 4), _decimals(4, 12))
+TEXTS = Case("text", pa.string(), TEXT)
+TIMESTAMP = Case("timestamp", pa.timestamp("us", "UTC"), MOMENTS, in_lake=_without_zone)
+DOUBLE = Case("double precision", pa.float64(), st.floats(), is_same=_is_same_float)
+CASES = {
+    "flag": Case("boolean", pa.bool_(), st.booleans()),
+    "small": Case("smallint", pa.int32(), st.integers(-(2**15), 2**15 - 1)),
+    "whole": INTEGER,
+    "widened": Case("bigint", pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    "single": Case("real", pa.float32(), st.floats(width=32), is_same=_is_same_float),
+    "precise": DOUBLE,
+    "amount": NUMERIC,
+    "wide": Case("numeric(38, 10)", pa.decimal128(38, 10), _decimals(10, 38)),
+    "rescaled": Case("numeric(8, 2)", pa.decimal128(12, 4), _decimals(2, 8)),
+    "free": Case("numeric", pa.string(), _decimals(7, 50), in_lake=lambda value: format(value, "f")),
+    "note": TEXTS,
+    "padded": Case(
+        "char(5)",
+        pa.string(),
+        TEXT,
+        in_lake=lambda value: value.ljust(5),
+        is_same=lambda one, other: one.ljust(5) == other.ljust(5),
+    ),
+    "blob": Case("bytea", pa.binary(), st.binary(max_size=5)),
+    "day": Case("date", pa.date32(), DATES),
+    "local_moment": TIMESTAMP,
+    "moment": Case(
+        "timestamptz",
+        pa.timestamp("us", "UTC"),
+        st.builds(lambda moment, zone: moment.replace(tzinfo=zone), MOMENTS, ZONES),
+        in_lake=lambda moment: moment.astimezone(UTC),
+    ),
+    "clock": Case("time", pa.string(), st.times(), in_lake=lambda value: value.strftime("%H:%M:%S.%f")),
+    "token": Case("uuid", pa.string(), st.uuids(), in_lake=str),
+    "document": Case("json", pa.string(), st.builds(lambda text: json.dumps({"a": [text, None]}), TEXT)),
+    "mood": Case("mood", pa.string(), st.sampled_from(["happy", "sad", "O'Brien"])),
+    "short": Case("short_text", pa.string(), TEXT),
+    "flags": _list_of(Case("boolean", pa.bool_(), st.booleans()), "boolean[]"),
+    "wholes": _list_of(INTEGER, "integer[]"),
+    "amounts": _list_of(NUMERIC, "numeric(12, 4)[]"),
+    "notes": _list_of(TEXTS, "text[]"),
+    "local_moments": _list_of(TIMESTAMP, "timestamp[]"),
+    "precises": _list_of(DOUBLE, "double precision[]"),
+    "blobs": _list_of(Case("bytea", pa.binary(), st.binary(max_size=5)), "bytea[]"),
+}
+LAKE = pa.schema(
+    [("id", pa.int32()), *[(name, case.lake) for name, case in CASES.items()], ("_op", pa.string())]
+)
+ROWS = st.lists(
+    st.fixed_dictionaries({name: st.none() | case.values for name, case in CASES.items()}), max_size=3
+).map(lambda rows: [{"id": number, **row} for number, row in enumerate(rows)])
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def table(database: psycopg.Connection) -> DatabaseTable:
+    database.execute("CREATE TYPE mood AS ENUM ('happy', 'sad', 'O''Brien')")
+    database.execute("CREATE DOMAIN short_text AS varchar(20)")
+    columns = [
+        sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(case.ddl)) for name, case in CASES.items()
+    ]
+    database.execute(
+        sql.SQL(
+            "CREATE TABLE forms (id integer PRIMARY KEY, {}, twice int GENERATED ALWAYS AS (id * 2) STORED)"
+        ).format(sql.SQL(", ").join(columns))
+    )
+    return next(found for found in read_tables(database) if found.name == "forms")
+
+
+def _compared(
+    database: psycopg.Connection, table: DatabaseTable, rows: list[Row], lake: list[Row]
+) -> Comparison:
+    names = ["id", *CASES]
+    insert = sql.SQL("INSERT INTO forms ({}) VALUES ({})").format(
+        sql.SQL(", ").join(map(sql.Identifier, names)),
+        sql.SQL(", ").join(
+            sql.SQL("%s::{}").format(sql.SQL(CASES[name].ddl if name in CASES else "integer"))
+            for name in names
+        ),
+    )
+    with database.cursor() as cursor:
+        cursor.execute("TRUNCATE forms")
+        cursor.executemany(insert, [[row[name] for name in names] for row in rows])
+    found = pa.Table.from_pylist([_in_lake(row) for row in lake], LAKE)
+    pairing = pair(table, found.schema, table.primary_key)
+    assert (pairing.unheard, pairing.dropped, pairing.mismatched, pairing.uncompared) == ((), (), {}, ())
+    with one_snapshot(database):
+        batches = read_rows(database, table, pairing.forms)
+        return compare(batches, comparable_lake_rows(found, pairing), pairing.schema, pairing.key)
+
+
+def _in_lake(row: Row) -> Row:
+    values = {name: None if row[name] is None else case.in_lake(row[name]) for name, case in CASES.items()}
+    return {"id": row["id"], **values, "_op": "r"}
+
+
+@given(rows=ROWS)
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_lake_s_form_of_a_row_equals_the_row(
+    database: psycopg.Connection, table: DatabaseTable, rows: list[Row]
+) -> None:
+    assert _compared(database, table, rows, rows) == Comparison(len(rows), ())
+
+
+@given(rows=ROWS, data=st.data())
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_another_value_in_one_column_is_found_there(
+    database: psycopg.Connection, table: DatabaseTable, rows: list[Row], data: st.DataObject
+) -> None:
+    assume(rows)
+    row = data.draw(st.sampled_from(rows))
+    column = data.draw(st.sampled_from(sorted(CASES)))
+    value = data.draw(st.none() | CASES[column].values)
+    if row[column] is None or value is None:
+        assume(row[column] is not value)
+    else:
+        assume(not CASES[column].is_same(row[column], value))
+    lake = [row | {column: value} if other is row else other for other in rows]
+
+    differences = _compared(database, table, rows, lake).differences
+
+    assert [(one.key, one.kind, [cell.column for cell in one.cells]) for one in differences] == [
+        ((row["id"],), Kind.CHANGED, [column])
+    ]
+
+
+def test_infinite_dates_and_moments_differ_from_null_and_from_each_other(
+    database: psycopg.Connection, table: DatabaseTable
+) -> None:
+    database.execute(
+        "INSERT INTO forms (id, day, moment) VALUES (1, 'infinity', '-infinity'), (2, NULL, NULL)"
+    )
+    forms = pair(table, LAKE, ("id",)).forms
+    wanted = {name: forms[name] for name in ("id", "day", "moment")}
+    with one_snapshot(database):
+        rows = [row for batch in read_rows(database, table, wanted) for row in batch.to_pylist()]
+    assert rows == [
+        {"id": 1, "day": 2**63 - 1, "moment": -(2**63 - 1)},
+        {"id": 2, "day": None, "moment": None},
+    ]
+    assert [forms["day"].show(row["day"]) for row in rows] == ["infinity", "None"]

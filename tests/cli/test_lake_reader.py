@@ -1,0 +1,77 @@
+"""SQL over the lake's tables: every name they can be called by, and what is said of a mistake."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from cli.lake_reader import APP_COLUMNS, QueryError, ask, is_named_in
+from contract.table_name import TableName
+from spark_app import table_columns
+
+ORDERS = TableName("shop", "public", "orders")
+LINES = TableName("shop", "public", "Order Lines")
+ARCHIVED = TableName("shop", "archive", "orders")
+ORDER_ROWS = pa.table({"id": [1, 2], "_seq": [1, 2]})
+LINE_ROWS = pa.table({"id": [2, 2, 3], "_seq": [3, 4, 5]})
+
+
+@pytest.mark.parametrize("name", ["orders", "public.orders", "shop.public.orders", "ORDERS"])
+def test_a_table_answers_to_each_of_its_names(name: str) -> None:
+    assert ask({ORDERS: ORDER_ROWS}, f"SELECT sum(id) AS n FROM {name}").to_pylist() == [{"n": 3}]
+
+
+def test_tables_join_by_name_and_using() -> None:
+    tables = {ORDERS: ORDER_ROWS, LINES: LINE_ROWS}
+    query = """SELECT count(*) AS n FROM orders JOIN public."Order Lines" USING (id)"""
+    assert ask(tables, query).to_pylist() == [{"n": 2}]
+
+
+def test_a_short_name_of_two_tables_is_refused_rather_than_guessed() -> None:
+    tables = {ORDERS: ORDER_ROWS, ARCHIVED: LINE_ROWS}
+    assert ask(tables, "SELECT count(*) AS n FROM archive.orders").to_pylist() == [{"n": 3}]
+    with pytest.raises(QueryError, match=r"shop\.public\.orders"):
+        ask(tables, "SELECT * FROM orders")
+
+
+def test_a_schema_that_is_called_as_its_source_is_no_riddle() -> None:
+    orders = TableName("shop", "shop", "orders")
+    for name in ("orders", "shop.orders", "shop.shop.orders"):
+        assert ask({orders: ORDER_ROWS}, f"SELECT count(*) AS n FROM {name}").to_pylist() == [{"n": 2}]
+
+
+@pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing FROM orders", "SELECT f(1)", ""])
+def test_a_mistake_in_the_query_is_one_error(query: str) -> None:
+    with pytest.raises(QueryError):
+        ask({ORDERS: ORDER_ROWS}, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "is_named"),
+    [
+        ("SELECT * FROM orders", True),
+        ("SELECT * FROM shop.public.ORDERS o", True),
+        ('SELECT * FROM "orders"', True),
+        ("SELECT * FROM orders JOIN lines USING (id)", True),
+        ("SELECT * FROM old_orders", False),
+        ("SELECT orders_placed FROM days", False),
+    ],
+)
+def test_only_a_table_that_the_query_names_is_read(query: str, is_named: bool) -> None:
+    assert is_named_in(query, ORDERS) == is_named
+
+
+def test_a_table_with_an_odd_name_is_recognised_in_a_query() -> None:
+    assert is_named_in('SELECT * FROM "a ""b"" c"', TableName("shop", "public", 'a "b" c'))
+
+
+def test_moments_are_in_utc_whatever_the_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    moments = pa.table({"moment": pa.array([0], pa.timestamp("us", "UTC"))})
+    found = ask({ORDERS: moments}, "SELECT CAST(moment AS VARCHAR) AS seen FROM orders").to_pylist()
+    assert found == [{"seen": "1970-01-01 00:00:00+00"}]
+
+
+def test_the_app_s_columns_are_known_here_as_the_app_declares_them() -> None:
+    declared = (*table_columns.APP_COLUMNS.fieldNames(), table_columns.DELETED)
+    assert declared == APP_COLUMNS

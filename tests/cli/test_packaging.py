@@ -1,0 +1,78 @@
+"""What is in the package of the Spark app, and that it needs nothing else but PySpark."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from artifacts.lock import platform_name
+from artifacts.pip import PipError
+from cli import packaging
+from cli.packaging import build_package, unpack_package
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_package(tmp_path_factory.mktemp("out"))
+
+
+def test_a_package_is_named_after_its_platform_and_content(package: Path) -> None:
+    digest = hashlib.sha256(package.read_bytes()).hexdigest()
+    assert package.name == f"tributary-spark-app-{platform_name()}-{digest[:12]}.zip"
+    assert list(package.parent.iterdir()) == [package]
+
+
+def test_the_same_sources_give_the_same_bytes(package: Path, tmp_path: Path) -> None:
+    again = build_package(tmp_path)
+    assert (again.name, again.read_bytes()) == (package.name, package.read_bytes())
+
+
+def test_a_changed_source_gives_another_package(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = tmp_path / "spark_app"
+    app.mkdir()
+    for name in ("__init__.py", "main.py"):
+        (app / name).write_text("changed = True\n")
+    (app / "requirements.txt").write_bytes((packaging._SPARK_APP / "requirements.txt").read_bytes())
+    monkeypatch.setattr(packaging, "_SPARK_APP", app)
+    assert build_package(tmp_path).name != package.name
+
+
+def test_it_holds_the_entry_point_and_modules_but_no_tests_caches_or_locks(package: Path) -> None:
+    with ZipFile(package) as archive:
+        names = set(archive.namelist())
+    own = {name for name in names if name.split("/")[0] in ("main.py", "spark_app", "contract")}
+    assert {"main.py", "spark_app/__init__.py", "contract/lake.py"} <= own
+    assert all(name.endswith(".py") for name in own)
+    assert not {name.split("/")[0] for name in names} & {"tests", "local", "cli", "connectors", "artifacts"}
+
+
+def test_what_the_app_imports_beside_pyspark_comes_out_of_the_package_alone(package: Path) -> None:
+    root = unpack_package(package)
+    program = (
+        "import contract.lake, contract.naming, pydantic, pydantic_core, spark_app.ledger\n"
+        "modules = [contract.lake, contract.naming, pydantic, pydantic_core, spark_app.ledger]\n"
+        "print(*[module.__file__ for module in modules], sep='\\n')"
+    )
+    # -S: without the site-packages of the environment.
+    run = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env={"PYTHONPATH": str(root)},
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert all(Path(line).is_relative_to(root) for line in run.stdout.splitlines())
+
+
+def test_a_platform_without_wheels_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PipError, match="windows-amd64"):
+        build_package(tmp_path, "windows-amd64")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,363 @@
+"""The command on the whole pipeline: real servers, real Spark, and lakes that were led astray."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from cli.workspace import Workspace
+from local.databases import SourceDatabase
+from local.pipeline import down
+from local.s3 import s3_client
+from local.state import StateFolder
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+LAKE = """
+[lake]
+name = "cli-test"
+
+[source.shop]
+engine = "postgres"
+database = "shop"
+tables = ["public.*"]
+
+[table."shop.public.customers"]
+deletes = "soft"
+"""
+SCHEMA = """
+CREATE TABLE orders (
+    id bigint PRIMARY KEY, customer text NOT NULL, amount numeric(10, 2), placed timestamptz,
+    tags text[], details jsonb, ratio double precision, gone text
+);
+CREATE TABLE customers (name text PRIMARY KEY, city text);
+CREATE TABLE nothing_yet (id int PRIMARY KEY);
+INSERT INTO orders
+    SELECT n, 'customer ' || n % 7, n * 1.10,
+        timestamptz '2026-01-01 00:00:00.123456+02' + n * interval '1 hour',
+        ARRAY['a', NULL, n::text], jsonb_build_object('n', n),
+        CASE WHEN n % 5 = 0 THEN 'NaN' ELSE n / 3.0 END, 'x'
+    FROM generate_series(1, 50) n;
+INSERT INTO customers SELECT 'customer ' || n, 'city ' || n FROM generate_series(0, 6) n;
+"""
+CHANGES = """
+UPDATE orders SET amount = amount + 1 WHERE id <= 5;
+DELETE FROM orders WHERE id BETWEEN 6 AND 8;
+UPDATE orders SET id = 1009 WHERE id = 9;
+ALTER TABLE orders ADD COLUMN channel text;
+ALTER TABLE orders DROP COLUMN gone;
+UPDATE orders SET channel = 'web' WHERE id BETWEEN 10 AND 12;
+DELETE FROM customers WHERE name = 'customer 3';
+UPDATE customers SET city = NULL WHERE name = 'customer 4';
+"""
+ORDERS_TOPIC = "cli-test.shop.public.orders"
+Forge = Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Tributary:
+    """The installed command, on a lake file and a state folder of its own."""
+
+    lake_file: Path
+    state: Path
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        command = [str(Path(sys.executable).with_name("tributary")), *arguments]
+        options = ["--state", str(self.state)]
+        if arguments[0] != "down":
+            options += ["--lake", str(self.lake_file)]
+        return subprocess.Popen(
+            [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+        )
+
+    def run(self, *arguments: str, status: int = 0) -> str:
+        """What the command prints. Fails unless it ends with the status, and without a traceback."""
+        process = self.start(*arguments)
+        output, errors = process.communicate()
+        assert process.returncode == status, f"{arguments}: {process.returncode}\n{output}\n{errors}"
+        assert "Traceback" not in errors
+        return output + errors if status else output
+
+    def json(self, *arguments: str, status: int = 0) -> Any:
+        process = self.start(*arguments, "--json")
+        output, errors = process.communicate()
+        assert process.returncode == status, f"{arguments}: {process.returncode}\n{output}\n{errors}"
+        return json.loads(output)
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace.open(self.lake_file, self.state)
+
+    def connect(self) -> psycopg.Connection:
+        workspace = self.workspace
+        (source,) = workspace.lake.sources
+        return SourceDatabase(workspace.lake, source, workspace.state, workspace.settings).connect()
+
+
+@pytest.fixture(scope="module")
+def tributary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tributary]:
+    """A pipeline whose lake holds the first state of the database."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    command = Tributary(folder / "lake.toml", folder / "state")
+    command.lake_file.write_text(LAKE)
+    try:
+        command.run("up")
+        with command.connect() as connection:
+            connection.execute(SCHEMA.encode())
+        command.run("up")
+        _wait_for_topic(command, "orders", 50)
+        _wait_for_topic(command, "customers", 7)
+        command.run("ingest")
+        yield command
+    finally:
+        down(StateFolder(command.state))
+
+
+def _wait_for_topic(tributary: Tributary, table: str, events: int) -> None:
+    """Returns when Debezium has sent so many events of the table."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        behind = {one["table"]: one["events_behind"] for one in tributary.json("status")["tables"]}
+        if behind.get(f"shop.public.{table}", 0) >= events:
+            return
+        time.sleep(0.5)
+    raise AssertionError(f"Debezium has not sent {events} events of {table}")
+
+
+def _remove_from_silver(tributary: Tributary, table: str) -> None:
+    settings, names = tributary.workspace.settings, tributary.workspace.lake.names
+    secrets = settings.secrets
+    client = s3_client(
+        settings.s3_endpoint,
+        secrets.s3_access_key.get_secret_value(),
+        secrets.s3_secret_key.get_secret_value(),
+    )
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=names.silver_bucket, Prefix=f"shop/public/{table}/"
+    )
+    keys = [found["Key"] for page in pages for found in page.get("Contents", [])]
+    assert keys
+    for key in keys:
+        client.delete_object(Bucket=names.silver_bucket, Key=key)
+
+
+def _forge(tributary: Tributary, order: int, change: Forge) -> None:
+    """Sends an event that the database never caused: the latest one of the order, changed."""
+    bootstrap = tributary.workspace.settings.kafka_bootstrap
+    key, value = _latest_event(bootstrap, order)
+    forged_key, forged_value = change(key, value)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(ORDERS_TOPIC, key=_as_connect_writes(forged_key), value=_as_connect_writes(forged_value))
+    assert producer.flush(30) == 0
+
+
+def _as_connect_writes(record: dict[str, Any]) -> str:
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def _latest_event(bootstrap: str, order: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test"})
+    try:
+        place = TopicPartition(ORDERS_TOPIC, 0)
+        _, end = consumer.get_watermark_offsets(place, timeout=30)
+        consumer.assign([TopicPartition(ORDERS_TOPIC, 0, 0)])
+        found = None
+        for _ in range(end):
+            message = consumer.poll(30)
+            assert message is not None
+            assert message.error() is None
+            key, value = message.key(), message.value()
+            if key and value and json.loads(key).get("payload", {}).get("id") == order:
+                found = json.loads(key), json.loads(value)
+        assert found is not None
+        return found
+    finally:
+        consumer.close()
+
+
+def _with_amount_changed(key: dict[str, Any], value: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    value["payload"]["op"] = "u"
+    value["payload"]["after"]["amount"] = 0.01
+    return key, _as_streamed(value)
+
+
+def _deleted(key: dict[str, Any], value: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    value["payload"] |= {"op": "d", "before": value["payload"]["after"], "after": None}
+    return key, _as_streamed(value)
+
+
+def _under_another_key(key: dict[str, Any], value: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    key["payload"]["id"] = value["payload"]["after"]["id"] = 4711
+    value["payload"]["op"] = "c"
+    return key, _as_streamed(value)
+
+
+def _as_streamed(value: dict[str, Any]) -> dict[str, Any]:
+    """With a place in the source's order after all that was sent so far."""
+    value["payload"]["source"] |= {"snapshot": "false", "sequence": json.dumps([str(2**60), str(2**60)])}
+    return value
+
+
+def _spark_processes(state: Path) -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(state) in " ".join(process.info["cmdline"] or ())
+        and "main.py" in " ".join(process.info["cmdline"])
+    ]
+
+
+def test_rows_of_the_database_are_answered_in_sql_with_their_types(tributary: Tributary) -> None:
+    assert tributary.json("query", "SELECT * EXCLUDE (_source_ts) FROM orders WHERE id = 15") == [
+        {
+            "id": 15,
+            "customer": "customer 1",
+            "amount": "16.50",
+            "placed": "2026-01-01T13:00:00.123456+00:00",
+            "tags": ["a", None, "15"],
+            "details": '{"n": 15}',
+            "ratio": "nan",
+            "gone": "x",
+            "_key": '{"id":15}',
+            "_op": "c",
+            "_seq": 14,
+            "_topic": ORDERS_TOPIC,
+            "_partition": 0,
+            "_offset": 14,
+        }
+    ]
+    joined = "SELECT count(*) AS n FROM shop.public.orders o JOIN customers c ON o.customer = c.name"
+    assert tributary.json("query", joined) == [{"n": 50}]
+
+
+def test_after_every_kind_of_change_the_lake_equals_the_database(tributary: Tributary) -> None:
+    with tributary.connect() as connection:
+        connection.execute(CHANGES.encode())
+    process = tributary.start("ingest", "--follow", "--json")
+    try:
+        found = tributary.json("reconcile", "--wait", "120")
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    reports = [json.loads(line) for line in output.splitlines()]
+    assert reports[-1] == {
+        "event": "stopped",
+        "tables": {"shop.public.customers": "ok", "shop.public.orders": "ok"},
+    }
+    assert _spark_processes(tributary.state) == []
+
+    assert found["identical"], found
+    assert {table["table"]: table["rows"] for table in found["tables"]} == {
+        "shop.public.customers": 6,
+        "shop.public.nothing_yet": 0,
+        "shop.public.orders": 47,
+    }
+    (orders,) = (table for table in found["tables"] if table["table"] == "shop.public.orders")
+    assert orders["dropped_columns"] == ["gone"]
+    deleted = tributary.json("query", "SELECT name, city, _deleted FROM customers WHERE _deleted")
+    assert deleted == [{"name": "customer 3", "city": "city 3", "_deleted": True}]
+    assert "3 tables, 53 rows, identical" in tributary.run("reconcile")
+
+
+def test_tables_and_history_tell_rows_positions_and_commits(tributary: Tributary) -> None:
+    tables = {table["table"]: table for table in tributary.json("tables")}
+    rows = tributary.json("query", "SELECT count(*) AS n FROM customers WHERE NOT _deleted")
+    assert tables["shop.public.customers"]["rows"] == rows[0]["n"]
+    commits = tributary.json("history", "orders")
+    assert commits[0]["positions"] == tables["shop.public.orders"]["positions"]
+    assert (commits[-1]["events"], commits[-1]["positions"]) == (50, {"0": 50})
+    assert "20" in tributary.run("history", "public.orders")
+    assert "merge on read" in tributary.run("tables")
+
+
+def test_what_cannot_be_read_is_in_quarantine_with_its_bytes_and_harms_nothing(tributary: Tributary) -> None:
+    producer = Producer({"bootstrap.servers": tributary.workspace.settings.kafka_bootstrap})
+    producer.produce(ORDERS_TOPIC, key=b'{"id": 1}', value=b"\xffnot JSON")
+    assert producer.flush(30) == 0
+    tributary.run("ingest", "--tables", "orders")
+
+    (event,) = tributary.json("quarantine", "list")
+    assert base64.b64decode(event["value"]) == b"\xffnot JSON"
+    assert (event["table"], event["topic"]) == ("shop.public.orders", ORDERS_TOPIC)
+    assert event["reason"] in tributary.run("quarantine", "show", "orders", event["position"])
+    assert "0:999" in tributary.run("quarantine", "show", "orders", "0:999", status=1)
+    assert tributary.json("reconcile")["identical"]
+    replayed = tributary.run("quarantine", "replay", "orders").split()
+    assert replayed[-3:] == ["shop.public.orders", "0", "1"]
+    assert len(tributary.json("quarantine", "list")) == 1
+
+
+def test_mistakes_are_told_in_one_paragraph(tributary: Tributary) -> None:
+    assert "Did you mean shop.public.orders?" in tributary.run("query", "SELECT * FROM oders", status=1)
+    assert "Did you mean shop.public.customers?" in tributary.run("history", "custmers", status=1)
+    assert "Did you mean shop.public.orders?" in tributary.run("ingest", "--tables", "ordrs", status=1)
+    assert "syntax error" in tributary.run("query", "SELEC", status=1)
+
+
+def test_down_and_up_keep_everything(tributary: Tributary) -> None:
+    question = "SELECT count(*) AS n, sum(amount) AS amount FROM orders"
+    before = tributary.json("query", question)
+    tributary.run("down")
+    assert "tributary up" in tributary.run("query", question, status=1)
+    assert not tributary.json("status", status=1)["is_well"]
+    tributary.run("up")
+    assert "was up already" in tributary.run("up")
+    assert tributary.json("query", question) == before
+    assert tributary.json("status")["is_well"]
+    assert tributary.json("reconcile")["identical"]
+
+
+def test_a_table_made_again_from_bronze_goes_on_from_kafka_where_bronze_ended(tributary: Tributary) -> None:
+    _remove_from_silver(tributary, "orders")
+    tributary.run("ingest", "--from", "bronze", "--tables", "orders")
+    (commit,) = tributary.json("history", "orders")
+    assert commit["positions"]["0"] > 50
+
+    with tributary.connect() as connection:
+        connection.execute("UPDATE orders SET amount = amount + 1 WHERE id > 30")
+        connection.execute("DELETE FROM orders WHERE id = 33")
+    process = tributary.start("ingest", "--follow")
+    try:
+        assert tributary.json("reconcile", "--wait", "120")["identical"]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+    assert tributary.json("history", "orders")[-1]["positions"] == commit["positions"]
+
+
+def test_reconcile_names_exactly_the_rows_in_which_the_lake_was_led_astray(tributary: Tributary) -> None:
+    _forge(tributary, 20, _with_amount_changed)
+    _forge(tributary, 21, _deleted)
+    _forge(tributary, 22, _under_another_key)
+    tributary.run("ingest")
+
+    found = tributary.json("reconcile", status=1)
+
+    (orders,) = (table for table in found["tables"] if not table["identical"])
+    assert orders["table"] == "shop.public.orders"
+    assert orders["differences"] == [
+        {
+            "key": {"id": "20"},
+            "kind": "changed",
+            "cells": {"amount": {"database": "'22'", "lake": "'0.01'"}},
+        },
+        {"key": {"id": "21"}, "kind": "missing", "cells": {}},
+        {"key": {"id": "4711"}, "kind": "extra", "cells": {}},
+    ]
+    told = tributary.run("reconcile", status=1)
+    assert "(id=20) is different in the lake: amount is '22' in the database, '0.01' in the lake" in told
+    assert "3 tables, 52 rows, 1 table is not identical" in told

@@ -1,0 +1,95 @@
+"""The order of the tests (what starts servers or Spark comes last), and what they share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from local.pipeline import RunningPipeline
+
+# How long an example takes says how busy the machine is, not whether the code is right. Continuous
+# integration judges a change by the same examples each time; at a desk every run tries others.
+settings.register_profile("tributary", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("tributary")
+
+STARTED_FOR_SECONDS = {"spark", "pipeline"}
+"""Fixtures that make a test a slow one by themselves."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if STARTED_FOR_SECONDS & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+@pytest.fixture(scope="session")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeline]:
+    """PostgreSQL, Kafka, Connect and S3 with both connectors running, for all end-to-end tests of a run.
+
+    The lake is `shop-tests`; its source `shop` takes all tables of schema `public` in a database `shop`.
+    Tests make tables of their own and leave the servers as they are.
+    """
+    from contract.lake import parse_lake
+    from local.pipeline import down, up
+    from local.state import StateFolder
+
+    state = StateFolder(tmp_path_factory.mktemp("pipeline") / "state")
+    lake = parse_lake(
+        """
+        [lake]
+        name = "shop-tests"
+
+        [source.shop]
+        engine = "postgres"
+        database = "shop"
+        tables = ["public.*"]
+        """
+    )
+    try:
+        yield up(lake, state)
+    finally:
+        down(state)
+        shutil.rmtree(state.path)
+
+
+@pytest.fixture(scope="session")
+def jvm() -> Iterator[Any]:
+    """A JVM that has Kafka, Connect and both plugins on its class path, as py4j shows it."""
+    import pyspark
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+    from connectors.plugins import build_plugins, unpack_plugins
+    from local.server_files import read_server_files
+
+    files, plugins = read_server_files(), unpack_plugins(build_plugins())
+    py4j = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
+    classpath = [py4j, *files.kafka, *(folder / "*" for folder in sorted(plugins.iterdir()))]
+    process: subprocess.Popen[bytes]
+    port, token, process = launch_gateway(
+        jarpath=str(py4j),
+        classpath=":".join(map(str, classpath)),
+        java_path=str(files.java),
+        javaopts=["-Xmx256m", "-XX:TieredStopAtLevel=1"],
+        die_on_exit=True,
+        enable_auth=True,
+        return_proc=True,
+    )
+    gateway = JavaGateway(
+        gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True)
+    )
+    try:
+        yield gateway.jvm
+    finally:
+        gateway.shutdown()
+        process.terminate()
+        process.wait(30)

@@ -1,0 +1,53 @@
+"""The PostgreSQL that the connectors' tests run against."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from local.postgres import PostgresServer, connect_as_admin, create_database, start_postgres, stop_postgres
+from local.server_files import read_server_files
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A PostgreSQL server with wal_level=logical."""
+    folder = tmp_path_factory.mktemp("postgres")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = PostgresServer(
+        binaries=read_server_files().postgres,
+        folder=folder / "server",
+        log=folder / "postgres.log",
+        run=folder / "run",
+        port=port,
+        admin_password=secrets.token_urlsafe(),
+    )
+    try:
+        start_postgres(server, threading.Event())
+        yield server
+    finally:
+        stop_postgres(server.run)
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> Iterator[str]:
+    """The name of an empty database; what a test leaves in it goes with it."""
+    name = f"db_{secrets.token_hex(6)}"
+    with connect_as_admin(postgres) as admin:
+        create_database(admin, name)
+        yield name
+        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def admin(postgres: PostgresServer, database: str) -> Iterator[psycopg.Connection]:
+    """A superuser's connection to that database."""
+    with connect_as_admin(postgres, database) as connection:
+        yield connection

@@ -1,0 +1,83 @@
+"""Two deployments of one lake: on one machine and on AWS."""
+
+from __future__ import annotations
+
+from connectors.deployment import (
+    DatabaseAccess,
+    Deployment,
+    DirectorySecret,
+    GlueCatalog,
+    JdbcCatalog,
+    MskIamKafka,
+    PlaintextKafka,
+    S3Endpoint,
+    SecretsManagerSecret,
+    replication_user,
+)
+from contract.lake import Lake, parse_lake
+
+LAKE = parse_lake(
+    """
+    [lake]
+    name = "shop"
+
+    [source.web_shop]
+    engine = "postgres"
+    database = "shop"
+    tables = ["public.*", "sales.order_*", "!sales.order_tmp"]
+    partitions = 3
+
+    [source.crm]
+    engine = "postgres"
+    database = "crm"
+    tables = ["*.*"]
+
+    [table."web_shop.public.Order Items"]
+    key = ["order,id", "line:no", "ł;x"]
+
+    [table."web_shop.sales.order_a"]
+    key = ["id"]
+    """
+)
+
+
+def local_deployment(lake: Lake = LAKE) -> Deployment:
+    return Deployment(
+        kafka=PlaintextKafka("127.0.0.1:19092"),
+        catalog=JdbcCatalog(
+            "jdbc:postgresql://127.0.0.1:5432/catalog",
+            "catalog",
+            DirectorySecret("/state/secrets", "catalog"),
+        ),
+        bronze_bucket=lake.names.bronze_bucket,
+        s3_endpoint=S3Endpoint("http://127.0.0.1:19000"),
+        databases={
+            source.name: DatabaseAccess(
+                host="127.0.0.1",
+                port=5432,
+                user=replication_user(lake, source),
+                password=DirectorySecret("/state/secrets", source.name),
+                sslmode="disable",
+            )
+            for source in lake.sources
+        },
+    )
+
+
+def aws_deployment(lake: Lake = LAKE) -> Deployment:
+    return Deployment(
+        kafka=MskIamKafka("b-1.example.amazonaws.com:9098"),
+        catalog=GlueCatalog(),
+        bronze_bucket=f"{lake.names.bronze_bucket}-123456789012-eu-west-1",
+        databases={
+            source.name: DatabaseAccess(
+                host="db.example.amazonaws.com",
+                port=5432,
+                user=replication_user(lake, source),
+                password=SecretsManagerSecret(f"{lake.name}/{source.name}", "password"),
+                sslmode="verify-full",
+                sslrootcert="/etc/rds.pem",
+            )
+            for source in lake.sources
+        },
+    )

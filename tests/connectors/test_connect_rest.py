@@ -1,0 +1,177 @@
+"""Connect's REST interface: what its answers mean to a person, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from connectors.connect_rest import (
+    ConnectorFailed,
+    ConnectorStatus,
+    ConnectRefused,
+    ConnectRest,
+    ConnectUnreachable,
+    TaskStatus,
+)
+from connectors.deployment import ConnectorConfig
+
+TRACE = (
+    "org.apache.kafka.connect.errors.ConnectException: outer\n"
+    "\tat io.debezium.Somewhere.method(Somewhere.java:1)\n"
+    "Caused by: io.debezium.DebeziumException: middle\n"
+    "\t... 5 more\n"
+    "Caused by: org.postgresql.util.PSQLException: FATAL: role does not exist\n"
+    "\t... 9 more\n"
+)
+SOURCE = ConnectorConfig("a", {"connector.class": "io.debezium.PostgresConnector", "tasks.max": "1"})
+
+
+@dataclass
+class Script:
+    """What the worker answers to each request, in turn, the last answer for ever; and what it was sent."""
+
+    answers: list[tuple[int, Any]]
+    requests: list[tuple[str, str, Any]] = field(default_factory=list)
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script([])
+
+
+@pytest.fixture
+def connect(script: Script) -> Iterator[ConnectRest]:
+    class Worker(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            script.requests.append((self.command, self.path, body))
+            status, content = script.answers.pop(0) if len(script.answers) > 1 else script.answers[0]
+            encoded = b"" if content is None else json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(encoded)))
+            self.end_headers()
+            self.wfile.write(encoded)
+
+        do_GET = do_PUT = do_POST = do_DELETE = _answer  # noqa: N815
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            del format, args
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Worker)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield ConnectRest(f"http://127.0.0.1:{server.server_port}")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def status(state: str, *tasks: tuple[str, str]) -> dict[str, Any]:
+    return {
+        "name": "a",
+        "connector": {"state": state, "worker_id": "127.0.0.1:18083"},
+        "tasks": [
+            {"id": number, "state": state, "trace": trace} for number, (state, trace) in enumerate(tasks)
+        ],
+    }
+
+
+def test_a_config_is_put_as_it_was_rendered(connect: ConnectRest, script: Script) -> None:
+    script.answers = [(201, {})]
+    connect.put(SOURCE)
+    assert script.requests == [("PUT", "/connectors/a/config", dict(SOURCE.config))]
+
+
+def test_a_request_during_a_rebalance_is_made_again(connect: ConnectRest, script: Script) -> None:
+    script.answers = [(409, {"message": "rebalance"}), (409, {"message": "rebalance"}), (201, {})]
+    connect.put(SOURCE)
+    assert len(script.requests) == 3
+
+
+def test_a_refused_config_is_told_with_the_workers_own_reason(connect: ConnectRest, script: Script) -> None:
+    script.answers = [(400, {"error_code": 400, "message": "slot.name is invalid"})]
+    with pytest.raises(ConnectRefused, match=r"^a: .*slot\.name is invalid"):
+        connect.put(SOURCE)
+
+
+def test_an_answer_that_is_no_json_is_told_by_its_status(connect: ConnectRest, script: Script) -> None:
+    script.answers = [(502, None)]
+    with pytest.raises(ConnectRefused, match="status 502"):
+        connect.connectors()
+
+
+def test_a_worker_that_is_not_there_is_told_by_its_address() -> None:
+    connect = ConnectRest("http://127.0.0.1:1")
+    with pytest.raises(ConnectUnreachable, match=r"127\.0\.0\.1:1: .*tributary status"):
+        connect.connectors()
+
+
+def test_connectors_are_listed_in_order(connect: ConnectRest, script: Script) -> None:
+    script.answers = [(200, ["b", "a"])]
+    assert connect.connectors() == ("a", "b")
+
+
+def test_waiting_ends_when_the_connector_and_all_its_tasks_run(connect: ConnectRest, script: Script) -> None:
+    script.answers = [
+        (404, {"message": "not yet"}),
+        (200, status("RUNNING")),
+        (200, status("RUNNING", ("RUNNING", ""), ("UNASSIGNED", ""))),
+        (200, status("RUNNING", ("RUNNING", ""), ("RUNNING", ""))),
+    ]
+    seen: list[ConnectorStatus] = []
+    connect.wait_running(["a"], 30, seen.append)
+    assert [len(status.tasks) for status in seen] == [0, 0, 2]
+
+
+def test_a_task_that_failed_ends_the_waiting_with_its_innermost_cause(
+    connect: ConnectRest, script: Script
+) -> None:
+    script.answers = [(200, status("RUNNING", ("FAILED", TRACE)))]
+    with pytest.raises(ConnectorFailed) as caught:
+        connect.wait_running(["a"], 30, settle_seconds=0)
+    assert caught.value.where == "a"
+    assert caught.value.found == "PSQLException: FATAL: role does not exist"
+
+
+def test_a_failure_from_before_a_restart_does_not_end_the_waiting(
+    connect: ConnectRest, script: Script
+) -> None:
+    failed, running = status("RUNNING", ("FAILED", TRACE)), status("RUNNING", ("RUNNING", ""))
+    script.answers = [(200, failed), (200, failed), (200, running)]
+    connect.wait_running(["a"], 30)
+    assert len(script.requests) == 3
+
+
+def test_a_connector_that_does_not_start_in_time_is_told_with_its_states(
+    connect: ConnectRest, script: Script
+) -> None:
+    script.answers = [(200, status("RUNNING", ("UNASSIGNED", "")))]
+    with pytest.raises(ConnectorFailed, match="RUNNING, UNASSIGNED"):
+        connect.wait_running(["a"], 0)
+
+
+def test_a_status_holds_the_states_and_the_traces(connect: ConnectRest, script: Script) -> None:
+    script.answers = [(200, status("RUNNING", ("RUNNING", ""), ("FAILED", TRACE)))]
+    found = connect.status("a")
+    assert found == ConnectorStatus(
+        "a", "RUNNING", (TaskStatus(0, "RUNNING", ""), TaskStatus(1, "FAILED", TRACE))
+    )
+    assert not found.is_running
+
+
+def test_only_what_failed_is_started_again(connect: ConnectRest, script: Script) -> None:
+    script.answers = [(204, None)]
+    connect.restart("a")
+    connect.delete("a")
+    paths = [(method, path) for method, path, _ in script.requests]
+    restart = "/connectors/a/restart?includeTasks=true&onlyFailed=true"
+    assert paths == [("POST", restart), ("DELETE", "/connectors/a")]

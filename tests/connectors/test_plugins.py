@@ -1,0 +1,147 @@
+"""What is in the plugin zips, and that they are the same wherever they are built."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import local
+from artifacts.cache import cache_root
+from artifacts.fetch import fetch
+from artifacts.lock import read_lock
+from connectors.plugins import LOCK, Plugin, build_plugins, unpack_plugins
+
+KAFKA_LOCK = Path(local.__file__).with_name("services.lock.json")
+
+
+@pytest.fixture(scope="module")
+def plugins() -> tuple[Plugin, ...]:
+    return build_plugins()
+
+
+@pytest.fixture
+def copied_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own that holds the jars of the plugins, all younger, and no zip."""
+    jars = fetch(artifact for part in read_lock(LOCK).sets.values() for artifact in part.files)
+    shared = cache_root()
+    monkeypatch.setenv("TRIBUTARY_CACHE", str(tmp_path / "cache"))
+    for path in jars.values():
+        copy = cache_root() / path.relative_to(shared)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    return tmp_path / "cache"
+
+
+@pytest.mark.usefixtures("copied_cache")
+def test_the_same_lock_gives_the_same_bytes_in_another_cache_at_another_time(
+    plugins: tuple[Plugin, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Pacific/Auckland")
+    previous = os.umask(0o077)
+    try:
+        again = build_plugins()
+    finally:
+        os.umask(previous)
+    assert {plugin.sha256 for plugin in again} == {plugin.sha256 for plugin in plugins}
+    assert not {plugin.zip for plugin in again} & {plugin.zip for plugin in plugins}
+
+
+def test_a_zip_is_named_after_its_content(plugins: tuple[Plugin, ...], tmp_path: Path) -> None:
+    for plugin in build_plugins(tmp_path / "out"):
+        assert plugin.zip.parent == tmp_path / "out"
+        assert hashlib.sha256(plugin.zip.read_bytes()).hexdigest() == plugin.sha256
+        assert plugin.zip.name == f"{plugin.name}-{plugin.sha256[:12]}.zip"
+    assert [plugin.name for plugin in plugins] == ["debezium-connector-postgres", "iceberg-sink"]
+
+
+@pytest.mark.usefixtures("copied_cache")
+def test_a_zip_that_was_damaged_in_the_cache_is_built_again(plugins: tuple[Plugin, ...]) -> None:
+    damaged = build_plugins()[0]
+    damaged.zip.write_bytes(b"damaged")
+    assert build_plugins()[0].zip.read_bytes() == plugins[0].zip.read_bytes()
+
+
+def test_a_plugin_is_one_folder_of_its_own_name_with_its_licences(plugins: tuple[Plugin, ...]) -> None:
+    for plugin in plugins:
+        with ZipFile(plugin.zip) as archive:
+            assert {name.split("/")[0] for name in archive.namelist()} == {plugin.name}
+    with ZipFile(plugins[0].zip) as archive:
+        assert f"{plugins[0].name}/LICENSE.txt" in archive.namelist()
+        assert f"{plugins[0].name}/LICENSE-3rd-PARTIES.txt" in archive.namelist()
+
+
+def test_each_plugin_holds_every_jar_that_the_lock_pins_for_it(plugins: tuple[Plugin, ...]) -> None:
+    for plugin in plugins:
+        with ZipFile(plugin.zip) as archive:
+            hashes = {hashlib.sha256(archive.read(name)).hexdigest() for name in archive.namelist()}
+        pinned = {file.sha256 for file in read_lock(LOCK)[plugin.name] if file.packaging == "jar"}
+        assert pinned <= hashes
+
+
+@pytest.mark.parametrize(
+    ("plugin", "kind", "class_name"),
+    [
+        (
+            "debezium-connector-postgres",
+            "org.apache.kafka.connect.source.SourceConnector",
+            "io.debezium.connector.postgresql.PostgresConnector",
+        ),
+        (
+            "iceberg-sink",
+            "org.apache.kafka.connect.sink.SinkConnector",
+            "org.apache.iceberg.connect.IcebergSinkConnector",
+        ),
+        (
+            "iceberg-sink",
+            "org.apache.kafka.connect.transforms.Transformation",
+            "org.apache.iceberg.connect.transforms.KafkaMetadataTransform",
+        ),
+        (
+            "iceberg-sink",
+            "org.apache.kafka.connect.transforms.Transformation",
+            "io.debezium.transforms.HeaderToValue",
+        ),
+    ],
+)
+def test_a_worker_that_discovers_by_service_files_finds(
+    plugin: str, kind: str, class_name: str, plugins: tuple[Plugin, ...]
+) -> None:
+    folder = unpack_plugins(plugins) / plugin
+    assert class_name in read_services(folder.glob("*.jar"))[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "class_name"),
+    [
+        ("storage.Converter", "org.apache.kafka.connect.json.JsonConverter"),
+        ("storage.HeaderConverter", "org.apache.kafka.connect.json.JsonConverter"),
+        ("storage.Converter", "org.apache.kafka.connect.converters.ByteArrayConverter"),
+        ("storage.HeaderConverter", "org.apache.kafka.connect.converters.ByteArrayConverter"),
+        ("transforms.Transformation", "org.apache.kafka.connect.transforms.HoistField$Key"),
+        ("transforms.Transformation", "org.apache.kafka.connect.transforms.HoistField$Value"),
+        ("transforms.Transformation", "org.apache.kafka.connect.transforms.HeaderFrom$Key"),
+        ("transforms.predicates.Predicate", "org.apache.kafka.connect.transforms.predicates.HasHeaderKey"),
+    ],
+)
+def test_the_worker_itself_brings(kind: str, class_name: str) -> None:
+    jars = fetch(read_lock(KAFKA_LOCK)["kafka"]).values()
+    assert class_name in read_services(jars)[f"org.apache.kafka.connect.{kind}"]
+
+
+def read_services(jars: Iterable[Path]) -> dict[str, set[str]]:
+    """The classes that the jars offer by kind, as java.util.ServiceLoader reads them."""
+    services: dict[str, set[str]] = defaultdict(set)
+    for path in jars:
+        with ZipFile(path) as jar:
+            for name in jar.namelist():
+                if name.startswith("META-INF/services/") and not name.endswith("/"):
+                    lines = jar.read(name).decode().splitlines()
+                    services[Path(name).name] |= {line.partition("#")[0].strip() for line in lines}
+    return services

@@ -1,0 +1,229 @@
+"""What is found unfit in a database before anything is read from it, and how it is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from connectors.postgres_check import (
+    PostgresFindings,
+    PostgresNotReady,
+    ServerFacts,
+    TableFacts,
+    UniqueKey,
+    judge_server,
+    judge_tables,
+)
+from contract.lake import Lake, parse_lake
+from contract.table_name import TableName
+
+ORDERS = TableFacts(
+    "public",
+    "orders",
+    columns=("id", "number", "region", "note"),
+    not_null=frozenset({"id", "number"}),
+    unique_keys=(UniqueKey(frozenset({"id"}), is_primary=True), UniqueKey(frozenset({"number"}))),
+)
+SERVER = ServerFacts(
+    version=16,
+    release="16.4",
+    wal_level="logical",
+    is_standby=False,
+    database="shop",
+    slots=10,
+    slots_in_use=0,
+    senders=10,
+    senders_in_use=0,
+)
+
+
+def lake(tables: str = '["public.*"]', entry: str = "", *, is_local: bool = False) -> Lake:
+    connection = '[source.shop.connection]\nhost = "h"\npassword_env = "P"\n'
+    return parse_lake(
+        f'[lake]\nname = "shop"\n[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = {tables}\n'
+        f"{'' if is_local else connection}{entry}"
+    )
+
+
+def judge(lake: Lake, *tables: TableFacts) -> PostgresFindings:
+    return judge_tables(lake, lake.sources[0], tables)
+
+
+def test_a_table_with_a_primary_key_is_taken_without_a_word() -> None:
+    assert judge(lake(), ORDERS) == PostgresFindings((TableName("shop", "public", "orders"),), ())
+
+
+def test_the_tables_that_are_taken_are_told_in_order() -> None:
+    found = judge(lake('["public.*", "!public.audit"]'), ORDERS, replace(ORDERS, table="audit"))
+    assert found.tables == (TableName("shop", "public", "orders"),)
+
+
+FLAWS = {
+    "no primary key": (
+        replace(ORDERS, unique_keys=()),
+        "",
+        ["shop.public.orders", "no replica identity", "REPLICA IDENTITY FULL", '"!public.orders"'],
+    ),
+    "no key in a fully replicated table": (
+        replace(ORDERS, unique_keys=(), replica_identity="f"),
+        "",
+        ["nothing tells its rows apart", "key = [...]"],
+    ),
+    "replica identity nothing": (replace(ORDERS, replica_identity="n"), "", ["no replica identity"]),
+    "unlogged": (replace(ORDERS, is_permanent=False), "", ["unlogged", "SET LOGGED"]),
+    "a partition": (replace(ORDERS, is_partition=True), "", ["a partition", '"!public.orders"']),
+    "too long a name": (replace(ORDERS, table="中" * 60), "", ["too long", "249"]),
+    "an array of arrays": (
+        replace(ORDERS, nested_arrays=("note",)),
+        "",
+        ["found note, an array of arrays", '"!public.orders"'],
+    ),
+    "columns that differ in case only": (
+        replace(ORDERS, columns=("id", "note", "Note")),
+        "",
+        ["the column Note", '"!public.orders"'],
+    ),
+    "a column whose name seems quoted": (
+        replace(ORDERS, columns=("id", "'note'")),
+        "",
+        ["the column 'note'", '"!public.orders"'],
+    ),
+    "a key column that does not exist": (
+        ORDERS,
+        'key = ["nr"]',
+        ['[table."shop.public.orders"].key', "found nr", "id, number, region, note"],
+    ),
+    "a key that is not unique": (ORDERS, 'key = ["region"]', ["does not tell rows apart", "found region"]),
+    "a key that may be null": (
+        replace(ORDERS, not_null=frozenset({"id"})),
+        'key = ["number"]',
+        ["may be null", "found number"],
+    ),
+    "a key that deletes do not report": (
+        ORDERS,
+        'key = ["number"]',
+        ["does not report this key with a delete", "replica identity of id", "one that holds number"],
+    ),
+    "a partition column that does not exist": (
+        ORDERS,
+        'partition_by = ["country"]',
+        ['[table."shop.public.orders"].partition_by', "found country"],
+    ),
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_a_table_that_could_not_be_kept_exact_is_refused(flaw: str) -> None:
+    table, entry, expected = FLAWS[flaw]
+    wanted = lake(entry=f'[table."shop.public.orders"]\n{entry}' if entry else "")
+    with pytest.raises(PostgresNotReady) as caught:
+        judge(wanted, table)
+    for part in expected:
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        (replace(ORDERS, replica_identity="f"), '["number"]'),
+        (ORDERS, '["id"]'),
+        (replace(ORDERS, replica_identity="f"), '["number", "id"]'),
+        (
+            replace(
+                ORDERS,
+                replica_identity="i",
+                unique_keys=(UniqueKey(frozenset({"number"}), is_replica_identity=True),),
+            ),
+            '["number"]',
+        ),
+    ],
+)
+def test_a_key_that_tells_rows_apart_and_that_deletes_report_is_taken(table: TableFacts, key: str) -> None:
+    wanted = lake(entry=f'[table."shop.public.orders"]\nkey = {key}')
+    assert judge(wanted, table).tables == (TableName("shop", "public", "orders"),)
+
+
+def test_a_pattern_that_matches_nothing_is_refused_with_the_tables_there_are() -> None:
+    with pytest.raises(PostgresNotReady, match=r'found "sales\.\*", .*public\.orders') as caught:
+        judge(lake('["public.*", "sales.*"]'), ORDERS)
+    assert caught.value.where == "[source.shop].tables"
+
+
+def test_a_pattern_in_the_wrong_case_is_told_the_right_one() -> None:
+    with pytest.raises(PostgresNotReady, match=r"did you mean public\.orders\? Case matters"):
+        judge(lake('["public.Orders"]'), ORDERS)
+
+
+def test_an_entry_for_a_table_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(PostgresNotReady, match=r'\[table\."shop\.public\.oders"\]'):
+        judge(lake(entry='[table."shop.public.oders"]\ndeletes = "soft"'), ORDERS)
+
+
+def test_in_our_own_database_what_is_not_there_yet_is_a_warning() -> None:
+    wanted = lake(entry='[table."shop.public.orders"]\ndeletes = "soft"', is_local=True)
+    found = judge(wanted)
+    assert found.tables == ()
+    assert ["pattern" in found.warnings[0], "does not exist" in found.warnings[1]] == [True, True]
+
+
+def test_a_table_that_no_topic_can_name_is_left_out_and_told() -> None:
+    found = judge(lake(), ORDERS, replace(ORDERS, table="a.b"))
+    assert found.tables == (TableName("shop", "public", "orders"),)
+    assert 'shop.public."a.b" is left out' in found.warnings[0]
+
+
+def test_a_neighbour_that_publishing_its_schema_would_break_is_refused() -> None:
+    with pytest.raises(PostgresNotReady, match=r'shop\.public\."a\.b".*could no longer update it'):
+        judge(lake(), ORDERS, replace(ORDERS, table="a.b", unique_keys=()))
+
+
+def test_a_neighbour_without_a_key_is_let_be_where_tables_are_published_one_by_one() -> None:
+    assert judge(lake('["public.o*"]'), ORDERS, replace(ORDERS, table="a", unique_keys=())).warnings == ()
+
+
+def test_generated_columns_are_told() -> None:
+    assert "note" in judge(lake(), replace(ORDERS, generated=("note",))).warnings[0]
+
+
+def test_several_flaws_are_counted() -> None:
+    flawed = [replace(ORDERS, table=table, unique_keys=()) for table in ("a", "b", "c")]
+    with pytest.raises(PostgresNotReady, match=r"public\.a.*2 more like it are to be mended"):
+        judge(lake(), *flawed)
+
+
+def test_a_server_that_can_replicate_is_taken() -> None:
+    judge_server(lake().sources[0], SERVER, "h:5432/shop")
+    own_slot = replace(SERVER, has_slot=True, plugin="pgoutput", slot_database="shop", wal_status="reserved")
+    judge_server(lake().sources[0], replace(own_slot, slots_in_use=10, senders_in_use=10), "h:5432/shop")
+
+
+UNFIT = {
+    "too old": (replace(SERVER, version=12, release="12.9"), ["PostgreSQL 12.9", "PostgreSQL 13"]),
+    "not logical": (replace(SERVER, wal_level="replica"), ["wal_level = replica", "ALTER SYSTEM"]),
+    "a standby": (replace(SERVER, is_standby=True), ["a standby", "[source.shop.connection].host"]),
+    "no slot left": (replace(SERVER, slots_in_use=10), ["all 10 replication slots", "max_replication_slots"]),
+    "no sender left": (replace(SERVER, senders_in_use=10), ["all 10 WAL senders", "max_wal_senders"]),
+    "our slot for another database": (
+        replace(SERVER, has_slot=True, plugin="pgoutput", slot_database="crm"),
+        ["for the database crm", "another name"],
+    ),
+    "our slot with another plugin": (
+        replace(SERVER, has_slot=True, plugin="wal2json", slot_database="shop"),
+        ["wal2json", "pgoutput"],
+    ),
+    "our slot lost": (
+        replace(SERVER, has_slot=True, plugin="pgoutput", slot_database="shop", wal_status="lost"),
+        ["wal_status = lost", "max_slot_wal_keep_size"],
+    ),
+}
+
+
+@pytest.mark.parametrize("flaw", UNFIT)
+def test_a_server_that_cannot_replicate_is_refused_with_what_to_do(flaw: str) -> None:
+    server, expected = UNFIT[flaw]
+    with pytest.raises(PostgresNotReady) as caught:
+        judge_server(lake().sources[0], server, "h:5432/shop")
+    for part in ("source shop, h:5432/shop", *expected):
+        assert part in str(caught.value)
+    assert caught.value.remedy

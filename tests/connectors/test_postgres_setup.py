@@ -1,0 +1,467 @@
+"""A real PostgreSQL, prepared for replication: the least rights that are enough, and nothing broken."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from psycopg import sql
+
+from connectors.deployment import replication_user
+from connectors.postgres_check import (
+    PostgresNotReady,
+    check_replication,
+    check_server,
+    check_tables,
+    read_tables,
+)
+from connectors.postgres_setup import (
+    PostgresSetupFailed,
+    apply_postgres_setup,
+    heartbeat_query,
+    setup_script,
+    setup_sql,
+)
+from contract.lake import Lake, parse_lake
+from contract.patterns import TablePattern, TablePatterns
+from local.postgres import PostgresServer
+from tests.contract.lake_files import toml
+from tests.contract.test_patterns import PATTERN_SETS
+
+pytestmark = pytest.mark.slow
+
+PASSWORD = "it's a $secret$ \\ %s"
+SHOP = """
+CREATE ROLE {owner} LOGIN;
+CREATE SCHEMA sales;
+CREATE TABLE public.orders (id int PRIMARY KEY, note text);
+CREATE TABLE public."Order Items" (id int PRIMARY KEY);
+CREATE TABLE sales.order_a (id int PRIMARY KEY);
+CREATE TABLE sales.order_tmp (id int PRIMARY KEY);
+CREATE TABLE sales.secrets (id int);
+ALTER SCHEMA public OWNER TO {owner};
+ALTER TABLE public.orders OWNER TO {owner};
+"""
+
+
+@pytest.fixture
+def owner(admin: psycopg.Connection) -> Iterator[str]:
+    """The role of the application whose tables these are."""
+    name = f"owner_{secrets.token_hex(4)}"
+    admin.execute(sql.SQL(SHOP).format(owner=sql.Identifier(name)))
+    yield name
+    admin.execute(sql.SQL("DROP OWNED BY {0} CASCADE; DROP ROLE {0}").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def lake(admin: psycopg.Connection, owner: str) -> Iterator[Lake]:
+    """A lake of its own for each test: all tests share the server, and with it the roles."""
+    del owner
+    lake = lake_of('["public.*", "sales.order_*", "!sales.order_tmp"]')
+    yield lake
+    drop_role(admin, replication_user(lake, lake.sources[0]))
+
+
+def lake_of(tables: str, more: str = "") -> Lake:
+    return parse_lake(
+        f'[lake]\nname = "l{secrets.token_hex(5)}"\n'
+        f'[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = {tables}\n{more}'
+    )
+
+
+def drop_role(admin: psycopg.Connection, role: str) -> None:
+    if admin.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is not None:
+        admin.execute(sql.SQL("DROP OWNED BY {0} CASCADE; DROP ROLE {0}").format(sql.Identifier(role)))
+
+
+def log_in(postgres: PostgresServer, database: str, lake: Lake) -> psycopg.Connection:
+    return psycopg.connect(
+        host="127.0.0.1",
+        port=postgres.port,
+        dbname=database,
+        user=replication_user(lake, lake.sources[0]),
+        password=PASSWORD,
+        autocommit=True,
+    )
+
+
+def published(admin: psycopg.Connection, lake: Lake) -> set[str]:
+    name = lake.source_names(lake.sources[0]).publication
+    rows = admin.execute(
+        "SELECT format('%%s.%%s', schemaname, tablename) FROM pg_publication_tables WHERE pubname = %s",
+        (name,),
+    )
+    return {row[0] for row in rows}
+
+
+def test_the_replication_user_can_do_what_debezium_does(
+    postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake
+) -> None:
+    source, names = lake.sources[0], lake.source_names(lake.sources[0])
+    check_server(admin, lake, source)
+    assert [str(name) for name in check_tables(admin, lake, source).tables] == [
+        "shop.public.Order Items",
+        "shop.public.orders",
+        "shop.sales.order_a",
+    ]
+    assert apply_postgres_setup(admin, lake, source, PASSWORD) == ()
+    with log_in(postgres, database, lake) as replication:
+        check_replication(replication, lake, source)
+        replication.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (names.slot,))
+        try:
+            replication.execute('SELECT * FROM public.orders, public."Order Items", sales.order_a')
+            for _ in range(2):
+                replication.execute(heartbeat_query(lake, source).encode())
+            admin.execute("INSERT INTO public.orders VALUES (1, 'one')")
+            changes = replication.execute(
+                "SELECT data FROM pg_logical_slot_get_binary_changes(%s, NULL, NULL, "
+                "'proto_version', '1', 'publication_names', %s)",
+                (names.slot, names.publication),
+            ).fetchall()
+            assert any(data.startswith(b"I") and b"one" in data for (data,) in changes)
+            assert any(data.startswith(b"U") for (data,) in changes), "the second heartbeat"
+            check_server(admin, lake, source)
+        finally:
+            replication.execute("SELECT pg_drop_replication_slot(%s)", (names.slot,))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM sales.order_tmp",
+        "SELECT * FROM sales.secrets",
+        "INSERT INTO public.orders VALUES (2)",
+        "UPDATE public.orders SET note = ''",
+        "DELETE FROM public.orders",
+        "TRUNCATE public.orders",
+        "CREATE TABLE public.mine (id int)",
+        "CREATE TABLE sales.mine (id int)",
+        "CREATE TABLE tributary.mine (id int)",
+        "CREATE SCHEMA mine",
+        "CREATE ROLE mine",
+        "DELETE FROM tributary.heartbeat",
+        "SELECT beaten_at FROM tributary.heartbeat",
+        "SELECT * FROM pg_authid",
+        "COPY public.orders TO PROGRAM 'true'",
+    ],
+)
+def test_the_replication_user_can_do_nothing_else(
+    statement: str, postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake
+) -> None:
+    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    with (
+        log_in(postgres, database, lake) as replication,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        replication.execute(statement.encode())
+
+
+def test_the_role_has_no_attribute_but_login_and_replication(admin: psycopg.Connection, lake: Lake) -> None:
+    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    row = admin.execute(
+        "SELECT rolcanlogin, rolreplication, rolsuper, rolcreaterole, rolcreatedb, rolbypassrls "
+        "FROM pg_roles WHERE rolname = %s",
+        (replication_user(lake, lake.sources[0]),),
+    ).fetchone()
+    assert row == (True, True, False, False, False, False)
+
+
+def test_the_server_never_sees_the_password(
+    postgres: PostgresServer, admin: psycopg.Connection, lake: Lake
+) -> None:
+    admin.execute("SET log_statement = 'all'")
+    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    log = postgres.log.read_text()
+    assert f'ALTER ROLE "{replication_user(lake, lake.sources[0])}" PASSWORD' in log
+    assert "secret$" not in log
+
+
+def test_running_it_again_changes_nothing_but_takes_in_new_tables(
+    admin: psycopg.Connection, lake: Lake
+) -> None:
+    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    before = state_of(admin)
+    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    assert state_of(admin) == before
+    admin.execute("CREATE TABLE sales.order_b (id int PRIMARY KEY)")
+    assert "sales.order_b" not in published(admin, lake)
+    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    assert "sales.order_b" in published(admin, lake)
+
+
+def state_of(admin: psycopg.Connection) -> list[Any]:
+    """All that the set-up may touch."""
+    return [
+        admin.execute(query).fetchall()
+        for query in (
+            "SELECT relname, relacl::text FROM pg_class WHERE relnamespace::regnamespace::text IN "
+            "('public', 'sales', 'tributary') ORDER BY 1",
+            "SELECT nspname, nspacl::text FROM pg_namespace ORDER BY 1",
+            "SELECT defaclrole, defaclacl::text FROM pg_default_acl ORDER BY 1, 2",
+            "SELECT * FROM pg_publication_tables ORDER BY 1, 2, 3",
+            "SELECT pubname, puballtables, pubviaroot FROM pg_publication ORDER BY 1",
+            "SELECT rolname, rolsuper, rolreplication, rolcanlogin FROM pg_roles ORDER BY 1",
+        )
+    ]
+
+
+def test_a_table_that_misses_the_snapshot_is_told(admin: psycopg.Connection, lake: Lake) -> None:
+    source, slot = lake.sources[0], lake.source_names(lake.sources[0]).slot
+    apply_postgres_setup(admin, lake, source, PASSWORD)
+    admin.execute(
+        "CREATE TABLE sales.order_b (id int PRIMARY KEY); INSERT INTO sales.order_b VALUES (1);"
+        "CREATE TABLE sales.order_c (id int PRIMARY KEY);"
+    )
+    admin.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,))
+    try:
+        (warning,) = apply_postgres_setup(admin, lake, source, PASSWORD)
+        assert warning.startswith("sales.order_b held rows before it was published")
+        assert apply_postgres_setup(admin, lake, source, PASSWORD) == ()
+    finally:
+        admin.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
+
+
+def test_a_whole_schema_publishes_what_is_created_later_and_lets_it_be_read(
+    postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake, owner: str
+) -> None:
+    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    admin.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(owner)))
+    admin.execute("CREATE TABLE public.later (id int PRIMARY KEY); RESET ROLE")
+    assert "public.later" in published(admin, lake)
+    with log_in(postgres, database, lake) as replication:
+        replication.execute("SELECT * FROM public.later")
+        check_replication(replication, lake, lake.sources[0])
+
+
+def test_only_what_the_lake_takes_is_published(admin: psycopg.Connection, lake: Lake) -> None:
+    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    assert published(admin, lake) == {
+        "public.orders",
+        "public.Order Items",
+        "sales.order_a",
+        "tributary.heartbeat",
+    }
+
+
+def test_a_schema_of_which_a_table_is_excluded_is_published_table_by_table(
+    admin: psycopg.Connection, owner: str
+) -> None:
+    del owner
+    lake = lake_of('["public.*", "!public.Order*"]')
+    try:
+        apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+        assert published(admin, lake) == {"public.orders", "tributary.heartbeat"}
+    finally:
+        drop_role(admin, replication_user(lake, lake.sources[0]))
+
+
+@pytest.mark.parametrize("tables", ['["public.*"]', '["public.o*", "public.keyless"]'])
+def test_a_table_whose_updates_would_break_is_refused_and_its_application_goes_on(
+    admin: psycopg.Connection, owner: str, tables: str
+) -> None:
+    del owner
+    lake = lake_of(tables)
+    admin.execute("CREATE TABLE public.keyless (id int); INSERT INTO public.keyless VALUES (1)")
+    with pytest.raises(PostgresNotReady, match=r"shop\.public\.keyless.*REPLICA IDENTITY FULL"):
+        check_tables(admin, lake, lake.sources[0])
+    with pytest.raises(PostgresSetupFailed, match=r"public\.keyless.*Give them a primary key") as caught:
+        apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    assert PASSWORD not in str(caught.value)
+    assert published(admin, lake) == set()
+    query = "SELECT FROM pg_roles WHERE rolname = %s"
+    assert admin.execute(query, (replication_user(lake, lake.sources[0]),)).fetchone() is None
+    admin.execute("UPDATE public.keyless SET id = 2")
+
+
+def test_the_owner_of_the_tables_can_prepare_them_without_being_superuser(
+    postgres: PostgresServer, database: str, admin: psycopg.Connection, owner: str
+) -> None:
+    lake = lake_of('["public.*"]')
+    source = lake.sources[0]
+    admin.execute(
+        sql.SQL(
+            "ALTER ROLE {owner} PASSWORD 'x'; ALTER DATABASE {database} OWNER TO {owner};"
+            'ALTER TABLE public."Order Items" OWNER TO {owner};'
+            "CREATE ROLE {role} LOGIN REPLICATION"
+        ).format(
+            owner=sql.Identifier(owner),
+            database=sql.Identifier(database),
+            role=sql.Identifier(replication_user(lake, source)),
+        )
+    )
+    own = f"host=127.0.0.1 port={postgres.port} dbname={database} user={owner} password=x"
+    try:
+        with psycopg.connect(own, autocommit=True) as connection:
+            connection.execute(setup_script(lake, source).partition("-- Then set")[0].encode())
+        assert published(admin, lake) == {"public.orders", "public.Order Items", "tributary.heartbeat"}
+    finally:
+        admin.execute(sql.SQL("ALTER DATABASE {} OWNER TO postgres").format(sql.Identifier(database)))
+        drop_role(admin, replication_user(lake, source))
+
+
+def test_who_may_not_prepare_a_database_is_told_what_to_do(
+    postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake, owner: str
+) -> None:
+    admin.execute(sql.SQL("ALTER ROLE {} PASSWORD 'x'").format(sql.Identifier(owner)))
+    own = f"host=127.0.0.1 port={postgres.port} dbname={database} user={owner} password=x"
+    with (
+        psycopg.connect(own, autocommit=True) as connection,
+        pytest.raises(PostgresSetupFailed, match=r"permission denied.*administrator"),
+    ):
+        apply_postgres_setup(connection, lake, lake.sources[0], PASSWORD)
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        ("REVOKE SELECT ON public.orders FROM {role}", r"may not read public\.orders"),
+        ("REVOKE USAGE ON SCHEMA sales FROM {role}", r"may not read sales\.order_a"),
+        ("REVOKE INSERT ON tributary.heartbeat FROM {role}", r"may not write tributary\.heartbeat"),
+        ("DROP TABLE tributary.heartbeat", r"may not write tributary\.heartbeat"),
+        ("ALTER ROLE {role} NOREPLICATION", "may not replicate"),
+        ("ALTER ROLE {role} SUPERUSER", "is a superuser"),
+        ("ALTER PUBLICATION {publication} DROP TABLE sales.order_a", r"without sales\.order_a"),
+        ("ALTER PUBLICATION {publication} SET (publish = 'insert')", "leaves out a kind of change"),
+        ("DROP PUBLICATION {publication}", "no publication"),
+    ],
+)
+def test_what_is_missing_for_replication_is_told(
+    damage: str,
+    complaint: str,
+    postgres: PostgresServer,
+    database: str,
+    admin: psycopg.Connection,
+    lake: Lake,
+) -> None:
+    source = lake.sources[0]
+    apply_postgres_setup(admin, lake, source, PASSWORD)
+    admin.execute(
+        sql.SQL(damage).format(
+            role=sql.Identifier(replication_user(lake, source)),
+            publication=sql.Identifier(lake.source_names(source).publication),
+        )
+    )
+    with log_in(postgres, database, lake) as replication, pytest.raises(PostgresNotReady, match=complaint):
+        check_replication(replication, lake, source)
+
+
+def test_an_administrator_is_not_taken_for_the_replication_user(
+    admin: psycopg.Connection, lake: Lake
+) -> None:
+    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    with pytest.raises(PostgresNotReady, match="a connection as postgres"):
+        check_replication(admin, lake, lake.sources[0])
+
+
+def test_the_password_of_a_user_that_the_lake_file_names_is_left_as_it_is(
+    postgres: PostgresServer, database: str, admin: psycopg.Connection, owner: str
+) -> None:
+    del owner
+    user = f"own_{secrets.token_hex(4)}"
+    connection = f'[source.shop.connection]\nhost = "127.0.0.1"\nport = {postgres.port}\nuser = "{user}"\n'
+    lake = lake_of('["public.*"]', f'{connection}password_env = "P"\n')
+    admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'its own'").format(sql.Identifier(user)))
+    try:
+        apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+        own = f"host=127.0.0.1 port={postgres.port} dbname={database} user={user} password='its own'"
+        with psycopg.connect(own, autocommit=True) as replication:
+            check_replication(replication, lake, lake.sources[0])
+    finally:
+        drop_role(admin, user)
+
+
+def test_the_catalog_is_read_as_it_is(admin: psycopg.Connection) -> None:
+    admin.execute(
+        """
+        CREATE TABLE public.t (
+          a int NOT NULL, b text, c int GENERATED ALWAYS AS (a + 1) STORED, gone int, d text[], e int[][],
+          PRIMARY KEY (a) INCLUDE (b)
+        );
+        ALTER TABLE public.t DROP COLUMN gone;
+        CREATE UNIQUE INDEX ON public.t (b, c);
+        CREATE UNIQUE INDEX ON public.t (b) WHERE a > 1;
+        CREATE UNIQUE INDEX ON public.t ((b || 'x'));
+        CREATE UNLOGGED TABLE public.u (a int);
+        CREATE TABLE public.p (a int PRIMARY KEY) PARTITION BY RANGE (a);
+        CREATE TABLE public.p1 PARTITION OF public.p FOR VALUES FROM (0) TO (9);
+        CREATE VIEW public.v AS SELECT 1;
+        """
+    )
+    tables = {facts.table: facts for facts in read_tables(admin)}
+    assert set(tables) == {"t", "u", "p", "p1"}
+    facts = tables["t"]
+    assert facts.columns == ("a", "b", "c", "d", "e")
+    assert facts.nested_arrays == ("e",)
+    assert facts.generated == ("c",)
+    assert facts.not_null == {"a"}
+    assert facts.primary_key == frozenset({"a"})
+    assert {key.columns for key in facts.unique_keys} == {frozenset({"a"}), frozenset({"b", "c"})}
+    assert not tables["u"].is_permanent
+    assert tables["p1"].is_partition
+    assert not tables["p"].is_partition
+
+
+ODD_TABLES = [
+    ("a", "ab"),
+    ("a", "a_b"),
+    ("a", "a%b"),
+    ("a", "a.b"),
+    ("a", '"ab'),
+    ("A", "ab"),
+    ("a'b", 'a"b'),
+    ("a$", "a\\b"),
+    ("a$tributary$b", "ab"),
+    ("ł", "é😀"),
+]
+
+
+@pytest.fixture(scope="module")
+def odd_tables(postgres: PostgresServer) -> Iterator[psycopg.Connection]:
+    """A database with tables of unusual names."""
+    name = f"odd_{secrets.token_hex(4)}"
+    own = f"host=127.0.0.1 port={postgres.port} user=postgres password={postgres.admin_password}"
+    with psycopg.connect(own, autocommit=True, dbname="postgres") as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        with psycopg.connect(own, autocommit=True, dbname=name) as connection:
+            for schema, table in ODD_TABLES:
+                made = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}; CREATE TABLE {} (id int PRIMARY KEY)")
+                connection.execute(made.format(sql.Identifier(schema), sql.Identifier(schema, table)))
+            yield connection
+        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@given(PATTERN_SETS)
+@example(TablePatterns.parse(("*.*",)))
+@example(TablePatterns.parse(("a.a_b",)))
+@example(TablePatterns.parse(("a.a%b",)))
+@example(TablePatterns.parse(("a'b.*", "a$.*", "a$tributary$b.*")))
+@example(TablePatterns.parse(("a$.a\\b", "a'b.a\"b")))
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+def test_the_tables_made_readable_are_those_that_the_patterns_take(
+    odd_tables: psycopg.Connection, patterns: TablePatterns
+) -> None:
+    lake = lake_of(toml({"x": texts_of(patterns)}).removeprefix('"x" = ').strip())
+    source = lake.sources[0]
+    with odd_tables.transaction(force_rollback=True):
+        odd_tables.execute(setup_sql(lake, source).encode())
+        for schema, table in ODD_TABLES:
+            is_readable = odd_tables.execute(
+                "SELECT has_schema_privilege(%(role)s, %(schema)s, 'USAGE') AND has_table_privilege("
+                "%(role)s, format('%%I.%%I', %(schema)s::text, %(table)s::text), 'SELECT')",
+                {"role": replication_user(lake, source), "schema": schema, "table": table},
+            ).fetchone()
+            assert is_readable == (source.matches(schema, table),)
+
+
+def texts_of(patterns: TablePatterns) -> list[str]:
+    def without_exclamation(pattern: TablePattern) -> str:
+        return str(pattern).removeprefix("!")
+
+    return [
+        *(without_exclamation(pattern) for pattern in patterns.include),
+        *(f"!{without_exclamation(pattern)}" for pattern in patterns.exclude),
+    ]

@@ -1,0 +1,172 @@
+"""The rendered connectors: alike on one machine and on AWS but for addresses, and without a secret."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors import debezium_postgres, iceberg_sink
+from connectors.deployment import (
+    ConnectorConfig,
+    DirectorySecret,
+    NoPlaceholder,
+    SecretsManagerSecret,
+    access_by_lake_file,
+)
+from connectors.postgres_setup import heartbeat_query
+from contract.errors import TributaryError
+from contract.lake import parse_lake
+from tests.connectors.deployments import LAKE, aws_deployment, local_deployment
+from tests.contract.lake_files import lake_files, toml
+
+ADDRESS_OF_DEBEZIUM = {"database.hostname", "database.password", "database.sslmode", "database.sslrootcert"}
+ADDRESS_OF_SINK = {
+    "iceberg.catalog.catalog-impl",
+    "iceberg.catalog.uri",
+    "iceberg.catalog.jdbc.user",
+    "iceberg.catalog.jdbc.password",
+    "iceberg.catalog.jdbc.schema-version",
+    "iceberg.catalog.retryable_status_codes",
+    "iceberg.catalog.warehouse",
+    "iceberg.catalog.s3.endpoint",
+    "iceberg.catalog.s3.path-style-access",
+    "iceberg.catalog.client.region",
+    "iceberg.kafka.bootstrap.servers",
+    "iceberg.kafka.security.protocol",
+    "iceberg.kafka.sasl.mechanism",
+    "iceberg.kafka.sasl.jaas.config",
+    "iceberg.kafka.sasl.client.callback.handler.class",
+}
+
+
+@given(lake_files())
+def test_aws_and_one_machine_differ_in_addresses_credentials_and_authentication_only(
+    file: dict[str, Any],
+) -> None:
+    lake = parse_lake(toml(file))
+    here, there = local_deployment(lake), aws_deployment(lake)
+    for source in lake.sources:
+        one = debezium_postgres.render(lake, source, here)
+        other = debezium_postgres.render(lake, source, there)
+        assert one.name == other.name
+        assert _difference(one, other) == ADDRESS_OF_DEBEZIUM
+    one, other = iceberg_sink.render(lake, here), iceberg_sink.render(lake, there)
+    assert one.name == other.name
+    assert _difference(one, other) == ADDRESS_OF_SINK
+
+
+@given(lake_files())
+def test_every_password_is_a_placeholder(file: dict[str, Any]) -> None:
+    lake = parse_lake(toml(file))
+    for deployment in (local_deployment(lake), aws_deployment(lake)):
+        renders = [debezium_postgres.render(lake, source, deployment) for source in lake.sources]
+        for render in (*renders, iceberg_sink.render(lake, deployment)):
+            passwords = {key: value for key, value in render.config.items() if "password" in key}
+            assert all(re.fullmatch(r"\$\{[a-z]+:[^:}]+:[^:}]+\}", value) for value in passwords.values())
+        assert all("database.password" in render.config for render in renders)
+
+
+def test_a_secret_is_pointed_at_where_it_lies() -> None:
+    here, there = local_deployment(), aws_deployment()
+    source = LAKE.source("crm")
+    one = debezium_postgres.render(LAKE, source, here).config
+    other = debezium_postgres.render(LAKE, source, there).config
+    assert one["database.password"] == "${directory:/state/secrets:crm}"
+    assert other["database.password"] == "${secretsmanager:shop/crm:password}"
+
+
+@given(st.text(st.sampled_from("ab/:}"), min_size=1), st.text(st.sampled_from("ab:}"), min_size=1))
+def test_a_secret_that_connect_would_look_for_elsewhere_is_refused(path: str, name: str) -> None:
+    # Kafka's ConfigTransformer.DEFAULT_PATTERN.
+    pattern = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+    for secret in (DirectorySecret(path, name), SecretsManagerSecret(path, name)):
+        try:
+            placeholder = secret.placeholder
+        except NoPlaceholder:
+            assert set(path + name) & set(":}")
+            continue
+        match = pattern.fullmatch(placeholder)
+        assert match is not None
+        assert (match[3], match[4]) == (path, name)
+
+
+def test_the_database_of_the_users_is_the_one_that_the_lake_file_names() -> None:
+    lake = parse_lake(
+        """
+        [lake]
+        name = "shop"
+        [source.shop]
+        engine = "postgres"
+        database = "shop"
+        tables = ["public.*"]
+        [source.shop.connection]
+        host = "db.example.org"
+        port = 6432
+        user = "replicator"
+        password_env = "PASSWORD"
+        sslmode = "verify-ca"
+        sslrootcert = "/ca.pem"
+        """
+    )
+    access = access_by_lake_file(lake, lake.source("shop"), DirectorySecret("/s", "shop"))
+    deployment = local_deployment(lake)
+    config = debezium_postgres.render(
+        lake,
+        lake.source("shop"),
+        type(deployment)(deployment.kafka, deployment.catalog, "shop-bronze", {"shop": access}),
+    ).config
+    expected = {
+        "database.hostname": "db.example.org",
+        "database.port": "6432",
+        "database.user": "replicator",
+        "database.password": "${directory:/s:shop}",
+        "database.dbname": "shop",
+        "database.sslmode": "verify-ca",
+        "database.sslrootcert": "/ca.pem",
+    }
+    assert expected.items() <= config.items()
+
+
+def test_a_source_without_a_connection_has_no_address_in_the_lake_file() -> None:
+    with pytest.raises(TributaryError, match=r"\[source\.crm\.connection\]"):
+        access_by_lake_file(LAKE, LAKE.source("crm"), DirectorySecret("/s", "crm"))
+
+
+def test_what_loses_changes_or_values_by_default_is_set_otherwise() -> None:
+    config = debezium_postgres.render(LAKE, LAKE.source("web_shop"), local_deployment()).config
+    lossless = {
+        "skipped.operations": "none",
+        "tombstones.on.delete": "true",
+        "decimal.handling.mode": "precise",
+        "interval.handling.mode": "string",
+        "include.unknown.datatypes": "true",
+        "event.converting.failure.handling.mode": "fail",
+        "key.converter.replace.null.with.default": "false",
+        "value.converter.replace.null.with.default": "false",
+        "key.converter.decimal.format": "NUMERIC",
+        "value.converter.decimal.format": "NUMERIC",
+        "publication.autocreate.mode": "disabled",
+        "header.converter": "org.apache.kafka.connect.json.JsonConverter",
+    }
+    assert lossless.items() <= config.items()
+    assert config["slot.name"] == "tributary_shop__web_shop"
+    assert config["topic.creation.default.partitions"] == "3"
+    assert config["heartbeat.action.query"] == heartbeat_query(LAKE, LAKE.source("web_shop"))
+
+
+def test_the_sink_converts_nothing_and_drops_nothing() -> None:
+    config = iceberg_sink.render(LAKE, local_deployment()).config
+    raw = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    assert {config[f"{part}.converter"] for part in ("key", "value", "header")} == {raw}
+    assert "errors.tolerance" not in config
+    assert config["iceberg.tables"] == "shop_bronze.events"
+    assert config["iceberg.catalog"] == "bronze"
+    assert config["iceberg.catalog.warehouse"] == "s3://shop-bronze"
+
+
+def _difference(one: ConnectorConfig, other: ConnectorConfig) -> set[str]:
+    return {key for key, _ in one.config.items() ^ other.config.items()}

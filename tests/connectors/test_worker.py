@@ -1,0 +1,66 @@
+"""The worker's properties: on one machine for itself alone, and on AWS only what MSK Connect takes."""
+
+from __future__ import annotations
+
+import re
+
+from connectors.deployment import PlaintextKafka
+from connectors.worker import local_worker, msk_worker
+from tests.connectors.deployments import LAKE
+
+# MSK developer guide, "Supported worker configuration properties".
+REFUSED_BY_MSK = (
+    "access.control.",
+    "admin.",
+    "admin.listeners.https.",
+    "client.",
+    "connect.",
+    "inter.worker.",
+    "internal.",
+    "listeners.https.",
+    "metrics.",
+    "metrics.context.",
+    "rest.",
+    "sasl.",
+    "security.",
+    "socket.",
+    "ssl.",
+    "topic.tracking.",
+    "worker.",
+    "bootstrap.servers",
+    "cipher.suites",
+    "config.storage.",
+    "connections.",
+    "group.id",
+    "plugin.path",
+    "status.storage.",
+)
+
+
+def test_a_local_worker_listens_on_the_loopback_address_only() -> None:
+    properties = local_worker(LAKE.names, PlaintextKafka("127.0.0.1:19092"), 18083, "/plugins")
+    assert properties["listeners"] == "http://127.0.0.1:18083"
+    assert properties["rest.advertised.host.name"] == "127.0.0.1"
+    assert properties["offset.storage.topic"] == LAKE.names.connect_offsets_topic
+
+
+def test_msk_connect_takes_every_property() -> None:
+    properties = msk_worker("__tributary.shop.crm.offsets", "eu-west-1")
+    assert {"key.converter", "value.converter"} <= properties.keys()
+    assert not [name for name in properties if name.startswith(REFUSED_BY_MSK)]
+
+
+def test_both_workers_convert_alike_and_store_offsets_as_often() -> None:
+    here = local_worker(LAKE.names, PlaintextKafka("127.0.0.1:19092"), 18083, "/plugins")
+    there = msk_worker("__tributary.shop.crm.offsets", "eu-west-1")
+    alike = {"key.converter", "value.converter", "offset.flush.interval.ms"}
+    assert {name for name in here.keys() & there.keys() if here[name] == there[name]} == alike
+
+
+def test_each_worker_has_the_provider_of_its_secrets() -> None:
+    here = local_worker(LAKE.names, PlaintextKafka("127.0.0.1:19092"), 18083, "/plugins")
+    there = msk_worker("offsets", "eu-west-1")
+    for properties in (here, there):
+        provider = properties["config.providers"]
+        assert re.fullmatch(r"[a-z]+", provider)
+        assert f"config.providers.{provider}.class" in properties

@@ -1,0 +1,118 @@
+"""Lake files for property tests: any valid one, as the nested values that TOML holds and as its text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from contract.table_name import TableName
+
+LAKE_NAMES = st.from_regex(r"[a-z][a-z0-9]{1,7}(-[a-z0-9]{1,5}){0,2}", fullmatch=True)
+SOURCE_NAMES = st.from_regex(r"[a-z][a-z0-9]{0,7}(_[a-z0-9]{1,5}){0,2}", fullmatch=True)
+
+TROUBLEMAKERS = " _-.,;:$%*?!'\"\\{}()[]|^+#\n\t\x01afAF09\u0100ł\u0fffé\u1000ᐪ中😀"
+IDENTIFIERS = st.text(
+    st.sampled_from(TROUBLEMAKERS) | st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
+    min_size=1,
+    max_size=12,
+)
+"""What PostgreSQL takes for a quoted name."""
+
+PLAIN = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
+COLUMNS = st.lists(IDENTIFIERS, min_size=1, max_size=3, unique=True)
+VARIABLES = st.from_regex(r"[A-Z][A-Z_]{0,9}", fullmatch=True)
+
+
+def some(required: Mapping[str, st.SearchStrategy[Any]], **optional: st.SearchStrategy[Any]) -> Any:
+    return st.fixed_dictionaries(dict(required), optional=optional)
+
+
+POLICIES: Mapping[str, st.SearchStrategy[Any]] = {
+    "storage": st.sampled_from(["merge_on_read", "copy_on_write"]),
+    "deletes": st.sampled_from(["hard", "soft"]),
+    "history": st.builds("{}{}".format, st.integers(1, 3650), st.sampled_from("mhd")),
+    "buckets": st.integers(1, 1024),
+}
+
+
+@st.composite
+def connections(draw: st.DrawFn) -> dict[str, Any]:
+    connection: dict[str, Any] = draw(
+        some(
+            {"host": st.sampled_from(["localhost", "10.0.0.1", "db-1.example.org"])},
+            port=st.integers(1, 65535),
+            user=PLAIN,
+            sslmode=st.sampled_from(["disable", "allow", "prefer", "require"]),
+        )
+    )
+    if draw(st.booleans()):
+        connection |= {"sslmode": "verify-full", "sslrootcert": "/etc/certificates.pem"}
+    who = draw(st.sampled_from(["a password", "an administrator", "both"]))
+    if who != "an administrator":
+        connection["password_env"] = draw(VARIABLES)
+    if who != "a password":
+        connection |= {"admin_user": "Ädmin", "admin_password_env": draw(VARIABLES)}
+    return connection
+
+
+@st.composite
+def lake_files(draw: st.DrawFn) -> dict[str, Any]:
+    """A valid file. Each table entry is of a table that its source takes by a pattern of its schema."""
+    sources: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
+    for name in draw(st.lists(SOURCE_NAMES, min_size=1, max_size=3, unique=True)):
+        schema = draw(PLAIN.filter(lambda schema: schema != "tributary"))
+        sources[name] = draw(
+            some(
+                {
+                    "engine": st.just("postgres"),
+                    "database": PLAIN,
+                    "tables": st.just([f"{schema}.*", f"!{schema}.zz?"]),
+                },
+                partitions=st.integers(1, 256),
+                connection=connections(),
+            )
+        )
+        for table in draw(st.lists(PLAIN.filter(lambda table: len(table) < 3), max_size=2, unique=True)):
+            entry = some({}, **POLICIES, key=COLUMNS, partition_by=COLUMNS)
+            tables[str(TableName(name, schema, table))] = draw(entry)
+    ports = draw(st.lists(st.integers(1, 65535), min_size=4, max_size=4, unique=True))
+    names = ("postgres_port", "kafka_port", "connect_port", "s3_port")
+    local = {name: port for name, port in zip(names, ports, strict=True) if draw(st.booleans())}
+    return {
+        "lake": {"name": draw(LAKE_NAMES)},
+        "source": sources,
+        **({"defaults": draw(some({}, **POLICIES))} if draw(st.booleans()) else {}),
+        **({"table": tables} if tables else {}),
+        **({"local": local} if local else {}),
+    }
+
+
+def toml(file: Mapping[str, Any]) -> str:
+    """The file's text: inline tables throughout, whose keys and strings TOML writes much as JSON does."""
+    return "".join(f"{_key(name)} = {_value(value)}\n" for name, value in file.items())
+
+
+def _value(value: Any) -> str:
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_value, value)) + "]"
+        case str():
+            return _key(value)
+        case _:
+            return json.dumps(value)
+
+
+def _key(text: str) -> str:
+    return '"' + "".join(_escaped(text)) + '"'
+
+
+def _escaped(text: str) -> Iterable[str]:
+    for character in text:
+        is_special = character in '"\\' or not character.isprintable()
+        yield f"\\U{ord(character):08x}" if is_special else character

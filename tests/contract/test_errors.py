@@ -1,0 +1,39 @@
+"""An error is one paragraph that holds all it was told."""
+
+from __future__ import annotations
+
+import pickle
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contract.errors import TributaryError
+
+PARTS = st.none() | st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1).map(
+    str.strip
+).filter(bool)
+
+
+@given(PARTS, PARTS, PARTS, PARTS)
+def test_the_paragraph_holds_every_part_and_no_line_break(
+    where: str | None, found: str | None, expected: str | None, remedy: str | None
+) -> None:
+    error = TributaryError("it is\nwrong", where=where, found=found, expected=expected, remedy=remedy)
+    text = str(error)
+    assert "it is wrong" in text
+    assert "\n" not in text
+    assert "None" not in text or "None" in f"{where}{found}{expected}{remedy}".replace("None", "", 4)
+    for part in (where, found, expected, remedy):
+        assert part is None or " ".join(part.split()) in text
+
+
+def test_it_reads_as_sentences() -> None:
+    error = TributaryError(
+        "the port is in use", where="kafka", found="port 9092", expected="a free one", remedy="Free it"
+    )
+    assert str(error) == "kafka: the port is in use: found port 9092, expected a free one. Free it."
+
+
+def test_it_survives_the_way_to_another_process() -> None:
+    error = TributaryError("wrong", where="here")
+    assert str(pickle.loads(pickle.dumps(error))) == "here: wrong."

@@ -1,0 +1,370 @@
+"""The lake file: every valid one means what it says, and a mistake in one is told by its entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from contract.lake import (
+    Connection,
+    Defaults,
+    Lake,
+    LakeFileError,
+    Local,
+    SourceEntry,
+    TableEntry,
+    TablePolicy,
+    parse_lake,
+    read_lake,
+)
+from contract.table_name import TableName
+from tests.contract.lake_files import lake_files, toml
+
+ROOT = Path(__file__).parents[2]
+MINIMAL = (
+    '[lake]\nname = "shop"\n[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = ["public.*"]\n'
+)
+
+
+@given(lake_files())
+def test_every_valid_file_is_read_and_written_again_as_the_same_lake(file: dict[str, Any]) -> None:
+    lake = parse_lake(toml(file))
+    again = _file_of(lake)
+    _assert_holds(again, file)
+    assert parse_lake(toml(again)) == lake
+    assert hash(parse_lake(toml(again))) == hash(lake)
+
+
+@given(lake_files(), st.data())
+def test_an_unknown_key_anywhere_is_refused_by_name(file: dict[str, Any], data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from([(), *_paths_of_tables(file)]), label="section")
+    known = set(_at(_file_of(parse_lake(toml(file))), path))
+    key = data.draw(st.from_regex(r"[a-z_]{1,12}", fullmatch=True), label="key")
+    assume(key not in known and key not in _CONNECTION_KEYS and not _names_an_entry(path))
+    section = _at(file, path)
+    section[key] = data.draw(st.sampled_from(["text", 7, [1], {"a": 1}]), label="value")
+    _assert_refused(file, (*path, key), found=key)
+
+
+@given(lake_files(), st.data())
+def test_a_value_of_a_wrong_type_anywhere_is_refused_by_its_entry(
+    file: dict[str, Any], data: st.DataObject
+) -> None:
+    path = data.draw(st.sampled_from(list(_paths_of_values(file))), label="entry")
+    right = _at(file, path)
+    anything: list[Any] = [7, 1.5, True, "text", [], {}]
+    wrong = [value for value in anything if not _could_be_right(right, value)]
+    _at(file, path[:-1])[path[-1]] = data.draw(st.sampled_from(wrong), label="value")
+    _assert_refused(file, path)
+
+
+@given(lake_files(), st.data())
+def test_a_file_that_lacks_a_required_entry_is_refused_by_its_name(
+    file: dict[str, Any], data: st.DataObject
+) -> None:
+    required = [("lake",), ("lake", "name"), ("source",)]
+    required += [("source", name, key) for name in file["source"] for key in ("engine", "database", "tables")]
+    path = data.draw(st.sampled_from(required), label="entry")
+    del _at(file, path[:-1])[path[-1]]
+    _assert_refused(file, path)
+
+
+@given(lake_files(), st.data())
+def test_a_value_out_of_its_bounds_is_refused_with_them(file: dict[str, Any], data: st.DataObject) -> None:
+    section = data.draw(st.sampled_from(["defaults", "local"]))
+    key, value, bound = data.draw(
+        st.sampled_from(
+            [("buckets", 0, "1"), ("buckets", 1025, "1024")]
+            if section == "defaults"
+            else [("s3_port", 0, "1"), ("kafka_port", 65536, "65535")]
+        )
+    )
+    file.setdefault(section, {})[key] = value
+    error = _assert_refused(file, (section, key), found=str(value))
+    assert bound in str(error.expected)
+
+
+@given(lake_files())
+def test_a_policy_is_the_defaults_overlaid_by_what_the_table_says(file: dict[str, Any]) -> None:
+    lake = parse_lake(toml(file))
+    for text, entry in file.get("table", {}).items():
+        policy = lake.policy(TableName.parse(text))
+        own = TableEntry.model_validate({**entry, **_tuples(entry)})
+        for field in ("storage", "deletes", "history", "buckets"):
+            expected = getattr(own, field) if field in entry else getattr(lake.defaults, field)
+            assert getattr(policy, field) == expected
+        assert policy.key == (tuple(entry["key"]) if "key" in entry else None)
+        assert policy.partition_by == tuple(entry.get("partition_by", ()))
+
+
+def test_what_is_left_out_has_the_documented_meaning() -> None:
+    lake = parse_lake(MINIMAL)
+    assert lake.policy(TableName("shop", "public", "orders")) == TablePolicy(
+        storage="merge_on_read",
+        deletes="hard",
+        history=timedelta(hours=24),
+        key=None,
+        partition_by=(),
+        buckets=2,
+    )
+    assert lake.source("shop").connection is None
+    assert lake.source("shop").partitions == 1
+
+
+def test_a_lake_cannot_be_changed() -> None:
+    lake = parse_lake(MINIMAL)
+    with pytest.raises(ValidationError, match="frozen"):
+        lake.name = "other"  # type: ignore[misc]
+
+
+MISTAKES = {
+    "not TOML": ("[lake", "not TOML", None),
+    "a key that is nearly right": (MINIMAL.replace("tables", "tabels"), "[source.shop].tabels", "tables?"),
+    "a value that is nearly right": (
+        f'{MINIMAL}[defaults]\ndeletes = "sotf"',
+        "[defaults].deletes",
+        "Did you mean soft?",
+    ),
+    "a table's name without quotes": (
+        f'{MINIMAL}[table.shop.public.orders]\ndeletes = "soft"',
+        "[table.shop].public",
+        '[table."source.schema.table"]',
+    ),
+    "a table of no source": (
+        f'{MINIMAL}[table."shoop.public.orders"]',
+        '[table."shoop.public.orders"]',
+        "shop",
+    ),
+    "a table that its source leaves out": (
+        f'{MINIMAL}[table."shop.private.orders"]',
+        '[table."shop.private.orders"]',
+        "public.*",
+    ),
+    "one table twice": (
+        f'{MINIMAL}[table."shop.public.a"]\n[table.\'"shop".public.a\']',
+        "second entry",
+        "one entry",
+    ),
+    "a key without columns": (f'{MINIMAL}[table."shop.public.a"]\nkey = []', ".key", "at least one"),
+    "a column twice": (f'{MINIMAL}[table."shop.public.a"]\nkey = ["a", "a"]', ".key", "different names"),
+    "only exclude patterns": (MINIMAL.replace("public.*", "!public.a"), "[source.shop].tables", "without"),
+    "a pattern without a schema": (
+        MINIMAL.replace("public.*", "orders"),
+        "[source.shop].tables[0]",
+        "schema.table",
+    ),
+    "an unsupported engine": (MINIMAL.replace('"postgres"', '"oracle"'), "[source.shop].engine", "postgres"),
+    "a lake's name for no bucket": (MINIMAL.replace('"shop"', '"Shop_1"', 1), "[lake].name", "lower-case"),
+    "a source's name for no slot": (
+        MINIMAL.replace("source.shop", "source.Shop"),
+        "[source.Shop]",
+        "lower-case",
+    ),
+    "a history of nothing": (f'{MINIMAL}[defaults]\nhistory = "0h"', "[defaults].history", "24h"),
+    "a port for two servers": (
+        f"{MINIMAL}[local]\ns3_port = 9000\nkafka_port = 9000",
+        "[local].s3_port",
+        "a port of its own",
+    ),
+    "half of an administrator": (
+        f'{MINIMAL}[source.shop.connection]\nhost = "h"\nadmin_user = "a"',
+        "[source.shop.connection]",
+        "admin_password_env",
+    ),
+    "no password at all": (
+        f'{MINIMAL}[source.shop.connection]\nhost = "h"',
+        "[source.shop.connection]",
+        "password_env",
+    ),
+    "the administrator as replication user": (
+        f'{MINIMAL}[source.shop.connection]\nhost = "h"\n'
+        'user = "a"\nadmin_user = "a"\nadmin_password_env = "A"',
+        "[source.shop.connection].user",
+        "fewer rights",
+    ),
+    "a server to verify with nothing": (
+        f'{MINIMAL}[source.shop.connection]\nhost = "h"\npassword_env = "A"\nsslmode = "verify-ca"',
+        "[source.shop.connection]",
+        "sslrootcert",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_with_its_entry_and_what_was_expected(mistake: str) -> None:
+    text, entry, expected = MISTAKES[mistake]
+    with pytest.raises(LakeFileError) as caught:
+        parse_lake(text, where="here/lake.toml")
+    message = str(caught.value)
+    assert message.startswith("here/lake.toml")
+    assert entry in message
+    assert expected is None or expected in message
+    assert "\n" not in message
+
+
+def test_a_password_in_the_place_of_its_variable_is_not_repeated() -> None:
+    password = "hunter 2"
+    text = f'{MINIMAL}[source.shop.connection]\nhost = "h"\npassword_env = "{password}"'
+    with pytest.raises(LakeFileError) as caught:
+        parse_lake(text)
+    assert "password_env" in str(caught.value)
+    assert password not in str(caught.value)
+
+
+def test_a_password_under_a_key_of_its_own_is_not_repeated() -> None:
+    text = f'{MINIMAL}[source.shop.connection]\nhost = "h"\npassword = "hunter2"'
+    with pytest.raises(LakeFileError, match="Did you mean password_env") as caught:
+        parse_lake(text)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LakeFileError, match=r"nowhere\.toml.*--lake"):
+        read_lake(tmp_path / "nowhere.toml")
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "lake.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(LakeFileError, match=r"lake\.toml.*cannot be read"):
+        read_lake(path)
+
+
+def test_the_lake_file_of_the_project_is_valid() -> None:
+    lake = read_lake(ROOT / "lake.toml")
+    assert [source.database for source in lake.sources] == ["tickit"]
+
+
+def test_the_reference_tells_of_every_entry_and_its_default() -> None:
+    reference = (ROOT / "docs" / "lake-file.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
+    models = (SourceEntry, Connection, Defaults, TableEntry, Local)
+    fields = {name: field for model in models for name, field in model.model_fields.items()}
+    assert rows.keys() == {"name", *fields} - {"connection"}
+    for name, cell in rows.items():
+        default = fields[name].default if name in fields else None
+        if name in Defaults.model_fields:
+            default = getattr(Defaults(), name)
+        expected = {timedelta(hours=24): "24h", None: "none"}.get(default, default)
+        assert cell.strip('`"') in {str(expected), "required", *_EXPLAINED_DEFAULTS}, name
+
+
+def test_the_example_in_the_reference_is_a_valid_lake_file() -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "lake-file.md").read_text(), re.DOTALL)
+    lake = parse_lake(example)
+    assert lake.policy(TableName.parse("web.public.orders")).deletes == "soft"
+    assert lake.source("web").matches("billing", "invoice_line")
+    assert not lake.source("web").matches("billing", "invoice_draft")
+
+
+def test_a_source_that_the_lake_does_not_have_is_told_with_those_it_has() -> None:
+    with pytest.raises(LakeFileError, match=r"found shoop, expected shop\."):
+        parse_lake(MINIMAL).source("shoop")
+
+
+_EXPLAINED_DEFAULTS = ("a free one", "the primary key", "tributary_<lake>__<source>")
+
+_CONNECTION_KEYS = {
+    "host",
+    "port",
+    "user",
+    "password_env",
+    "admin_user",
+    "admin_password_env",
+    "sslmode",
+    "sslrootcert",
+    "connection",
+}
+
+
+def _file_of(lake: Lake) -> dict[str, Any]:
+    """The file that says everything that the lake holds, defaults too."""
+    sources = {}
+    for source in lake.sources:
+        entry = source.model_dump(exclude={"name"}, exclude_none=True)
+        sources[source.name] = {**entry, "tables": list(source.tables)}
+    tables = {
+        str(name): _lists({key: _text(value) for key, value in entry if value is not None})
+        for name, entry in lake.tables
+    }
+    return {
+        "lake": {"name": lake.name},
+        "source": sources,
+        "defaults": {key: _text(value) for key, value in lake.defaults},
+        "table": tables,
+        "local": {key: value for key, value in lake.local if value is not None},
+    }
+
+
+def _text(value: Any) -> Any:
+    return f"{value // timedelta(minutes=1)}m" if isinstance(value, timedelta) else value
+
+
+def _lists(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in entry.items()}
+
+
+def _tuples(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) for key, value in entry.items() if isinstance(value, list)}
+
+
+def _assert_holds(whole: Any, part: Any) -> None:
+    """`whole` has all of `part`, a history in whatever unit."""
+    if not isinstance(part, dict):
+        minutes = {"m": 1, "h": 60, "d": 1440}
+        is_history = isinstance(part, str) and part[:-1].isdigit() and part[-1] in minutes
+        assert whole == (f"{int(part[:-1]) * minutes[part[-1]]}m" if is_history else part)
+        return
+    for key, value in part.items():
+        _assert_holds(whole[key], value)
+
+
+def _paths_of_tables(file: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in file.items():
+        if isinstance(value, dict):
+            yield (*path, key)
+            yield from _paths_of_tables(value, (*path, key))
+
+
+def _names_an_entry(path: tuple[str, ...]) -> bool:
+    """Whether what is below this path are names that the user chooses."""
+    return path in {("source",), ("table",)}
+
+
+def _paths_of_values(file: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in file.items():
+        yield (*path, key)
+        if isinstance(value, dict):
+            yield from _paths_of_values(value, (*path, key))
+
+
+def _could_be_right(right: Any, value: Any) -> bool:
+    return isinstance(value, type(right)) and not (isinstance(value, bool) and not isinstance(right, bool))
+
+
+def _at(file: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        file = file[key]
+    return file
+
+
+def _assert_refused(file: dict[str, Any], path: tuple[str, ...], found: str | None = None) -> LakeFileError:
+    """The file is refused with an error that names it, the entry, what was found and what was expected."""
+    with pytest.raises(LakeFileError) as caught:
+        parse_lake(toml(file), where="the-file.toml")
+    error = caught.value
+    assert str(error.where).startswith("the-file.toml, entry ")
+    for key in path:
+        assert key in str(error.where).replace('\\"', '"')
+    assert error.found
+    assert error.expected
+    assert found is None or found in error.found
+    return error

@@ -1,0 +1,36 @@
+"""The names of tables: any three names make one, and no two are written alike."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contract.table_name import NotATableName, TableName
+from tests.contract.lake_files import IDENTIFIERS
+
+NAMES = st.builds(TableName, IDENTIFIERS, IDENTIFIERS, IDENTIFIERS)
+
+
+@given(NAMES)
+def test_a_name_is_read_back_from_its_text(name: TableName) -> None:
+    assert TableName.parse(str(name)) == name
+
+
+@given(NAMES, NAMES)
+def test_two_names_are_never_written_alike(one: TableName, other: TableName) -> None:
+    assert (str(one) == str(other)) == (one == other)
+
+
+def test_an_ordinary_name_is_written_without_quotes() -> None:
+    assert str(TableName("shop", "public", "Order Items")) == "shop.public.Order Items"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "orders", "public.orders", "a.b.c.d", "a..c", "a.b.", '"a.b.c', 'a.b.""', 'a.b."c"d', '"a"b.c.d'],
+)
+def test_what_is_no_name_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(NotATableName, match=r"shop\.public\.orders") as caught:
+        TableName.parse(text)
+    assert caught.value.found == repr(text)

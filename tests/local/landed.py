@@ -1,0 +1,183 @@
+"""What has landed in Kafka and in bronze, as the tests compare it."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+import pyarrow.parquet as pq
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from local.pipeline import RunningPipeline
+from local.postgres import CATALOG, CATALOG_ROLE
+from local.s3 import REGION, s3_client
+
+PATIENCE_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Landed:
+    """One record of a table topic, byte for byte. `timestamp` in ms since the epoch."""
+
+    topic: str
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    moved_to: bytes | None
+    moved_from: bytes | None
+
+    @property
+    def op(self) -> str | None:
+        """Debezium's op; None for what is not one of its envelopes."""
+        try:
+            return str(json.loads(self.value or b"")["payload"]["op"])
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def read_kafka(pipeline: RunningPipeline, table: str, *, at_least: int) -> list[Landed]:
+    """The records of the table's topic, once there are so many."""
+    topic = topic_of(pipeline, table)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": pipeline.settings.kafka_bootstrap,
+            "group.id": f"test-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "allow.auto.create.topics": False,
+            "log_level": 0,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        wait_until(lambda: _end(consumer, topic) >= at_least, f"{at_least} records in {topic}")
+        return list(_read_to(consumer, topic, _end(consumer, topic)))
+    finally:
+        consumer.close()
+
+
+def read_bronze(jvm: Any, pipeline: RunningPipeline, table: str, *, at_least: int) -> list[Landed]:
+    """The rows that the sink has committed for the table's topic, once there are so many, by offset."""
+    topic = topic_of(pipeline, table)
+    rows: list[Landed] = []
+
+    def has_landed() -> bool:
+        rows[:] = sorted(_bronze_rows(jvm, pipeline, topic), key=lambda row: row.offset)
+        return len(rows) >= at_least
+
+    wait_until(has_landed, f"{at_least} rows of {topic} in bronze")
+    return rows
+
+
+def write_kafka(pipeline: RunningPipeline, table: str, *records: tuple[bytes | None, bytes | None]) -> None:
+    """Puts keys and values straight into the table's topic, as no source would."""
+    producer = Producer({"bootstrap.servers": pipeline.settings.kafka_bootstrap, "log_level": 0})
+    for key, value in records:
+        producer.produce(topic_of(pipeline, table), value, key)
+    assert producer.flush(30) == 0
+
+
+def topic_of(pipeline: RunningPipeline, table: str) -> str:
+    """The topic of a table of the first source's schema public."""
+    return pipeline.lake.source_names(pipeline.lake.sources[0]).topic("public", table)
+
+
+def wait_until(is_true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_true():
+        assert time.monotonic() < deadline, f"no {what} within {PATIENCE_SECONDS:.0f} s"
+        time.sleep(0.2)
+
+
+def _end(consumer: Consumer, topic: str) -> int:
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)[1])
+    except KafkaException as error:
+        if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
+            return 0  # the connector makes the topic with the first event
+        raise
+
+
+def _read_to(consumer: Consumer, topic: str, end: int) -> Iterator[Landed]:
+    position = 0
+    while position < end:
+        message = consumer.poll(10)
+        assert message is not None, f"{topic} ends at {position} and not at {end}"
+        assert message.error() is None, message.error()
+        headers: dict[str, Any] = dict(message.headers() or [])
+        offset = message.offset()
+        assert offset is not None
+        position = offset + 1
+        yield Landed(
+            topic,
+            offset,
+            message.timestamp()[1],
+            message.key(),
+            message.value(),
+            headers.get("__debezium.newkey"),
+            headers.get("__debezium.oldkey"),
+        )
+
+
+def _bronze_rows(jvm: Any, pipeline: RunningPipeline, topic: str) -> Iterator[Landed]:
+    secrets = pipeline.settings.secrets
+    s3 = s3_client(
+        pipeline.settings.s3_endpoint,
+        secrets.s3_access_key.get_secret_value(),
+        secrets.s3_secret_key.get_secret_value(),
+    )
+    for location in _committed_files(jvm, pipeline):
+        bucket, _, key = location.removeprefix("s3://").partition("/")
+        content = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+        yield from _rows_of(pq.read_table(BytesIO(content)).to_pylist(), topic)
+
+
+def _committed_files(jvm: Any, pipeline: RunningPipeline) -> list[str]:
+    """The data files of the bronze table's current snapshot, without those that no commit took up."""
+    settings, names, iceberg = pipeline.settings, pipeline.lake.names, jvm.org.apache.iceberg
+    table = iceberg.catalog.TableIdentifier.parse(names.bronze_table)
+    catalog = iceberg.jdbc.JdbcCatalog()
+    try:
+        catalog.initialize(
+            names.bronze_catalog,
+            {
+                "uri": f"jdbc:postgresql://127.0.0.1:{settings.ports.postgres}/{CATALOG}",
+                "jdbc.user": CATALOG_ROLE,
+                "jdbc.password": settings.secrets.catalog.get_secret_value(),
+                "jdbc.schema-version": "V1",
+                "warehouse": f"s3://{names.bronze_bucket}",
+                "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+                "s3.endpoint": settings.s3_endpoint,
+                "s3.path-style-access": "true",
+                "s3.access-key-id": settings.secrets.s3_access_key.get_secret_value(),
+                "s3.secret-access-key": settings.secrets.s3_secret_key.get_secret_value(),
+                "client.region": REGION,
+            },
+        )
+        if not catalog.tableExists(table):
+            return []
+        tasks, files = catalog.loadTable(table).newScan().planFiles().iterator(), []
+        while tasks.hasNext():
+            files.append(str(tasks.next().file().location()))
+        return files
+    finally:
+        catalog.close()
+
+
+def _rows_of(rows: list[dict[str, Any]], topic: str) -> Iterator[Landed]:
+    for row in rows:
+        if row["k_topic"] == topic:
+            yield Landed(
+                topic,
+                row["k_offset"],
+                row["k_timestamp"],
+                row["key"],
+                row["value"],
+                row.get("moved_to"),
+                row.get("moved_from"),
+            )

@@ -1,0 +1,373 @@
+"""The whole pipeline on real servers: what goes in at PostgreSQL comes out unharmed, whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from connectors.postgres_check import PostgresNotReady
+from connectors.postgres_setup import setup_sql
+from contract.lake import Lake, parse_lake
+from local import postgres
+from local.databases import DatabaseUnreachable, PasswordMissing, SourceDatabase, prepare_database
+from local.pipeline import SERVICES, RunningPipeline, down, up
+from local.process import read_process
+from local.server_files import read_server_files
+from local.state import PortInUse, StateFolder, choose_ports
+from local.status import read_status
+from tests.local.landed import read_bronze, read_kafka, wait_until, write_kafka
+
+PROJECT = Path(__file__).parents[2]
+LAKE = """
+[lake]
+name = "own"
+
+[source.shop]
+engine = "postgres"
+database = "shop"
+tables = ["public.*"]
+"""
+
+pytestmark = pytest.mark.slow
+
+
+def connect(pipeline: RunningPipeline) -> psycopg.Connection:
+    source = pipeline.lake.sources[0]
+    return SourceDatabase(pipeline.lake, source, pipeline.state, pipeline.settings).connect()
+
+
+@pytest.fixture(scope="module")
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StateFolder]:
+    """A state folder whose servers a test may kill, below a folder that only its owner may enter."""
+    home = tmp_path_factory.mktemp("home")
+    home.chmod(0o700)
+    state = StateFolder(home / "state")
+    try:
+        yield state
+    finally:
+        down(state)
+        shutil.rmtree(state.path, ignore_errors=True)
+
+
+@pytest.fixture
+def own(own_state: StateFolder) -> RunningPipeline:
+    """A pipeline that runs beside the one that all tests share."""
+    return up(parse_lake(LAKE), own_state)
+
+
+def test_every_kind_of_change_reaches_kafka_and_bronze_byte_for_byte(
+    jvm: Any, pipeline: RunningPipeline
+) -> None:
+    long = "".join(map(chr, range(0x4E00, 0x4E00 + 9000)))
+    with connect(pipeline) as database:
+        database.execute("CREATE TABLE goods (id int PRIMARY KEY, name text, long text, price numeric(8,2))")
+        database.execute("INSERT INTO goods VALUES (1, 'one', %s, 1.50), (2, 'two', NULL, NULL)", [long])
+        database.execute("UPDATE goods SET price = price + 1 WHERE id = 1")
+        database.execute("UPDATE goods SET id = id + 10")
+        database.execute("ALTER TABLE goods ADD COLUMN colour text")
+        database.execute("DELETE FROM goods WHERE id = 11")
+        database.execute("TRUNCATE goods")
+    read_kafka(pipeline, "goods", at_least=12)  # the sources of what follows must not overtake Debezium
+    write_kafka(pipeline, "goods", (b"\xff\xfe", b"\x80 not UTF-8"), (None, b"no JSON"), (b"", b""))
+
+    events = read_kafka(pipeline, "goods", at_least=15)
+
+    moves = ["d", None, "c", "d", None, "c"]  # each: a delete, its tombstone, a create
+    assert [event.op for event in events] == ["c", "c", "u", *moves, "d", None, "t", None, None, None]
+    moved = {
+        (event.op, event.key and key_of(event.key), event.moved_to or event.moved_from) for event in events
+    }
+    assert moved >= {
+        ("d", 1, b'{"id":11}'),
+        ("c", 11, b'{"id":1}'),
+        ("d", 2, b'{"id":12}'),
+        ("c", 12, b'{"id":2}'),
+    }
+    assert read_bronze(jvm, pipeline, "goods", at_least=15) == events
+
+
+def key_of(key: bytes) -> int | None:
+    try:
+        return int(json.loads(key)["payload"]["id"])
+    except ValueError:
+        return None
+
+
+def test_a_second_up_finds_nothing_to_do(pipeline: RunningPipeline) -> None:
+    before = {name: read_process(name, pipeline.state.run) for name in SERVICES}
+
+    again = up(pipeline.lake, pipeline.state)
+
+    assert again.changed == ()
+    assert again.settings == pipeline.settings
+    assert {name: read_process(name, pipeline.state.run) for name in SERVICES} == before
+
+
+def test_status_tells_of_every_server_and_connector(pipeline: RunningPipeline) -> None:
+    status = read_status(pipeline.state)
+
+    servers = {service.name: service for service in status.services}
+    assert status.is_well
+    assert all(servers[name].state == "running" and servers[name].resident_bytes for name in SERVICES)
+    assert servers["kafka"].port == pipeline.settings.ports.kafka
+    assert [connector.is_running for connector in status.connectors] == [True, True]
+
+
+def test_servers_listen_on_the_loopback_interface_only(pipeline: RunningPipeline) -> None:
+    for name in SERVICES:
+        record = read_process(name, pipeline.state.run)
+        assert record is not None
+        listening = [
+            connection.laddr
+            for connection in psutil.Process(record.pid).net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN and connection.laddr
+        ]
+        assert listening
+        assert {address.ip.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+
+
+def test_no_secret_is_in_a_log_an_argument_or_a_file_that_others_may_read(pipeline: RunningPipeline) -> None:
+    secrets = pipeline.settings.secrets
+    texts = [secret.get_secret_value() for secret in dict(secrets).values()]
+    texts.append(secrets.replication_password("shop").get_secret_value())
+    arguments = ""
+    for name in SERVICES:
+        record = read_process(name, pipeline.state.run)
+        assert record is not None
+        arguments += " ".join(psutil.Process(record.pid).cmdline())
+
+    assert not [text for text in texts if text in arguments]
+    for path in pipeline.state.path.rglob("*"):
+        if path.is_file() and any(text.encode() in path.read_bytes() for text in texts):
+            assert path.stat().st_mode & 0o077 == 0, path
+            assert path.suffix != ".log"
+
+
+@pytest.mark.parametrize("killed", SERVICES)
+def test_up_repairs_a_pipeline_of_which_a_server_was_killed(
+    jvm: Any, own: RunningPipeline, killed: str
+) -> None:
+    with connect(own) as database:
+        database.execute("CREATE TABLE IF NOT EXISTS visits (id serial PRIMARY KEY, page text)")
+        database.execute("INSERT INTO visits (page) VALUES (%s)", [f"before {killed}"])
+    wait_until(lambda: f"before {killed}" in pages(own), "event before the end")
+    record = read_process(killed, own.state.run)
+    assert record is not None
+    os.kill(record.pid, signal.SIGKILL)
+    wait_until(lambda: read_process(killed, own.state.run) is None, "end of the killed server")
+    assert not read_status(own.state).is_well
+
+    repaired = up(own.lake, own.state)
+    with connect(repaired) as database:
+        database.execute("INSERT INTO visits (page) VALUES (%s)", [f"after {killed}"])
+    wait_until(lambda: f"after {killed}" in pages(repaired), "event after the repair")
+
+    assert killed in repaired.changed
+    assert read_status(own.state).is_well
+    events = read_kafka(repaired, "visits", at_least=1)
+    assert read_bronze(jvm, repaired, "visits", at_least=len(events)) == events
+
+
+def pages(pipeline: RunningPipeline) -> list[str]:
+    """The pages that the events of the table `visits` tell of."""
+    events = read_kafka(pipeline, "visits", at_least=1)
+    return [json.loads(event.value)["payload"]["after"]["page"] for event in events if event.value]
+
+
+def test_what_was_written_outlives_down_and_up(jvm: Any, own: RunningPipeline) -> None:
+    with connect(own) as database:
+        database.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+        database.execute("INSERT INTO orders VALUES (1), (2)")
+    events = read_kafka(own, "orders", at_least=2)
+    landed = read_bronze(jvm, own, "orders", at_least=2)
+
+    stopped = down(own.state)
+    assert set(stopped) == set(SERVICES)
+    assert down(own.state) == ()
+    again = up(own.lake, own.state)
+    with connect(again) as database:
+        database.execute("INSERT INTO orders VALUES (3)")
+
+    assert again.settings.secrets == own.settings.secrets
+    assert read_kafka(again, "orders", at_least=3)[:2] == events
+    assert read_bronze(jvm, again, "orders", at_least=3)[:2] == landed
+
+
+@pytest.mark.parametrize(
+    "moment", ["postgres starting", "kafka ready", "connect ready", "source shop starting"]
+)
+def test_an_interrupted_start_leaves_no_process_behind(tmp_path: Path, moment: str) -> None:
+    (tmp_path / "lake.toml").write_text(LAKE)
+    starter = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "from pathlib import Path\n"
+            "from contract.lake import read_lake\n"
+            "from local.pipeline import up\n"
+            "from local.state import StateFolder\n"
+            "def show(name, state, seconds): print(name, state, flush=True)\n"
+            f"folder = Path({str(tmp_path)!r})\n"
+            "up(read_lake(folder / 'lake.toml'), StateFolder(folder / 'state'), show)\n",
+        ],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert starter.stdout is not None
+    try:
+        for line in starter.stdout:
+            if line.strip() == moment:
+                os.killpg(starter.pid, signal.SIGINT)
+        _, errors = starter.communicate(timeout=120)
+    finally:
+        down(StateFolder(tmp_path / "state"))
+
+    assert errors.strip().endswith("KeyboardInterrupt")
+    assert starter.returncode != 0
+    assert list((tmp_path / "state" / "run").glob("*.json")) == []
+    assert [process for process in psutil.process_iter() if mentions(process, tmp_path)] == []
+
+
+def mentions(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return any(str(folder) in argument for argument in process.cmdline())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
+def test_a_fixed_port_in_use_is_told_before_anything_is_started(tmp_path: Path) -> None:
+    state = StateFolder(tmp_path / "state")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        taken = listener.getsockname()[1]
+        lake = parse_lake(f"{LAKE}\n[local]\nkafka_port = {taken}\n")
+
+        with pytest.raises(PortInUse, match=rf"\[local\]\.kafka_port: port {taken}"):
+            up(lake, state)
+
+    assert not [service for service in read_status(state).services if service.state == "running"]
+
+
+@pytest.fixture(scope="module")
+def users_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.PostgresServer]:
+    """A PostgreSQL of the user's that nobody has prepared: wal_level is still replica."""
+    folder = tmp_path_factory.mktemp("users-postgres")
+    server = postgres.PostgresServer(
+        binaries=read_server_files().postgres,
+        folder=folder / "postgres",
+        log=folder / "postgres.log",
+        run=folder / "run",
+        port=choose_ports({}, None, frozenset()).postgres,
+        admin_password="chosen by the user",
+    )
+    patch = pytest.MonkeyPatch()
+    patch.setitem(postgres._SETTINGS, "wal_level", "replica")
+    try:
+        postgres.start_postgres(server, threading.Event())
+        patch.undo()
+        with postgres.connect_as_admin(server) as admin:
+            postgres.create_database(admin, "crm")
+        with postgres.connect_as_admin(server, "crm") as admin:
+            admin.execute("CREATE TABLE contacts (id int PRIMARY KEY, name text)")
+            admin.execute("INSERT INTO contacts VALUES (1, 'Ada')")
+        yield server
+    finally:
+        patch.undo()
+        postgres.stop_postgres(server.run)
+
+
+def users_lake(server: postgres.PostgresServer, more: str = "") -> Lake:
+    return parse_lake(
+        f"""
+        [lake]
+        name = "own"
+
+        [source.crm]
+        engine = "postgres"
+        database = "crm"
+        tables = ["public.*"]
+
+        [source.crm.connection]
+        host = "127.0.0.1"
+        port = {server.port}
+        sslmode = "disable"
+        {more or 'admin_user = "postgres"'}
+        {"" if more else 'admin_password_env = "CRM_ADMIN_PASSWORD"'}
+        """
+    )
+
+
+def users_database(lake: Lake, own: RunningPipeline) -> SourceDatabase:
+    return SourceDatabase(lake, lake.sources[0], own.state, own.settings)
+
+
+def test_a_missing_or_wrong_password_of_the_users_database_is_told_by_its_entry(
+    own: RunningPipeline, users_server: postgres.PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = users_database(users_lake(users_server), own)
+
+    monkeypatch.delenv("CRM_ADMIN_PASSWORD", raising=False)
+    with pytest.raises(PasswordMissing, match=r"\[source\.crm\.connection\]\.admin_password_env"):
+        prepare_database(database)
+    monkeypatch.setenv("CRM_ADMIN_PASSWORD", "a wrong guess")
+    with pytest.raises(DatabaseUnreachable, match="password authentication failed") as failure:
+        prepare_database(database)
+    assert "a wrong guess" not in str(failure.value)
+
+
+def test_a_users_database_is_refused_until_its_wal_level_is_logical_and_then_read(
+    own_state: StateFolder, users_server: postgres.PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = users_lake(users_server)
+    monkeypatch.setenv("CRM_ADMIN_PASSWORD", "chosen by the user")
+    with pytest.raises(PostgresNotReady, match="found wal_level = replica, expected wal_level = logical"):
+        up(lake, own_state)
+
+    assert postgres.stop_postgres(users_server.run)
+    postgres.start_postgres(users_server, threading.Event())
+    pipeline = up(lake, own_state)
+
+    events = read_kafka(pipeline, "contacts", at_least=1)
+    assert [event.op for event in events] == ["r"]
+    assert b'"name":"Ada"' in (events[0].value or b"")
+    # The source that is no longer in the lake file is no longer read, which is told with what remains of it.
+    assert any("tributary_own__shop" in warning for warning in pipeline.warnings)
+    assert [connector.name for connector in read_status(own_state).connectors] == [
+        pipeline.lake.names.bronze_connector,
+        pipeline.lake.source_names(pipeline.lake.sources[0]).connector,
+    ]
+
+
+def test_without_an_administrator_the_sql_to_run_is_written_and_named(
+    own: RunningPipeline, users_server: postgres.PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = users_lake(users_server, 'user = "reader"\npassword_env = "CRM_READER_PASSWORD"')
+    database = users_database(lake, own)
+    monkeypatch.setenv("CRM_READER_PASSWORD", "told to the administrator")
+    with postgres.connect_as_admin(users_server, "crm") as admin:
+        postgres.create_login(admin, "reader", "told to the administrator")
+
+    with pytest.raises(PostgresNotReady, match=f"psql -f {database.script}"):
+        prepare_database(database)
+    with postgres.connect_as_admin(users_server, "crm") as admin:
+        sql = setup_sql(lake, database.source)
+        assert sql in database.script.read_text()  # beside it there is what only psql understands
+        admin.execute(sql.encode())
+    assert prepare_database(database) == ()

@@ -1,0 +1,185 @@
+"""The Spark application is started by spark-submit, told to stop as a driver is, and never runs twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from artifacts.java import find_java
+from contract.lake import parse_lake
+from local.process import read_process
+from local.spark import OWNER, SERVICE, SparkBusy, SparkInstallation, start_spark, stop_spark
+from local.state import LocalSettings, StateFolder, settle
+from tests.local.landed import wait_until
+
+pytestmark = pytest.mark.slow
+
+PROJECT = Path(__file__).parents[2]
+LAKE = """
+[lake]
+name = "shop"
+
+[source.shop]
+engine = "postgres"
+database = "shop"
+tables = ["public.*"]
+"""
+# An application as the launcher sees it: it reports, says something else too, and ends when it is told to.
+APPLICATION = """
+import json, os, signal, sys, threading
+stopped = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+print("a word on standard error", file=sys.stderr, flush=True)
+print("no report", flush=True)
+print(json.dumps({"event": "started", "arguments": sys.argv[1:], "pid": os.getpid()}), flush=True)
+stopped.wait(120 if "--follow" in sys.argv else 0)
+print(json.dumps({"event": "stopped"}), flush=True)
+sys.exit(int(os.environ.get("STATUS", "7")))
+"""
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[StateFolder]:
+    folder = StateFolder(tmp_path / "state")
+    folder.create()
+    folder.write_settings(settle(folder, "shop", {}, frozenset()))
+    yield folder
+    stop_spark(folder.run, patience_seconds=0)
+
+
+@pytest.fixture
+def settings(state: StateFolder) -> LocalSettings:
+    settings = state.read_settings()
+    assert settings is not None
+    return settings
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> SparkInstallation:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "main.py").write_text(APPLICATION)
+    return SparkInstallation(find_java().home, jars=(), package=package)
+
+
+def test_reports_come_as_they_are_all_else_goes_to_the_log_and_the_status_is_the_applications(
+    state: StateFolder, settings: LocalSettings, installation: SparkInstallation
+) -> None:
+    running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest", "--silver", "a b"])
+
+    reports = [json.loads(line) for line in running.reports()]
+
+    assert running.wait() == 7
+    assert [report["event"] for report in reports] == ["started", "stopped"]
+    assert reports[0]["arguments"] == ["ingest", "--silver", "a b"]
+    assert {"a word on standard error", "no report"} <= {*running.log.read_text().splitlines()}
+    assert running.log.stat().st_mode & 0o077 == 0
+    assert read_process(SERVICE, state.run) is None
+
+
+def test_secrets_go_by_environment_and_a_private_file(
+    state: StateFolder, settings: LocalSettings, installation: SparkInstallation
+) -> None:
+    secrets = [secret.get_secret_value() for secret in dict(settings.secrets).values()]
+    running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest", "--follow"])
+    reports = running.reports()
+    driver = psutil.Process(json.loads(next(reports))["pid"])
+    lines = [" ".join(process.cmdline()) for process in (driver, *driver.parents()[:1])]
+    running.ask_to_stop()
+    assert [json.loads(line)["event"] for line in reports] == ["stopped"]
+    running.wait()
+
+    assert not [secret for secret in secrets for line in lines if secret in line]
+    for path in (path for path in state.path.rglob("*") if path.is_file()):
+        if any(secret in path.read_text(errors="replace") for secret in secrets):
+            assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_being_asked_to_stop_reaches_the_driver_which_then_ends_by_itself(
+    state: StateFolder, settings: LocalSettings, installation: SparkInstallation
+) -> None:
+    running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest", "--follow"])
+    reports = running.reports()
+    next(reports)
+
+    running.ask_to_stop()
+
+    assert [json.loads(line)["event"] for line in reports] == ["stopped"]
+    assert running.wait() == 7
+
+
+def test_a_second_application_is_refused_while_the_first_runs(
+    state: StateFolder, settings: LocalSettings, installation: SparkInstallation
+) -> None:
+    lake = parse_lake(LAKE)
+    running = start_spark(lake, state, settings, installation, ["ingest", "--follow"])
+    next(running.reports())
+
+    with pytest.raises(SparkBusy, match=str(running.record.pid)):
+        start_spark(lake, state, settings, installation, ["ingest"])
+
+    assert stop_spark(state.run)
+    assert running.wait() == 7
+    assert not stop_spark(state.run)
+
+
+def test_an_application_whose_starter_was_killed_gives_way_to_the_next(
+    state: StateFolder, settings: LocalSettings, installation: SparkInstallation
+) -> None:
+    starter = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import os, signal\n"
+            "from pathlib import Path\n"
+            "from artifacts.java import find_java\n"
+            "from contract.lake import parse_lake\n"
+            "from local.spark import SparkInstallation, start_spark\n"
+            "from local.state import StateFolder\n"
+            f"state = StateFolder(Path({str(state.path)!r}))\n"
+            f"installation = SparkInstallation(find_java().home, (), Path({str(installation.package)!r}))\n"
+            f"lake = parse_lake({LAKE!r})\n"
+            "settings = state.read_settings()\n"
+            "running = start_spark(lake, state, settings, installation, ['ingest', '--follow'])\n"
+            "next(running.reports())\n"
+            "os.kill(os.getpid(), signal.SIGKILL)\n",
+        ],
+        cwd=PROJECT,
+        timeout=120,
+    )
+    assert starter.returncode == -signal.SIGKILL
+    orphan = read_process(SERVICE, state.run)
+    assert orphan is not None
+
+    running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest"])
+    assert [json.loads(line)["event"] for line in running.reports()] == ["started", "stopped"]
+    running.wait()
+
+    wait_until(lambda: not psutil.pid_exists(orphan.pid), "end of the application that nobody read")
+    assert read_process(OWNER, state.run) is None
+
+
+def test_settings_of_another_spark_on_this_machine_have_no_effect(
+    state: StateFolder,
+    settings: LocalSettings,
+    installation: SparkInstallation,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text("spark.master spark://elsewhere:7077\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("SPARK_HOME", "/nowhere")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--master spark://elsewhere:7077 pyspark-shell")
+    monkeypatch.setenv("STATUS", "3")
+
+    running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest"])
+
+    assert len(list(running.reports())) == 2
+    assert running.wait() == 7  # not 3: of the caller's environment only what it needs is passed on

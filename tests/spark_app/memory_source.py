@@ -1,0 +1,36 @@
+"""A source of events that a test holds in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_app.event import EVENT, OffsetRange, TopicExtent
+
+
+@dataclass
+class MemorySource:
+    """Rows of `EVENT` of any topics."""
+
+    spark: SparkSession
+    rows: Sequence[tuple[object, ...]]
+
+    def topics(self) -> frozenset[str]:
+        return frozenset(str(row[0]) for row in self.rows)
+
+    def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        return {
+            topic: TopicExtent({0: 0}, {0: 1 + max(int(str(row[2])) for row in self.rows if row[0] == topic)})
+            for topic in topics
+        }
+
+    def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        wanted = [
+            row
+            for row in self.rows
+            if row[0] == topic
+            and any(r.partition == row[1] and r.first <= int(str(row[2])) < r.until for r in ranges)
+        ]
+        return self.spark.createDataFrame(wanted, EVENT)

@@ -1,0 +1,190 @@
+"""Tables go on by themselves: one that fails neither stops nor hides behind the others."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from pyspark.sql import DataFrame, SparkSession
+
+from contract.errors import TributaryError
+from spark_app.event import OffsetRange, TopicExtent, ranges_from
+from spark_app.ingest import Ingest, Pace
+from spark_app.progress import Committed, ProgressWriter
+from spark_app.table_ingest import TableIngest
+
+FAST = Pace(poll_seconds=0.001, discovery_seconds=0.001, events_per_commit=4, first_retry_seconds=0.001)
+
+
+@dataclass
+class FakeTable:
+    """Stands for a table whose commits take no time. `failures` are raised by its next attempts, one each."""
+
+    name: str
+    failures: list[Exception] = field(default_factory=list)
+    position: int = 0
+    attempts: int = 0
+    forgotten: int = 0
+    is_recovered: bool = False
+
+    def recover(self) -> None:
+        self.is_recovered = True
+
+    def pending(self, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
+        return ranges_from({0: self.position}, extent, limit)
+
+    def apply(self, ranges: tuple[OffsetRange, ...]) -> Committed:
+        self.attempts += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        self.position = ranges[0].until
+        return Committed(self.name, "1", "now", ranges[0].length, 0, 0, 0, {0: self.position}, None, 0.0)
+
+    def maintain(self) -> None:
+        pass
+
+    def forget(self) -> None:
+        self.forgotten += 1
+        self.is_recovered = False
+
+
+@dataclass
+class FakeSource:
+    ends: dict[str, int]
+    after_extents: Callable[[], None] = lambda: None
+
+    def topics(self) -> frozenset[str]:
+        return frozenset(self.ends)
+
+    def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        self.after_extents()
+        return {topic: TopicExtent({0: 0}, {0: self.ends[topic]}) for topic in topics}
+
+    def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        raise AssertionError((topic, ranges))
+
+
+class NoSpark:
+    class sparkContext:  # noqa: N801
+        @staticmethod
+        def setLocalProperty(name: str, value: str) -> None:  # noqa: N802
+            pass
+
+
+def ingest(
+    source: FakeSource, tables: dict[str, FakeTable], follow: bool = False
+) -> tuple[Ingest, io.StringIO]:
+    out = io.StringIO()
+    run = Ingest(
+        spark=cast(SparkSession, NoSpark()),
+        source=source,
+        table_of=lambda topic: cast("TableIngest | None", tables.get(topic)),
+        progress=ProgressWriter(out),
+        follow=follow,
+        pace=FAST,
+    )
+    return run, out
+
+
+def reports(out: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_a_run_once_ends_when_every_table_is_where_its_topic_ended_at_the_start() -> None:
+    tables = {"a": FakeTable("a"), "b": FakeTable("b")}
+    source = FakeSource({"a": 10, "b": 3, "not a table": 5})
+    source.after_extents = lambda: source.ends.update(a=source.ends["a"] + 1)
+    run, out = ingest(source, tables)
+
+    assert run.run()
+    assert tables["b"].position == 3
+    assert 10 <= tables["a"].position <= 12
+    assert reports(out)[-1] == {"event": "stopped", "tables": {"a": "ok", "b": "ok"}}
+
+
+def test_a_passing_failure_is_tried_again_from_what_the_table_holds() -> None:
+    table = FakeTable("a", failures=[OSError("S3 is away"), OSError("still")])
+    run, out = ingest(FakeSource({"a": 4}), {"a": table})
+
+    assert run.run()
+    assert (table.position, table.attempts, table.forgotten) == (4, 3, 2)
+    assert [r["attempt"] for r in reports(out) if r["event"] == "failed"] == [1, 2]
+
+
+def test_a_table_that_fails_for_good_is_named_while_the_others_reach_their_end() -> None:
+    tables = {"a": FakeTable("a", failures=[OSError("gone")] * 99), "b": FakeTable("b")}
+    run, out = ingest(FakeSource({"a": 4, "b": 8}), tables)
+
+    assert not run.run()
+    assert tables["b"].position == 8
+    assert tables["a"].attempts == FAST.attempts
+    assert reports(out)[-1]["tables"] == {"a": "OSError: gone", "b": "ok"}
+
+
+def test_a_table_that_waits_for_a_person_is_not_tried_again() -> None:
+    blocked = FakeTable("a", failures=[TributaryError("a column changed its type", remedy="Change it back.")])
+    run, out = ingest(FakeSource({"a": 4, "b": 4}), {"a": blocked, "b": FakeTable("b")})
+
+    assert not run.run()
+    assert blocked.attempts == 1
+    (report,) = [r for r in reports(out) if r["event"] == "blocked"]
+    assert report == {"event": "blocked", "table": "a", "error": "a column changed its type. Change it back."}
+
+
+def test_a_run_that_follows_takes_up_new_topics_and_goes_on_until_it_is_stopped() -> None:
+    tables = {"a": FakeTable("a"), "b": FakeTable("b")}
+    source = FakeSource({"a": 4})
+    run, out = ingest(source, tables, follow=True)
+
+    def then() -> None:
+        if tables["a"].position == 4:
+            source.ends["b"] = 6
+        if tables["b"].position == 6:
+            run.stop.set()
+
+    source.after_extents = then
+    assert run.run()
+    assert (tables["a"].position, tables["b"].position) == (4, 6)
+    assert [r["tables"] for r in reports(out) if r["event"] == "started"] == [["a"], ["b"]]
+
+
+def test_a_run_that_follows_outlasts_more_failures_than_a_run_once() -> None:
+    table = FakeTable("a", failures=[OSError("away")] * 5)
+    run, _ = ingest(FakeSource({"a": 4}), {"a": table}, follow=True)
+    run.pace = replace(FAST, longest_retry_seconds=0.001)
+    cast(FakeSource, run.source).after_extents = lambda: run.stop.set() if table.position == 4 else None
+
+    assert run.run()
+    assert table.attempts == 6
+
+
+def test_a_source_that_is_away_for_a_moment_ends_no_run() -> None:
+    table, failures = FakeTable("a"), [OSError("no broker"), OSError("no broker")]
+    source = FakeSource({"a": 4})
+
+    def fail_at_first() -> None:
+        if table.is_recovered and failures:
+            raise failures.pop()
+
+    run, out = ingest(source, {"a": table}, follow=True)
+    run.pace = replace(FAST, discovery_seconds=99)
+    source.after_extents = lambda: run.stop.set() if table.position == 4 else fail_at_first()
+
+    assert run.run()
+    assert [r["error"] for r in reports(out) if r["event"] == "failed"] == ["OSError: no broker"] * 2
+
+
+def test_a_signal_that_comes_at_any_moment_ends_a_run() -> None:
+    source = FakeSource({"a": 4})
+    run, _ = ingest(source, {"a": FakeTable("a")}, follow=True)
+    previous = signal.signal(signal.SIGALRM, lambda *_: run.stop.set())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        assert run.run()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)

@@ -1,0 +1,49 @@
+"""The ledger is read back as it was written, and only where it can be understood."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_app.ledger import Ledger, LedgerError, Sequence, SourceTimes
+
+PARTITIONS = st.integers(0, 9)
+NUMBERS = st.integers(0, 2**62)
+LEDGERS = st.builds(
+    Ledger,
+    topic=st.text(),
+    epoch=st.integers(0, 100),
+    positions=st.dictionaries(PARTITIONS, NUMBERS),
+    sequences=st.dictionaries(PARTITIONS, st.builds(Sequence, NUMBERS, NUMBERS)),
+    sequence_ts_us=st.dictionaries(PARTITIONS, NUMBERS),
+    key_columns=st.lists(st.text()).map(tuple),
+    events=NUMBERS,
+    deletes=NUMBERS,
+    quarantined=NUMBERS,
+    source_times=st.none() | st.builds(SourceTimes, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
+)
+
+
+@given(LEDGERS)
+def test_a_ledger_is_read_back_as_it_was_written(ledger: Ledger) -> None:
+    assert Ledger.from_json(ledger.to_json()) == ledger
+
+
+@given(LEDGERS)
+def test_the_next_commit_keeps_where_the_table_is_and_counts_anew(ledger: Ledger) -> None:
+    following = ledger.next_commit()
+
+    assert (following.positions, following.sequences) == (ledger.positions, ledger.sequences)
+    assert (following.events, following.deletes, following.quarantined) == (0, 0, 0)
+    assert following.source_times is None
+
+
+@given(LEDGERS, st.integers().filter(lambda version: version != 1))
+def test_a_ledger_of_another_version_is_refused_by_its_number(ledger: Ledger, version: int) -> None:
+    other = json.dumps({**json.loads(ledger.to_json()), "version": version})
+
+    with pytest.raises(LedgerError, match=str(version)):
+        Ledger.from_json(other)

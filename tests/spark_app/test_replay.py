@@ -1,0 +1,65 @@
+"""A quarantined event that can be read after all is applied where it belongs, and what came later stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from contract.lake import TablePolicy
+from spark_app import decode
+from spark_app.event import OffsetRange
+from spark_app.hudi import HudiTable
+from spark_app.progress import Replayed
+from spark_app.table_ingest import TableIngest
+from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.memory_source import MemorySource
+
+
+def test_an_old_event_is_applied_below_what_came_later_and_only_the_unreadable_stays(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = SourceTable()
+    shop.begin()
+    for key in (1, 2, 3, 4):
+        shop.insert(key, "first", "body")
+    shop.update(1, "poison", "from the quarantine", body_is_unchanged=False)
+    shop.update(2, "poison", "from the quarantine", body_is_unchanged=False)
+    shop.delete(3)
+    shop.insert(3, "poison", None)
+    shop.commit()
+    shop.begin()
+    shop.update(2, "later", None, body_is_unchanged=True)
+    shop.delete(3)
+    shop.commit()
+    rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
+    rows.append((TOPIC, 0, len(rows), None, rows[0][4], bytearray(b"garbage"), None, None))
+    table = TableIngest(
+        name="source.public.things",
+        topic=TOPIC,
+        source=MemorySource(spark, rows),
+        hudi=HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy()),
+        quarantine_path=str(tmp_path / "quarantine"),
+    )
+
+    with monkeypatch.context() as patched:
+        reason = decode._reason
+        is_poison = F.col("row.name") == "poison"
+
+        def reason_or_poison() -> Column:
+            return F.when(is_poison, "mismatch").otherwise(reason())
+
+        patched.setattr(decode, "_reason", reason_or_poison)
+        table.apply((OffsetRange(0, 0, len(rows)),))
+
+    assert present(table) == {1: ("first", "body"), 2: ("later", "body"), 4: ("first", "body")}
+    assert table.replay() == Replayed("source.public.things", applied=3, left=1)
+    assert present(table) == {key: (row["name"], row["body"]) for key, row in shop.rows.items()}
+    assert table.replay() == Replayed("source.public.things", applied=0, left=1)
+    assert table.ledger.positions == {0: len(rows)}
+
+
+def present(table: TableIngest) -> dict[int, tuple[str, str]]:
+    return {row["id"]: (row["name"], row["body"]) for row in table.hudi.read().collect()}

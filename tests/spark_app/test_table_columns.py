@@ -1,0 +1,67 @@
+"""How a table's columns follow those of its source: nothing that is stored is ever lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, IntegerType, LongType, StringType
+
+from spark_app.table_columns import SchemaConflict, TableColumns, merge
+
+TYPES: list[DataType] = [IntegerType(), LongType(), FloatType(), DoubleType(), StringType(), DateType()]
+WIDENS: set[tuple[DataType, DataType]] = {(IntegerType(), LongType()), (FloatType(), DoubleType())}
+VERSIONS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(TYPES)).map(
+    lambda row: TableColumns((("id", LongType()), *row.items()), ("id",))
+)
+
+
+def fits(current: DataType, new: DataType) -> bool:
+    return current == new or (current, new) in WIDENS or (new, current) in WIDENS
+
+
+@given(VERSIONS, VERSIONS)
+def test_columns_are_kept_and_added_and_widened_or_the_change_is_refused(
+    table: TableColumns, version: TableColumns
+) -> None:
+    before, asked = dict(table.row), dict(version.row)
+    if not all(fits(before[name], asked[name]) for name in before.keys() & asked.keys()):
+        with pytest.raises(SchemaConflict):
+            merge(table, [version])
+        return
+    merged = merge(table, [version])
+
+    assert merged is not None
+    assert merged.names[: len(table.names)] == table.names
+    assert set(merged.names) == before.keys() | asked.keys()
+    assert all(fits(before.get(name, kept), kept) for name, kept in merged.row)
+    assert merge(merged, [version, table]) == merged
+
+
+@given(VERSIONS, VERSIONS)
+def test_the_order_in_which_versions_come_changes_no_type(one: TableColumns, other: TableColumns) -> None:
+    both = dict(one.row), dict(other.row)
+    assume(all(fits(both[0][name], both[1][name]) for name in both[0].keys() & both[1].keys()))
+    forth, back = merge(None, [one, other]), merge(None, [other, one])
+
+    assert forth is not None
+    assert back is not None
+    assert dict(forth.row) == dict(back.row)
+
+
+def test_another_primary_key_is_refused_with_both_keys_named() -> None:
+    table = TableColumns((("id", LongType()),), ("id",))
+    version = TableColumns((("code", StringType()),), ("code",))
+
+    with pytest.raises(SchemaConflict, match=r"key \(code\), expected key \(id\)"):
+        merge(table, [version])
+
+
+def test_a_truncate_whose_record_has_no_key_changes_no_key_and_makes_no_table() -> None:
+    keyless = TableColumns((("id", LongType()), ("a", StringType())), ())
+    table = TableColumns((("id", LongType()),), ("id",))
+
+    assert merge(None, [keyless]) is None
+    merged = merge(table, [keyless])
+    assert merged is not None
+    assert (merged.key, merged.names) == (("id",), ("id", "a"))
