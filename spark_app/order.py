@@ -45,7 +45,7 @@ def without_applied(changes: DataFrame, ledger: Ledger, survey: Survey) -> DataF
     `SourceRewound` where the sequence went back and the source's clock did not."""
     for partition, found in survey.partitions.items():
         _refuse_rewound(partition, found.first_rewound, found.snapshot_starts, ledger)
-    if not survey.has_moved and all(found.first_repeated is None for found in survey.partitions.values()):
+    if not survey.has_moved and not survey.repeats(ledger):
         return changes
     is_streamed = F.col("op") != READ
     is_half_of_move = F.col("moved_to").isNotNull() | F.col("moved_from").isNotNull()

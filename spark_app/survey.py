@@ -30,14 +30,14 @@ class Truncate:
 class PartitionSurvey:
     """What a batch holds of one partition; offsets are ascending.
 
-    `first_repeated` is the offset of the first streamed change whose sequence is lower than the ledger's, and
-    `first_rewound` of the first such change that the source nevertheless committed later than all applied
-    ones. `last_sequence` is the highest of the changes streamed since the last snapshot began."""
+    `first_sequence` is the lowest sequence of its streamed changes, `last_sequence` the highest of those
+    since the last snapshot began. `first_rewound` is the offset of the first change whose sequence is lower
+    than the ledger's though the source committed it later than all applied ones."""
 
     snapshot_starts: tuple[int, ...] = ()
     truncates: tuple[Truncate, ...] = ()
-    first_repeated: int | None = None
     first_rewound: int | None = None
+    first_sequence: Sequence | None = None
     last_sequence: Sequence | None = None
     last_sequence_ts_us: int | None = None
 
@@ -55,15 +55,23 @@ class Survey:
     source_times: SourceTimes | None = None
     partitions: Mapping[int, PartitionSurvey] = field(default_factory=dict)
 
+    def repeats(self, ledger: Ledger) -> bool:
+        """Whether some change comes before what the ledger says was applied."""
+        return any(
+            found.first_sequence is not None and found.first_sequence < ledger.sequences[partition]
+            for partition, found in self.partitions.items()
+            if partition in ledger.sequences
+        )
+
 
 def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
-    """One Spark job over changes (`decode.change_type`); a second one where a snapshot began in the batch."""
+    """One Spark job over changes (`decode.change_type`); one more where a snapshot began in the batch, and
+    where Debezium sent changes again."""
+    # No literal here depends on the batch or the ledger: Spark then compiles the query once, not every time.
     is_good = F.col("reason").isNull()
     is_streamed = is_good & (F.col("op") != READ)
     is_truncate = is_good & (F.col("op") == TRUNCATE)
     is_snapshot_start = is_good & (F.col("op") == READ) & F.col("snapshot").isin(*_SNAPSHOT_STARTS)
-    is_repeated = is_streamed & is_before(ledger.sequences)
-    is_rewound = is_repeated & _is_later_than(ledger.sequence_ts_us)
     source_us = F.unix_micros("source_ts")
     truncate = F.struct("offset", "commit_lsn", "lsn", source_us.alias("source_us"))
     rows = (
@@ -78,8 +86,7 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
             F.percentile_approx(F.when(is_streamed, source_us), [0.0, 0.05, 0.5, 1.0]).alias("source_us"),
             _all_of(F.col("offset"), is_snapshot_start).alias("snapshot_starts"),
             _all_of(truncate, is_truncate).alias("truncates"),
-            F.min(F.when(is_repeated, F.col("offset"))).alias("first_repeated"),
-            F.min(F.when(is_rewound, F.col("offset"))).alias("first_rewound"),
+            F.min(F.when(is_streamed, F.struct("commit_lsn", "lsn"))).alias("first_sequence"),
             *_last_sequence(is_streamed),
         )
         .collect()
@@ -104,8 +111,7 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
                     )
                     for t in row["truncates"]
                 ),
-                first_repeated=row["first_repeated"],
-                first_rewound=row["first_rewound"],
+                first_sequence=Sequence(*row["first_sequence"]) if row["first_sequence"] else None,
                 last_sequence=Sequence(*row["last_sequence"]) if row["last_sequence"] else None,
                 last_sequence_ts_us=row["last_sequence_ts_us"],
             )
@@ -113,6 +119,7 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
             if row["partition"] is not None
         },
     )
+    survey = _with_rewound(survey, changes.where(is_streamed), ledger)
     return _with_sequences_since_snapshot(survey, changes.where(is_streamed))
 
 
@@ -144,6 +151,21 @@ def snapshots_before(survey: Survey) -> Column:
         for start in found.snapshot_starts
     ]
     return reduce(lambda a, b: a + b, starts, F.lit(0))
+
+
+def _with_rewound(survey: Survey, streamed: DataFrame, ledger: Ledger) -> Survey:
+    if not survey.repeats(ledger):
+        return survey
+    rewound = streamed.where(is_before(ledger.sequences) & _is_later_than(ledger.sequence_ts_us))
+    rows = rewound.groupBy("partition").agg(F.min("offset").alias("first")).collect()
+    first = {row["partition"]: row["first"] for row in rows}
+    return replace(
+        survey,
+        partitions={
+            partition: replace(found, first_rewound=first.get(partition))
+            for partition, found in survey.partitions.items()
+        },
+    )
 
 
 def _with_sequences_since_snapshot(survey: Survey, streamed: DataFrame) -> Survey:

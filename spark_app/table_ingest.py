@@ -39,6 +39,10 @@ MOST_EVENTS_WITHIN_A_MOVE = 100_000
 crash between the two."""
 
 
+EVENTS_OF_ONE_TASK = 10_000
+"""So few events are worked through in one task: to shuffle them between tasks takes longer than they do."""
+
+
 class PositionLost(TributaryError):
     """The source does not hold the events that come next."""
 
@@ -103,6 +107,8 @@ class TableIngest:
         started = time.monotonic()
         self._recover_once()
         events = self.source.read(self.topic, ranges)
+        if sum(r.length for r in ranges) <= EVENTS_OF_ONE_TASK:
+            events = events.coalesce(1)
         framed = frame(events)
         if not self._versions:
             self._learn_versions(framed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,11 @@ settings.load_profile("tributary")
 
 STARTED_FOR_SECONDS = {"spark", "pipeline"}
 """Fixtures that make a test a slow one by themselves."""
+
+
+def pytest_configure() -> None:
+    # A shell that starts this in the background has it ignore Ctrl-C, and so would all that the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
