@@ -37,20 +37,28 @@ class ConnectSchema:
 
 
 @dataclass(frozen=True)
+class SchemaTexts:
+    """The schemas of a record's key and value, as JsonConverter writes them; no `key` where it has none."""
+
+    key: str | None
+    value: str
+
+
+@dataclass(frozen=True)
 class SchemaVersion:
     """The schemas of a record's key and row, as the events of one version of the source table carry them."""
 
-    schema_id: int
+    texts: SchemaTexts
     key: tuple[tuple[str, ConnectSchema], ...]
     row: tuple[tuple[str, ConnectSchema], ...]
 
 
-def read_schema_version(schema_id: int, key_schema: str | None, value_schema: str) -> SchemaVersion:
-    """The version that the schema texts of a key and of a Debezium envelope describe.
+def read_schema_version(texts: SchemaTexts) -> SchemaVersion:
+    """The version that the schemas of a key and of a Debezium envelope describe.
 
     Raises `UnreadableSchema` where a text is no Connect schema, or the value's is not an envelope.
     """
-    envelope = parse_schema(value_schema)
+    envelope = parse_schema(texts.value)
     row = envelope.field("after")
     if row is None or row.type != "struct":
         raise UnreadableSchema(
@@ -59,8 +67,8 @@ def read_schema_version(schema_id: int, key_schema: str | None, value_schema: st
             expected="a struct with the fields before, after, source and op",
             remedy="Remove transforms that unwrap events from the source connector.",
         )
-    key = parse_schema(key_schema) if key_schema is not None else None
-    return SchemaVersion(schema_id, key=() if key is None else key.fields, row=row.fields)
+    key = parse_schema(texts.key) if texts.key is not None else None
+    return SchemaVersion(texts, key=() if key is None else key.fields, row=row.fields)
 
 
 def parse_schema(text: str) -> ConnectSchema:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -21,32 +21,12 @@ from pyspark.sql.types import (
 )
 
 from spark_app.connect_schema import SchemaVersion
+from spark_app.frame import framed_columns, is_framed, is_utf8
 from spark_app.lake_types import Conversion, conversion
 from spark_app.table_columns import TableColumns
 
 CREATE, UPDATE, DELETE, READ, TRUNCATE = "c", "u", "d", "r", "t"
 UNKNOWN_SCHEMA = "unknown_schema"
-
-FRAMED = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("is_tombstone", BooleanType()),
-        StructField("value_text", StringType()),
-        StructField("is_valid_utf8", BooleanType()),
-        StructField("is_framed", BooleanType()),
-        StructField("schema_id", LongType()),
-        StructField("key_schema", StringType()),
-        StructField("value_schema", StringType()),
-        StructField("key_payload", StringType()),
-        StructField("payload", StringType()),
-        StructField("moved_to", StringType()),
-        StructField("moved_from", StringType()),
-    ]
-)
-"""An event's texts, the schemas cut from the payloads. `schema_id` stands for the two schema texts; it is
-that of the value's alone where the record has no key."""
 
 
 def change_type(columns: TableColumns) -> StructType:
@@ -75,13 +55,9 @@ def change_type(columns: TableColumns) -> StructType:
             StructField("unavailable", ArrayType(StringType())),
             StructField("reason", StringType()),
             StructField("message", StringType()),
-            StructField("schema_id", LongType()),
         ]
     )
 
-
-_SCHEMA_START = '{"schema":'
-_PAYLOAD_START = ',"payload":'
 
 _SOURCE = StructType(
     [
@@ -98,88 +74,63 @@ _JSON_OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
 _KEY_JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
-def frame(events: DataFrame) -> DataFrame:
-    """From `EVENT` to `FRAMED`.
-
-    JsonConverter writes `{"schema":…,"payload":…}` without white space. The first `,"payload":` is the
-    border: inside a JSON string its quotes would be escaped, and no node of a Connect schema has a field of
-    that name."""
-    texts = events.select(
-        "topic",
-        "partition",
-        "offset",
-        F.col("value").isNull().alias("is_tombstone"),
-        F.col("value").cast("string").alias("value_text"),
-        F.col("value").alias("value_bytes"),
-        F.col("key").cast("string").alias("key_text"),
-        F.col("moved_to").cast("string").alias("moved_to"),
-        F.col("moved_from").cast("string").alias("moved_from"),
-    )
-    cut = texts.select(
-        "*",
-        _schema_part(F.col("value_text")).alias("value_schema"),
-        _payload_part(F.col("value_text")).alias("payload"),
-        _schema_part(F.col("key_text")).alias("key_schema"),
-        _payload_part(F.col("key_text")).alias("key_payload"),
-    )
-    is_valid_utf8 = F.encode("value_text", "UTF-8") == F.col("value_bytes")
-    is_framed = F.col("value_schema").isNotNull() & F.col("payload").isNotNull()
-    key_is_framed = F.col("key_text").isNull() | F.col("key_payload").isNotNull()
-    return cut.select(
-        "topic",
-        "partition",
-        "offset",
-        "is_tombstone",
-        "value_text",
-        is_valid_utf8.alias("is_valid_utf8"),
-        (is_framed & key_is_framed).alias("is_framed"),
-        F.xxhash64(F.coalesce("key_schema", F.lit("")), F.coalesce("value_schema", F.lit(""))).alias(
-            "schema_id"
-        ),
-        "key_schema",
-        "value_schema",
-        "key_payload",
-        "payload",
-        "moved_to",
-        "moved_from",
-    )
-
-
-def schema_texts(framed: DataFrame, known: Iterable[int]) -> DataFrame:
-    """The schemas of the events that none of the known ids names, in the order in which they appear.
-
-    Columns: `schema_id bigint, key_schema string, value_schema string, first_offset bigint`.
-    """
-    is_new = F.col("is_framed") & ~F.col("schema_id").isin(list(known))
-    return (
-        framed.where(is_new)
-        .groupBy("schema_id")
-        .agg(
-            F.first("key_schema").alias("key_schema"),
-            F.first("value_schema").alias("value_schema"),
-            F.min("offset").alias("first_offset"),
-        )
-        .orderBy("first_offset")
-    )
-
-
-def decode(framed: DataFrame, versions: Sequence[SchemaVersion], columns: TableColumns) -> DataFrame:
-    """From `FRAMED` to changes (`change_type(columns)`), tombstones left out.
+def decode(events: DataFrame, versions: tuple[SchemaVersion, ...], columns: TableColumns) -> DataFrame:
+    """From `EVENT` to changes (`change_type(columns)`), tombstones left out.
 
     `versions` are all that may occur; an event of another one gets the reason `unknown_schema`.
     """
+    projections = _projections(versions, columns)
+    framed = events.where(F.col("value").isNotNull()).select(*projections.framed)
+    parsed = framed.select("*", *projections.parsed)
+    return parsed.select(*projections.read).select(*projections.change)
+
+
+def undecodable(events: DataFrame) -> DataFrame:
+    """Why the events cannot be decoded while no table's key is known, as `topic, partition, offset, reason,
+    message`. Tombstones are left out, and truncates: there is nothing yet that they could empty."""
+    operation = F.get_json_object(F.col("value").cast("string"), "$.payload.op")
+    is_truncate = F.coalesce(operation == TRUNCATE, F.lit(False))
+    reason = _unframed_reason().when(F.col("key").isNull(), "missing_key").otherwise(UNKNOWN_SCHEMA)
+    return (
+        events.where(F.col("value").isNotNull() & ~is_truncate)
+        .select("topic", "partition", "offset", reason.alias("reason"))
+        .select("*", _message(F.col("reason")).alias("message"))
+    )
+
+
+@dataclass(frozen=True)
+class _Projections:
+    """What the steps of `decode` select: the events framed, the payloads parsed beside that, one version's
+    reading of each, and the change."""
+
+    framed: tuple[Column, ...]
+    parsed: tuple[Column, ...]
+    read: tuple[Column, ...]
+    change: tuple[Column, ...]
+
+
+@lru_cache(maxsize=256)
+def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> _Projections:
+    """To put some hundred expressions together in the JVM takes longer than to read some hundred events."""
     readers = [_VersionReader(number, version, columns) for number, version in enumerate(versions)]
-    parsed = framed.where(~F.col("is_tombstone")).select("*", *[c for r in readers for c in r.parsed()])
-    changes = parsed.select(
-        "topic",
-        "partition",
-        "offset",
-        "value_text",
-        "is_valid_utf8",
-        "is_framed",
-        "schema_id",
-        "key_payload",
-        _of_version(readers, lambda r: r.is_of_version, BooleanType()).alias("is_known_version"),
+    return _Projections(
+        framed=framed_columns([version.texts for version in versions]),
+        parsed=tuple(column for reader in readers for column in reader.parsed()),
+        read=_read(readers, columns),
+        change=_change(columns),
+    )
+
+
+def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Column, ...]:
+    return (
+        F.col("topic"),
+        F.col("partition"),
+        F.col("offset"),
+        F.col("key"),
+        F.col("value"),
+        F.col("version"),
+        F.col("key_payload"),
+        F.col("payload"),
         _of_version(readers, lambda r: r.envelope["op"], StringType()).alias("op"),
         _of_version(readers, lambda r: r.envelope["source"], _SOURCE).alias("source"),
         _of_version(readers, lambda r: r.row(), columns.row_type).alias("row"),
@@ -190,15 +141,18 @@ def decode(framed: DataFrame, versions: Sequence[SchemaVersion], columns: TableC
         _of_version(readers, lambda r: r.key_row(r.moved_to), _key_type(columns)).alias("moved_to"),
         _of_version(readers, lambda r: r.key_row(r.moved_from), _key_type(columns)).alias("moved_from"),
     )
+
+
+def _change(columns: TableColumns) -> tuple[Column, ...]:
     source = F.col("source")
     sequence = F.split(F.translate(source["sequence"], '[]" ', ""), ",")
     is_delete = F.col("op") == DELETE
     reason = _reason()
-    return changes.select(
-        "topic",
-        "partition",
-        "offset",
-        "op",
+    return (
+        F.col("topic"),
+        F.col("partition"),
+        F.col("offset"),
+        F.col("op"),
         F.when(F.col("op") != TRUNCATE, _canonical_key(F.col("key_row"))).alias("key"),
         _canonical_key(F.col("moved_to")).alias("moved_to"),
         _canonical_key(F.col("moved_from")).alias("moved_from"),
@@ -211,20 +165,6 @@ def decode(framed: DataFrame, versions: Sequence[SchemaVersion], columns: TableC
         F.when(is_delete, _no_names()).otherwise(F.col("unavailable")).alias("unavailable"),
         reason.alias("reason"),
         F.when(reason.isNotNull(), _message(reason)).alias("message"),
-        "schema_id",
-    )
-
-
-def undecodable(framed: DataFrame) -> DataFrame:
-    """Why the events of `FRAMED` cannot be decoded while no table's key is known, as `topic, partition,
-    offset, reason, message`. Tombstones are left out, and truncates: there is nothing yet that they could
-    empty."""
-    is_truncate = F.coalesce(F.get_json_object("payload", "$.op") == TRUNCATE, F.lit(False))
-    reason = _unframed_reason().when(F.col("key_payload").isNull(), "missing_key").otherwise(UNKNOWN_SCHEMA)
-    return (
-        framed.where(~F.col("is_tombstone") & ~is_truncate)
-        .select("topic", "partition", "offset", reason.alias("reason"))
-        .select("*", _message(F.col("reason")).alias("message"))
     )
 
 
@@ -245,10 +185,10 @@ def _reason() -> Column:
     op = F.col("op")
     needs_row = op.isin(CREATE, UPDATE, READ)
     is_known_operation = op.isin(CREATE, UPDATE, READ, DELETE, TRUNCATE)
-    has_key = F.col("key_payload").isNotNull() & (F.col("key_payload") != "null")
+    has_key = F.coalesce(F.col("key_payload").cast("string") != "null", F.lit(False))
     return (
-        _unframed_reason()
-        .when(F.col("is_known_version").isNull(), UNKNOWN_SCHEMA)
+        F.when(F.col("version").isNull(), _unframed_reason().otherwise(UNKNOWN_SCHEMA))
+        .when(~is_utf8(F.col("payload")), "not_utf8")
         .when(F.col("envelope_is_corrupt"), "mismatch")
         .when(op.isNull() | ~is_known_operation, "unknown_operation")
         .when((op != TRUNCATE) & ~has_key, "missing_key")
@@ -258,31 +198,17 @@ def _reason() -> Column:
 
 
 def _unframed_reason() -> Column:
-    is_json = F.get_json_object("value_text", "$").isNotNull()
+    value = F.col("value")
     return (
-        F.when(~F.col("is_valid_utf8"), "not_utf8")
-        .when(~F.col("is_framed") & ~is_json, "not_json")
-        .when(~F.col("is_framed"), "no_schema")
+        F.when(~is_utf8(value), "not_utf8")
+        .when(F.get_json_object(value.cast("string"), "$").isNull(), "not_json")
+        .when(~is_framed(), "no_schema")
     )
 
 
 def _message(reason: Column) -> Column:
     texts = F.create_map(*[F.lit(text) for item in REASONS.items() for text in item])
     return texts[reason]
-
-
-def _schema_part(text: Column) -> Column:
-    start = len(_SCHEMA_START)
-    border = F.instr(text, _PAYLOAD_START)
-    is_framed = text.startswith(_SCHEMA_START) & (border > 0)
-    return F.when(is_framed, text.substr(F.lit(start + 1), border - start - 1))
-
-
-def _payload_part(text: Column) -> Column:
-    border = F.instr(text, _PAYLOAD_START)
-    is_framed = text.startswith(_SCHEMA_START) & (border > 0) & text.endswith("}")
-    first = border + len(_PAYLOAD_START)
-    return F.when(is_framed, text.substr(first, F.length(text) - first))
 
 
 @dataclass(frozen=True)
@@ -298,7 +224,7 @@ class _VersionReader:
 
     @property
     def is_of_version(self) -> Column:
-        return F.col("schema_id") == self.version.schema_id
+        return F.col("version") == self.number
 
     @property
     def envelope(self) -> Column:
@@ -355,8 +281,8 @@ class _VersionReader:
             self.key.isNull() | self.key[_CORRUPT].isNotNull() | has_null | _has_failed(self.key, conversions)
         )
 
-    def _parse(self, text: str, wire: StructType) -> Column:
-        return F.when(self.is_of_version, F.from_json(text, wire, _JSON_OPTIONS))
+    def _parse(self, name: str, wire: StructType) -> Column:
+        return F.when(self.is_of_version, F.from_json(F.col(name).cast("string"), wire, _JSON_OPTIONS))
 
     def _row_conversions(self) -> dict[str, Conversion]:
         return {name: conversion(name, schema) for name, schema in self.version.row}

@@ -42,6 +42,17 @@ class HudiCommit:
 
 
 @dataclass(frozen=True)
+class _Java:
+    """Classes and objects of the JVM. To find a class by its name takes it some milliseconds."""
+
+    path: Any
+    meta_client: Any
+    timeline_utils: Any
+    hadoop_conf: JavaObject
+    storage_conf: JavaObject
+
+
+@dataclass(frozen=True)
 class HudiTable:
     """One silver table. `name` is its name in a catalog, `path` its base path."""
 
@@ -51,8 +62,8 @@ class HudiTable:
     policy: TablePolicy
 
     def exists(self) -> bool:
-        properties = self._jvm.org.apache.hadoop.fs.Path(f"{self.path}/.hoodie/hoodie.properties")
-        return bool(properties.getFileSystem(self._hadoop_conf).exists(properties))
+        properties = self._java.path(f"{self.path}/.hoodie/hoodie.properties")
+        return bool(properties.getFileSystem(self._java.hadoop_conf).exists(properties))
 
     def schema(self) -> StructType:
         """The table's schema, Hudi's own columns included."""
@@ -68,9 +79,7 @@ class HudiTable:
         instants = timeline.getReverseOrderedInstants().iterator()
         while instants.hasNext():
             instant = instants.next()
-            metadata = self._jvm.org.apache.hudi.common.table.timeline.TimelineUtils.getCommitMetadata(
-                instant, timeline
-            )
+            metadata = self._java.timeline_utils.getCommitMetadata(instant, timeline)
             ledger = metadata.getMetadata(LEDGER_KEY)
             if ledger is not None:
                 return HudiCommit(
@@ -131,21 +140,25 @@ class HudiTable:
         self.spark.sql(f"CALL run_compaction({call})").collect()
 
     def _meta_client(self) -> Any:
-        storage = self._jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(self._hadoop_conf)
-        builder = self._jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
-        return builder.setConf(storage).setBasePath(self.path).build()
+        builder = self._java.meta_client.builder()
+        return builder.setConf(self._java.storage_conf).setBasePath(self.path).build()
 
     @cached_property
     def _options(self) -> Mapping[str, str]:
         return _write_options(self.name, self.policy)
 
-    @property
-    def _jvm(self) -> Any:
-        return self.spark._jvm
-
-    @property
-    def _hadoop_conf(self) -> JavaObject:
-        return self.spark.sparkContext._jsc.hadoopConfiguration()
+    @cached_property
+    def _java(self) -> _Java:
+        jvm: Any = self.spark._jvm
+        hadoop_conf = self.spark.sparkContext._jsc.hadoopConfiguration()
+        hudi = jvm.org.apache.hudi
+        return _Java(
+            path=jvm.org.apache.hadoop.fs.Path,
+            meta_client=hudi.common.table.HoodieTableMetaClient,
+            timeline_utils=hudi.common.table.timeline.TimelineUtils,
+            hadoop_conf=hadoop_conf,
+            storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
+        )
 
 
 def _sql(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -67,30 +67,7 @@ class Survey:
 def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
     """One Spark job over changes (`decode.change_type`); one more where a snapshot began in the batch, and
     where Debezium sent changes again."""
-    # No literal here depends on the batch or the ledger: Spark then compiles the query once, not every time.
-    is_good = F.col("reason").isNull()
-    is_streamed = is_good & (F.col("op") != READ)
-    is_truncate = is_good & (F.col("op") == TRUNCATE)
-    is_snapshot_start = is_good & (F.col("op") == READ) & F.col("snapshot").isin(*_SNAPSHOT_STARTS)
-    source_us = F.unix_micros("source_ts")
-    truncate = F.struct("offset", "commit_lsn", "lsn", source_us.alias("source_us"))
-    rows = (
-        changes.rollup("partition")
-        .agg(
-            F.count("*").alias("changes"),
-            F.count_if(~is_good).alias("bad"),
-            F.count_if(F.col("reason") == UNKNOWN_SCHEMA).alias("of_unknown_schema"),
-            F.count_if(is_good & (F.col("op") == DELETE)).alias("deletes"),
-            F.max(F.size("unavailable") > 0).alias("has_unavailable"),
-            F.max(F.col("moved_from").isNotNull() | F.col("moved_to").isNotNull()).alias("has_moved"),
-            F.percentile_approx(F.when(is_streamed, source_us), [0.0, 0.05, 0.5, 1.0]).alias("source_us"),
-            _all_of(F.col("offset"), is_snapshot_start).alias("snapshot_starts"),
-            _all_of(truncate, is_truncate).alias("truncates"),
-            F.min(F.when(is_streamed, F.struct("commit_lsn", "lsn"))).alias("first_sequence"),
-            *_last_sequence(is_streamed),
-        )
-        .collect()
-    )
+    rows = changes.rollup("partition").agg(*_found()).collect()
     if not rows:
         return Survey()
     total = next(row for row in rows if row["partition"] is None)
@@ -119,8 +96,37 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
             if row["partition"] is not None
         },
     )
-    survey = _with_rewound(survey, changes.where(is_streamed), ledger)
-    return _with_sequences_since_snapshot(survey, changes.where(is_streamed))
+    streamed = changes.where(_is_streamed())
+    return _with_sequences_since_snapshot(_with_rewound(survey, streamed, ledger), streamed)
+
+
+@cache
+def _found() -> tuple[Column, ...]:
+    """What is asked of each partition. No literal in it comes from a batch or a ledger: Spark compiles the
+    query once, and not for each batch."""
+    is_good = F.col("reason").isNull()
+    is_streamed = _is_streamed()
+    is_truncate = is_good & (F.col("op") == TRUNCATE)
+    is_snapshot_start = is_good & (F.col("op") == READ) & F.col("snapshot").isin(*_SNAPSHOT_STARTS)
+    source_us = F.unix_micros("source_ts")
+    truncate = F.struct("offset", "commit_lsn", "lsn", source_us.alias("source_us"))
+    return (
+        F.count("*").alias("changes"),
+        F.count_if(~is_good).alias("bad"),
+        F.count_if(F.col("reason") == UNKNOWN_SCHEMA).alias("of_unknown_schema"),
+        F.count_if(is_good & (F.col("op") == DELETE)).alias("deletes"),
+        F.max(F.size("unavailable") > 0).alias("has_unavailable"),
+        F.max(F.col("moved_from").isNotNull() | F.col("moved_to").isNotNull()).alias("has_moved"),
+        F.percentile_approx(F.when(is_streamed, source_us), [0.0, 0.05, 0.5, 1.0]).alias("source_us"),
+        _all_of(F.col("offset"), is_snapshot_start).alias("snapshot_starts"),
+        _all_of(truncate, is_truncate).alias("truncates"),
+        F.min(F.when(is_streamed, F.struct("commit_lsn", "lsn"))).alias("first_sequence"),
+        *_last_sequence(is_streamed),
+    )
+
+
+def _is_streamed() -> Column:
+    return F.col("reason").isNull() & (F.col("op") != READ)
 
 
 def first_halved_moves(changes: DataFrame) -> Mapping[int, int]:

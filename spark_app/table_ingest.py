@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
 from spark_app.complete import complete, with_truncated_rows, without_needless
-from spark_app.connect_schema import SchemaVersion, UnreadableSchema, read_schema_version
-from spark_app.decode import DELETE, TRUNCATE, decode, frame, schema_texts, undecodable
+from spark_app.connect_schema import SchemaTexts, SchemaVersion, UnreadableSchema, read_schema_version
+from spark_app.decode import DELETE, TRUNCATE, decode, undecodable
 from spark_app.event import EventSource, OffsetRange, TopicExtent, ranges_from
 from spark_app.fold import fold, fold_and_carry_forward
+from spark_app.frame import schema_texts
 from spark_app.hudi import COMMITS_BETWEEN_SERVICES, HudiTable
 from spark_app.ledger import Ledger
 from spark_app.order import last_truncate, ordering, without_applied
@@ -33,6 +33,8 @@ from spark_app.table_columns import (
 )
 
 REMEMBERED_VERSIONS = 8
+
+FIRST_EVENTS = 100
 
 MOST_EVENTS_WITHIN_A_MOVE = 100_000
 """After so many events the second half of a move is not to come: far more than Debezium sends again after a
@@ -61,8 +63,8 @@ class TableIngest:
     quarantine_path: str
     _ledger: Ledger | None = None
     _columns: TableColumns | None = None
-    _versions: dict[int, SchemaVersion] = field(default_factory=dict)
-    _unreadable: set[int] = field(default_factory=set)
+    _versions: tuple[SchemaVersion, ...] = ()
+    _unreadable: tuple[SchemaTexts, ...] = ()
     _commits_since_services: int = 0
 
     def recover(self) -> None:
@@ -109,13 +111,15 @@ class TableIngest:
         events = self.source.read(self.topic, ranges)
         if sum(r.length for r in ranges) <= EVENTS_OF_ONE_TASK:
             events = events.coalesce(1)
-        framed = frame(events)
         if not self._versions:
-            self._learn_versions(framed)
+            # In all likelihood they tell the schema of most; if not, the survey finds others.
+            self._learn_versions(events.limit(FIRST_EVENTS))
         if self._merged_columns() is None:
-            self._set_aside(events, undecodable(framed), ranges)
+            self._learn_versions(events)
+        if self._merged_columns() is None:
+            self._set_aside(events, undecodable(events), ranges)
             return None
-        with self._decoded(framed) as (changes, columns, survey):
+        with self._decoded(events) as (changes, columns, survey):
             if (
                 survey.has_moved
                 and (whole := _without_halved_move(ranges, first_halved_moves(changes))) != ranges
@@ -149,9 +153,9 @@ class TableIngest:
         quarantined_events, folders = found
         ranges = self._since(quarantined_events)
         _check_replayable(self.topic, ranges, self.source.extents(frozenset({self.topic}))[self.topic])
-        framed = frame(self.source.read(self.topic, ranges))
-        self._learn_versions(framed)
-        with self._decoded(framed) as (changes, columns, _):
+        events = self.source.read(self.topic, ranges)
+        self._learn_versions(events)
+        with self._decoded(events) as (changes, columns, _):
             good = changes.where(F.col("reason").isNull())
             readable = good.join(quarantined_events, list(_POSITION), "left_semi")
             keys = _with_moved(readable, good)
@@ -196,40 +200,39 @@ class TableIngest:
             self.recover()
 
     @contextmanager
-    def _decoded(self, framed: DataFrame) -> Iterator[tuple[DataFrame, TableColumns, Survey]]:
+    def _decoded(self, events: DataFrame) -> Iterator[tuple[DataFrame, TableColumns, Survey]]:
         """The changes of a batch, held until the batch is done, with its table's columns and its survey."""
-        changes, columns, survey = self._decode(framed)
-        if survey.of_unknown_schema and self._learn_versions(framed):
+        changes, columns, survey = self._decode(events)
+        if survey.of_unknown_schema and self._learn_versions(events):
             changes.unpersist()
-            changes, columns, survey = self._decode(framed)
+            changes, columns, survey = self._decode(events)
         try:
             yield changes, columns, survey
         finally:
             changes.unpersist()
 
-    def _decode(self, framed: DataFrame) -> tuple[DataFrame, TableColumns, Survey]:
+    def _decode(self, events: DataFrame) -> tuple[DataFrame, TableColumns, Survey]:
         columns = self._merged_columns()
         assert columns is not None
-        changes = decode(framed, list(self._versions.values()), columns).persist(StorageLevel.MEMORY_AND_DISK)
+        changes = decode(events, self._versions, columns).cache()
         return changes, columns, survey_changes(changes, self.ledger)
 
     def _merged_columns(self) -> TableColumns | None:
-        return merge(self._columns, [columns_of(version) for version in self._versions.values()])
+        return merge(self._columns, [columns_of(version) for version in self._versions])
 
-    def _learn_versions(self, framed: DataFrame) -> bool:
-        """Reads the schemas that the batch brings; whether there was a new one that is a schema. One Spark
+    def _learn_versions(self, events: DataFrame) -> bool:
+        """Reads the schemas that the events bring; whether there was a new one that is a schema. One Spark
         job."""
-        learned: dict[int, SchemaVersion] = {}
-        for row in schema_texts(framed, [*self._versions, *self._unreadable]).collect():
+        known = (*(version.texts for version in self._versions), *self._unreadable)
+        learned: list[SchemaVersion] = []
+        for row in schema_texts(events, known).collect():
+            texts = SchemaTexts(row["key"], row["value"])
             try:
-                version = read_schema_version(row["schema_id"], row["key_schema"], row["value_schema"])
+                learned.append(read_schema_version(texts))
             except UnreadableSchema:
                 # Its events go to quarantine, with the text that could not be read.
-                self._unreadable.add(row["schema_id"])
-                continue
-            learned[version.schema_id] = version
-        remembered = dict(list(self._versions.items())[-REMEMBERED_VERSIONS:])
-        self._versions = {**remembered, **learned}
+                self._unreadable = (*self._unreadable, texts)[-REMEMBERED_VERSIONS:]
+        self._versions = (*self._versions[-REMEMBERED_VERSIONS:], *learned)
         return bool(learned)
 
     def _fold(

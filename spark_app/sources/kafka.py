@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any
 
@@ -30,18 +31,18 @@ class KafkaSource:
     client_options: Mapping[str, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock, repr=False)
     _consumer: Any = field(default=None, repr=False)
+    _partitions: dict[str, list[Any]] = field(default_factory=dict, repr=False)
 
     def topics(self) -> frozenset[str]:
         with self._lock:
-            return frozenset(str(topic) for topic in self._client().listTopics().keySet())
+            self._partitions.clear()
+            return frozenset(map(str, _items(self._client().listTopics().keySet())))
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        """Of the partitions that the topics had when `topics` was last called, or later."""
         with self._lock:
             client = self._client()
-            partitions = self._jvm.java.util.ArrayList()
-            for topic in topics:
-                for info in client.partitionsFor(topic):
-                    partitions.add(self._jvm.org.apache.kafka.common.TopicPartition(topic, info.partition()))
+            partitions = [partition for topic in topics for partition in self._partitions_of(topic)]
             beginning = _by_topic(client.beginningOffsets(partitions))
             end = _by_topic(client.endOffsets(partitions))
         return {topic: TopicExtent(beginning.get(topic, {}), end.get(topic, {})) for topic in topics}
@@ -59,8 +60,7 @@ class KafkaSource:
                 "failOnDataLoss": "true",
             }
         )
-        moved = [_header(MOVED_TO_HEADER).alias("moved_to"), _header(MOVED_FROM_HEADER).alias("moved_from")]
-        return reader.load().select("*", *moved).select(*EVENT.fieldNames())
+        return reader.load().select(*_event_columns())
 
     def close(self) -> None:
         with self._lock:
@@ -83,9 +83,29 @@ class KafkaSource:
             self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
         return self._consumer
 
+    def _partitions_of(self, topic: str) -> list[Any]:
+        if topic not in self._partitions:
+            infos = self._client().partitionsFor(topic)
+            self._partitions[topic] = [
+                self._topic_partition(topic, info.partition()) for info in _items(infos)
+            ]
+        return self._partitions[topic]
+
+    @cached_property
+    def _topic_partition(self) -> Any:
+        return self._jvm.org.apache.kafka.common.TopicPartition
+
     @property
     def _jvm(self) -> Any:
         return self.spark._jvm
+
+
+@cache
+def _event_columns() -> tuple[Column, ...]:
+    headers = {"moved_to": MOVED_TO_HEADER, "moved_from": MOVED_FROM_HEADER}
+    return tuple(
+        _header(headers[name]).alias(name) if name in headers else F.col(name) for name in EVENT.fieldNames()
+    )
 
 
 def _header(name: str) -> Column:
@@ -94,7 +114,14 @@ def _header(name: str) -> Column:
 
 def _by_topic(offsets: Any) -> dict[str, dict[int, int]]:
     found: dict[str, dict[int, int]] = {}
-    for entry in offsets.entrySet():
+    for entry in _items(offsets.entrySet()):
         partition = entry.getKey()
         found.setdefault(str(partition.topic()), {})[int(partition.partition())] = int(entry.getValue())
     return found
+
+
+def _items(collection: Any) -> Iterator[Any]:
+    """Py4J's own iteration ends with an exception of Java's, which PySpark takes long to look into."""
+    iterator = collection.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
