@@ -52,6 +52,7 @@ def test_an_old_event_is_applied_below_what_came_later_and_only_the_unreadable_s
             return F.when(is_poison, "mismatch").otherwise(reason())
 
         patched.setattr(decode, "_reason", reason_or_poison)
+        patched.setattr(decode, "_projections", decode._projections.__wrapped__)
         table.apply((OffsetRange(0, 0, len(rows)),))
 
     assert present(table) == {1: ("first", "body"), 2: ("later", "body"), 4: ("first", "body")}
