@@ -1,0 +1,129 @@
+"""Frame: what JsonConverter puts around a payload, and the payload without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from spark_app.connect_schema import SchemaTexts
+
+FRAMED = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("moved_to", StringType()),
+        StructField("moved_from", StringType()),
+        StructField("version", IntegerType()),
+        StructField("key_payload", BinaryType()),
+        StructField("payload", BinaryType()),
+    ]
+)
+"""An event that is no tombstone. `version` is the place of its schemas among the known ones, null where it
+carries none of those; then there are no payloads."""
+
+_SCHEMA_START = '{"schema":'
+_PAYLOAD_START = ',"payload":'
+
+
+def framed_columns(known: Sequence[SchemaTexts]) -> tuple[Column, ...]:
+    """The columns of `FRAMED` from those of `EVENT`.
+
+    JsonConverter writes `{"schema":…,"payload":…}` without white space, and a schema always as the same text.
+    So an event begins with a known text, and its schema, nine tenths of it, need not be searched or
+    parsed."""
+    return (
+        F.col("topic"),
+        F.col("partition"),
+        F.col("offset"),
+        F.col("key"),
+        F.col("value"),
+        F.col("moved_to").cast("string").alias("moved_to"),
+        F.col("moved_from").cast("string").alias("moved_from"),
+        _of_known(known, lambda texts: F.lit(known.index(texts)), IntegerType()).alias("version"),
+        _of_known(known, lambda texts: _payload("key", texts.key), BinaryType()).alias("key_payload"),
+        _of_known(known, lambda texts: _payload("value", texts.value), BinaryType()).alias("payload"),
+    )
+
+
+def schema_texts(events: DataFrame, known: Iterable[SchemaTexts]) -> DataFrame:
+    """The schemas of the events that carry none of the known ones, in the order in which they appear.
+
+    Columns: `key string, value string, first_offset bigint`; `key` is null where the record has none. Reads
+    every byte of such events.
+    """
+    is_known = reduce(lambda a, b: a | b, [_carries(texts) for texts in known], F.lit(False))
+    return (
+        events.where(F.col("value").isNotNull() & ~is_known & is_framed())
+        .groupBy(_schema("key").alias("key"), _schema("value").alias("value"))
+        .agg(F.min("offset").alias("first_offset"))
+        .orderBy("first_offset")
+    )
+
+
+def is_framed() -> Column:
+    """Whether value and key, if there is one, are schemas with payloads, known or not."""
+    return _schema("value").isNotNull() & (F.col("key").isNull() | _schema("key").isNotNull())
+
+
+def is_utf8(value: Column) -> Column:
+    """Whether bytes are text. Spark itself does not look when it makes a string of them."""
+    return F.encode(value.cast("string"), "UTF-8") == value
+
+
+def _schema(name: str) -> Column:
+    """The schema of a framed text, null where it is not framed.
+
+    The first `,"payload":` is the border: inside a JSON string its quotes would be escaped, and no node of a
+    Connect schema has a field of that name."""
+    text = F.col(name).cast("string")
+    border = F.instr(text, _PAYLOAD_START)
+    has_both = text.startswith(_SCHEMA_START) & (border > 0) & text.endswith("}")
+    start = len(_SCHEMA_START)
+    return F.when(has_both, text.substr(F.lit(start + 1), border - start - 1))
+
+
+def _payload(name: str, schema: str | None) -> Column:
+    """Bytes are counted, not characters, for which Spark would have to read all of them."""
+    if schema is None:
+        return F.lit(None)
+    start = len(_frame(schema).encode())
+    return F.col(name).substr(F.lit(start + 1), F.length(name) - (start + 1))
+
+
+def _of_known(
+    known: Sequence[SchemaTexts], expression: Callable[[SchemaTexts], Column], data_type: DataType
+) -> Column:
+    nothing = F.lit(None).cast(data_type)
+    cases = reduce(
+        lambda case, texts: case.when(_carries(texts), expression(texts).cast(data_type)), known, F
+    )
+    return cases.otherwise(nothing) if known else nothing
+
+
+def _carries(texts: SchemaTexts) -> Column:
+    has_key_schema = F.col("key").isNull() if texts.key is None else _begins_with("key", texts.key)
+    return _begins_with("value", texts.value) & has_key_schema
+
+
+def _begins_with(name: str, schema: str) -> Column:
+    text = F.col(name).cast("string")
+    return F.coalesce(text.startswith(_frame(schema)) & text.endswith("}"), F.lit(False))
+
+
+def _frame(schema: str) -> str:
+    return f"{_SCHEMA_START}{schema}{_PAYLOAD_START}"
