@@ -218,7 +218,9 @@ class _Start:
     def _ensure_connect(self, plugin_path: Path) -> bool:
         worker = self.servers.connect(plugin_path)
         connect.write_secrets(worker)
-        if not connect.is_configured_as(worker):
+        # A task that Connect gave up while the broker was away can leave a coordinator of the sink behind,
+        # with a closed catalog and the only partition of the control topic: nothing would reach bronze again.
+        if not connect.is_configured_as(worker) or kafka.SERVICE in self.changed:
             connect.stop_connect(worker.run)
         return self._ensure_service(
             connect.SERVICE,
