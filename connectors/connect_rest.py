@@ -125,11 +125,6 @@ class ConnectRest:
                     raise _not_in_time(status, timeout_seconds)
                 time.sleep(_POLL_SECONDS)
 
-    def restart(self, name: str, *, only_failed: bool = True) -> None:
-        """Starts the connector and its tasks again, those that failed or all."""
-        query = f"includeTasks=true&onlyFailed={str(only_failed).lower()}"
-        self._request("POST", f"/connectors/{quote(name)}/restart?{query}", where=name)
-
     def delete(self, name: str) -> None:
         """Removes the connector; its offsets stay."""
         self._request("DELETE", f"/connectors/{quote(name)}", where=name)
