@@ -168,10 +168,7 @@ def test_a_status_holds_the_states_and_the_traces(connect: ConnectRest, script: 
     assert not found.is_running
 
 
-def test_only_what_failed_is_started_again(connect: ConnectRest, script: Script) -> None:
+def test_a_connector_is_deleted_by_its_name(connect: ConnectRest, script: Script) -> None:
     script.answers = [(204, None)]
-    connect.restart("a")
-    connect.delete("a")
-    paths = [(method, path) for method, path, _ in script.requests]
-    restart = "/connectors/a/restart?includeTasks=true&onlyFailed=true"
-    assert paths == [("POST", restart), ("DELETE", "/connectors/a")]
+    connect.delete("a b")
+    assert [(method, path) for method, path, _ in script.requests] == [("DELETE", "/connectors/a%20b")]
