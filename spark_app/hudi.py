@@ -33,12 +33,15 @@ COMMITS_BETWEEN_SERVICES = 20
 
 @dataclass(frozen=True)
 class HudiCommit:
-    """A completed commit of a table: its instant, as Hudi names it, its ledger, and the rows it wrote."""
+    """A completed commit of a table: its instant, as Hudi names it, its ledger, and the rows it wrote.
+
+    `partitions` are the paths, in the table, of those that it wrote to; empty in a table without any."""
 
     instant: str
     ledger: Ledger
     rows_upserted: int
     rows_deleted: int
+    partitions: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class _Java:
     path: Any
     meta_client: Any
     timeline_utils: Any
+    fs_utils: Any
+    local_context: Any
     hadoop_conf: JavaObject
     storage_conf: JavaObject
 
@@ -88,8 +93,20 @@ class HudiTable:
                     rows_upserted=metadata.fetchTotalInsertRecordsWritten()
                     + metadata.fetchTotalUpdateRecordsWritten(),
                     rows_deleted=metadata.getTotalRecordsDeleted(),
+                    partitions=frozenset(metadata.getPartitionToWriteStats().keySet())
+                    if self.policy.partition_by
+                    else frozenset(),
                 )
         return None
+
+    def partitions(self) -> frozenset[str]:
+        """The paths of all partitions in the table; empty where it has none. Lists the table's folders."""
+        if not self.policy.partition_by:
+            return frozenset()
+        client, java = self._meta_client(), self._java
+        context = java.local_context(java.storage_conf)
+        storage, base_path = client.getStorage(), client.getBasePath()
+        return frozenset(java.fs_utils.getAllPartitionPaths(context, storage, base_path, False))
 
     def delta_commits(self) -> int:
         """How many commits a merge-on-read table has had since its last compaction; 0 for copy-on-write."""
@@ -156,6 +173,8 @@ class HudiTable:
             path=jvm.org.apache.hadoop.fs.Path,
             meta_client=hudi.common.table.HoodieTableMetaClient,
             timeline_utils=hudi.common.table.timeline.TimelineUtils,
+            fs_utils=hudi.common.fs.FSUtils,
+            local_context=hudi.common.engine.HoodieLocalEngineContext,
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )

@@ -54,6 +54,7 @@ class TableIngest:
     """A table and how far it is. Not to be used by two threads at once.
 
     `name` is source.schema.table; `quarantine_path` the folder for its events that cannot be applied.
+    `partitions_written` are the paths of those that the last commit wrote to.
     """
 
     name: str
@@ -61,6 +62,7 @@ class TableIngest:
     source: EventSource
     hudi: HudiTable
     quarantine_path: str
+    partitions_written: frozenset[str] = frozenset()
     _ledger: Ledger | None = None
     _columns: TableColumns | None = None
     _versions: tuple[SchemaVersion, ...] = ()
@@ -78,6 +80,7 @@ class TableIngest:
         self.hudi.finish_pending_compaction()
         self._commits_since_services = self.hudi.delta_commits()
         self._ledger = commit.ledger
+        self.partitions_written = commit.partitions
         self._columns = columns_of_table(self.hudi.schema(), commit.ledger.key_columns)
 
     def forget(self) -> None:
@@ -88,6 +91,11 @@ class TableIngest:
     def is_recovered(self) -> bool:
         """Whether it knows where the table is. `recover` reads from S3; much else here does not."""
         return self._ledger is not None
+
+    @property
+    def columns(self) -> TableColumns | None:
+        """The source's columns of the table; None where there is no table yet."""
+        return self._columns
 
     @property
     def ledger(self) -> Ledger:
@@ -324,6 +332,7 @@ class TableIngest:
         commit = self.hudi.last_commit()
         assert commit is not None
         ledger = commit.ledger
+        self.partitions_written = commit.partitions
         return Committed(
             table=self.name,
             instant=commit.instant,
