@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,10 +39,11 @@ class PartitionsRefused(TributaryError):
 
 
 def glue_client(endpoint: str | None = None) -> GlueClient:
-    """Region and credentials come from the environment. A Glue that does not answer is given up soon: whoever
-    asked comes again."""
+    """Region (AWS_REGION, as everywhere on AWS; Boto3 by itself knows AWS_DEFAULT_REGION only) and credentials
+    come from the environment. A Glue that does not answer is given up soon: whoever asked comes again."""
     config = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 2})
-    return boto3.client("glue", endpoint_url=endpoint, config=config)
+    region = os.environ.get("AWS_REGION")
+    return boto3.client("glue", region_name=region, endpoint_url=endpoint, config=config)
 
 
 class GlueCatalog:

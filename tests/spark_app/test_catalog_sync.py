@@ -75,15 +75,15 @@ def server() -> Iterator[str]:
     running.stop()
 
 
-@pytest.fixture
-def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
 
 
 @pytest.fixture
-def glue(server: str, credentials: None) -> Iterator[Glue]:
+def glue(server: str) -> Iterator[Glue]:
     client = glue_client(server)
     glue = Glue(client)
     client.meta.events.register("before-call.glue", lambda model, **_: glue.requests.append(model.name))
@@ -225,7 +225,6 @@ def test_a_catalog_that_is_away_is_tried_again_though_nothing_more_is_committed(
     assert sync.finish() == {}
 
 
-@pytest.mark.usefixtures("credentials")
 def test_a_run_that_ends_without_the_catalog_says_so_after_some_patience() -> None:
     nowhere = glue_client("http://127.0.0.1:1")
     sync, _ = sync_to(nowhere, CatalogPace(0.01, 0.02, patience_seconds=0.3))
