@@ -39,9 +39,10 @@ class PartitionsRefused(TributaryError):
 
 
 def glue_client(endpoint: str | None = None) -> GlueClient:
-    """Region (AWS_REGION, as everywhere on AWS; Boto3 by itself knows AWS_DEFAULT_REGION only) and credentials
-    come from the environment. A Glue that does not answer is given up soon: whoever asked comes again."""
+    """Region and credentials come from the environment. A Glue that does not answer is given up soon: whoever
+    asked comes again."""
     config = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 2})
+    # As everywhere on AWS; Boto3 by itself knows AWS_DEFAULT_REGION only.
     region = os.environ.get("AWS_REGION")
     return boto3.client("glue", region_name=region, endpoint_url=endpoint, config=config)
 

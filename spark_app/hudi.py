@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from contract.lake import TablePolicy
 from spark_app.decode import DELETE
+from spark_app.file_slices import outdated_files
 from spark_app.ledger import LEDGER_KEY, Ledger
 from spark_app.table_columns import OPERATION, ORDERING, RECORD_KEY
 
@@ -27,8 +28,14 @@ SESSION_OPTIONS = {
 }
 """What a Spark session needs before it writes a Hudi table."""
 
-COMMITS_BETWEEN_SERVICES = 20
-"""Compaction, cleaning and archival read much of the timeline: not for every commit of some rows."""
+FEWEST_ACTIVE_COMMITS, MOST_ACTIVE_COMMITS = 80, 120
+"""How many commits the active timeline holds. Every commit lists it: with three files a commit, and as many
+for each rollback, it stays within the 1000 that S3 lists at once."""
+
+SHORTEST_HISTORY = timedelta(hours=1)
+"""A query that runs still reads the files that it found when it began."""
+
+_DELETING_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ class _Java:
     timeline_utils: Any
     fs_utils: Any
     local_context: Any
+    data_source_utils: Any
     hadoop_conf: JavaObject
     storage_conf: JavaObject
 
@@ -108,9 +116,12 @@ class HudiTable:
         storage, base_path = client.getStorage(), client.getBasePath()
         return frozenset(java.fs_utils.getAllPartitionPaths(context, storage, base_path, False))
 
-    def delta_commits(self) -> int:
-        """How many commits a merge-on-read table has had since its last compaction; 0 for copy-on-write."""
+    def commits_since_services(self) -> int:
+        """How many commits a merge-on-read table has had since its last compaction, a copy-on-write one since
+        its last archival."""
         timeline = self._meta_client().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+        if self.policy.storage == "copy_on_write":
+            return max(0, int(timeline.countInstants()) - FEWEST_ACTIVE_COMMITS)
         instants = timeline.getReverseOrderedInstants().iterator()
         found = 0
         while instants.hasNext() and instants.next().getAction() == "deltacommit":
@@ -136,13 +147,38 @@ class HudiTable:
         if not pending.empty():
             self._run_compaction("run")
 
-    def write(self, rows: DataFrame, ledger: Ledger, *, cleans: bool = False) -> None:
-        """One commit that upserts the rows, deletes those whose `_op` says so, and records the ledger.
+    def archive(self) -> None:
+        """Moves the oldest commits out of the active timeline, where it has grown long."""
+        spark_context: Any = self.spark.sparkContext
+        client = self._java.data_source_utils.createHoodieClient(
+            spark_context._jsc, "", self.path, self.name, {**self._options, **_ARCHIVAL_OPTIONS}
+        )
+        try:
+            client.archive()
+        finally:
+            client.close()
 
-        `cleans`: also removes what `history` no longer asks for, and archives old instants.
+    def clean(self) -> None:
+        """Removes the files that only states before `history` are read from.
+
+        Not Hudi's cleaner: by hours, that keeps all commits of these hours in the active timeline, which
+        every commit lists; and it knows no older instant to keep than the active timeline has.
         """
-        services = dict.fromkeys(("hoodie.clean.automatic", "hoodie.archive.automatic"), str(cleans).lower())
-        options = {**self._options, **services, LEDGER_KEY: ledger.to_json()}
+        oldest = datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY)
+        path = self._java.path(self.path)
+        file_system = path.getFileSystem(self._java.hadoop_conf)
+        found = file_system.listFiles(path, True)
+        paths = []
+        while found.hasNext():
+            paths.append(found.next().getPath().toString())
+        outdated = outdated_files(paths, oldest.strftime("%Y%m%d%H%M%S%f")[:17])
+        with ThreadPoolExecutor(_DELETING_THREADS, thread_name_prefix="clean") as threads:
+            for _ in threads.map(lambda name: file_system.delete(self._java.path(name), False), outdated):
+                pass
+
+    def write(self, rows: DataFrame, ledger: Ledger) -> None:
+        """One commit that upserts the rows, deletes those whose `_op` says so, and records the ledger."""
+        options = {**self._options, LEDGER_KEY: ledger.to_json()}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
 
     def _run_compaction(self, operation: str) -> None:
@@ -175,6 +211,7 @@ class HudiTable:
             timeline_utils=hudi.common.table.timeline.TimelineUtils,
             fs_utils=hudi.common.fs.FSUtils,
             local_context=hudi.common.engine.HoodieLocalEngineContext,
+            data_source_utils=hudi.DataSourceUtils,
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )
@@ -196,7 +233,6 @@ def _write_options(name: str, policy: TablePolicy) -> dict[str, str]:
         **_key_options(policy),
         **_merge_options(policy),
         **_storage_options(policy),
-        **_history_options(policy.history),
         **_SMALL_COMMIT_OPTIONS,
     }
 
@@ -246,18 +282,19 @@ def _storage_options(policy: TablePolicy) -> dict[str, str]:
     }
 
 
-def _history_options(history: timedelta) -> dict[str, str]:
-    hours = math.ceil(history / timedelta(hours=1))
-    return {
-        "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS",
-        "hoodie.clean.hours.retained": str(hours),
-    }
-
-
 _SMALL_COMMIT_OPTIONS = {
     "hoodie.metadata.enable": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.write.markers.type": "DIRECT",
     "hoodie.datasource.write.row.writer.enable": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
 }
 """A commit of some thousand rows every second or two: what these leave out costs more than it saves."""
+
+_ARCHIVAL_OPTIONS = {
+    "hoodie.keep.min.commits": str(FEWEST_ACTIVE_COMMITS),
+    "hoodie.keep.max.commits": str(MOST_ACTIVE_COMMITS),
+    # By another policy, archival keeps what Hudi's cleaner would look at; `HudiTable.clean` looks at none.
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+}

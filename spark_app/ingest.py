@@ -168,9 +168,12 @@ class Ingest:
         if ranges:
             run.is_caught_up = False
             run.working = pool.submit(self._work, run.table, ranges)
-        elif not run.is_caught_up:
-            run.is_caught_up = True
+            return
+        if not run.is_caught_up:
+            run.is_caught_up, run.attempts, run.error = True, 0, None
             self.progress.write(CaughtUp(run.table.name))
+        if run.table.is_service_due(is_idle=True):
+            run.working = pool.submit(self._maintain, run.table)
 
     def _recover(self, table: TableIngest) -> bool:
         table.recover()
@@ -181,7 +184,12 @@ class Ingest:
         committed = table.apply(ranges)
         if committed is not None:
             self.progress.write(committed)
-            table.maintain()
+            if table.is_service_due(is_idle=False):
+                table.maintain()
+        return True
+
+    def _maintain(self, table: TableIngest) -> bool:
+        table.maintain()
         return True
 
     def _collect_finished(self) -> None:
@@ -209,6 +217,7 @@ class Ingest:
     def _retry_later(self, run: _TableRun, error: Exception) -> None:
         """The table starts again from what it holds: whether the failed commit is in it, only it can tell."""
         run.attempts += 1
+        run.is_caught_up = False
         run.error = f"{type(error).__name__}: {error}"
         if not self.follow and run.attempts >= self.pace.attempts:
             run.is_blocked = True

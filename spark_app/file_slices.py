@@ -1,0 +1,33 @@
+"""Hudi's data files by their names: which of them no state of a table within its history is read from.
+
+Source of the format: org.apache.hudi.common.fs.FSUtils, table version 6. A base file is
+`<file id>_<write token>_<instant>.parquet`, a log file `.<file id>_<instant>.log.<version>_<write token>`.
+The files of one file id and one instant are a file slice. A state is read from each file id's last slice that
+is not younger than it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+
+_BASE_FILE = re.compile(r"(?P<file_id>[^_.]+)_[^_]+_(?P<instant>\d{17})\.parquet")
+_LOG_FILE = re.compile(r"\.(?P<file_id>[^_.]+)_(?P<instant>\d{17})\.log\.\d+(_.*)?")
+
+
+def outdated_files(paths: Iterable[str], oldest: str) -> list[str]:
+    """Those of the paths that are data files and that no state at the instant `oldest`, or later, needs.
+
+    Instants are as Hudi writes them: UTC, `yyyyMMddHHmmssSSS`."""
+    slices: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        if match := _BASE_FILE.fullmatch(name) or _LOG_FILE.fullmatch(name):
+            slices[folder, match["file_id"]][match["instant"]].append(path)
+    outdated: list[str] = []
+    for by_instant in slices.values():
+        instants = sorted(by_instant)
+        needed_from = max(0, bisect_right(instants, oldest) - 1)
+        outdated += [path for instant in instants[:needed_from] for path in by_instant[instant]]
+    return sorted(outdated)
