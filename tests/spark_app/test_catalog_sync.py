@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from moto.server import ThreadedMotoServer
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType
 
 from contract.lake import TablePolicy
@@ -18,12 +16,10 @@ from spark_app.catalog_sync import CatalogPace, CatalogSync
 from spark_app.glue import GlueCatalog, glue_client
 from spark_app.progress import ProgressWriter
 from spark_app.table_columns import TableColumns
+from tests.spark_app.glue import DATABASE, FAST, Glue
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
-
-FAST = CatalogPace(first_retry_seconds=0.01, longest_retry_seconds=0.02, patience_seconds=5.0)
-DATABASE = "shop_silver"
 
 
 @dataclass
@@ -46,49 +42,6 @@ class Offered:
     hudi: StoredTable = field(default_factory=StoredTable)
     columns: TableColumns | None = None
     partitions_written: frozenset[str] = frozenset()
-
-
-@dataclass
-class Glue:
-    """A Glue server, its database as a client sees it, and the requests that went to it."""
-
-    client: GlueClient
-    requests: list[str] = field(default_factory=list)
-
-    def columns(self, table: str = "orders") -> dict[str, str]:
-        found = self.client.get_table(DatabaseName=DATABASE, Name=table)["Table"]
-        shown = {column["Name"]: column["Type"] for column in found["StorageDescriptor"]["Columns"]}
-        return {name: data_type for name, data_type in shown.items() if not name.startswith("_")}
-
-    def partitions(self, table: str = "orders") -> dict[tuple[str, ...], int]:
-        """Values, and how many columns each has."""
-        found = self.client.get_partitions(DatabaseName=DATABASE, TableName=table)["Partitions"]
-        return {tuple(p["Values"]): len(p["StorageDescriptor"]["Columns"]) for p in found}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    running = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    running.start()
-    host, port = running.get_host_and_port()
-    yield f"http://{host}:{port}"
-    running.stop()
-
-
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_REGION", "eu-west-1")
-
-
-@pytest.fixture
-def glue(server: str) -> Iterator[Glue]:
-    client = glue_client(server)
-    glue = Glue(client)
-    client.meta.events.register("before-call.glue", lambda model, **_: glue.requests.append(model.name))
-    yield glue
-    client.delete_database(Name=DATABASE)
 
 
 def sync_to(client: GlueClient, pace: CatalogPace = FAST) -> tuple[CatalogSync, io.StringIO]:
@@ -206,15 +159,7 @@ def test_a_run_that_finds_all_as_it_is_changes_nothing(glue: Glue) -> None:
 
 
 def test_a_catalog_that_is_away_is_tried_again_though_nothing_more_is_committed(glue: Glue) -> None:
-    failures = 3
-
-    def fail(**_: object) -> None:
-        nonlocal failures
-        if failures:
-            failures -= 1
-            raise ConnectionRefusedError("Glue is away")
-
-    glue.client.meta.events.register_first("before-send.glue", fail)
+    glue.fail(3)
     sync, out = sync_to(glue.client)
     sync.offer(Offered(columns=columns(name=StringType())))
     settle(sync)
@@ -225,6 +170,7 @@ def test_a_catalog_that_is_away_is_tried_again_though_nothing_more_is_committed(
     assert sync.finish() == {}
 
 
+@pytest.mark.usefixtures("glue_environment")
 def test_a_run_that_ends_without_the_catalog_says_so_after_some_patience() -> None:
     nowhere = glue_client("http://127.0.0.1:1")
     sync, _ = sync_to(nowhere, CatalogPace(0.01, 0.02, patience_seconds=0.3))
