@@ -11,23 +11,35 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 _BASE_FILE = re.compile(r"(?P<file_id>[^_.]+)_[^_]+_(?P<instant>\d{17})\.parquet")
 _LOG_FILE = re.compile(r"\.(?P<file_id>[^_.]+)_(?P<instant>\d{17})\.log\.\d+(_.*)?")
 
 
-def outdated_files(paths: Iterable[str], oldest: str) -> list[str]:
-    """Those of the paths that are data files and that no state at the instant `oldest`, or later, needs.
+@dataclass(frozen=True, order=True)
+class FileGroup:
+    """All slices of one file id, in a partition by its path in the table."""
+
+    partition: str
+    file_id: str
+
+
+def outdated_files(
+    paths: Iterable[str], oldest: str, replaced: frozenset[FileGroup] = frozenset()
+) -> list[str]:
+    """Those of the paths, in the table, that are data files and that no state at the instant `oldest`, or
+    later, is read from. `replaced` are groups that hold nothing any more since then.
 
     Instants are as Hudi writes them: UTC, `yyyyMMddHHmmssSSS`."""
-    slices: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    slices: dict[FileGroup, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for path in paths:
-        folder, _, name = path.rpartition("/")
+        partition, _, name = path.rpartition("/")
         if match := _BASE_FILE.fullmatch(name) or _LOG_FILE.fullmatch(name):
-            slices[folder, match["file_id"]][match["instant"]].append(path)
+            slices[FileGroup(partition, match["file_id"])][match["instant"]].append(path)
     outdated: list[str] = []
-    for by_instant in slices.values():
+    for group, by_instant in slices.items():
         instants = sorted(by_instant)
-        needed_from = max(0, bisect_right(instants, oldest) - 1)
+        needed_from = len(instants) if group in replaced else max(0, bisect_right(instants, oldest) - 1)
         outdated += [path for instant in instants[:needed_from] for path in by_instant[instant]]
     return sorted(outdated)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -16,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from contract.lake import TablePolicy
 from spark_app.decode import DELETE
-from spark_app.file_slices import outdated_files
+from spark_app.file_slices import FileGroup, outdated_files
 from spark_app.ledger import LEDGER_KEY, Ledger
 from spark_app.table_columns import OPERATION, ORDERING, RECORD_KEY
 
@@ -35,7 +37,9 @@ for each rollback, it stays within the 1000 that S3 lists at once."""
 SHORTEST_HISTORY = timedelta(hours=1)
 """A query that runs still reads the files that it found when it began."""
 
-_DELETING_THREADS = 16
+_CLEANING_THREADS = 16
+_INSTANT = "%Y%m%d%H%M%S%f"
+_CLEAN_PLAN_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,12 @@ class _Java:
     fs_utils: Any
     local_context: Any
     data_source_utils: Any
+    file_util: Any
+    strings: Any
+    arrays: Any
+    clean_plan: Any
+    action_instant: Any
+    option: Any
     hadoop_conf: JavaObject
     storage_conf: JavaObject
 
@@ -149,37 +159,87 @@ class HudiTable:
 
     def archive(self) -> None:
         """Moves the oldest commits out of the active timeline, where it has grown long."""
-        spark_context: Any = self.spark.sparkContext
-        client = self._java.data_source_utils.createHoodieClient(
-            spark_context._jsc, "", self.path, self.name, {**self._options, **_ARCHIVAL_OPTIONS}
-        )
-        try:
+        with self._client() as client:
             client.archive()
-        finally:
-            client.close()
 
     def clean(self) -> None:
-        """Removes the files that only states before `history` are read from.
+        """Removes the files that only states before `history` are read from, and has the timeline say so.
 
-        Not Hudi's cleaner: by hours, that keeps all commits of these hours in the active timeline, which
-        every commit lists; and it knows no older instant to keep than the active timeline has.
+        Hudi's cleaner goes by the commits in the active timeline: it needs all of the history there, where
+        every commit lists them.
         """
-        oldest = datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY)
-        path = self._java.path(self.path)
-        file_system = path.getFileSystem(self._java.hadoop_conf)
-        found = file_system.listFiles(path, True)
-        paths = []
-        while found.hasNext():
-            paths.append(found.next().getPath().toString())
-        outdated = outdated_files(paths, oldest.strftime("%Y%m%d%H%M%S%f")[:17])
-        with ThreadPoolExecutor(_DELETING_THREADS, thread_name_prefix="clean") as threads:
-            for _ in threads.map(lambda name: file_system.delete(self._java.path(name), False), outdated):
-                pass
+        oldest = (datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY)).strftime(_INSTANT)[:17]
+        timeline = self._meta_client().getActiveTimeline()
+        with ThreadPoolExecutor(_CLEANING_THREADS, thread_name_prefix="clean") as threads:
+            files = chain.from_iterable(threads.map(self._files_in, self.partitions() or {""}))
+            outdated = outdated_files(files, oldest, self._replaced_before(timeline, oldest))
+            if not outdated:
+                return
+            list(threads.map(self._delete, outdated))
+        # Archival keeps a commit that replaced files until they are cleaned: this comes last.
+        self._record_cleaning(timeline, oldest)
 
     def write(self, rows: DataFrame, ledger: Ledger) -> None:
         """One commit that upserts the rows, deletes those whose `_op` says so, and records the ledger."""
         options = {**self._options, LEDGER_KEY: ledger.to_json()}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
+
+    def _files_in(self, partition: str) -> list[str]:
+        """What is in the partition's folder, by path in the table."""
+        folder = self._java.path(f"{self.path}/{partition}".rstrip("/"))
+        found = self._java.file_util.stat2Paths(self._file_system().listStatus(folder))
+        # One text: to ask for each name takes longer than to list them.
+        names = self._java.strings.join("\n", self._java.arrays.asList(found)).splitlines()
+        return [f"{partition}/{name.rpartition('/')[2]}".lstrip("/") for name in names]
+
+    def _delete(self, file: str) -> None:
+        self._file_system().delete(self._java.path(f"{self.path}/{file}"), False)
+
+    def _replaced_before(self, timeline: Any, instant: str) -> frozenset[FileGroup]:
+        """The file groups that commits up to the instant have replaced, of those that the timeline has."""
+        replacing = timeline.getCompletedReplaceTimeline().findInstantsBeforeOrEquals(instant)
+        return frozenset(
+            FileGroup(partition, file_id)
+            for commit in replacing.getInstants()
+            for partition, file_ids in self._java.timeline_utils.getCommitMetadata(commit, timeline)
+            .getPartitionToReplaceFileIds()
+            .items()
+            for file_id in file_ids
+        )
+
+    def _record_cleaning(self, timeline: Any, oldest: str) -> None:
+        """A clean instant that says from when on all states are whole. It names no files: they are gone."""
+        java, last = self._java, timeline.getCommitsTimeline().filterCompletedInstants().lastInstant()
+        plan = java.clean_plan(
+            java.action_instant(oldest, "commit", "COMPLETED"),
+            last.get().requestedTime(),
+            "KEEP_LATEST_BY_HOURS",
+            {},
+            _CLEAN_PLAN_VERSION,
+            {},
+            [],
+            {},
+        )
+        with self._client() as client:
+            instant = client.createNewInstantTime()
+            requested = self._meta_client().getInstantGenerator().getCleanRequestedInstant(instant)
+            timeline.saveToCleanRequested(requested, java.option.of(plan))
+            client.clean(instant, False)
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        """Hudi's writer, for services."""
+        spark_context: Any = self.spark.sparkContext
+        client = self._java.data_source_utils.createHoodieClient(
+            spark_context._jsc, "", self.path, self.name, {**self._options, **_ARCHIVAL_OPTIONS}
+        )
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def _file_system(self) -> Any:
+        return self._java.path(self.path).getFileSystem(self._java.hadoop_conf)
 
     def _run_compaction(self, operation: str) -> None:
         options = {**self._options, "hoodie.compact.inline.max.delta.commits": "1"}
@@ -212,6 +272,12 @@ class HudiTable:
             fs_utils=hudi.common.fs.FSUtils,
             local_context=hudi.common.engine.HoodieLocalEngineContext,
             data_source_utils=hudi.DataSourceUtils,
+            file_util=jvm.org.apache.hadoop.fs.FileUtil,
+            strings=jvm.org.apache.hadoop.util.StringUtils,
+            arrays=jvm.java.util.Arrays,
+            clean_plan=hudi.avro.model.HoodieCleanerPlan,
+            action_instant=hudi.avro.model.HoodieActionInstant,
+            option=hudi.common.util.Option,
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )
