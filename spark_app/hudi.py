@@ -189,7 +189,7 @@ class HudiTable:
         folder = self._java.path(f"{self.path}/{partition}".rstrip("/"))
         found = self._java.file_util.stat2Paths(self._file_system().listStatus(folder))
         # One text: to ask for each name takes longer than to list them.
-        names = self._java.strings.join("\n", self._java.arrays.asList(found)).splitlines()
+        names = self._java.strings.join("\n", self._java.arrays.asList(found)).split("\n")
         return [f"{partition}/{name.rpartition('/')[2]}".lstrip("/") for name in names]
 
     def _delete(self, file: str) -> None:

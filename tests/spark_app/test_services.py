@@ -3,19 +3,24 @@ or as of any commit of the history."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from contract.lake import Storage, TablePolicy
 from spark_app import hudi as hudi_module
 from spark_app import table_ingest
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
+from spark_app.ledger import Ledger
+from spark_app.table_columns import APP_COLUMNS
 from spark_app.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
@@ -117,6 +122,44 @@ def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleane
         assert (served.data_files() < files) == (first > 0)
         for instant in instants[first:]:
             assert names(as_of(served.hudi, instant)) == served.states[instant]
+
+
+def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_cleaned(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
+    monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "2")
+    monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "3")
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
+    served = Served(cast(TableIngest, None), hudi, {})
+    write(hudi, {1: "old", 2: "old"})
+    replacing = {**hudi._options, "hoodie.datasource.write.operation": "insert_overwrite_table"}
+    rows({1: "new"}, spark).write.format("hudi").options(**replacing).mode("append").save(hudi.path)
+    for number in range(4):
+        write(hudi, {3: f"change {number}"})
+    commit = hudi.last_commit()
+    assert commit is not None
+
+    hudi.archive()
+    assert served.timeline("replacecommit") == 1
+    assert names(hudi.read()) == {1: "new", 3: "change 3"}
+    clean_all_before(hudi, commit.instant)
+    hudi.archive()
+    assert served.timeline("replacecommit") == 0
+    assert names(hudi.read()) == {1: "new", 3: "change 3"}
+
+
+def write(hudi: HudiTable, values: Names) -> None:
+    hudi.write(rows(values, hudi.spark), Ledger(TOPIC))
+
+
+def rows(values: Names, spark: SparkSession) -> DataFrame:
+    schema = [*APP_COLUMNS.fields, StructField("id", IntegerType()), StructField("name", StringType())]
+    found = [
+        (str(key), "u", time.time_ns(), datetime.now(UTC), TOPIC, 0, 0, key, name)
+        for key, name in values.items()
+    ]
+    return spark.createDataFrame(found, StructType(schema)).coalesce(1)
 
 
 def clean_all_before(hudi: HudiTable, instant: str) -> None:
