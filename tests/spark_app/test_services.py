@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +20,7 @@ from spark_app import table_ingest
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
 from spark_app.ledger import Ledger
-from spark_app.table_columns import APP_COLUMNS
+from spark_app.table_columns import APP_COLUMNS, TableColumns
 from spark_app.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
@@ -44,6 +44,45 @@ class Served:
 
     def data_files(self) -> set[str]:
         return {path.name for path in Path(self.hudi.path).iterdir() if "_" in path.name.strip(".")}
+
+
+@dataclass
+class CountedServices:
+    """Stands for a Hudi table whose services take no time."""
+
+    policy: TablePolicy
+    done: list[str] = field(default_factory=list)
+
+    def compact(self) -> None:
+        self.done.append("compact")
+
+    def archive(self) -> None:
+        self.done.append("archive")
+
+    def clean(self) -> None:
+        self.done.append("clean")
+
+
+@pytest.mark.parametrize("storage", get_args(Storage))
+def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
+    hudi = CountedServices(TablePolicy(storage=storage))
+    columns = TableColumns((("id", IntegerType()),), ("id",))
+    table = TableIngest("things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "")
+    assert not table.is_service_due(is_idle=True)
+    table._columns = columns
+    assert table.is_service_due(is_idle=True)
+    table.maintain()
+    assert hudi.done == ["clean"]
+
+    due = {True: 0, False: 0}
+    for is_idle in due:
+        while not table.is_service_due(is_idle=is_idle):
+            table._commits_since_services += 1
+        due[is_idle] = table._commits_since_services
+    assert 0 < due[True] < due[False]
+    table.maintain()
+    assert not table.is_service_due(is_idle=True)
+    assert hudi.done[1:] == (["compact", "archive"] if storage == "merge_on_read" else ["archive"])
 
 
 @pytest.fixture(scope="module", params=["merge_on_read", "copy_on_write"])
