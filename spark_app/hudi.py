@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -40,6 +41,7 @@ SHORTEST_HISTORY = timedelta(hours=1)
 _CLEANING_THREADS = 16
 _INSTANT = "%Y%m%d%H%M%S%f"
 _CLEAN_PLAN_VERSION = 2
+_LISTED_NAME = re.compile(r"^StoragePathInfo\{path=.*/([^/,]+),.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,7 @@ class _Java:
     fs_utils: Any
     local_context: Any
     data_source_utils: Any
-    file_util: Any
     strings: Any
-    arrays: Any
     clean_plan: Any
     action_instant: Any
     option: Any
@@ -169,9 +169,11 @@ class HudiTable:
         every commit lists them.
         """
         oldest = (datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY)).strftime(_INSTANT)[:17]
-        timeline = self._meta_client().getActiveTimeline()
+        meta_client = self._meta_client()
+        timeline, storage = meta_client.getActiveTimeline(), meta_client.getStorage()
         with ThreadPoolExecutor(_CLEANING_THREADS, thread_name_prefix="clean") as threads:
-            files = chain.from_iterable(threads.map(self._files_in, self.partitions() or {""}))
+            listings = threads.map(partial(self._files_in, storage), self.partitions() or {""})
+            files = chain.from_iterable(listings)
             outdated = outdated_files(files, oldest, self._replaced_before(timeline, oldest))
             if not outdated:
                 return
@@ -184,13 +186,12 @@ class HudiTable:
         options = {**self._options, LEDGER_KEY: ledger.to_json()}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
 
-    def _files_in(self, partition: str) -> list[str]:
+    def _files_in(self, storage: Any, partition: str) -> list[str]:
         """What is in the partition's folder, by path in the table."""
-        folder = self._java.path(f"{self.path}/{partition}".rstrip("/"))
-        found = self._java.file_util.stat2Paths(self._file_system().listStatus(folder))
-        # One text: to ask for each name takes longer than to list them.
-        names = self._java.strings.join("\n", self._java.arrays.asList(found)).split("\n")
-        return [f"{partition}/{name.rpartition('/')[2]}".lstrip("/") for name in names]
+        entries = storage.listDirectEntries(self._java.fs_utils.constructAbsolutePath(self.path, partition))
+        # One text of all: to ask for each name takes longer than to list them.
+        text = self._java.strings.join("\n", entries)
+        return [f"{partition}/{name}".lstrip("/") for name in _LISTED_NAME.findall(text)]
 
     def _delete(self, file: str) -> None:
         self._file_system().delete(self._java.path(f"{self.path}/{file}"), False)
@@ -272,9 +273,7 @@ class HudiTable:
             fs_utils=hudi.common.fs.FSUtils,
             local_context=hudi.common.engine.HoodieLocalEngineContext,
             data_source_utils=hudi.DataSourceUtils,
-            file_util=jvm.org.apache.hadoop.fs.FileUtil,
             strings=jvm.org.apache.hadoop.util.StringUtils,
-            arrays=jvm.java.util.Arrays,
             clean_plan=hudi.avro.model.HoodieCleanerPlan,
             action_instant=hudi.avro.model.HoodieActionInstant,
             option=hudi.common.util.Option,
