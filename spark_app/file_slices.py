@@ -25,6 +25,11 @@ class FileGroup:
     file_id: str
 
 
+def partition_of(path: str) -> str:
+    """The partition of a file, by their paths in the table; empty in a table without any."""
+    return path.rpartition("/")[0]
+
+
 def outdated_files(
     paths: Iterable[str], oldest: str, replaced: frozenset[FileGroup] = frozenset()
 ) -> list[str]:
@@ -34,7 +39,7 @@ def outdated_files(
     Instants are as Hudi writes them: UTC, `yyyyMMddHHmmssSSS`."""
     slices: dict[FileGroup, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for path in paths:
-        partition, _, name = path.rpartition("/")
+        partition, name = partition_of(path), path.rpartition("/")[2]
         if match := _BASE_FILE.fullmatch(name) or _LOG_FILE.fullmatch(name):
             slices[FileGroup(partition, match["file_id"])][match["instant"]].append(path)
     outdated: list[str] = []

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from contract.lake import TablePolicy
 from spark_app.decode import DELETE
-from spark_app.file_slices import FileGroup, outdated_files
+from spark_app.file_slices import FileGroup, outdated_files, partition_of
 from spark_app.ledger import LEDGER_KEY, Ledger
 from spark_app.table_columns import OPERATION, ORDERING, RECORD_KEY
 
@@ -69,6 +69,7 @@ class _Java:
     data_source_utils: Any
     strings: Any
     clean_plan: Any
+    clean_file: Any
     action_instant: Any
     option: Any
     hadoop_conf: JavaObject
@@ -175,11 +176,12 @@ class HudiTable:
             listings = threads.map(partial(self._files_in, storage), self.partitions() or {""})
             files = chain.from_iterable(listings)
             outdated = outdated_files(files, oldest, self._replaced_before(timeline, oldest))
-            if not outdated:
-                return
-            list(threads.map(self._delete, outdated))
+            # Hudi gives all files of a partition to one task, so it gets the one that its plan cannot be without.
+            recorded = {partition_of(file): file for file in outdated}
+            list(threads.map(self._delete, set(outdated) - set(recorded.values())))
         # Archival keeps a commit that replaced files until they are cleaned: this comes last.
-        self._record_cleaning(timeline, oldest)
+        if recorded:
+            self._record_cleaning(timeline, oldest, recorded)
 
     def write(self, rows: DataFrame, ledger: Ledger) -> None:
         """One commit that upserts the rows, deletes those whose `_op` says so, and records the ledger."""
@@ -208,16 +210,20 @@ class HudiTable:
             for file_id in file_ids
         )
 
-    def _record_cleaning(self, timeline: Any, oldest: str) -> None:
-        """A clean instant that says from when on all states are whole. It names no files: they are gone."""
+    def _record_cleaning(self, timeline: Any, oldest: str, files: Mapping[str, str]) -> None:
+        """A clean instant that removes the files, one a partition, and says from when on all states are
+        whole."""
         java, last = self._java, timeline.getCommitsTimeline().filterCompletedInstants().lastInstant()
+        removed = {
+            partition: [java.clean_file(f"{self.path}/{file}", False)] for partition, file in files.items()
+        }
         plan = java.clean_plan(
             java.action_instant(oldest, "commit", "COMPLETED"),
             last.get().requestedTime(),
             "KEEP_LATEST_BY_HOURS",
             {},
             _CLEAN_PLAN_VERSION,
-            {},
+            removed,
             [],
             {},
         )
@@ -275,6 +281,7 @@ class HudiTable:
             data_source_utils=hudi.DataSourceUtils,
             strings=jvm.org.apache.hadoop.util.StringUtils,
             clean_plan=hudi.avro.model.HoodieCleanerPlan,
+            clean_file=hudi.avro.model.HoodieCleanFileInfo,
             action_instant=hudi.avro.model.HoodieActionInstant,
             option=hudi.common.util.Option,
             hadoop_conf=hadoop_conf,

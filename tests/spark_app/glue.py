@@ -21,12 +21,12 @@ class Glue:
     client: GlueClient
     requests: list[str] = field(default_factory=list)
 
-    def columns(self, table: str = "orders") -> dict[str, str]:
+    def columns(self, table: str) -> dict[str, str]:
         found = self.client.get_table(DatabaseName=DATABASE, Name=table)["Table"]
         shown = {column["Name"]: column["Type"] for column in found["StorageDescriptor"]["Columns"]}
         return {name: data_type for name, data_type in shown.items() if not name.startswith("_")}
 
-    def partitions(self, table: str = "orders") -> dict[tuple[str, ...], int]:
+    def partitions(self, table: str) -> dict[tuple[str, ...], int]:
         """Values, and how many columns each has."""
         found = self.client.get_partitions(DatabaseName=DATABASE, TableName=table)["Partitions"]
         return {tuple(p["Values"]): len(p["StorageDescriptor"]["Columns"]) for p in found}

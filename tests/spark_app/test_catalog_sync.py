@@ -90,13 +90,13 @@ def test_an_added_and_a_widened_column_reach_the_table_and_each_of_its_partition
     table = Offered(hudi=hudi, columns=columns(region=StringType(), n=IntegerType()))
     sync.offer(table)
     settle(sync)
-    before = glue.partitions()
+    before = glue.partitions("orders")
 
     table.columns = columns(region=StringType(), n=LongType(), added=StringType())
     sync.offer(table)
     settle(sync)
     assert glue.columns("orders_ro") == {"id": "bigint", "n": "bigint", "added": "string"}
-    assert glue.partitions() == {values: count + 1 for values, count in before.items()}
+    assert glue.partitions("orders") == {values: count + 1 for values, count in before.items()}
     assert before.keys() == {("eu",)}
 
 
@@ -164,7 +164,7 @@ def test_a_catalog_that_is_away_is_tried_again_though_nothing_more_is_committed(
     sync.offer(Offered(columns=columns(name=StringType())))
     settle(sync)
 
-    assert glue.columns() == {"id": "bigint", "name": "string"}
+    assert glue.columns("orders") == {"id": "bigint", "name": "string"}
     assert [report["event"] for report in reports(out)] == ["catalog_failed"] * 3 + ["cataloged"]
     assert [report["attempt"] for report in reports(out)[:3]] == [1, 2, 3]
     assert sync.finish() == {}
