@@ -176,7 +176,7 @@ class HudiTable:
             listings = threads.map(partial(self._files_in, storage), self.partitions() or {""})
             files = chain.from_iterable(listings)
             outdated = outdated_files(files, oldest, self._replaced_before(timeline, oldest))
-            # Hudi gives all files of a partition to one task, so it gets the one that its plan cannot be without.
+            # Hudi would remove a partition's one by one. It gets one: its plan cannot be without.
             recorded = {partition_of(file): file for file in outdated}
             list(threads.map(self._delete, set(outdated) - set(recorded.values())))
         # Archival keeps a commit that replaced files until they are cleaned: this comes last.

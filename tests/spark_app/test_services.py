@@ -25,7 +25,7 @@ from spark_app.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 
-COMMITS = 14
+COMMITS = 10
 FEWEST_ACTIVE, MOST_ACTIVE = 3, 5
 
 Names = dict[int, str]
