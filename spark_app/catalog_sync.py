@@ -8,16 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from py4j.protocol import Py4JError
-
 from contract.lake import TablePolicy
 from spark_app.catalog import CatalogTable, NotInCatalog, catalog_table
-from spark_app.glue import GLUE_FAILURES, GlueCatalog, PartitionsRefused
+from spark_app.glue import GlueCatalog
 from spark_app.progress import Cataloged, CatalogFailed, ProgressWriter
 from spark_app.table_columns import TableColumns
-
-PASSING_FAILURES = (*GLUE_FAILURES, PartitionsRefused, Py4JError, OSError)
-"""What Glue, or S3 while its folders are listed, raise when they cannot be had for the moment."""
 
 
 class StoredTable(Protocol):
@@ -170,12 +165,13 @@ class CatalogSync:
             case NotInCatalog():
                 sync.refused, sync.error = wanted.columns, str(error)
                 self.progress.write(CatalogFailed(name, sync.error, sync.attempts + 1, None))
-            case _ if isinstance(error, PASSING_FAILURES):
+            case Exception():
+                # Whatever it is: a catalog's failure is none of the tables'.
                 self._retry_later(name, sync, error)
             case _:
                 raise error
 
-    def _retry_later(self, name: str, sync: _TableSync, error: BaseException) -> None:
+    def _retry_later(self, name: str, sync: _TableSync, error: Exception) -> None:
         wait = min(self.pace.first_retry_seconds * 2**sync.attempts, self.pace.longest_retry_seconds)
         sync.attempts += 1
         sync.not_before = time.monotonic() + wait

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
 from contract.errors import TributaryError
 from spark_app.catalog import (
@@ -22,9 +21,6 @@ from spark_app.catalog import (
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_glue.type_defs import PartitionInputTypeDef, PartitionTypeDef, TableInputTypeDef
-
-GLUE_FAILURES = (BotoCoreError, ClientError)
-"""What a request raises where Glue cannot be had, or refuses it."""
 
 _MOST_CREATED = 100
 _MOST_DELETED = 25
@@ -48,8 +44,8 @@ def glue_client(endpoint: str | None = None) -> GlueClient:
 
 
 class GlueCatalog:
-    """One database of the catalog. Its methods raise `GLUE_FAILURES` and `PartitionsRefused`; what they have
-    done until then stands, and doing all of it again is safe."""
+    """One database of the catalog. Its methods raise Botocore's `BotoCoreError` and `ClientError`, and
+    `PartitionsRefused`; what they have done until then stands, and to do all of it again is safe."""
 
     def __init__(self, client: GlueClient, database: str) -> None:
         self._client = client
