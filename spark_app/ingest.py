@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from contract.errors import TributaryError
+from spark_app.catalog_sync import CatalogSync
 from spark_app.event import EventSource, OffsetRange, TopicExtent
 from spark_app.progress import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
 from spark_app.table_ingest import TableIngest
@@ -75,7 +76,8 @@ class _TableRun:
 class Ingest:
     """Brings the tables of the topics up to their source and, where it follows, keeps them there.
 
-    `table_of` makes the table of a topic, or None for a topic that is none of the lake's.
+    `table_of` makes the table of a topic, or None for a topic that is none of the lake's. `catalog` shows the
+    tables to others; None where nothing does.
     """
 
     spark: SparkSession
@@ -83,12 +85,14 @@ class Ingest:
     table_of: Callable[[str], TableIngest | None]
     progress: ProgressWriter
     follow: bool
+    catalog: CatalogSync | None = None
     pace: Pace = Pace()
     stop: StopRequest = field(default_factory=StopRequest)
     _runs: dict[str, _TableRun] = field(default_factory=dict)
 
     def run(self) -> bool:
-        """Whether every table is well at the end. One table's failure does not stop the others."""
+        """Whether every table is well at the end, and shown as it is. One table's failure does not stop the
+        others."""
         next_discovery = 0.0
         with ThreadPoolExecutor(self.pace.parallel, thread_name_prefix="table") as pool:
             while not self.stop.is_set():
@@ -99,10 +103,14 @@ class Ingest:
                 if not self.follow and all(run.is_over for run in self._runs.values()):
                     break
                 self._start_pending(pool)
+                if self.catalog is not None:
+                    self.catalog.step()
                 time.sleep(self.pace.poll_seconds)
         self._collect_finished()
-        self.progress.write(Stopped({run.table.name: run.error or "ok" for run in self._runs.values()}))
-        return all(run.error is None for run in self._runs.values())
+        not_shown = {} if self.catalog is None else self.catalog.finish()
+        outcomes = {run.table.name: run.error or "ok" for run in self._runs.values()}
+        self.progress.write(Stopped(outcomes, not_shown))
+        return not not_shown and all(run.error is None for run in self._runs.values())
 
     def _discover_again(self) -> None:
         """A source that is away for a while hides no table that is known; at the start it is an error."""
@@ -160,9 +168,12 @@ class Ingest:
         if ranges:
             run.is_caught_up = False
             run.working = pool.submit(self._work, run.table, ranges)
-        elif not run.is_caught_up:
-            run.is_caught_up = True
+            return
+        if not run.is_caught_up:
+            run.is_caught_up, run.attempts, run.error = True, 0, None
             self.progress.write(CaughtUp(run.table.name))
+        if run.table.is_service_due(is_idle=True):
+            run.working = pool.submit(self._maintain, run.table)
 
     def _recover(self, table: TableIngest) -> bool:
         table.recover()
@@ -173,7 +184,12 @@ class Ingest:
         committed = table.apply(ranges)
         if committed is not None:
             self.progress.write(committed)
-            table.maintain()
+            if table.is_service_due(is_idle=False):
+                table.maintain()
+        return True
+
+    def _maintain(self, table: TableIngest) -> bool:
+        table.maintain()
         return True
 
     def _collect_finished(self) -> None:
@@ -185,6 +201,8 @@ class Ingest:
                 case None:
                     if done.result():
                         run.attempts, run.error = 0, None
+                    if self.catalog is not None:
+                        self.catalog.offer(run.table)
                 case TributaryError():
                     self._block(run, error)
                 case Exception():
@@ -199,6 +217,7 @@ class Ingest:
     def _retry_later(self, run: _TableRun, error: Exception) -> None:
         """The table starts again from what it holds: whether the failed commit is in it, only it can tell."""
         run.attempts += 1
+        run.is_caught_up = False
         run.error = f"{type(error).__name__}: {error}"
         if not self.follow and run.attempts >= self.pace.attempts:
             run.is_blocked = True

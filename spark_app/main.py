@@ -15,7 +15,9 @@ from contract.errors import TributaryError
 from contract.lake import Lake, read_lake
 from contract.naming import LakeNames
 from contract.table_name import TableName
+from spark_app.catalog_sync import CatalogSync
 from spark_app.event import EventSource
+from spark_app.glue import GlueCatalog, glue_client
 from spark_app.hudi import HudiTable
 from spark_app.ingest import Ingest, Pace, StopRequest
 from spark_app.progress import ProgressWriter
@@ -45,15 +47,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     spark = start_session(f"tributary {options.command} {lake.name}")
     try:
         source = _source(spark, options, names)
+        progress = ProgressWriter()
         table_of = partial(_table, spark, lake, wanted, options, source)
         if options.command == "replay":
-            return 0 if replay(source, table_of, ProgressWriter()) else 1
+            return 0 if replay(source, table_of, progress) else 1
         run = Ingest(
             spark=spark,
             source=source,
             table_of=table_of,
-            progress=ProgressWriter(),
+            progress=progress,
             follow=options.follow,
+            catalog=_catalog(options, names, progress),
             pace=BRONZE_PACE if options.source == "bronze" else Pace(),
             stop=stop,
         )
@@ -68,6 +72,10 @@ def _parser() -> argparse.ArgumentParser:
     ingest = commands.add_parser("ingest", help="bring the tables up to the source")
     _add_common(ingest, default_source="kafka")
     ingest.add_argument("--follow", action="store_true", help="go on until stopped")
+    ingest.add_argument(
+        "--glue-database", metavar="NAME", help="show the tables in this database of the Glue catalog"
+    )
+    ingest.add_argument("--glue-endpoint", metavar="URL", help="of a Glue that is not AWS's")
     replay = commands.add_parser("replay", help="apply the quarantined events that can be read by now")
     _add_common(replay, default_source="bronze")
     return parser
@@ -127,6 +135,16 @@ def _source(spark: SparkSession, options: argparse.Namespace, names: LakeNames) 
         bootstrap_servers=options.kafka,
         group_prefix=names.spark_group_prefix,
         client_options=dict(options.kafka_options),
+    )
+
+
+def _catalog(options: argparse.Namespace, names: LakeNames, progress: ProgressWriter) -> CatalogSync | None:
+    if options.glue_database is None:
+        return None
+    return CatalogSync(
+        GlueCatalog(glue_client(options.glue_endpoint), options.glue_database),
+        name_of=lambda table: names.glue_table(TableName.parse(table)),
+        progress=progress,
     )
 
 

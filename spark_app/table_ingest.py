@@ -17,7 +17,7 @@ from spark_app.decode import DELETE, TRUNCATE, decode, undecodable
 from spark_app.event import EventSource, OffsetRange, TopicExtent, ranges_from
 from spark_app.fold import fold, fold_and_carry_forward
 from spark_app.frame import schema_texts
-from spark_app.hudi import COMMITS_BETWEEN_SERVICES, HudiTable
+from spark_app.hudi import HudiTable
 from spark_app.ledger import Ledger
 from spark_app.order import last_truncate, ordering, without_applied
 from spark_app.progress import Committed, Freshness, Replayed, iso_utc
@@ -40,6 +40,12 @@ MOST_EVENTS_WITHIN_A_MOVE = 100_000
 """After so many events the second half of a move is not to come: far more than Debezium sends again after a
 crash between the two."""
 
+COMMITS_BETWEEN_SERVICES, MOST_COMMITS_BETWEEN_SERVICES = 20, 60
+"""Compaction and archival take some seconds. They wait until the table has nothing else to do, but not for
+ever: a reader merges what was not compacted."""
+
+SECONDS_BETWEEN_CLEANINGS = 3600.0
+"""A cleaning lists all files of the table."""
 
 EVENTS_OF_ONE_TASK = 10_000
 """So few events are worked through in one task: to shuffle them between tasks takes longer than they do."""
@@ -54,6 +60,7 @@ class TableIngest:
     """A table and how far it is. Not to be used by two threads at once.
 
     `name` is source.schema.table; `quarantine_path` the folder for its events that cannot be applied.
+    `partitions_written` are the paths of those that the last commit wrote to.
     """
 
     name: str
@@ -61,11 +68,13 @@ class TableIngest:
     source: EventSource
     hudi: HudiTable
     quarantine_path: str
+    partitions_written: frozenset[str] = frozenset()
     _ledger: Ledger | None = None
     _columns: TableColumns | None = None
     _versions: tuple[SchemaVersion, ...] = ()
     _unreadable: tuple[SchemaTexts, ...] = ()
     _commits_since_services: int = 0
+    _clean_again_at: float = 0.0
 
     def recover(self) -> None:
         """Takes positions and columns from the table itself, and finishes what a crash left behind."""
@@ -76,8 +85,9 @@ class TableIngest:
         if commit is None:
             return
         self.hudi.finish_pending_compaction()
-        self._commits_since_services = self.hudi.delta_commits()
+        self._commits_since_services = self.hudi.commits_since_services()
         self._ledger = commit.ledger
+        self.partitions_written = commit.partitions
         self._columns = columns_of_table(self.hudi.schema(), commit.ledger.key_columns)
 
     def forget(self) -> None:
@@ -88,6 +98,11 @@ class TableIngest:
     def is_recovered(self) -> bool:
         """Whether it knows where the table is. `recover` reads from S3; much else here does not."""
         return self._ledger is not None
+
+    @property
+    def columns(self) -> TableColumns | None:
+        """The source's columns of the table; None where there is no table yet."""
+        return self._columns
 
     @property
     def ledger(self) -> Ledger:
@@ -136,7 +151,7 @@ class TableIngest:
                 self._quarantine(events, bad, ranges)
             ledger = self._ledger_after(ranges, survey, columns.key, quarantined_events)
             self._commits_since_services += 1
-            self.hudi.write(self._rows(folded, columns), ledger, cleans=self._is_service_due)
+            self.hudi.write(self._rows(folded, columns), ledger)
         self._ledger, self._columns = ledger, columns
         return self._report(time.monotonic() - started)
 
@@ -183,17 +198,27 @@ class TableIngest:
         ranges = (OffsetRange(r["partition"], r["first"], positions.get(r["partition"], 0)) for r in firsts)
         return tuple(r for r in ranges if r.length > 0)
 
+    def is_service_due(self, *, is_idle: bool) -> bool:
+        """Whether to `maintain` now. `is_idle`: there is no event to apply."""
+        if self._columns is None:
+            return False
+        enough = COMMITS_BETWEEN_SERVICES if is_idle else MOST_COMMITS_BETWEEN_SERVICES
+        return self._commits_since_services >= enough or (is_idle and self._is_cleaning_due)
+
     def maintain(self) -> None:
-        """Table services that are due. Nothing else may write to the table meanwhile."""
-        if not self._is_service_due:
-            return
-        if self.hudi.policy.storage == "merge_on_read":
-            self.hudi.compact()
-        self._commits_since_services = 0
+        """The table services that are due. Nothing else may write to the table meanwhile."""
+        if self._commits_since_services >= COMMITS_BETWEEN_SERVICES:
+            if self.hudi.policy.storage == "merge_on_read":
+                self.hudi.compact()
+            self.hudi.archive()
+            self._commits_since_services = 0
+        if self._is_cleaning_due:
+            self.hudi.clean()
+            self._clean_again_at = time.monotonic() + SECONDS_BETWEEN_CLEANINGS
 
     @property
-    def _is_service_due(self) -> bool:
-        return self._commits_since_services >= COMMITS_BETWEEN_SERVICES
+    def _is_cleaning_due(self) -> bool:
+        return time.monotonic() >= self._clean_again_at
 
     def _recover_once(self) -> None:
         if self._ledger is None:
@@ -324,6 +349,7 @@ class TableIngest:
         commit = self.hudi.last_commit()
         assert commit is not None
         ledger = commit.ledger
+        self.partitions_written = commit.partitions
         return Committed(
             table=self.name,
             instant=commit.instant,

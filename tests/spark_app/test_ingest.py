@@ -30,6 +30,8 @@ class FakeTable:
     attempts: int = 0
     forgotten: int = 0
     is_recovered: bool = False
+    service_is_due: bool = False
+    service_failures: list[Exception] = field(default_factory=list)
 
     def recover(self) -> None:
         self.is_recovered = True
@@ -44,8 +46,14 @@ class FakeTable:
         self.position = ranges[0].until
         return Committed(self.name, "1", "now", ranges[0].length, 0, 0, 0, {0: self.position}, None, 0.0)
 
+    def is_service_due(self, *, is_idle: bool) -> bool:
+        return self.service_is_due and is_idle
+
     def maintain(self) -> None:
-        pass
+        self.service_is_due = False
+        if self.service_failures:
+            self.service_is_due = True
+            raise self.service_failures.pop(0)
 
     def forget(self) -> None:
         self.forgotten += 1
@@ -103,7 +111,7 @@ def test_a_run_once_ends_when_every_table_is_where_its_topic_ended_at_the_start(
     assert run.run()
     assert tables["b"].position == 3
     assert 10 <= tables["a"].position <= 12
-    assert reports(out)[-1] == {"event": "stopped", "tables": {"a": "ok", "b": "ok"}}
+    assert reports(out)[-1]["tables"] == {"a": "ok", "b": "ok"}
 
 
 def test_a_passing_failure_is_tried_again_from_what_the_table_holds() -> None:
@@ -176,6 +184,16 @@ def test_a_source_that_is_away_for_a_moment_ends_no_run() -> None:
 
     assert run.run()
     assert [r["error"] for r in reports(out) if r["event"] == "failed"] == ["OSError: no broker"] * 2
+
+
+def test_a_run_once_ends_after_the_services_that_waited_for_the_table_to_have_nothing_else_to_do() -> None:
+    table = FakeTable("a", service_is_due=True, service_failures=[OSError("S3 is away")])
+    run, out = ingest(FakeSource({"a": 8}), {"a": table})
+
+    assert run.run()
+    assert (table.position, table.attempts, table.service_is_due) == (8, 2, False)
+    events = [report["event"] for report in reports(out)]
+    assert events == ["started", "commit", "commit", "caught_up", "failed", "caught_up", "stopped"]
 
 
 def test_a_signal_that_comes_at_any_moment_ends_a_run() -> None:
