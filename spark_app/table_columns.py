@@ -26,6 +26,7 @@ RECORD_KEY = "_key"
 OPERATION = "_op"
 ORDERING = "_seq"
 DELETED = "_deleted"
+LOG_POSITION = "_lsn"
 
 APP_COLUMNS = StructType(
     [
@@ -36,9 +37,11 @@ APP_COLUMNS = StructType(
         StructField("_topic", StringType(), nullable=False),
         StructField("_partition", IntegerType(), nullable=False),
         StructField("_offset", LongType(), nullable=False),
+        StructField(LOG_POSITION, LongType()),
     ]
 )
-"""In front of the source's columns. `_key` is the JSON of the key columns, `_seq` the order of events."""
+"""In front of the source's columns. `_key` is the JSON of the key columns, `_seq` the order of events, `_lsn`
+the change's place in the source's log: what a truncate is compared with that another partition brings."""
 
 
 class SchemaConflict(TributaryError):

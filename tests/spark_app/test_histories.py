@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
+import pyarrow as pa
 import pytest
+from hudi import HudiTableBuilder
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -14,10 +20,13 @@ from contract.lake import TablePolicy
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
 from spark_app.table_ingest import TableIngest
-from tests.spark_app.debezium import TOPIC, Row, SentEvent, State, event_row
+from tests.spark_app.debezium import TOPIC, Row, SentEvent, SourceTable, State, event_row
+from tests.spark_app.faults import DEATHS, death, uncomplete
 from tests.spark_app.history import Delivery, deliveries, histories
 from tests.spark_app.memory_source import MemorySource
 
+SOAKS = settings.get_current_profile_name() == "soak"
+EXAMPLES = settings.get_profile("soak").max_examples if SOAKS else 4
 POLICIES = [
     TablePolicy(storage=storage, deletes=deletes, buckets=1)
     for storage in ("merge_on_read", "copy_on_write")
@@ -25,49 +34,65 @@ POLICIES = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def compactions_need_not_wait() -> Iterator[None]:
+    """This file system knows the milliseconds of a file's time, which S3 does not."""
+    with mock.patch("spark_app.hudi.time.sleep"):
+        yield
+
+
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.storage}-{p.deletes}")
 @settings(
-    max_examples=4,
-    deadline=None,
+    max_examples=EXAMPLES,
     suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    phases=tuple(Phase) if SOAKS else (Phase.explicit, Phase.reuse, Phase.generate),
 )
 @given(data=st.data())
 def test_after_every_batch_the_lake_table_is_the_source_table_as_far_as_it_was_sent(
     spark: SparkSession, policy: TablePolicy, data: st.DataObject
 ) -> None:
-    events = data.draw(histories().filter(bool))
+    events = data.draw(histories())
     delivery = data.draw(deliveries(events))
-    event(f"repeated events: {len(delivery.numbers) > len(events)}")
     with TemporaryDirectory() as folder:
-        source = MemorySource(
-            spark, [event_row(events[number], offset) for offset, number in enumerate(delivery.numbers)]
-        )
-        for first, until in delivery.batches:
-            is_restarted = data.draw(st.booleans())
-            if first == 0 or is_restarted:
-                table = _table(spark, policy, source, Path(folder))
-            table.apply((OffsetRange(0, table.ledger.positions.get(0, 0), until),))
-            reached = table.ledger.positions.get(0, 0)
-            _assert_is(table, policy, _expected(events, delivery, reached))
-        assert reached == len(delivery.numbers)
+        run = _Run(spark, policy, events, delivery, Path(folder))
+        for _ in range(data.draw(st.integers(0, 4))):
+            match data.draw(st.sampled_from(STEPS)):
+                case "apply":
+                    run.apply(data.draw(_ranges(run, from_start=data.draw(st.booleans()))))
+                case "restart":
+                    run.restart()
+                case "compact" if policy.storage == "merge_on_read":
+                    run.compact(data.draw(st.sampled_from(COMPACTIONS)))
+                case "die":
+                    with death(data.draw(st.sampled_from(DEATHS))):
+                        run.apply(data.draw(_ranges(run, from_start=False)))
+                    run.restart()
+                case _:
+                    continue
+            run.check()
+        run.apply_rest()
+        run.check()
+        assert run.table.ledger.positions == {p: len(log) for p, log in enumerate(delivery.logs) if log}
+
+
+STEPS = ("apply", "apply", "apply", "restart", "compact", "die", "die")
+COMPACTIONS = ("whole", "only scheduled", "not completed")
 
 
 def test_a_batch_that_is_applied_twice_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    table_events = _small_history()
-    source = MemorySource(spark, [event_row(sent, offset) for offset, sent in enumerate(table_events)])
-    table = _table(spark, POLICIES[0], source, tmp_path)
-    table.apply((OffsetRange(0, 0, len(table_events)),))
-    once = _rows(table)
+    sent = _small_history()
+    run = _Run(spark, POLICIES[0], sent, Delivery((tuple(range(len(sent))),)), tmp_path)
+    run.apply((OffsetRange(0, 0, len(sent)),))
+    commit = run.hudi.last_commit()
 
-    _table(spark, POLICIES[0], source, tmp_path).apply((OffsetRange(0, 0, len(table_events)),))
+    run.restart()
+    run.apply((OffsetRange(0, 0, len(sent)),))
 
-    assert _rows(table) == once
+    assert run.hudi.last_commit() == commit
+    run.check()
 
 
 def _small_history() -> list[SentEvent]:
-    from tests.spark_app.debezium import SourceTable
-
     source = SourceTable()
     source.begin()
     source.insert(1, "one", "body")
@@ -79,46 +104,187 @@ def _small_history() -> list[SentEvent]:
     return source.events
 
 
-def _table(spark: SparkSession, policy: TablePolicy, source: MemorySource, folder: Path) -> TableIngest:
-    return TableIngest(
-        name="source.public.things",
-        topic=TOPIC,
-        source=source,
-        hudi=HudiTable(spark, str(folder / "silver"), "things", policy),
-        quarantine_path=str(folder / "quarantine"),
+def _ranges(run: _Run, *, from_start: bool) -> st.SearchStrategy[tuple[OffsetRange, ...]]:
+    """From where the table is, or from any place before, to any place in each partition."""
+    positions = run.table.ledger.positions
+
+    def ranges_to(shares: list[int]) -> tuple[OffsetRange, ...]:
+        found = []
+        for partition, (log, share) in enumerate(zip(run.delivery.logs, shares, strict=True)):
+            position = positions.get(partition, 0)
+            until = position + (len(log) - position) * share // 4
+            found.append(OffsetRange(partition, 0 if from_start else position, until))
+        return tuple(r for r in found if r.length > 0)
+
+    return st.lists(st.integers(0, 4), min_size=len(run.delivery.logs), max_size=len(run.delivery.logs)).map(
+        ranges_to
     )
 
 
-def _expected(events: list[SentEvent], delivery: Delivery, until: int) -> SentEvent | None:
-    return events[max(delivery.numbers[:until])] if until else None
+@dataclass
+class _Run:
+    """A lake table that follows a topic, and what it ought to hold."""
+
+    spark: SparkSession
+    policy: TablePolicy
+    events: list[SentEvent]
+    delivery: Delivery
+    folder: Path
+    last_seq: dict[str, int] = field(default_factory=dict)
+    _table: TableIngest | None = None
+
+    @property
+    def hudi(self) -> HudiTable:
+        return HudiTable(self.spark, str(self.folder / "silver"), "things", self.policy)
+
+    @property
+    def table(self) -> TableIngest:
+        if self._table is None:
+            rows = [
+                event_row(self.events[number], offset, partition)
+                for partition, log in enumerate(self.delivery.logs)
+                for offset, number in enumerate(log)
+            ]
+            self._table = TableIngest(
+                name="source.public.things",
+                topic=TOPIC,
+                source=MemorySource(self.spark, rows),
+                hudi=self.hudi,
+                quarantine_path=str(self.folder / "quarantine"),
+            )
+        return self._table
+
+    def restart(self) -> None:
+        self._table = None
+        event("a restart")
+
+    def apply(self, ranges: tuple[OffsetRange, ...]) -> None:
+        if ranges:
+            self.table.apply(ranges)
+
+    def apply_rest(self) -> None:
+        """Until it stands still: a batch can end before a key change whose other half it does not hold."""
+        before: Mapping[int, int] | None = None
+        while before != self.table.ledger.positions:
+            before = self.table.ledger.positions
+            self.apply(
+                tuple(
+                    OffsetRange(partition, before.get(partition, 0), len(log))
+                    for partition, log in enumerate(self.delivery.logs)
+                    if len(log) > before.get(partition, 0)
+                )
+            )
+
+    def compact(self, how: str) -> None:
+        if not self.hudi.exists() or self.hudi.last_commit() is None:
+            return
+        event(f"compaction: {how}")
+        if how == "only scheduled":
+            self.hudi._run_compaction("schedule")
+        else:
+            self.hudi.compact()
+        if how == "not completed":
+            uncomplete(self.hudi)
+        if how != "whole":
+            self.restart()
+
+    def check(self) -> None:
+        """The rows by Spark and by hudi-rs, and what is in quarantine, against the source's."""
+        positions = self.table.ledger.positions
+        consumed = [log[: positions.get(p, 0)] for p, log in enumerate(self.delivery.logs)]
+        numbers = {number for log in consumed for number in log}
+        present, deleted = _expected(self.events, numbers)
+        by_spark = _read_by_spark(self.hudi)
+        assert len({row["_key"] for row in by_spark}) == len(by_spark)
+        _assert_rows(by_spark, present, deleted, self.policy)
+        if self.hudi.exists():
+            by_hudi_rs = _read_by_hudi_rs(self.hudi)
+            assert _by_key(by_hudi_rs) == _by_key(by_spark)
+        self._assert_no_row_went_back(by_spark)
+        garbage = sum(self.events[number].kind == "garbage" for log in consumed for number in log)
+        assert self._quarantined() >= garbage
+        if positions == {p: len(log) for p, log in enumerate(self.delivery.logs) if log}:
+            assert self._quarantined() == garbage
+
+    def _assert_no_row_went_back(self, rows: list[Row]) -> None:
+        for row in rows:
+            assert row["_seq"] >= self.last_seq.get(row["_key"], -1)
+            self.last_seq[row["_key"]] = row["_seq"]
+
+    def _quarantined(self) -> int:
+        if not (self.folder / "quarantine").exists():
+            return 0
+        rows = self.spark.read.parquet(str(self.folder / "quarantine" / "*"))
+        return rows.select("partition", "offset").distinct().count()
 
 
-def _assert_is(table: TableIngest, policy: TablePolicy, expected: SentEvent | None) -> None:
-    present, deleted = _rows(table)
-    assert not Path(table.quarantine_path).exists()
-    assert present == _filled(expected.state if expected else {}, present)
-    if policy.deletes == "soft":
-        assert deleted == _filled(expected.deleted if expected else {}, deleted)
-
-
-def _rows(table: TableIngest) -> tuple[State, State]:
-    if not table.hudi.exists():
-        return {}, {}
-    frame = table.hudi.read()
-    rows = [row.asDict() for row in frame.collect()]
-    assert len({row["_key"] for row in rows}) == len(rows)
-    present = {row["id"]: _own(row) for row in rows if not row.get("_deleted")}
-    deleted = {row["id"]: _own(row) for row in rows if row.get("_deleted")}
+def _expected(events: list[SentEvent], numbers: set[int]) -> tuple[State, State]:
+    """Each key's row after the last of those events that concern it: its own, and truncates."""
+    present: State = {}
+    deleted: State = {}
+    truncates = [number for number in numbers if events[number].kind == "truncate"]
+    last_truncate = max(truncates, default=-1)
+    for key in {events[number].of_key for number in numbers} - {None}:
+        assert key is not None
+        own = max(number for number in numbers if events[number].of_key == key)
+        last = events[max(own, last_truncate)]
+        if key in last.state:
+            present[key] = last.state[key]
+        elif key in events[own].state:
+            deleted[key] = events[own].state[key]
+        else:
+            deleted[key] = events[own].deleted[key]
     return present, deleted
+
+
+def _assert_rows(rows: list[Row], present: State, deleted: State, policy: TablePolicy) -> None:
+    found = {row["id"]: _own(row) for row in rows if not row.get("_deleted")}
+    assert found == _filled(present, rows)
+    if policy.deletes == "soft":
+        gone = {row["id"]: _own(row) for row in rows if row.get("_deleted")}
+        assert gone == _filled(deleted, rows)
+
+
+def _read_by_spark(table: HudiTable) -> list[Row]:
+    if not table.exists():
+        return []
+    columns = [name for name in table.read().columns if not name.startswith("_hoodie_")]
+    rows = [row.asDict() for row in table.read().select(*columns).collect()]
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
+
+
+def _read_by_hudi_rs(table: HudiTable) -> list[Row]:
+    batches = HudiTableBuilder.from_base_uri(f"file://{table.path}").build().read()
+    rows: list[Row] = pa.Table.from_batches(batches).to_pylist() if batches else []
+    return [
+        {name: _plain(value) for name, value in row.items() if not name.startswith("_hoodie_")}
+        for row in rows
+    ]
+
+
+def _plain(value: object) -> object:
+    """One form for what Spark and Arrow give in different ones."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if getattr(value, "tzinfo", None) is not None:
+        offset = value.utcoffset()  # type: ignore[attr-defined]
+        return value.replace(tzinfo=None) - (offset or timedelta())  # type: ignore[attr-defined]
+    return value
+
+
+def _by_key(rows: list[Row]) -> dict[str, Row]:
+    found = {str(row["_key"]): row for row in rows}
+    assert len(found) == len(rows)
+    return found
 
 
 def _own(row: Row) -> Row:
     return {name: value for name, value in row.items() if not name.startswith("_")}
 
 
-def _filled(expected: State, found: State) -> State:
+def _filled(expected: State, rows: list[Row]) -> State:
     """A column that no event has named yet is not in the lake; one that is there is null in older rows."""
-    names = next(iter(found.values()), {}).keys()
+    names = [name for name in (rows[0] if rows else {}) if not name.startswith("_")]
     return {
         key: {name: row.get(name) for name in names} | {n: v for n, v in row.items() if v is not None}
         for key, row in expected.items()
