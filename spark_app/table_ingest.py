@@ -132,6 +132,8 @@ class TableIngest:
                 != ranges
             ):
                 return self.apply(whole) if whole else None
+            if self._columns is not None and columns.widen(self._columns):
+                self._widen(columns)
             bad = changes.where(F.col("reason").isNotNull()).select(*_WHY_BAD)
             good = without_applied(changes.where(F.col("reason").isNull()), self.ledger, survey)
             truncate = last_truncate(self.ledger, survey)
@@ -279,6 +281,17 @@ class TableIngest:
     def _first_halved_moves(self, changes: DataFrame, ranges: tuple[OffsetRange, ...]) -> Mapping[int, int]:
         partitions = self.ledger.positions.keys() | {r.partition for r in ranges}
         return first_halved_moves(changes, self.ledger, is_partitioned=len(partitions) > 1)
+
+    def _widen(self, columns: TableColumns) -> None:
+        """Writes the stored rows anew in the columns' types, so that no file is left with another one. Hudi
+        refuses to write wider decimals beside narrower ones, and hudi-rs to read a bigint beside an int."""
+        stored = self.hudi.read()
+        own = [name for name in (*APP_COLUMNS.fieldNames(), DELETED) if name in stored.columns]
+        rows = stored.select(
+            *own,
+            *[F.col(name).cast(data_type) for name, data_type in columns.row if name in stored.columns],
+        )
+        self.hudi.replace_all(rows, self.ledger.next_commit())
 
     def _set_aside(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> None:
         """There is no table that could hold the position: a restart sets the same events aside again, once

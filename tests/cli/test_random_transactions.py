@@ -124,7 +124,9 @@ def _update(connection: psycopg.Connection, table: str, chance: random.Random) -
     name = chance.choice(["count", "ratio", *LARGE])
     value: object = chance.randint(0, 99) if name in ("count", "ratio") else _large(name, chance)
     statement = sql.SQL("UPDATE {} SET {} = %s").format(sql.Identifier(table), sql.Identifier(name))
-    connection.execute(statement + _cast(name) + sql.SQL(" WHERE id % 3 = %s"), [value, chance.randint(0, 2)])
+    connection.execute(
+        statement + _cast(name) + sql.SQL(" WHERE id %% 3 = %s"), [value, chance.randint(0, 2)]
+    )
 
 
 def _delete(connection: psycopg.Connection, table: str, chance: random.Random) -> None:

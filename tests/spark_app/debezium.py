@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Literal
 
 TOPIC = "lake.source.public.things"
@@ -35,6 +36,13 @@ def _array_of(items: Mapping[str, object], placeholder: object) -> ColumnType:
     return ColumnType({"type": "array", "items": {**items, "optional": True}}, placeholder)
 
 
+def _decimal(precision: int, scale: int) -> ColumnType:
+    parameters = {"scale": str(scale), "connect.decimal.precision": str(precision)}
+    return ColumnType(
+        {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": parameters}
+    )
+
+
 _BASE64 = base64.b64encode(PLACEHOLDER.encode()).decode()
 _UUID = str(uuid.UUID(bytes=hashlib.md5(PLACEHOLDER.encode()).digest(), version=3))
 TYPES: Mapping[str, ColumnType] = {
@@ -42,6 +50,8 @@ TYPES: Mapping[str, ColumnType] = {
     "bigint": ColumnType({"type": "int64"}),
     "real": ColumnType({"type": "float"}),
     "double": ColumnType({"type": "double"}),
+    "numeric(8,2)": _decimal(8, 2),
+    "numeric(12,4)": _decimal(12, 4),
     "text": ColumnType({"type": "string"}, PLACEHOLDER),
     "jsonb": ColumnType({"type": "string", "name": "io.debezium.data.Json"}, PLACEHOLDER),
     "bytea": ColumnType({"type": "bytes"}, _BASE64),
@@ -69,8 +79,8 @@ class SentEvent:
     state: State
     deleted: State
 
-    def __repr__(self) -> str:
-        return self.what
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        printer.text(self.what)
 
 
 @dataclass
@@ -225,6 +235,8 @@ class SourceTable:
 
     def _on_the_wire(self, row: Row) -> Row:
         def sent(value: Any) -> Any:
+            if isinstance(value, Decimal):
+                return float(value)
             return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
         return {name: sent(row.get(name)) for name in self.columns}

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 from unittest import mock
 
-from spark_app import table_ingest
+import pytest
+from py4j.protocol import Py4JError
+
+from spark_app import hudi, table_ingest
 from spark_app.hudi import HudiTable
 from spark_app.quarantine import write_quarantine
 
@@ -31,10 +35,11 @@ def death(when: Death) -> Iterator[None]:
     write = HudiTable.write
 
     def killed_write(table: HudiTable, *arguments: object, **options: object) -> None:
-        if when != "before the write":
+        if when == "after the write":
             write(table, *arguments, **options)  # type: ignore[arg-type]
         if when == "within the write":
-            uncomplete(table)
+            with mock.patch.dict(hudi._SMALL_COMMIT_OPTIONS, _FAILING), pytest.raises(Py4JError):
+                write(replace(table), *arguments, **options)  # type: ignore[arg-type]
         raise Killed
 
     def killed_after_quarantine(*arguments: object) -> str:
@@ -53,8 +58,19 @@ def death(when: Death) -> Iterator[None]:
         pass
 
 
-def uncomplete(table: HudiTable) -> None:
-    """Takes back the completion of the latest instant: all it wrote is there, but nothing says that it
-    ended."""
-    completed = Path(table.path, ".hoodie").glob("[0-9]*.*commit")
-    max(completed, key=lambda path: path.name).unlink()
+_FAILING = {
+    "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator",
+    "hoodie.precommit.validators.single.value.sql.queries": "select count(*) from <TABLE_NAME>#-1",
+}
+"""With them a write fails once all its files are there, right before it is completed, and tidies nothing."""
+
+
+def take_back_compaction(table: HudiTable, before: frozenset[Path]) -> None:
+    """As if the process had died right before it completed the compaction that is not among those before."""
+    for completed in compactions(table) - before:
+        completed.unlink()
+
+
+def compactions(table: HudiTable) -> frozenset[Path]:
+    """The completed compactions of a merge-on-read table."""
+    return frozenset(Path(table.path, ".hoodie").glob("[0-9]*.commit"))

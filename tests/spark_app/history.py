@@ -20,6 +20,8 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "bigint": st.integers(-(2**63), 2**63 - 1),
     "real": st.floats(width=32, allow_nan=False, allow_infinity=False),
     "double": st.floats(width=64, allow_nan=False, allow_infinity=False),
+    "numeric(8,2)": st.decimals(-999_999, 999_999, places=2),
+    "numeric(12,4)": st.decimals(-9_999_999, 9_999_999, places=4),
     "text": st.text(alphabet="xyz", min_size=1, max_size=3),
     "jsonb": st.sampled_from(['{"a": 1}', "[]", '"text"']),
     "bytea": st.binary(max_size=3),
@@ -29,7 +31,7 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "bigint[]": st.lists(st.integers(0, 2**62), max_size=2),
 }
 LARGE = ("jsonb", "bytea", "text[]", "uuid[]", "int[]", "bigint[]")
-WIDER = {"int": "bigint", "real": "double"}
+WIDER = {"int": "bigint", "real": "double", "numeric(8,2)": "numeric(12,4)"}
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,7 @@ def _send_garbage(draw: st.DrawFn, table: SourceTable) -> None:
     table.send_garbage(draw(st.sampled_from(GARBAGE)))
 
 
-EVOLVING = {"count": "int", "ratio": "real", "note": "text"}
+EVOLVING = {"count": "int", "ratio": "real", "price": "numeric(8,2)", "note": "text"}
 CHANGES: tuple[Act, ...] = (
     _insert,
     _insert,
