@@ -173,7 +173,7 @@ class TableIngest:
             readable = good.join(quarantined_events, list(_POSITION), "left_semi")
             keys = _with_moved(readable, good)
             theirs = good.where(F.col("key").isin(*keys) | (F.col("op") == TRUNCATE))
-            nothing_applied = Ledger(self.topic, epoch=self.ledger.epoch)
+            nothing_applied = Ledger(self.topic, epoch=self.ledger.epoch, truncate=self.ledger.truncate)
             survey = survey_changes(theirs, nothing_applied)
             truncate = last_truncate(nothing_applied, survey)
             folded, unknown = self._fold_changed(theirs, columns, survey, truncate)
