@@ -94,6 +94,36 @@ def test_a_batch_that_is_applied_twice_changes_nothing(spark: SparkSession, tmp_
     run.check()
 
 
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.storage}-{p.deletes}")
+def test_a_truncate_ends_what_came_before_it_in_every_partition_and_nothing_that_came_after(
+    spark: SparkSession, tmp_path: Path, policy: TablePolicy
+) -> None:
+    source = SourceTable()
+    source.begin()
+    for key in (1, 2, 3):
+        source.insert(key, "before", "body")
+    source.commit()
+    source.begin()
+    source.truncate()
+    source.insert(2, "after", "body")
+    source.commit()
+    source.begin()
+    source.insert(1, "after", None)
+    source.commit()
+    with_truncate, ahead, behind = (3,), (1, 4), (0, 2, 5)
+    run = _Run(spark, policy, source.events, Delivery((with_truncate, ahead, behind)), tmp_path)
+
+    for ranges in (
+        (OffsetRange(1, 0, 2), OffsetRange(2, 0, 1)),
+        (OffsetRange(0, 0, 1),),
+        (OffsetRange(2, 1, 2),),
+        (OffsetRange(2, 2, 3),),
+    ):
+        run.apply(ranges)
+        run.check()
+    assert run.is_at_end
+
+
 @pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
 def test_a_type_that_no_wider_one_holds_blocks_the_table_and_loses_nothing(
     spark: SparkSession, tmp_path: Path, storage: Literal["merge_on_read", "copy_on_write"]
