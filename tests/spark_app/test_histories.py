@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -15,7 +17,7 @@ import pytest
 from hudi import HudiTableBuilder
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from contract.lake import TablePolicy
 from spark_app.event import OffsetRange
@@ -63,12 +65,17 @@ def test_after_every_batch_the_lake_table_is_the_source_table_as_far_as_it_was_s
                     run.apply(data.draw(_ranges(run, from_start=data.draw(st.booleans()))))
                 case "restart":
                     run.restart()
+                    event("a restart")
                 case "compact" if policy.storage == "merge_on_read":
-                    run.compact(data.draw(st.sampled_from(COMPACTIONS)))
+                    how = data.draw(st.sampled_from(COMPACTIONS))
+                    run.compact(how)
+                    event(f"compaction: {how}")
                 case "die":
-                    with death(data.draw(st.sampled_from(DEATHS))):
+                    when = data.draw(st.sampled_from(DEATHS))
+                    with death(when):
                         run.apply(data.draw(_ranges(run, from_start=False)))
                     run.restart()
+                    event(f"death: {when}")
                 case _:
                     continue
             run.check()
@@ -77,6 +84,7 @@ def test_after_every_batch_the_lake_table_is_the_source_table_as_far_as_it_was_s
         assert run.is_at_end
 
 
+NONE: frozenset[str] = frozenset()
 STEPS = ("apply", "apply", "apply", "restart", "compact", "die", "die")
 COMPACTIONS = ("whole", "only scheduled", "not completed")
 
@@ -94,7 +102,7 @@ def test_a_batch_that_is_applied_twice_changes_nothing(spark: SparkSession, tmp_
     run.check()
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.storage}-{p.deletes}")
+@pytest.mark.parametrize("policy", POLICIES[::3], ids=lambda p: f"{p.storage}-{p.deletes}")
 def test_a_truncate_ends_what_came_before_it_in_every_partition_and_nothing_that_came_after(
     spark: SparkSession, tmp_path: Path, policy: TablePolicy
 ) -> None:
@@ -124,6 +132,43 @@ def test_a_truncate_ends_what_came_before_it_in_every_partition_and_nothing_that
     assert run.is_at_end
 
 
+@pytest.mark.parametrize("policy", POLICIES[::2], ids=lambda p: p.storage)
+def test_where_types_have_widened_all_rows_are_read_in_the_new_ones_and_old_commits_as_they_were(
+    spark: SparkSession, tmp_path: Path, policy: TablePolicy
+) -> None:
+    source = SourceTable()
+    for name, data_type in (("count", "int"), ("ratio", "real"), ("price", "numeric(8,2)")):
+        source.add_column(name, data_type)
+    source.begin()
+    source.insert(
+        1, "one", None, count=1, ratio=struct.unpack("f", struct.pack("f", 0.1))[0], price=Decimal("1.25")
+    )
+    source.insert(2, "two", None, count=2, ratio=2.0, price=Decimal("2.00"))
+    source.update(1, "changed", None, body_is_unchanged=True)
+    source.commit()
+    narrow = len(source.events)
+    source.columns |= {"count": "bigint", "ratio": "double", "price": "numeric(12,4)"}
+    source.begin()
+    source.change(2, {"name": "wide", "count": 2**40, "ratio": 0.1, "price": Decimal("12345678.1234")}, NONE)
+    source.insert(3, "three", None)
+    source.commit()
+    sent = source.events
+    run = _Run(spark, policy, sent, Delivery((tuple(range(len(sent))),)), tmp_path)
+    run.apply((OffsetRange(0, 0, 2),))
+    run.apply((OffsetRange(0, 2, narrow),))
+    before, commit = _read_by_spark(run.hudi.read()), run.hudi.last_commit()
+    assert commit is not None
+
+    run.apply_rest()
+    run.check()
+    if policy.storage == "merge_on_read":
+        run.compact("whole")
+        run.check()
+
+    as_it_was = spark.read.format("hudi").option("as.of.instant", commit.instant).load(run.hudi.path)
+    assert _by_key(_read_by_spark(as_it_was)) == _by_key(before)
+
+
 @pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
 def test_a_type_that_no_wider_one_holds_blocks_the_table_and_loses_nothing(
     spark: SparkSession, tmp_path: Path, storage: Literal["merge_on_read", "copy_on_write"]
@@ -146,7 +191,7 @@ def test_a_type_that_no_wider_one_holds_blocks_the_table_and_loses_nothing(
     run.apply((OffsetRange(0, 0, fitting),))
 
     for _ in range(2):
-        with pytest.raises(SchemaConflict, match="column code: found string, expected int"):
+        with pytest.raises(SchemaConflict, match=r"column code: .* found string, expected int"):
             run.apply((OffsetRange(0, fitting, len(sent)),))
         assert run.table.ledger.positions == {0: fitting}
         run.check()
@@ -222,7 +267,6 @@ class _Run:
 
     def restart(self) -> None:
         self._table = None
-        event("a restart")
 
     def apply(self, ranges: tuple[OffsetRange, ...]) -> None:
         if ranges:
@@ -244,7 +288,6 @@ class _Run:
     def compact(self, how: str) -> None:
         if not self.hudi.exists() or self.hudi.last_commit() is None:
             return
-        event(f"compaction: {how}")
         before = compactions(self.hudi)
         if how == "only scheduled":
             self.hudi._run_compaction("schedule")
@@ -261,7 +304,7 @@ class _Run:
         consumed = [log[: positions.get(p, 0)] for p, log in enumerate(self.delivery.logs)]
         numbers = {number for log in consumed for number in log}
         present, deleted = _expected(self.events, numbers)
-        by_spark = _read_by_spark(self.hudi)
+        by_spark = _read_by_spark(self.hudi.read()) if self.hudi.exists() else []
         assert len({row["_key"] for row in by_spark}) == len(by_spark)
         _assert_rows(by_spark, present, deleted, self.policy)
         if self.hudi.exists():
@@ -313,14 +356,9 @@ def _assert_rows(rows: list[Row], present: State, deleted: State, policy: TableP
         assert gone == _filled(deleted, rows)
 
 
-def _read_by_spark(table: HudiTable) -> list[Row]:
-    if not table.exists():
-        return []
-    found = table.read()
-    rows = [
-        row.asDict()
-        for row in found.select(*[c for c in found.columns if not c.startswith("_hoodie_")]).collect()
-    ]
+def _read_by_spark(found: DataFrame) -> list[Row]:
+    columns = [name for name in found.columns if not name.startswith("_hoodie_")]
+    rows = [row.asDict() for row in found.select(*columns).collect()]
     return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
