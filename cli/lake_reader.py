@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HUDI_COLUMN_PREFIX = "_hoodie_"
 
-APP_COLUMNS = ("_key", "_op", "_seq", "_source_ts", "_topic", "_partition", "_offset", "_deleted")
+APP_COLUMNS = ("_key", "_op", "_seq", "_source_ts", "_topic", "_partition", "_offset", "_lsn", "_deleted")
 """As spark_app.table_columns declares them; that module imports PySpark, for which no query can wait."""
 
 

@@ -158,7 +158,10 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
         _canonical_key(F.col("moved_from")).alias("moved_from"),
         F.timestamp_micros(F.coalesce(source["ts_us"], source["ts_ms"] * 1000)).alias("source_ts"),
         source["txId"].alias("tx_id"),
-        F.coalesce(sequence[0].cast("bigint"), F.lit(0)).alias("commit_lsn"),
+        # The first transaction after a snapshot follows no commit that Debezium knows of.
+        F.coalesce(sequence[0].cast("bigint"), sequence[1].cast("bigint"), source["lsn"], F.lit(0)).alias(
+            "commit_lsn"
+        ),
         F.coalesce(sequence[1].cast("bigint"), source["lsn"], F.lit(0)).alias("lsn"),
         source["snapshot"].alias("snapshot"),
         _with_key(columns, F.when(~is_delete, F.col("row"))).alias("row"),

@@ -248,6 +248,12 @@ class HudiTable:
     def _file_system(self) -> Any:
         return self._java.path(self.path).getFileSystem(self._java.hadoop_conf)
 
+    def replace_all(self, rows: DataFrame, ledger: Ledger) -> None:
+        """One commit after which the table has these rows and no other, in these columns' types, and the
+        ledger. Until then readers see the rows that it had, and by time travel also later."""
+        options = {**self._options, **_REPLACING_OPTIONS, LEDGER_KEY: ledger.to_json()}
+        rows.write.format("hudi").options(**options).mode("append").save(self.path)
+
     def _run_compaction(self, operation: str) -> None:
         options = {**self._options, "hoodie.compact.inline.max.delta.commits": "1"}
         # The procedure takes options as one text, in which a value can be neither empty nor hold a comma;
@@ -370,3 +376,10 @@ _ARCHIVAL_OPTIONS = {
     # By another policy, archival keeps what Hudi's cleaner would look at; `HudiTable.clean` looks at none.
     "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
 }
+_REPLACING_OPTIONS = {
+    "hoodie.datasource.write.operation": "insert_overwrite_table",
+    # The types are the new rows' alone, not those nearest to what the table had: no file holds both.
+    "hoodie.internal.write.schema.canonicalize": "false",
+    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
+}
+"""A commit that replaces every file group of the table by new ones."""

@@ -36,6 +36,16 @@ class Sequence:
 
 
 @dataclass(frozen=True)
+class Truncate:
+    """A truncate of the whole table and its place. `source_us`: when the source committed it."""
+
+    partition: int
+    offset: int
+    sequence: Sequence
+    source_us: int
+
+
+@dataclass(frozen=True)
 class SourceTimes:
     """When the source committed the changes of a commit (its streamed ones), in microseconds since 1970."""
 
@@ -50,7 +60,8 @@ class Ledger:
     """What a commit says of the events it applied.
 
     `positions`, `sequences` and `sequence_ts_us` (when the source committed the change of the highest
-    sequence, or later, in microseconds) are cumulative, by partition. `events` (tombstones not counted),
+    sequence, or later, in microseconds) are cumulative, by partition. `truncate` is the last one applied: a
+    partition that is behind can still bring changes from before it. `events` (tombstones not counted),
     `deletes` (of those) and `quarantined` are of this commit alone."""
 
     topic: str
@@ -58,6 +69,7 @@ class Ledger:
     positions: Mapping[int, int] = field(default_factory=dict)
     sequences: Mapping[int, Sequence] = field(default_factory=dict)
     sequence_ts_us: Mapping[int, int] = field(default_factory=dict)
+    truncate: Truncate | None = None
     key_columns: tuple[str, ...] = ()
     events: int = 0
     deletes: int = 0
@@ -81,6 +93,14 @@ class Ledger:
                 },
                 "sequence_ts_us": {
                     str(partition): ts for partition, ts in sorted(self.sequence_ts_us.items())
+                },
+                "truncate": None
+                if self.truncate is None
+                else {
+                    "partition": self.truncate.partition,
+                    "offset": self.truncate.offset,
+                    "sequence": [self.truncate.sequence.commit_lsn, self.truncate.sequence.lsn],
+                    "source_us": self.truncate.source_us,
                 },
                 "key_columns": list(self.key_columns),
                 "events": self.events,
@@ -110,7 +130,7 @@ class Ledger:
                 expected=f"version {FORMAT_VERSION}",
                 remedy="Use the version of Tributary that wrote the table, or rebuild the table from bronze.",
             )
-        times = found["source_ts_us"]
+        times, truncate = found["source_ts_us"], found.get("truncate")
         return Ledger(
             topic=found["topic"],
             epoch=found["epoch"],
@@ -120,6 +140,14 @@ class Ledger:
                 for partition, (commit_lsn, lsn) in found["sequences"].items()
             },
             sequence_ts_us=_by_partition(found["sequence_ts_us"]),
+            truncate=None
+            if truncate is None
+            else Truncate(
+                truncate["partition"],
+                truncate["offset"],
+                Sequence(*truncate["sequence"]),
+                truncate["source_us"],
+            ),
             key_columns=tuple(found["key_columns"]),
             events=found["events"],
             deletes=found["deletes"],

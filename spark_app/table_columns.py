@@ -26,6 +26,7 @@ RECORD_KEY = "_key"
 OPERATION = "_op"
 ORDERING = "_seq"
 DELETED = "_deleted"
+LOG_POSITION = "_lsn"
 
 APP_COLUMNS = StructType(
     [
@@ -36,9 +37,11 @@ APP_COLUMNS = StructType(
         StructField("_topic", StringType(), nullable=False),
         StructField("_partition", IntegerType(), nullable=False),
         StructField("_offset", LongType(), nullable=False),
+        StructField(LOG_POSITION, LongType()),
     ]
 )
-"""In front of the source's columns. `_key` is the JSON of the key columns, `_seq` the order of events."""
+"""In front of the source's columns. `_key` is the JSON of the key columns, `_seq` the order of events, `_lsn`
+the change's place in the source's log: what a truncate is compared with that another partition brings."""
 
 
 class SchemaConflict(TributaryError):
@@ -60,6 +63,11 @@ class TableColumns:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.row)
+
+    def widen(self, before: TableColumns) -> bool:
+        """Whether a column of the table has another type than before."""
+        types = dict(self.row)
+        return any(types[name] != data_type for name, data_type in before.row)
 
     @property
     def beside_key(self) -> tuple[str, ...]:
@@ -122,8 +130,8 @@ def _wider(name: str, current: DataType, new: DataType) -> DataType:
         return new
     if isinstance(current, _WIDENS_TO.get(type(new), ())):
         return current
-    if isinstance(current, DecimalType) and isinstance(new, DecimalType) and _holds(current, new):
-        return current
+    if (decimal := _decimal_of_both(current, new)) is not None:
+        return decimal
     raise SchemaConflict(
         what="A column of the source table has changed to a type that the lake table cannot take",
         where=f"column {name}",
@@ -133,6 +141,12 @@ def _wider(name: str, current: DataType, new: DataType) -> DataType:
     )
 
 
-def _holds(current: DecimalType, new: DecimalType) -> bool:
-    """Whether every value of `new` is one of `current`. (Hudi 1.0.2 refuses to write a wider one.)"""
-    return current.scale >= new.scale and current.precision - current.scale >= new.precision - new.scale
+_MAX_DECIMAL = 38
+
+
+def _decimal_of_both(one: DataType, other: DataType) -> DecimalType | None:
+    if not (isinstance(one, DecimalType) and isinstance(other, DecimalType)):
+        return None
+    scale = max(one.scale, other.scale)
+    precision = scale + max(one.precision - one.scale, other.precision - other.scale)
+    return DecimalType(precision, scale) if precision <= _MAX_DECIMAL else None

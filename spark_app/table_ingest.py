@@ -18,14 +18,16 @@ from spark_app.event import EventSource, OffsetRange, TopicExtent, ranges_from
 from spark_app.fold import fold, fold_and_carry_forward
 from spark_app.frame import schema_texts
 from spark_app.hudi import HudiTable
-from spark_app.ledger import Ledger
-from spark_app.order import last_truncate, ordering, without_applied
+from spark_app.ledger import Ledger, Truncate
+from spark_app.order import last_truncate, remembered_truncate, without_applied
 from spark_app.progress import Committed, Freshness, Replayed, iso_utc
 from spark_app.quarantine import quarantined, read_quarantine, replace_quarantine, write_quarantine
-from spark_app.survey import Survey, Truncate, first_halved_moves, survey_changes
+from spark_app.survey import Survey, first_halved_moves, survey_changes
 from spark_app.table_columns import (
     APP_COLUMNS,
     DELETED,
+    LOG_POSITION,
+    ORDERING,
     TableColumns,
     columns_of,
     columns_of_table,
@@ -116,13 +118,17 @@ class TableIngest:
         return ranges_from(self.ledger.positions, extent, limit)
 
     def apply(self, ranges: tuple[OffsetRange, ...]) -> Committed | None:
-        """Commits the events of the ranges; None where there is no table yet, nor an event to make one from.
+        """Commits the events of the ranges that were not applied before; None where there are none, or no
+        table yet, nor an event to make one from.
 
-        A change of a primary key is one change, though two events: where the second is not in the ranges yet,
-        what comes before the first is committed, for the row's unchanged TOAST values go with the old key's
+        A change of a primary key is one change, though two events: where one is not in the ranges yet, what
+        comes before the other is committed, for the row's unchanged TOAST values go with the old key's
         row. Raises `SchemaConflict`, `UnsupportedType` or `SourceRewound` where a person has to decide."""
         started = time.monotonic()
         self._recover_once()
+        ranges = _not_applied(ranges, self.ledger.positions)
+        if not ranges:
+            return None
         events = self.source.read(self.topic, ranges)
         if sum(r.length for r in ranges) <= EVENTS_OF_ONE_TASK:
             events = events.coalesce(1)
@@ -137,19 +143,26 @@ class TableIngest:
         with self._decoded(events) as (changes, columns, survey):
             if (
                 survey.has_moved
-                and (whole := _without_halved_move(ranges, first_halved_moves(changes))) != ranges
+                and (whole := _without_halved_moves(ranges, self._first_halved_moves(changes, ranges)))
+                != ranges
             ):
                 return self.apply(whole) if whole else None
+            if self._columns is not None and columns.widen(self._columns):
+                self._widen(columns)
             bad = changes.where(F.col("reason").isNotNull()).select(*_WHY_BAD)
             good = without_applied(changes.where(F.col("reason").isNull()), self.ledger, survey)
-            folded, unknown = self._fold(good, columns, survey, last_truncate(self.ledger, survey))
+            truncate = last_truncate(self.ledger, survey)
+            folded, unknown = self._fold(good, columns, survey, truncate)
             quarantined_events = survey.bad
             if unknown is not None:
                 quarantined_events += unknown.count()
                 bad = bad.unionByName(unknown)
             if quarantined_events:
                 self._quarantine(events, bad, ranges)
-            ledger = self._ledger_after(ranges, survey, columns.key, quarantined_events)
+            ledger = replace(
+                self._ledger_after(ranges, survey, columns.key, quarantined_events),
+                truncate=remembered_truncate(self.ledger, survey, truncate),
+            )
             self._commits_since_services += 1
             self.hudi.write(self._rows(folded, columns), ledger)
         self._ledger, self._columns = ledger, columns
@@ -175,7 +188,7 @@ class TableIngest:
             readable = good.join(quarantined_events, list(_POSITION), "left_semi")
             keys = _with_moved(readable, good)
             theirs = good.where(F.col("key").isin(*keys) | (F.col("op") == TRUNCATE))
-            nothing_applied = Ledger(self.topic, epoch=self.ledger.epoch)
+            nothing_applied = Ledger(self.topic, epoch=self.ledger.epoch, truncate=self.ledger.truncate)
             survey = survey_changes(theirs, nothing_applied)
             truncate = last_truncate(nothing_applied, survey)
             folded, unknown = self._fold_changed(theirs, columns, survey, truncate)
@@ -266,8 +279,9 @@ class TableIngest:
         """The rows to apply (`fold.folded_type`) and, where some value is nowhere to be found, those left
         out."""
         folded, unknown = self._fold_changed(changes, columns, survey, truncate)
-        if truncate is not None and self._columns is not None:
-            folded = with_truncated_rows(folded, self.hudi.read(), columns, truncate)
+        is_new = truncate is not None and truncate != self.ledger.truncate
+        if truncate is not None and is_new and self._columns is not None:
+            folded = with_truncated_rows(folded, self.hudi.read(), columns, truncate, self.ledger.epoch)
         return folded, unknown
 
     def _fold_changed(
@@ -278,8 +292,8 @@ class TableIngest:
         needed_by_deletes = columns.beside_key if is_soft else policy.partition_by
         deletes_lack_values = bool(needed_by_deletes) and (survey.deletes > 0 or truncate is not None)
         if not survey.has_unavailable and not deletes_lack_values:
-            return fold(changes, survey, truncate), None
-        carried = fold_and_carry_forward(changes, columns, survey, truncate)
+            return fold(changes, survey, truncate, self.ledger.epoch), None
+        carried = fold_and_carry_forward(changes, columns, survey, truncate, self.ledger.epoch)
         folded = without_needless(carried, needed_by_deletes)
         if self._columns is not None:
             folded = complete(folded, self.hudi.read(), columns)
@@ -288,6 +302,21 @@ class TableIngest:
         # effect.
         is_known = (F.size("missing") == 0) | (is_delete & F.lit(is_soft))
         return folded.where(is_known), _left_out(folded.where(~is_known & ~is_delete))
+
+    def _first_halved_moves(self, changes: DataFrame, ranges: tuple[OffsetRange, ...]) -> Mapping[int, int]:
+        partitions = self.ledger.positions.keys() | {r.partition for r in ranges}
+        return first_halved_moves(changes, self.ledger, is_partitioned=len(partitions) > 1)
+
+    def _widen(self, columns: TableColumns) -> None:
+        """Writes the stored rows anew in the columns' types, so that no file is left with another one. Hudi
+        refuses to write wider decimals beside narrower ones, and hudi-rs to read a bigint beside an int."""
+        stored = self.hudi.read()
+        own = [name for name in (*APP_COLUMNS.fieldNames(), DELETED) if name in stored.columns]
+        rows = stored.select(
+            *own,
+            *[F.col(name).cast(data_type) for name, data_type in columns.row if name in stored.columns],
+        )
+        self.hudi.replace_all(rows, self.ledger.next_commit())
 
     def _set_aside(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> None:
         """There is no table that could hold the position: a restart sets the same events aside again, once
@@ -306,7 +335,7 @@ class TableIngest:
         before = self.ledger
         sequences, sequence_ts_us = dict(before.sequences), dict(before.sequence_ts_us)
         for partition, found in survey.partitions.items():
-            if found.snapshot_starts:
+            if found.snapshots:
                 sequences.pop(partition, None)
                 sequence_ts_us.pop(partition, None)
             if found.last_sequence is not None and found.last_sequence_ts_us is not None:
@@ -332,11 +361,12 @@ class TableIngest:
         app_values = {
             "_key": F.col("key"),
             "_op": F.col("op") if is_soft else F.when(is_deleted, DELETE).otherwise(F.col("op")),
-            "_seq": ordering(self.ledger.epoch, F.col("offset")),
+            ORDERING: F.col("seq"),
             "_source_ts": F.col("source_ts"),
             "_topic": F.col("topic"),
             "_partition": F.col("partition"),
             "_offset": F.col("offset"),
+            LOG_POSITION: F.col("lsn"),
         }
         return folded.select(
             *[app_values[app.name].cast(app.dataType).alias(app.name) for app in APP_COLUMNS.fields],
@@ -404,12 +434,19 @@ def _check_replayable(topic: str, ranges: tuple[OffsetRange, ...], extent: Topic
             )
 
 
-def _without_halved_move(
+def _not_applied(ranges: tuple[OffsetRange, ...], positions: Mapping[int, int]) -> tuple[OffsetRange, ...]:
+    new = (replace(r, first=max(r.first, positions.get(r.partition, 0))) for r in ranges)
+    return tuple(r for r in new if r.length > 0)
+
+
+def _without_halved_moves(
     ranges: tuple[OffsetRange, ...], halved: Mapping[int, int]
 ) -> tuple[OffsetRange, ...]:
-    if sum(r.length for r in ranges) >= MOST_EVENTS_WITHIN_A_MOVE:
-        return ranges
-    shorter = (replace(r, until=min(r.until, halved.get(r.partition, r.until))) for r in ranges)
+    """A range that long is read on: the other ranges, which get what it leaves of a batch, are then whole."""
+    shorter = (
+        r if r.length > MOST_EVENTS_WITHIN_A_MOVE else replace(r, until=halved.get(r.partition, r.until))
+        for r in ranges
+    )
     return tuple(r for r in shorter if r.length > 0)
 
 

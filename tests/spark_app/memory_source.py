@@ -21,10 +21,7 @@ class MemorySource:
         return frozenset(str(row[0]) for row in self.rows)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
-        return {
-            topic: TopicExtent({0: 0}, {0: 1 + max(int(str(row[2])) for row in self.rows if row[0] == topic)})
-            for topic in topics
-        }
+        return {topic: self._extent(topic) for topic in topics}
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
         wanted = [
@@ -34,3 +31,11 @@ class MemorySource:
             and any(r.partition == row[1] and r.first <= int(str(row[2])) < r.until for r in ranges)
         ]
         return self.spark.createDataFrame(wanted, EVENT)
+
+    def _extent(self, topic: str) -> TopicExtent:
+        ends: dict[int, int] = {}
+        for row in self.rows:
+            if row[0] == topic:
+                partition, offset = int(str(row[1])), int(str(row[2]))
+                ends[partition] = max(offset + 1, ends.get(partition, 0))
+        return TopicExtent(dict.fromkeys(ends, 0), ends)

@@ -40,7 +40,7 @@ def test_a_run_commits_all_and_shows_its_table_though_glue_was_away(
     assert ingest(hudi, shop, glue)
     shown_at_first = glue.columns("things")
 
-    shop.add_column("added")
+    shop.add_column("added", "text")
     shop.insert(2, "c=d", None)
     shop.commit()
     assert ingest(hudi, shop, glue)

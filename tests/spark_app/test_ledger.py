@@ -8,17 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.ledger import Ledger, LedgerError, Sequence, SourceTimes
+from spark_app.ledger import Ledger, LedgerError, Sequence, SourceTimes, Truncate
 
 PARTITIONS = st.integers(0, 9)
 NUMBERS = st.integers(0, 2**62)
+SEQUENCES = st.builds(Sequence, NUMBERS, NUMBERS)
 LEDGERS = st.builds(
     Ledger,
     topic=st.text(),
     epoch=st.integers(0, 100),
     positions=st.dictionaries(PARTITIONS, NUMBERS),
-    sequences=st.dictionaries(PARTITIONS, st.builds(Sequence, NUMBERS, NUMBERS)),
+    sequences=st.dictionaries(PARTITIONS, SEQUENCES),
     sequence_ts_us=st.dictionaries(PARTITIONS, NUMBERS),
+    truncate=st.none() | st.builds(Truncate, PARTITIONS, NUMBERS, SEQUENCES, NUMBERS),
     key_columns=st.lists(st.text()).map(tuple),
     events=NUMBERS,
     deletes=NUMBERS,

@@ -117,7 +117,7 @@ def history() -> list[SentEvent]:
     shop.begin()
     for key in range(COMMITS):
         shop.insert(key, "first", None)
-    shop.add_column("added")
+    shop.add_column("added", "text")
     for number in range(COMMITS):
         shop.update(number % 3, f"change {number}", None, body_is_unchanged=False)
     shop.commit()

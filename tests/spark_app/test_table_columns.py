@@ -5,12 +5,24 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pyspark.sql.types import DataType, DateType, DoubleType, FloatType, IntegerType, LongType, StringType
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+)
 
 from spark_app.table_columns import SchemaConflict, TableColumns, merge
 
 TYPES: list[DataType] = [IntegerType(), LongType(), FloatType(), DoubleType(), StringType(), DateType()]
 WIDENS: set[tuple[DataType, DataType]] = {(IntegerType(), LongType()), (FloatType(), DoubleType())}
+DECIMALS = st.integers(1, 38).flatmap(
+    lambda precision: st.builds(DecimalType, st.just(precision), st.integers(0, precision))
+)
 VERSIONS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(TYPES)).map(
     lambda row: TableColumns((("id", LongType()), *row.items()), ("id",))
 )
@@ -47,6 +59,23 @@ def test_the_order_in_which_versions_come_changes_no_type(one: TableColumns, oth
     assert forth is not None
     assert back is not None
     assert dict(forth.row) == dict(back.row)
+
+
+@given(DECIMALS, DECIMALS)
+def test_a_decimal_widens_to_one_that_holds_every_digit_of_both_or_is_refused(
+    one: DecimalType, other: DecimalType
+) -> None:
+    table, version = (TableColumns((("id", LongType()), ("a", found)), ("id",)) for found in (one, other))
+    whole = max(one.precision - one.scale, other.precision - other.scale)
+    scale = max(one.scale, other.scale)
+    if whole + scale > 38:
+        with pytest.raises(SchemaConflict, match="column a"):
+            merge(table, [version])
+        return
+    merged = merge(table, [version])
+
+    assert merged is not None
+    assert dict(merged.row)["a"] == DecimalType(whole + scale, scale)
 
 
 def test_another_primary_key_is_refused_with_both_keys_named() -> None:
