@@ -18,6 +18,7 @@ from contract.table_name import TableName
 from spark_app.event import EventSource
 from spark_app.hudi import HudiTable
 from spark_app.ingest import Ingest, Pace, StopRequest
+from spark_app.outcome_files import OutcomeFiles
 from spark_app.progress import ProgressWriter
 from spark_app.replay import replay
 from spark_app.session import start_session
@@ -53,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             source=source,
             table_of=table_of,
             progress=ProgressWriter(),
+            outcomes=OutcomeFiles(spark),
             follow=options.follow,
             pace=BRONZE_PACE if options.source == "bronze" else Pace(),
             stop=stop,

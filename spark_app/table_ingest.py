@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -22,6 +22,7 @@ from spark_app.ledger import Ledger
 from spark_app.order import last_truncate, ordering, without_applied
 from spark_app.progress import Committed, Freshness, Replayed, iso_utc
 from spark_app.quarantine import quarantined, read_quarantine, replace_quarantine, write_quarantine
+from spark_app.quarantine_limit import LATEST_EVENTS, LatestEvents, QuarantineLimitReached
 from spark_app.survey import Survey, Truncate, first_halved_moves, survey_changes
 from spark_app.table_columns import (
     APP_COLUMNS,
@@ -66,6 +67,7 @@ class TableIngest:
     _versions: tuple[SchemaVersion, ...] = ()
     _unreadable: tuple[SchemaTexts, ...] = ()
     _commits_since_services: int = 0
+    _latest: LatestEvents = field(default_factory=LatestEvents)
 
     def recover(self) -> None:
         """Takes positions and columns from the table itself, and finishes what a crash left behind."""
@@ -105,7 +107,8 @@ class TableIngest:
 
         A change of a primary key is one change, though two events: where the second is not in the ranges yet,
         what comes before the first is committed, for the row's unchanged TOAST values go with the old key's
-        row. Raises `SchemaConflict`, `UnsupportedType` or `SourceRewound` where a person has to decide."""
+        row. Raises `SchemaConflict`, `UnsupportedType`, `SourceRewound` or `QuarantineLimitReached` where a
+        person has to decide."""
         started = time.monotonic()
         self._recover_once()
         events = self.source.read(self.topic, ranges)
@@ -133,11 +136,13 @@ class TableIngest:
                 quarantined_events += unknown.count()
                 bad = bad.unionByName(unknown)
             if quarantined_events:
+                self._check_limit(bad, survey.changes, quarantined_events)
                 self._quarantine(events, bad, ranges)
             ledger = self._ledger_after(ranges, survey, columns.key, quarantined_events)
             self._commits_since_services += 1
             self.hudi.write(self._rows(folded, columns), ledger, cleans=self._is_service_due)
         self._ledger, self._columns = ledger, columns
+        self._latest.add(survey.changes, quarantined_events)
         return self._report(time.monotonic() - started)
 
     def replay(self) -> Replayed:
@@ -269,8 +274,30 @@ class TableIngest:
         each."""
         count = bad.count()
         if count:
+            self._check_limit(bad, count, count)
             self._quarantine(events, bad, ranges)
         self._ledger = self._ledger_after(ranges, Survey(bad=count), (), count)
+        self._latest.add(count, count)
+
+    def _check_limit(self, bad: DataFrame, events: int, set_aside: int) -> None:
+        """Raises `QuarantineLimitReached`, before anything of the batch is written."""
+        policy = self.hudi.policy
+        if self._latest.has_room_for(events, set_aside, policy):
+            return
+        reasons = bad.groupBy("reason").agg(F.count("*").alias("events"), F.min(F.struct(*_POSITION)))
+        found = ", ".join(
+            f"{row[1]:,} {row[0]} (the first at {row[2]['partition']}:{row[2]['offset']})"
+            for row in sorted(reasons.collect(), key=lambda row: -row[1])
+        )
+        raise QuarantineLimitReached(
+            what="More events cannot be read than may be set aside, so the table stops before them",
+            where=f"topic {self.topic}",
+            found=f"{found}; of the {self._latest.events + events:,} latest events "
+            f"{self._latest.set_aside + set_aside:,} cannot be read",
+            expected=f"at most {policy.quarantine_limit} of the latest {LATEST_EVENTS:,}",
+            remedy="Mend what writes to the topic. To set these events aside all the same, raise the table's "
+            "quarantine_limit in lake.toml, and start the ingest again.",
+        )
 
     def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> None:
         write_quarantine(quarantined(events, bad), self.quarantine_path, self.ledger.epoch, ranges)
