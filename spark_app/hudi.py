@@ -91,6 +91,19 @@ class HudiTable:
                 )
         return None
 
+    def last_instant(self) -> str | None:
+        """The latest completed commit or compaction; None where there is none."""
+        if not self.exists():
+            return None
+        last = (
+            self._meta_client()
+            .getActiveTimeline()
+            .getCommitsTimeline()
+            .filterCompletedInstants()
+            .lastInstant()
+        )
+        return str(last.get().requestedTime()) if last.isPresent() else None
+
     def delta_commits(self) -> int:
         """How many commits a merge-on-read table has had since its last compaction; 0 for copy-on-write."""
         timeline = self._meta_client().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
@@ -126,6 +139,12 @@ class HudiTable:
         """
         services = dict.fromkeys(("hoodie.clean.automatic", "hoodie.archive.automatic"), str(cleans).lower())
         options = {**self._options, **services, LEDGER_KEY: ledger.to_json()}
+        rows.write.format("hudi").options(**options).mode("append").save(self.path)
+
+    def replace_all(self, rows: DataFrame, ledger: Ledger) -> None:
+        """One commit after which the table has these rows and no other, in these columns' types, and the
+        ledger. Until then readers see the rows that it had, and by time travel also later."""
+        options = {**self._options, **_REPLACING_OPTIONS, LEDGER_KEY: ledger.to_json()}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
 
     def _run_compaction(self, operation: str) -> None:
@@ -242,3 +261,13 @@ _SMALL_COMMIT_OPTIONS = {
     "hoodie.datasource.write.row.writer.enable": "false",
 }
 """A commit of some thousand rows every second or two: what these leave out costs more than it saves."""
+
+_REPLACING_OPTIONS = {
+    "hoodie.datasource.write.operation": "insert_overwrite_table",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    # The types are the new rows' alone, not those nearest to what the table had: no file holds both.
+    "hoodie.internal.write.schema.canonicalize": "false",
+    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
+}
+"""A commit that replaces every file group of the table by new ones."""

@@ -20,6 +20,7 @@ from spark_app.hudi import HudiTable
 from spark_app.ingest import Ingest, Pace, StopRequest
 from spark_app.outcome_files import OutcomeFiles
 from spark_app.progress import ProgressWriter
+from spark_app.rebuild import rebuild
 from spark_app.replay import replay
 from spark_app.session import start_session
 from spark_app.sources.bronze import BronzeSource
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         table_of = partial(_table, spark, lake, wanted, options, source)
         if options.command == "replay":
             return 0 if replay(source, table_of, ProgressWriter()) else 1
+        if options.command == "rebuild":
+            return 0 if rebuild(source, table_of, ProgressWriter(), OutcomeFiles(spark)) else 1
         run = Ingest(
             spark=spark,
             source=source,
@@ -72,6 +75,10 @@ def _parser() -> argparse.ArgumentParser:
     ingest.add_argument("--follow", action="store_true", help="go on until stopped")
     replay = commands.add_parser("replay", help="apply the quarantined events that can be read by now")
     _add_common(replay, default_source="bronze")
+    rebuild = commands.add_parser(
+        "rebuild", help="make tables anew, each in one commit"
+    )
+    _add_common(rebuild, default_source="bronze")
     return parser
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -52,14 +53,17 @@ def read_quarantine(spark: SparkSession, table_path: str) -> tuple[DataFrame, tu
 
 def replace_quarantine(rows: DataFrame, table_path: str, name: str, folders: tuple[str, ...]) -> None:
     """Leaves only `rows`, in a folder of that name. Interrupted, it leaves some twice, and none out."""
-    spark = rows.sparkSession
     kept = f"{table_path}/{name}"
     if not rows.isEmpty():
         rows.coalesce(1).write.mode("overwrite").parquet(kept)
+    remove_quarantine(rows.sparkSession, [folder for folder in folders if not folder.endswith(f"/{name}")])
+
+
+def remove_quarantine(spark: SparkSession, folders: Iterable[str]) -> None:
+    """Removes folders that `read_quarantine` has named."""
     for folder in folders:
-        if not folder.endswith(f"/{name}"):
-            path, file_system = _hadoop_path(spark, folder)
-            file_system.delete(path, True)
+        path, file_system = _hadoop_path(spark, folder)
+        file_system.delete(path, True)
 
 
 def _folders(spark: SparkSession, table_path: str) -> tuple[str, ...]:

@@ -140,7 +140,7 @@ class TableIngest:
                 self._quarantine(events, bad, ranges)
             ledger = self._ledger_after(ranges, survey, columns.key, quarantined_events)
             self._commits_since_services += 1
-            self.hudi.write(self._rows(folded, columns), ledger, cleans=self._is_service_due)
+            self._commit(self._rows(folded, columns), ledger)
         self._ledger, self._columns = ledger, columns
         self._latest.add(survey.changes, quarantined_events)
         return self._report(time.monotonic() - started)
@@ -195,6 +195,9 @@ class TableIngest:
         if self.hudi.policy.storage == "merge_on_read":
             self.hudi.compact()
         self._commits_since_services = 0
+
+    def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
+        self.hudi.write(rows, ledger, cleans=self._is_service_due)
 
     @property
     def _is_service_due(self) -> bool:
@@ -299,8 +302,8 @@ class TableIngest:
             "quarantine_limit in lake.toml, and start the ingest again.",
         )
 
-    def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> None:
-        write_quarantine(quarantined(events, bad), self.quarantine_path, self.ledger.epoch, ranges)
+    def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> str:
+        return write_quarantine(quarantined(events, bad), self.quarantine_path, self.ledger.epoch, ranges)
 
     def _ledger_after(
         self, ranges: tuple[OffsetRange, ...], survey: Survey, key: tuple[str, ...], quarantined_events: int
