@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -15,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from contract.errors import TributaryError
 from spark_app.event import EventSource, OffsetRange, TopicExtent
-from spark_app.outcome import Outcome, State
+from spark_app.outcome import Outcome, OutcomeStore, State
 from spark_app.progress import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
 from spark_app.table_ingest import TableIngest
 
@@ -47,16 +46,6 @@ class StopRequest:
 
     def is_set(self) -> bool:
         return self._is_set
-
-
-class OutcomeStore(Protocol):
-    """Where it is kept why a table is not well. `folder` is the table's quarantine path."""
-
-    def read(self, folder: str) -> Outcome | None: ...
-
-    def write(self, folder: str, outcome: Outcome) -> None: ...
-
-    def clear(self, folder: str) -> None: ...
 
 
 PASSING_FAILURES = (Py4JError, PySparkException, OSError)
@@ -182,6 +171,9 @@ class Ingest:
             ranges = run.table.pending(extent, self.pace.events_per_commit)
         except TributaryError as error:
             self._block(run, error)
+            return
+        except PASSING_FAILURES as error:
+            self._retry_later(run, error)
             return
         if ranges:
             run.is_caught_up = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from contract.errors import TributaryError
 
@@ -55,3 +55,14 @@ class Outcome:
     @staticmethod
     def from_json(text: str) -> Outcome:
         return Outcome(**json.loads(text))
+
+
+class OutcomeStore(Protocol):
+    """Where it is kept why a table is not well. `folder` is the table's quarantine path."""
+
+    def read(self, folder: str) -> Outcome | None: ...
+
+    def write(self, folder: str, outcome: Outcome) -> None: ...
+
+    def clear(self, folder: str) -> None:
+        """Also where there is none."""

@@ -41,10 +41,12 @@ def write_quarantine(rows: DataFrame, table_path: str, epoch: int, ranges: tuple
     return folder
 
 
-def read_quarantine(spark: SparkSession, table_path: str) -> tuple[DataFrame, tuple[str, ...]] | None:
-    """All `QUARANTINED` rows of a table, each once, and the folders that hold them; None where there are
-    none."""
-    folders = _folders(spark, table_path)
+def read_quarantine(
+    spark: SparkSession, table_path: str, epoch: int
+) -> tuple[DataFrame, tuple[str, ...]] | None:
+    """The `QUARANTINED` rows of a table and an epoch of its topic, each once, and the folders that hold them;
+    None where there are none."""
+    folders = tuple(f for f in _folders(spark, table_path) if f.rpartition("/")[2].startswith(f"e{epoch}-"))
     if not folders:
         return None
     rows = spark.read.schema(QUARANTINED).parquet(*folders)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
@@ -11,10 +10,9 @@ from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
 from spark_app.decode import DELETE, TRUNCATE
-from spark_app.event import EventSource, OffsetRange, Positions
-from spark_app.ingest import OutcomeStore
+from spark_app.event import OffsetRange, positions_text
 from spark_app.ledger import Ledger, LedgerError
-from spark_app.progress import Blocked, Committed, ProgressWriter, Started, Stopped
+from spark_app.progress import Committed
 from spark_app.quarantine import read_quarantine, remove_quarantine
 from spark_app.survey import Survey
 from spark_app.table_columns import TableColumns, columns_of, merge_anew
@@ -28,29 +26,6 @@ _SECONDS_BETWEEN_LOOKS = 2.0
 
 class NotRebuilt(TributaryError):
     """A table that cannot be made anew as things are; it is as it was."""
-
-
-def rebuild(
-    source: EventSource,
-    table_of: Callable[[str], TableIngest | None],
-    progress: ProgressWriter,
-    outcomes: OutcomeStore,
-) -> bool:
-    """Whether every table was made anew, one after the other. One that was not is as it was."""
-    tables = [table for topic in sorted(source.topics()) if (table := table_of(topic)) is not None]
-    progress.write(Started(tuple(table.name for table in tables)))
-    results: dict[str, str] = {}
-    for table in tables:
-        try:
-            progress.write(rebuild_table(table))
-            if outcomes.read(table.quarantine_path) is not None:
-                outcomes.clear(table.quarantine_path)
-            results[table.name] = "ok"
-        except TributaryError as error:
-            progress.write(Blocked(table.name, str(error)))
-            results[table.name] = str(error)
-    progress.write(Stopped(results))
-    return all(result == "ok" for result in results.values())
 
 
 def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS) -> Committed:
@@ -72,7 +47,7 @@ def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS
         replaced=before,
         replaced_instant=table.hudi.last_instant(),
     )
-    quarantine = read_quarantine(table.hudi.spark, table.quarantine_path)
+    quarantine = read_quarantine(table.hudi.spark, table.quarantine_path, before.epoch)
     committed = anew.apply(ranges)
     if committed is None:
         raise NotRebuilt(
@@ -140,10 +115,6 @@ def _check_each_once(table: TableIngest, ranges: tuple[OffsetRange, ...]) -> Non
             expected="one event at each offset",
             remedy="If the newer topic began with a snapshot, remove the older one's events from bronze.",
         )
-
-
-def positions_text(positions: Positions) -> str:
-    return ", ".join(f"{partition}:{offset}" for partition, offset in sorted(positions.items())) or "none"
 
 
 @dataclass

@@ -14,7 +14,15 @@ from contract.errors import TributaryError
 from spark_app.complete import complete, with_truncated_rows, without_needless
 from spark_app.connect_schema import SchemaTexts, SchemaVersion, UnreadableSchema, read_schema_version
 from spark_app.decode import DELETE, TRUNCATE, decode, undecodable
-from spark_app.event import EventSource, OffsetRange, TopicExtent, ranges_from
+from spark_app.event import (
+    EventSource,
+    OffsetRange,
+    Positions,
+    TopicExtent,
+    positions_text,
+    ranges_from,
+    split_at,
+)
 from spark_app.fold import fold, fold_and_carry_forward
 from spark_app.frame import schema_texts
 from spark_app.hudi import COMMITS_BETWEEN_SERVICES, HudiTable
@@ -50,11 +58,20 @@ class PositionLost(TributaryError):
     """The source does not hold the events that come next."""
 
 
+class NoOtherTopic(TributaryError):
+    """There is no reason to open a new epoch."""
+
+
+class AnotherTopic(TributaryError):
+    """The topic is not the one, though of the same name, to which the table's positions belong."""
+
+
 @dataclass
 class TableIngest:
     """A table and how far it is. Not to be used by two threads at once.
 
-    `name` is source.schema.table; `quarantine_path` the folder for its events that cannot be applied.
+    `name` is source.schema.table; `quarantine_path` the folder for its events that cannot be applied. `older`
+    has the events that `source` does not hold any more.
     """
 
     name: str
@@ -62,12 +79,16 @@ class TableIngest:
     source: EventSource
     hudi: HudiTable
     quarantine_path: str
+    older: EventSource | None = None
     _ledger: Ledger | None = None
     _columns: TableColumns | None = None
     _versions: tuple[SchemaVersion, ...] = ()
     _unreadable: tuple[SchemaTexts, ...] = ()
     _commits_since_services: int = 0
     _latest: LatestEvents = field(default_factory=LatestEvents)
+    _topic_id: str | None = None
+    _held_from: Positions = field(default_factory=dict)
+    _older_extent: TopicExtent | None = None
 
     def recover(self) -> None:
         """Takes positions and columns from the table itself, and finishes what a crash left behind."""
@@ -98,9 +119,32 @@ class TableIngest:
         return self._ledger
 
     def pending(self, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
-        """The ranges to apply next, at most `limit` events. Raises `PositionLost`."""
-        _check_held(self.topic, self.ledger.positions, extent)
-        return ranges_from(self.ledger.positions, extent, limit)
+        """The ranges to apply next, at most `limit` events. Raises `PositionLost` and `AnotherTopic`."""
+        _check_topic(self.ledger, extent)
+        self._topic_id, self._held_from = extent.topic_id, extent.beginning
+        reaching_back = self._reaching_back(extent)
+        _check_held(self.topic, self.ledger.positions, reaching_back)
+        return ranges_from(self.ledger.positions, reaching_back, limit)
+
+    def _reaching_back(self, extent: TopicExtent) -> TopicExtent:
+        """The extent, from where `older` begins in those partitions of which the source has lost the next
+        event, if the two meet."""
+        lost = _lost_partitions(self.ledger.positions, extent)
+        if not lost or self.older is None or self.ledger.epoch > 0:
+            return extent
+        older = self._older_extent
+        if older is None or not _meet(older, extent, lost):
+            older = self.older.extents(frozenset({self.topic}))[self.topic]
+            self._older_extent = older
+        filled = {p: older.beginning[p] for p in lost if _meet(older, extent, frozenset({p}))}
+        return replace(extent, beginning={**extent.beginning, **filled})
+
+    def _read(self, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        lost, held = split_at(ranges, self._held_from)
+        if self.older is None or not lost:
+            return self.source.read(self.topic, ranges)
+        older = self.older.read(self.topic, lost)
+        return older.unionByName(self.source.read(self.topic, held)) if held else older
 
     def apply(self, ranges: tuple[OffsetRange, ...]) -> Committed | None:
         """Commits the events of the ranges; None where there is no table yet, nor an event to make one from.
@@ -111,7 +155,7 @@ class TableIngest:
         person has to decide."""
         started = time.monotonic()
         self._recover_once()
-        events = self.source.read(self.topic, ranges)
+        events = self._read(ranges)
         if sum(r.length for r in ranges) <= EVENTS_OF_ONE_TASK:
             events = events.coalesce(1)
         if not self._versions:
@@ -145,6 +189,30 @@ class TableIngest:
         self._latest.add(survey.changes, quarantined_events)
         return self._report(time.monotonic() - started)
 
+    def open_epoch(self) -> Committed:
+        """Commits that the table goes on at the beginning of the topic that there is now.
+
+        Its rows stay as they are, and whatever comes is later than all that came before. Raises
+        `NoOtherTopic` where the topic is the one that the table has read, and where there is no table."""
+        started = time.monotonic()
+        self._recover_once()
+        extent = self.source.extents(frozenset({self.topic}))[self.topic]
+        try:
+            if self.hudi.exists():
+                _check_topic(self.ledger, extent)
+        except AnotherTopic:
+            ledger = self.ledger.next_epoch(extent.topic_id)
+            stored = self.hudi.read().where(F.lit(False))
+            names = [name for name in stored.columns if not name.startswith("_hoodie_")]
+            self.hudi.write(stored.select(*names), ledger)
+            self._ledger = ledger
+            return self._report(time.monotonic() - started)
+        raise NoOtherTopic(
+            what="The topic is the one that the table has read: there is no new epoch to open",
+            where=f"topic {self.topic}",
+            found=f"events up to {positions_text(extent.end)}",
+        )
+
     def replay(self) -> Replayed:
         """Applies the quarantined events that can be read by now, each at its place among its key's other
         events.
@@ -152,12 +220,14 @@ class TableIngest:
         All that the source sent for such a key since is folded anew, so that an old event does not undo a
         newer one. Raises `PositionLost` where the source does not hold all of that."""
         self._recover_once()
-        found = read_quarantine(self.hudi.spark, self.quarantine_path)
+        found = read_quarantine(self.hudi.spark, self.quarantine_path, self.ledger.epoch)
         if found is None or self._columns is None:
             return Replayed(self.name, applied=0, left=0 if found is None else found[0].count())
         quarantined_events, folders = found
         ranges = self._since(quarantined_events)
-        _check_replayable(self.topic, ranges, self.source.extents(frozenset({self.topic}))[self.topic])
+        extent = self.source.extents(frozenset({self.topic}))[self.topic]
+        _check_topic(self.ledger, extent)
+        _check_replayable(self.topic, ranges, extent)
         events = self.source.read(self.topic, ranges)
         self._learn_versions(events)
         with self._decoded(events) as (changes, columns, _):
@@ -319,6 +389,7 @@ class TableIngest:
                 sequence_ts_us[partition] = max(found.last_sequence_ts_us, sequence_ts_us.get(partition, 0))
         return replace(
             before,
+            topic_id=self._topic_id or before.topic_id,
             positions={**before.positions, **{r.partition: r.until for r in ranges}},
             sequences=sequences,
             sequence_ts_us=sequence_ts_us,
@@ -417,23 +488,50 @@ def _without_halved_move(
     return tuple(r for r in shorter if r.length > 0)
 
 
-def _check_held(topic: str, positions: Mapping[int, int], extent: TopicExtent) -> None:
-    for partition, end in extent.end.items():
-        beginning, position = extent.beginning[partition], positions.get(partition, 0)
-        where = f"topic {topic}, partition {partition}"
-        if position > end:
-            raise PositionLost(
-                what="The topic ends before the position that the table has reached: it was made anew",
-                where=where,
-                found=f"the last offset is {end - 1}",
-                expected=f"offset {position} or later",
-                remedy="Remove the table's folder in silver; the next ingest makes it from the new topic.",
-            )
-        if position < beginning:
-            raise PositionLost(
-                what="The events that come next are not held any more",
-                where=where,
-                found=f"the first offset held is {beginning}",
-                expected=f"offset {position}",
-                remedy="Fill the gap from bronze: tributary ingest --from bronze.",
-            )
+def _check_topic(ledger: Ledger, extent: TopicExtent) -> None:
+    where = f"topic {ledger.topic}"
+    if extent.topic_id is None and ledger.epoch > 0:
+        raise PositionLost(
+            what="The source does not tell apart the topics that had this name one after the other",
+            where=where,
+            found=f"a table in its epoch {ledger.epoch}",
+            remedy="Read from Kafka.",
+        )
+    is_shorter = any(position > extent.end.get(p, 0) for p, position in ledger.positions.items())
+    is_known_otherwise = None not in (ledger.topic_id, extent.topic_id) and ledger.topic_id != extent.topic_id
+    if is_known_otherwise or (is_shorter and extent.topic_id is not None):
+        raise AnotherTopic(
+            what="The topic was made anew since the table was last brought up to it",
+            where=where,
+            found=f"topic id {extent.topic_id}, events up to {positions_text(extent.end)}",
+            expected=f"topic id {ledger.topic_id}, events up to {positions_text(ledger.positions)} or later",
+            remedy="Go on at the new topic's beginning with tributary new-epoch (docs/operate.md says when).",
+        )
+    if is_shorter:
+        raise PositionLost(
+            what="The source ends before the position that the table has reached",
+            where=where,
+            found=f"events up to {positions_text(extent.end)}",
+            expected=f"events up to {positions_text(ledger.positions)} or later",
+            remedy="Wait until the sink has landed the last events in bronze, or read from Kafka.",
+        )
+
+
+def _lost_partitions(positions: Positions, extent: TopicExtent) -> frozenset[int]:
+    return frozenset(p for p, beginning in extent.beginning.items() if positions.get(p, 0) < beginning)
+
+
+def _meet(older: TopicExtent, extent: TopicExtent, partitions: frozenset[int]) -> bool:
+    """Whether the older source holds all that comes before the extent's beginning, as far as it goes back."""
+    return all(older.end.get(p, 0) >= extent.beginning[p] for p in partitions)
+
+
+def _check_held(topic: str, positions: Positions, extent: TopicExtent) -> None:
+    for partition in sorted(_lost_partitions(positions, extent)):
+        raise PositionLost(
+            what="The events that come next are not held any more",
+            where=f"topic {topic}, partition {partition}",
+            found=f"the first offset held is {extent.beginning[partition]}",
+            expected=f"offset {positions.get(partition, 0)}",
+            remedy="Read them from bronze, if it has them: tributary ingest --from bronze.",
+        )

@@ -12,21 +12,24 @@ from spark_app.event import EVENT, OffsetRange, TopicExtent
 
 @dataclass
 class MemorySource:
-    """Rows of `EVENT` of any topics."""
+    """Rows of `EVENT` of any topics, of which those before the offset `beginning` are not held any more."""
 
     spark: SparkSession
     rows: Sequence[tuple[object, ...]]
+    topic_id: str | None = None
+    beginning: int = 0
 
     def topics(self) -> frozenset[str]:
         return frozenset(str(row[0]) for row in self.rows)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        ends = {topic: max(int(str(row[2])) + 1 for row in self.rows if row[0] == topic) for topic in topics}
         return {
-            topic: TopicExtent({0: 0}, {0: 1 + max(int(str(row[2])) for row in self.rows if row[0] == topic)})
-            for topic in topics
+            topic: TopicExtent({0: self.beginning}, {0: end}, self.topic_id) for topic, end in ends.items()
         }
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        assert all(r.first >= self.beginning for r in ranges)
         wanted = [
             row
             for row in self.rows

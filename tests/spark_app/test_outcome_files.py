@@ -26,7 +26,7 @@ def test_an_outcome_is_read_as_it_was_written_until_it_is_cleared(
         assert files.read(folder) == written
     assert outcome.reason == "column ł: zu groß: found 1, expected 2."
     assert json.loads(Path(folder, OUTCOME_FILE).read_text())["remedy"] == "Rebuild it."
-    assert read_quarantine(spark, folder) is None
+    assert read_quarantine(spark, folder, 0) is None
 
     files.clear(folder)
     assert files.read(folder) is None

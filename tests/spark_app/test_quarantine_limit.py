@@ -90,6 +90,6 @@ def test_a_topic_of_which_no_event_can_be_read_is_not_drained_into_quarantine(
 
 
 def _offsets_in_quarantine(spark: SparkSession, table: TableIngest) -> set[int]:
-    found = read_quarantine(spark, table.quarantine_path)
+    found = read_quarantine(spark, table.quarantine_path, 0)
     assert found is not None
     return {row["offset"] for row in found[0].collect()}
