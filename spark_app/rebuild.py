@@ -36,6 +36,13 @@ def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS
     that holds all its values. Of the quarantine stays what still cannot be applied. Raises `NotRebuilt`,
     `PositionLost` and what `TableIngest.apply` raises; the table is then as it was."""
     before = _ledger_of(table)
+    if before.epoch > 0:
+        raise NotRebuilt(
+            what="The table's topic was made anew once, so that no source has all of its events in one order",
+            where=f"topic {table.topic}",
+            found=f"epoch {before.epoch}",
+            remedy="Remove the table's folder in silver, and let Debezium take a new snapshot.",
+        )
     ranges = _all_ranges(table, before, patience_seconds)
     anew = _TableAnew(
         table.name,
@@ -43,7 +50,7 @@ def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS
         table.source,
         table.hudi,
         table.quarantine_path,
-        _ledger=Ledger(table.topic, epoch=before.epoch),
+        _ledger=Ledger(table.topic, topic_id=before.topic_id),
         replaced=before,
         replaced_instant=table.hudi.last_instant(),
     )

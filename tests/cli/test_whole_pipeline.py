@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,39 @@ def test_a_table_made_again_from_bronze_goes_on_from_kafka_where_bronze_ended(tr
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
     assert tributary.json("history", "orders")[-1]["positions"] == commit["positions"]
+
+
+def test_a_table_that_a_wider_type_blocks_says_so_until_it_is_rebuilt(tributary: Tributary) -> None:
+    (before, *_) = tributary.json("history", "orders")
+    with tributary.connect() as connection:
+        connection.execute("ALTER TABLE orders ALTER COLUMN amount TYPE numeric(14, 4)")
+        connection.execute("UPDATE orders SET amount = 1234567890.1234 WHERE id = 40")
+    _wait_for_topic(tributary, "orders", 1)
+    assert "tributary rebuild" in tributary.run("ingest", status=1)
+    assert "column amount" in tributary.run("status", status=1)
+    blocked, well = _states(tributary, status=1)["orders"], _states(tributary, status=1)["customers"]
+    assert (blocked["state"], blocked["events_behind"], well["state"]) == ("blocked", 1, "well")
+    assert "found decimal(14,4), expected decimal(10,2)" in blocked["reason"]
+    assert "tributary rebuild" in blocked["remedy"]
+
+    tributary.run("rebuild", "orders")
+
+    assert (_states(tributary)["orders"]["state"], _states(tributary)["orders"]["events_behind"]) == (
+        "well",
+        0,
+    )
+    question = "SELECT amount FROM orders WHERE id = 40"
+    assert tributary.json("query", question) == [{"amount": "1234567890.1234"}]
+    (as_it_was,) = tributary.json("query", "--as-of", before["instant"], question)
+    assert Decimal(as_it_was["amount"]) == 45
+    assert "no commit yet" in tributary.run("query", "--as-of", "2001-01-01", question, status=1)
+    assert "neither an instant nor a time" in tributary.run("query", "--as-of", "noon", question, status=1)
+    assert tributary.json("reconcile")["identical"]
+
+
+def _states(tributary: Tributary, status: int = 0) -> dict[str, dict[str, Any]]:
+    tables = tributary.json("status", status=status)["tables"]
+    return {table["table"].removeprefix("shop.public."): table for table in tables}
 
 
 def test_reconcile_names_exactly_the_rows_in_which_the_lake_was_led_astray(tributary: Tributary) -> None:

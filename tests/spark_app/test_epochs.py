@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from contract.lake import TablePolicy
-from spark_app.event import OffsetRange, TopicExtent, split_at
+from local.pipeline import RunningPipeline
+from spark_app.event import EventSource, OffsetRange, TopicExtent, split_at
 from spark_app.hudi import HudiTable
 from spark_app.ledger import EPOCH_SHIFT
+from spark_app.sources.kafka import KafkaSource
 from spark_app.table_ingest import AnotherTopic, NoOtherTopic, PositionLost, TableIngest
-from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 
 OFFSETS = st.dictionaries(st.integers(0, 3), st.integers(0, 20))
@@ -103,13 +110,54 @@ def test_a_topic_made_anew_blocks_its_table_until_a_new_epoch_whose_events_come_
         table.pending(TopicExtent({0: 0}, {0: 99}), limit=99)
 
 
-def _table(spark: SparkSession, folder: Path, source: MemorySource) -> TableIngest:
+@pytest.mark.timeout(300)
+def test_kafka_s_own_topics_are_told_apart(
+    spark: SparkSession, pipeline: RunningPipeline, tmp_path: Path
+) -> None:
+    bootstrap = pipeline.settings.kafka_bootstrap
+    shop = SourceTable()
+    shop.begin()
+    for key in range(3):
+        shop.insert(key, "first", None)
+    shop.commit()
+    _make_topic(bootstrap, shop.events[:2])
+    table = _table(spark, tmp_path, KafkaSource(spark, bootstrap, "epochs"))
+    table.topic = _KAFKA_TOPIC
+    table.apply(table.pending(_extent(table), limit=99))
+
+    _make_topic(bootstrap, shop.events)
+    table.source.topics()
+    with pytest.raises(AnotherTopic, match=r"events up to 0:3, expected topic id .*, events up to 0:2"):
+        table.pending(_extent(table), limit=99)
+    table.open_epoch()
+    table.apply(table.pending(_extent(table), limit=99))
+    assert (_names(table), table.ledger.epoch) == ({0: "first", 1: "first", 2: "first"}, 1)
+
+
+_KAFKA_TOPIC = "epochs"
+
+
+def _make_topic(bootstrap: str, events: Sequence[SentEvent]) -> None:
+    """Deletes the topic if there is one, and makes it with these events."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    if _KAFKA_TOPIC in admin.list_topics(timeout=30).topics:
+        admin.delete_topics([_KAFKA_TOPIC])[_KAFKA_TOPIC].result(30)
+        while _KAFKA_TOPIC in admin.list_topics(timeout=30).topics:
+            time.sleep(0.2)
+    admin.create_topics([NewTopic(_KAFKA_TOPIC, num_partitions=1)])[_KAFKA_TOPIC].result(30)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for event in events:
+        producer.produce(_KAFKA_TOPIC, key=event.key, value=event.value, partition=0)
+    assert producer.flush(30) == 0
+
+
+def _table(spark: SparkSession, folder: Path, source: EventSource) -> TableIngest:
     hudi = HudiTable(spark, str(folder / "silver"), "things", TablePolicy())
     return TableIngest("things", TOPIC, source, hudi, str(folder / "quarantine"))
 
 
 def _extent(table: TableIngest) -> TopicExtent:
-    return table.source.extents(frozenset({TOPIC}))[TOPIC]
+    return table.source.extents(frozenset({table.topic}))[table.topic]
 
 
 def _names(table: TableIngest) -> dict[int, str]:
