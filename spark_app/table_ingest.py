@@ -127,16 +127,16 @@ class TableIngest:
         return ranges_from(self.ledger.positions, reaching_back, limit)
 
     def _reaching_back(self, extent: TopicExtent) -> TopicExtent:
-        """The extent, from where `older` begins in those partitions of which the source has lost the next
-        event, if the two meet."""
+        """The extent, beginning where `older` does in those partitions of which the source has lost the next
+        event, if `older` has all of those."""
         lost = _lost_partitions(self.ledger.positions, extent)
         if not lost or self.older is None or self.ledger.epoch > 0:
             return extent
-        older = self._older_extent
-        if older is None or not _meet(older, extent, lost):
+        older, positions = self._older_extent, self.ledger.positions
+        if older is None or not all(_fills(older, extent, positions, p) for p in lost):
             older = self.older.extents(frozenset({self.topic}))[self.topic]
             self._older_extent = older
-        filled = {p: older.beginning[p] for p in lost if _meet(older, extent, frozenset({p}))}
+        filled = {p: older.beginning[p] for p in lost if _fills(older, extent, positions, p)}
         return replace(extent, beginning={**extent.beginning, **filled})
 
     def _read(self, ranges: tuple[OffsetRange, ...]) -> DataFrame:
@@ -521,9 +521,12 @@ def _lost_partitions(positions: Positions, extent: TopicExtent) -> frozenset[int
     return frozenset(p for p, beginning in extent.beginning.items() if positions.get(p, 0) < beginning)
 
 
-def _meet(older: TopicExtent, extent: TopicExtent, partitions: frozenset[int]) -> bool:
-    """Whether the older source holds all that comes before the extent's beginning, as far as it goes back."""
-    return all(older.end.get(p, 0) >= extent.beginning[p] for p in partitions)
+def _fills(older: TopicExtent, extent: TopicExtent, positions: Positions, partition: int) -> bool:
+    """Whether the older source holds all from the position to where the extent begins."""
+    begins, ends = older.beginning.get(partition), older.end.get(partition, 0)
+    return (
+        begins is not None and begins <= positions.get(partition, 0) and ends >= extent.beginning[partition]
+    )
 
 
 def _check_held(topic: str, positions: Positions, extent: TopicExtent) -> None:

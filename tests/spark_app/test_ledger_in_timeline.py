@@ -21,11 +21,12 @@ from spark_app import hudi as hudi_module
 from spark_app import table_ingest
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
+from spark_app.table_columns import APP_COLUMNS
 from spark_app.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 
-COMMITS = 9
+COMMITS = 8
 KEEPS_LITTLE = {
     "hoodie.clean.policy": "KEEP_LATEST_COMMITS",
     "hoodie.clean.commits.retained": "2",
@@ -88,9 +89,7 @@ _FILES: Any = LocalFileSystem()
 
 def _fail_a_commit(table: TableIngest) -> None:
     """Leaves a commit that was begun and not completed."""
-    rows = table.hudi.read().select(
-        "_key", "_op", "_seq", "_source_ts", "_topic", "_partition", "_offset", "id"
-    )
+    rows = table.hudi.read().select(*APP_COLUMNS.fieldNames(), "id", "name", "body")
     broken = rows.withColumn("name", F.raise_error(F.lit("as if the disk were full")).cast("string"))
     with pytest.raises(Py4JError, match="as if the disk were full"):
         table.hudi.write(broken, table.ledger)

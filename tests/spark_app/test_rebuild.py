@@ -15,7 +15,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from contract.lake import Storage, TablePolicy
+from contract.lake import TablePolicy
 from spark_app import decode
 from spark_app.errands import run_errand
 from spark_app.event import OffsetRange
@@ -33,15 +33,14 @@ from tests.spark_app.memory_source import MemorySource
 BATCHES = ((0, 13), (13, 18))
 
 
-@pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
 def test_a_rebuilt_table_is_the_same_and_goes_on_and_its_past_is_still_there(
-    spark: SparkSession, tmp_path: Path, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = _history()
     rows: list[tuple[object, ...]] = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     rows.insert(17, (TOPIC, 0, 17, None, rows[0][4], bytearray(b"garbage"), None, None))
     rows = [(*row[:2], offset, *row[3:]) for offset, row in enumerate(rows)]
-    table = _table(spark, tmp_path, rows, TablePolicy(storage=storage))
+    table = _table(spark, tmp_path, rows, TablePolicy())
     instants = []
     with monkeypatch.context() as patched:
         _reject(patched, "poison")
@@ -65,8 +64,7 @@ def test_a_rebuilt_table_is_the_same_and_goes_on_and_its_past_is_still_there(
 
     table.source = MemorySource(spark, rows)
     table.apply((OffsetRange(0, 18, len(rows)),))
-    if storage == "merge_on_read":
-        table.hudi.compact()
+    table.hudi.compact()
     assert _rows(table) == {key: (row["name"], row["body"]) for key, row in shop.rows.items()}
     assert _rows_without_spark(table) == _rows(table)
     table.forget()
@@ -84,7 +82,7 @@ def test_a_table_that_a_changed_type_has_blocked_goes_on_after_its_rebuild(
     shop.commit()
     numbers = [_as_numbers(event) for event in shop.events[:3]]
     rows = [event_row(event, offset) for offset, event in enumerate([*numbers, *shop.events[3:]])]
-    table = _table(spark, tmp_path, rows, TablePolicy())
+    table = _table(spark, tmp_path, rows, TablePolicy(storage="copy_on_write"))
     table.apply((OffsetRange(0, 0, 3),))
     before = _last_instant(table)
     with pytest.raises(SchemaConflict, match="tributary rebuild") as conflict:
