@@ -53,8 +53,12 @@ class Outcome:
         return json.dumps(asdict(self), indent=2)
 
     @staticmethod
-    def from_json(text: str) -> Outcome:
-        return Outcome(**json.loads(text))
+    def from_json(text: str) -> Outcome | None:
+        """None for a text that only another version understands: no table waits for that."""
+        try:
+            return Outcome(**json.loads(text))
+        except (TypeError, ValueError):
+            return None
 
 
 class OutcomeStore(Protocol):

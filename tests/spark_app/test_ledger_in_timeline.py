@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from spark_app import hudi as hudi_module
 from spark_app import table_ingest
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
+from spark_app.rebuild import rebuild_table
 from spark_app.table_columns import APP_COLUMNS
 from spark_app.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
@@ -35,7 +36,7 @@ KEEPS_LITTLE = {
 }
 
 
-def test_the_ledger_is_found_past_compactions_cleanings_archived_commits_and_a_rollback(
+def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 2)
@@ -60,6 +61,8 @@ def test_the_ledger_is_found_past_compactions_cleanings_archived_commits_and_a_r
         table.apply((OffsetRange(0, number, number + 1),))
         first_instant = first_instant or str(hudi.last_instant())
         table.maintain()
+        if number == 2:
+            _rebuild(table, rows[:3])
         if number == COMMITS - 3:
             _fail_a_commit(table)
         table.forget()
@@ -73,7 +76,9 @@ def test_the_ledger_is_found_past_compactions_cleanings_archived_commits_and_a_r
     assert list(timeline.glob("*.rollback"))
     assert list(timeline.glob("*.commit"))
     assert list((timeline / "archived").glob(".commits_*"))
-    assert not list(timeline.glob(f"{first_instant}*"))
+    assert list(timeline.glob("*.replacecommit"))
+    assert not list(timeline.parent.rglob(f"*{first_instant}*"))
+    assert [row["name"] for row in hudi.read().collect()] == [f"change {COMMITS - 1}"]
 
     retained = read_earliest_retained(_FILES, hudi.path)
     assert retained is not None
@@ -85,6 +90,12 @@ def test_the_ledger_is_found_past_compactions_cleanings_archived_commits_and_a_r
 
 
 _FILES: Any = LocalFileSystem()
+
+
+def _rebuild(table: TableIngest, rows: Sequence[tuple[object, ...]]) -> None:
+    source, table.source = table.source, MemorySource(table.hudi.spark, rows)
+    rebuild_table(table)
+    table.source = source
 
 
 def _fail_a_commit(table: TableIngest) -> None:
