@@ -17,7 +17,8 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from cli.workspace import Workspace
 from local.databases import SourceDatabase
@@ -153,6 +154,13 @@ def _remove_from_silver(tributary: Tributary, table: str) -> None:
     assert keys
     for key in keys:
         client.delete_object(Bucket=names.silver_bucket, Key=key)
+
+
+def _let_kafka_forget(tributary: Tributary, topic: str) -> None:
+    """Removes all records that the topic holds, as its retention does in time."""
+    admin = AdminClient({"bootstrap.servers": tributary.workspace.settings.kafka_bootstrap})
+    (deleted,) = admin.delete_records([TopicPartition(topic, 0, OFFSET_END)]).values()
+    assert deleted.result(30).low_watermark > 0
 
 
 def _forge(tributary: Tributary, order: int, change: Forge) -> None:
@@ -322,11 +330,16 @@ def test_down_and_up_keep_everything(tributary: Tributary) -> None:
     assert tributary.json("reconcile")["identical"]
 
 
-def test_a_table_made_again_from_bronze_goes_on_from_kafka_where_bronze_ended(tributary: Tributary) -> None:
+def test_a_table_goes_on_from_kafka_where_bronze_ended_also_where_kafka_has_lost_the_rest(
+    tributary: Tributary,
+) -> None:
     _remove_from_silver(tributary, "orders")
     tributary.run("ingest", "--from", "bronze", "--tables", "orders")
     (commit,) = tributary.json("history", "orders")
     assert commit["positions"]["0"] > 50
+    (latest, *_) = tributary.json("history", "customers")
+    _remove_from_silver(tributary, "customers")
+    _let_kafka_forget(tributary, "cli-test.shop.public.customers")
 
     with tributary.connect() as connection:
         connection.execute("UPDATE orders SET amount = amount + 1 WHERE id > 30")
@@ -338,6 +351,7 @@ def test_a_table_made_again_from_bronze_goes_on_from_kafka_where_bronze_ended(tr
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
     assert tributary.json("history", "orders")[-1]["positions"] == commit["positions"]
+    assert tributary.json("history", "customers")[0]["positions"] == latest["positions"]
 
 
 def test_a_table_that_a_wider_type_blocks_says_so_until_it_is_rebuilt(tributary: Tributary) -> None:
