@@ -24,7 +24,7 @@ from local.spark import RunningSpark, SparkInstallation, start_spark, stop_spark
 from local.state import StateFolder
 
 EventsFrom = Literal["kafka", "bronze"]
-Command = Literal["ingest", "replay"]
+Command = Literal["ingest", "replay", "rebuild", "new-epoch"]
 
 _JARS = Path(spark_app.__file__).with_name("jars.lock.json")
 _APP_FAILED_FOR_SOME_TABLE = 1

@@ -132,6 +132,13 @@ PatternTexts = Annotated[
 ]
 History = Annotated[timedelta, PlainValidator(_history)]
 Buckets = Annotated[int, Field(ge=1, le=1024)]
+QuarantineLimit = Annotated[
+    str,
+    _matching(
+        r"(100|[1-9]?[0-9])%|0|[1-9][0-9]{0,8}",
+        'a share of the events, such as "10%", or a number of them, such as "500"',
+    ),
+]
 Port = Annotated[int, Field(ge=1, le=65535)]
 EnvironmentVariable = Annotated[
     str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the password")
@@ -214,6 +221,7 @@ class Defaults(_Entry):
     deletes: Deletes = "hard"
     history: History = timedelta(hours=24)
     buckets: Buckets = 2
+    quarantine_limit: QuarantineLimit = "10%"
 
 
 class TableEntry(_Entry):
@@ -223,6 +231,7 @@ class TableEntry(_Entry):
     deletes: Deletes | None = None
     history: History | None = None
     buckets: Buckets | None = None
+    quarantine_limit: QuarantineLimit | None = None
     key: Columns | None = None
     partition_by: Columns | None = None
 
@@ -234,6 +243,7 @@ class TablePolicy(_Entry):
     key           the columns that identify a row; None is the primary key that Debezium reports
     partition_by  columns by which the files are partitioned; they must not change for a key
     buckets       file groups of a partition, over which the keys are hashed
+    quarantine_limit  how many events may be set aside, as a share ("10%") or a number ("500")
     """
 
     storage: Storage = "merge_on_read"
@@ -242,6 +252,13 @@ class TablePolicy(_Entry):
     key: tuple[str, ...] | None = None
     partition_by: tuple[str, ...] = ()
     buckets: Buckets = 2
+    quarantine_limit: QuarantineLimit = "10%"
+
+    def may_be_quarantined(self, events: int) -> float:
+        """How many of so many events, at most, may be set aside."""
+        if self.quarantine_limit.endswith("%"):
+            return events * int(self.quarantine_limit[:-1]) / 100
+        return int(self.quarantine_limit)
 
 
 class Local(_Entry):

@@ -118,6 +118,19 @@ class HudiTable:
                 )
         return None
 
+    def last_instant(self) -> str | None:
+        """The latest completed commit or compaction; None where there is none."""
+        if not self.exists():
+            return None
+        last = (
+            self._meta_client()
+            .getActiveTimeline()
+            .getCommitsTimeline()
+            .filterCompletedInstants()
+            .lastInstant()
+        )
+        return str(last.get().requestedTime()) if last.isPresent() else None
+
     def partitions(self) -> frozenset[str]:
         """The paths of all partitions in the table; empty where it has none. Lists the table's folders."""
         if not self.policy.partition_by:
@@ -188,6 +201,12 @@ class HudiTable:
         options = {**self._options, LEDGER_KEY: ledger.to_json()}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
 
+    def replace_all(self, rows: DataFrame, ledger: Ledger) -> None:
+        """One commit after which the table has these rows and no other, in these columns' types, and the
+        ledger. Until then readers see the rows that it had, and by time travel also later."""
+        options = {**self._options, **_REPLACING_OPTIONS, LEDGER_KEY: ledger.to_json()}
+        rows.write.format("hudi").options(**options).mode("append").save(self.path)
+
     def _files_in(self, storage: Any, partition: str) -> list[str]:
         """What is in the partition's folder, by path in the table."""
         entries = storage.listDirectEntries(self._java.fs_utils.constructAbsolutePath(self.path, partition))
@@ -247,12 +266,6 @@ class HudiTable:
 
     def _file_system(self) -> Any:
         return self._java.path(self.path).getFileSystem(self._java.hadoop_conf)
-
-    def replace_all(self, rows: DataFrame, ledger: Ledger) -> None:
-        """One commit after which the table has these rows and no other, in these columns' types, and the
-        ledger. Until then readers see the rows that it had, and by time travel also later."""
-        options = {**self._options, **_REPLACING_OPTIONS, LEDGER_KEY: ledger.to_json()}
-        rows.write.format("hudi").options(**options).mode("append").save(self.path)
 
     def _run_compaction(self, operation: str) -> None:
         options = {**self._options, "hoodie.compact.inline.max.delta.commits": "1"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 from contract.errors import TributaryError
 from spark_app.catalog_sync import CatalogSync
 from spark_app.event import EventSource, OffsetRange, TopicExtent
+from spark_app.outcome import Outcome, OutcomeStore, State
 from spark_app.progress import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
 from spark_app.table_ingest import TableIngest
 
@@ -56,6 +58,7 @@ class _TableRun:
     """One table within the run.
 
     `working`: whether it got on, once done. `target`: where it has to get to, None where it follows.
+    `outcome`: None where nothing is wrong, once that `is_known`; `recorded`: what the store holds.
     """
 
     table: TableIngest
@@ -66,6 +69,15 @@ class _TableRun:
     error: str | None = None
     is_blocked: bool = False
     is_caught_up: bool = False
+    is_known: bool = False
+    outcome: Outcome | None = None
+    recorded: Outcome | None = None
+
+    def set_well(self) -> None:
+        self.attempts, self.error, self.outcome, self.is_known = 0, None, None, True
+
+    def set_outcome(self, state: State, error: Exception) -> None:
+        self.outcome, self.is_known = Outcome.of(state, error, self.outcome or self.recorded), True
 
     @property
     def is_over(self) -> bool:
@@ -84,6 +96,7 @@ class Ingest:
     source: EventSource
     table_of: Callable[[str], TableIngest | None]
     progress: ProgressWriter
+    outcomes: OutcomeStore
     follow: bool
     catalog: CatalogSync | None = None
     pace: Pace = Pace()
@@ -98,6 +111,7 @@ class Ingest:
             while not self.stop.is_set():
                 if time.monotonic() >= next_discovery:
                     self._discover_again()
+                    self._record_outcomes()
                     next_discovery = time.monotonic() + self.pace.discovery_seconds
                 self._collect_finished()
                 if not self.follow and all(run.is_over for run in self._runs.values()):
@@ -107,6 +121,7 @@ class Ingest:
                     self.catalog.step()
                 time.sleep(self.pace.poll_seconds)
         self._collect_finished()
+        self._record_outcomes()
         not_shown = {} if self.catalog is None else self.catalog.finish()
         outcomes = {run.table.name: run.error or "ok" for run in self._runs.values()}
         self.progress.write(Stopped(outcomes, not_shown))
@@ -148,7 +163,7 @@ class Ingest:
         }
         ready = {topic: run for topic, run in idle.items() if run.table.is_recovered}
         for topic in idle.keys() - ready.keys():
-            idle[topic].working = pool.submit(self._recover, idle[topic].table)
+            idle[topic].working = pool.submit(self._recover, idle[topic])
         try:
             extents = self.source.extents(frozenset(ready)) if ready else {}
         except PASSING_FAILURES as error:
@@ -165,18 +180,23 @@ class Ingest:
         except TributaryError as error:
             self._block(run, error)
             return
+        except PASSING_FAILURES as error:
+            self._retry_later(run, error)
+            return
         if ranges:
             run.is_caught_up = False
             run.working = pool.submit(self._work, run.table, ranges)
             return
+        run.set_well()
         if not run.is_caught_up:
-            run.is_caught_up, run.attempts, run.error = True, 0, None
+            run.is_caught_up = True
             self.progress.write(CaughtUp(run.table.name))
         if run.table.is_service_due(is_idle=True):
             run.working = pool.submit(self._maintain, run.table)
 
-    def _recover(self, table: TableIngest) -> bool:
-        table.recover()
+    def _recover(self, run: _TableRun) -> bool:
+        run.recorded = self.outcomes.read(run.table.quarantine_path)
+        run.table.recover()
         return False
 
     def _work(self, table: TableIngest, ranges: tuple[OffsetRange, ...]) -> bool:
@@ -200,7 +220,7 @@ class Ingest:
             match error := done.exception():
                 case None:
                     if done.result():
-                        run.attempts, run.error = 0, None
+                        run.set_well()
                     if self.catalog is not None:
                         self.catalog.offer(run.table)
                 case TributaryError():
@@ -212,6 +232,7 @@ class Ingest:
 
     def _block(self, run: _TableRun, error: TributaryError) -> None:
         run.is_blocked, run.error = True, str(error)
+        run.set_outcome("blocked", error)
         self.progress.write(Blocked(run.table.name, run.error))
 
     def _retry_later(self, run: _TableRun, error: Exception) -> None:
@@ -221,9 +242,26 @@ class Ingest:
         run.error = f"{type(error).__name__}: {error}"
         if not self.follow and run.attempts >= self.pace.attempts:
             run.is_blocked = True
+            run.set_outcome("blocked", error)
             self.progress.write(Blocked(run.table.name, run.error))
             return
+        run.set_outcome("retrying", error)
         wait = min(self.pace.first_retry_seconds * 2 ** (run.attempts - 1), self.pace.longest_retry_seconds)
         run.not_before = time.monotonic() + wait
         run.table.forget()
         self.progress.write(Failed(run.table.name, run.error, run.attempts, wait))
+
+    def _record_outcomes(self) -> None:
+        """Keeps what has changed. What cannot be written now is tried again with the next discovery."""
+        for run in self._runs.values():
+            if not run.is_known or run.outcome == run.recorded:
+                continue
+            folder = run.table.quarantine_path
+            try:
+                if run.outcome is None:
+                    self.outcomes.clear(folder)
+                else:
+                    self.outcomes.write(folder, run.outcome)
+                run.recorded = run.outcome
+            except PASSING_FAILURES as error:
+                print(f"The status of {run.table.name} cannot be written: {error}", file=sys.stderr)

@@ -62,10 +62,12 @@ class Ledger:
     `positions`, `sequences` and `sequence_ts_us` (when the source committed the change of the highest
     sequence, or later, in microseconds) are cumulative, by partition. `truncate` is the last one applied: a
     partition that is behind can still bring changes from before it. `events` (tombstones not counted),
-    `deletes` (of those) and `quarantined` are of this commit alone."""
+    `deletes` (of those) and `quarantined` are of this commit alone. `topic_id` is that of the topic to which
+    the positions belong, None where no source has told it."""
 
     topic: str
     epoch: int = 0
+    topic_id: str | None = None
     positions: Mapping[int, int] = field(default_factory=dict)
     sequences: Mapping[int, Sequence] = field(default_factory=dict)
     sequence_ts_us: Mapping[int, int] = field(default_factory=dict)
@@ -80,12 +82,17 @@ class Ledger:
         """The same positions, with the counts of a commit that has applied nothing yet."""
         return replace(self, events=0, deletes=0, quarantined=0, source_times=None)
 
+    def next_epoch(self, topic_id: str | None) -> Ledger:
+        """At the beginning of another topic of the same name, whose events are later than all before."""
+        return replace(self.next_commit(), epoch=self.epoch + 1, topic_id=topic_id, positions={})
+
     def to_json(self) -> str:
         return json.dumps(
             {
                 "version": FORMAT_VERSION,
                 "topic": self.topic,
                 "epoch": self.epoch,
+                "topic_id": self.topic_id,
                 "positions": {str(partition): offset for partition, offset in sorted(self.positions.items())},
                 "sequences": {
                     str(partition): [sequence.commit_lsn, sequence.lsn]
@@ -134,6 +141,7 @@ class Ledger:
         return Ledger(
             topic=found["topic"],
             epoch=found["epoch"],
+            topic_id=found.get("topic_id"),
             positions=_by_partition(found["positions"]),
             sequences={
                 int(partition): Sequence(commit_lsn, lsn)

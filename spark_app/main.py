@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +16,14 @@ from contract.lake import Lake, read_lake
 from contract.naming import LakeNames
 from contract.table_name import TableName
 from spark_app.catalog_sync import CatalogSync
+from spark_app.errands import run_errand
 from spark_app.event import EventSource
 from spark_app.glue import GlueCatalog, glue_client
 from spark_app.hudi import HudiTable
 from spark_app.ingest import Ingest, Pace, StopRequest
-from spark_app.progress import ProgressWriter
-from spark_app.replay import replay
+from spark_app.outcome_files import OutcomeFiles
+from spark_app.progress import Committed, ProgressWriter, Replayed
+from spark_app.rebuild import rebuild_table
 from spark_app.session import start_session
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.kafka import KafkaSource
@@ -29,6 +31,12 @@ from spark_app.table_ingest import TableIngest
 
 # Looking at bronze costs a Spark job; the sink lands every few seconds.
 BRONZE_PACE = Pace(poll_seconds=2.0)
+
+ERRANDS: Mapping[str, Callable[[TableIngest], Committed | Replayed]] = {
+    "replay": TableIngest.replay,
+    "rebuild": rebuild_table,
+    "new-epoch": TableIngest.open_epoch,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,13 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         source = _source(spark, options, names)
         progress = ProgressWriter()
         table_of = partial(_table, spark, lake, wanted, options, source)
-        if options.command == "replay":
-            return 0 if replay(source, table_of, progress) else 1
+        if errand := ERRANDS.get(options.command):
+            return 0 if run_errand(source, table_of, errand, progress, OutcomeFiles(spark)) else 1
         run = Ingest(
             spark=spark,
             source=source,
             table_of=table_of,
             progress=progress,
+            outcomes=OutcomeFiles(spark),
             follow=options.follow,
             catalog=_catalog(options, names, progress),
             pace=BRONZE_PACE if options.source == "bronze" else Pace(),
@@ -78,6 +87,10 @@ def _parser() -> argparse.ArgumentParser:
     ingest.add_argument("--glue-endpoint", metavar="URL", help="of a Glue that is not AWS's")
     replay = commands.add_parser("replay", help="apply the quarantined events that can be read by now")
     _add_common(replay, default_source="bronze")
+    rebuild = commands.add_parser("rebuild", help="make tables anew, each in one commit")
+    _add_common(rebuild, default_source="bronze")
+    new_epoch = commands.add_parser("new-epoch", help="go on at the beginning of topics that were made anew")
+    _add_common(new_epoch, default_source="kafka")
     return parser
 
 
@@ -95,7 +108,8 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
         help="a property of the Kafka clients, such as security.protocol=SASL_SSL",
     )
     command.add_argument(
-        "--bronze-table", help="the full name of the Iceberg table of events, for --from bronze"
+        "--bronze-table",
+        help="the full name of the Iceberg table of events, for --from bronze and for what Kafka has lost",
     )
     command.add_argument(
         "--silver", required=True, metavar="URI", help="the bucket or folder of the Hudi tables"
@@ -148,6 +162,13 @@ def _catalog(options: argparse.Namespace, names: LakeNames, progress: ProgressWr
     )
 
 
+def _older(spark: SparkSession, options: argparse.Namespace) -> EventSource | None:
+    """Where a run from Kafka finds events that Kafka does not hold any more."""
+    if options.source == "bronze" or options.bronze_table is None:
+        return None
+    return BronzeSource(spark, options.bronze_table)
+
+
 def _table(
     spark: SparkSession,
     lake: Lake,
@@ -169,6 +190,7 @@ def _table(
             spark, f"{options.silver.rstrip('/')}/{path}", path.replace("/", "_"), lake.policy(table)
         ),
         quarantine_path=f"{options.quarantine.rstrip('/')}/{path}",
+        older=_older(spark, options),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -14,7 +14,15 @@ from contract.errors import TributaryError
 from spark_app.complete import complete, with_truncated_rows, without_needless
 from spark_app.connect_schema import SchemaTexts, SchemaVersion, UnreadableSchema, read_schema_version
 from spark_app.decode import DELETE, TRUNCATE, decode, undecodable
-from spark_app.event import EventSource, OffsetRange, TopicExtent, ranges_from
+from spark_app.event import (
+    EventSource,
+    OffsetRange,
+    Positions,
+    TopicExtent,
+    positions_text,
+    ranges_from,
+    split_at,
+)
 from spark_app.fold import fold, fold_and_carry_forward
 from spark_app.frame import schema_texts
 from spark_app.hudi import HudiTable
@@ -22,6 +30,7 @@ from spark_app.ledger import Ledger, Truncate
 from spark_app.order import last_truncate, remembered_truncate, without_applied
 from spark_app.progress import Committed, Freshness, Replayed, iso_utc
 from spark_app.quarantine import quarantined, read_quarantine, replace_quarantine, write_quarantine
+from spark_app.quarantine_limit import LATEST_EVENTS, LatestEvents, QuarantineLimitReached
 from spark_app.survey import Survey, first_halved_moves, survey_changes
 from spark_app.table_columns import (
     APP_COLUMNS,
@@ -57,6 +66,14 @@ class PositionLost(TributaryError):
     """The source does not hold the events that come next."""
 
 
+class NoOtherTopic(TributaryError):
+    """There is no reason to open a new epoch."""
+
+
+class AnotherTopic(TributaryError):
+    """The topic is not the one, though of the same name, to which the table's positions belong."""
+
+
 @dataclass
 class TableIngest:
     """A table and how far it is. Not to be used by two threads at once.
@@ -71,12 +88,17 @@ class TableIngest:
     hudi: HudiTable
     quarantine_path: str
     partitions_written: frozenset[str] = frozenset()
+    older: EventSource | None = None
     _ledger: Ledger | None = None
     _columns: TableColumns | None = None
     _versions: tuple[SchemaVersion, ...] = ()
     _unreadable: tuple[SchemaTexts, ...] = ()
     _commits_since_services: int = 0
     _clean_again_at: float = 0.0
+    _latest: LatestEvents = field(default_factory=LatestEvents)
+    _topic_id: str | None = None
+    _held_from: Positions = field(default_factory=dict)
+    _older_extent: TopicExtent | None = None
 
     def recover(self) -> None:
         """Takes positions and columns from the table itself, and finishes what a crash left behind."""
@@ -113,9 +135,32 @@ class TableIngest:
         return self._ledger
 
     def pending(self, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
-        """The ranges to apply next, at most `limit` events. Raises `PositionLost`."""
-        _check_held(self.topic, self.ledger.positions, extent)
-        return ranges_from(self.ledger.positions, extent, limit)
+        """The ranges to apply next, at most `limit` events. Raises `PositionLost` and `AnotherTopic`."""
+        _check_topic(self.ledger, extent)
+        self._topic_id, self._held_from = extent.topic_id, extent.beginning
+        reaching_back = self._reaching_back(extent)
+        _check_held(self.topic, self.ledger.positions, reaching_back)
+        return ranges_from(self.ledger.positions, reaching_back, limit)
+
+    def _reaching_back(self, extent: TopicExtent) -> TopicExtent:
+        """The extent, beginning where `older` does in those partitions of which the source has lost the next
+        event, if `older` has all of those."""
+        lost = _lost_partitions(self.ledger.positions, extent)
+        if not lost or self.older is None or self.ledger.epoch > 0:
+            return extent
+        older, positions = self._older_extent, self.ledger.positions
+        if older is None or not all(_fills(older, extent, positions, p) for p in lost):
+            older = self.older.extents(frozenset({self.topic}))[self.topic]
+            self._older_extent = older
+        filled = {p: older.beginning[p] for p in lost if _fills(older, extent, positions, p)}
+        return replace(extent, beginning={**extent.beginning, **filled})
+
+    def _read(self, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        lost, held = split_at(ranges, self._held_from)
+        if self.older is None or not lost:
+            return self.source.read(self.topic, ranges)
+        older = self.older.read(self.topic, lost)
+        return older.unionByName(self.source.read(self.topic, held)) if held else older
 
     def apply(self, ranges: tuple[OffsetRange, ...]) -> Committed | None:
         """Commits the events of the ranges that were not applied before; None where there are none, or no
@@ -123,13 +168,14 @@ class TableIngest:
 
         A change of a primary key is one change, though two events: where one is not in the ranges yet, what
         comes before the other is committed, for the row's unchanged TOAST values go with the old key's
-        row. Raises `SchemaConflict`, `UnsupportedType` or `SourceRewound` where a person has to decide."""
+        row. Raises `SchemaConflict`, `UnsupportedType`, `SourceRewound` or `QuarantineLimitReached` where a
+        person has to decide."""
         started = time.monotonic()
         self._recover_once()
         ranges = _not_applied(ranges, self.ledger.positions)
         if not ranges:
             return None
-        events = self.source.read(self.topic, ranges)
+        events = self._read(ranges)
         if sum(r.length for r in ranges) <= EVENTS_OF_ONE_TASK:
             events = events.coalesce(1)
         if not self._versions:
@@ -158,15 +204,41 @@ class TableIngest:
                 quarantined_events += unknown.count()
                 bad = bad.unionByName(unknown)
             if quarantined_events:
+                self._check_limit(bad, survey.changes, quarantined_events)
                 self._quarantine(events, bad, ranges)
             ledger = replace(
                 self._ledger_after(ranges, survey, columns.key, quarantined_events),
                 truncate=remembered_truncate(self.ledger, survey, truncate),
             )
             self._commits_since_services += 1
-            self.hudi.write(self._rows(folded, columns), ledger)
+            self._commit(self._rows(folded, columns), ledger)
         self._ledger, self._columns = ledger, columns
+        self._latest.add(survey.changes, quarantined_events)
         return self._report(time.monotonic() - started)
+
+    def open_epoch(self) -> Committed:
+        """Commits that the table goes on at the beginning of the topic that there is now.
+
+        Its rows stay as they are, and whatever comes is later than all that came before. Raises
+        `NoOtherTopic` where the topic is the one that the table has read, and where there is no table."""
+        started = time.monotonic()
+        self._recover_once()
+        extent = self.source.extents(frozenset({self.topic}))[self.topic]
+        try:
+            if self.hudi.exists():
+                _check_topic(self.ledger, extent)
+        except AnotherTopic:
+            ledger = self.ledger.next_epoch(extent.topic_id)
+            stored = self.hudi.read().where(F.lit(False))
+            names = [name for name in stored.columns if not name.startswith("_hoodie_")]
+            self.hudi.write(stored.select(*names), ledger)
+            self._ledger = ledger
+            return self._report(time.monotonic() - started)
+        raise NoOtherTopic(
+            what="The topic is the one that the table has read: there is no new epoch to open",
+            where=f"topic {self.topic}",
+            found=f"events up to {positions_text(extent.end)}",
+        )
 
     def replay(self) -> Replayed:
         """Applies the quarantined events that can be read by now, each at its place among its key's other
@@ -175,12 +247,14 @@ class TableIngest:
         All that the source sent for such a key since is folded anew, so that an old event does not undo a
         newer one. Raises `PositionLost` where the source does not hold all of that."""
         self._recover_once()
-        found = read_quarantine(self.hudi.spark, self.quarantine_path)
+        found = read_quarantine(self.hudi.spark, self.quarantine_path, self.ledger.epoch)
         if found is None or self._columns is None:
             return Replayed(self.name, applied=0, left=0 if found is None else found[0].count())
         quarantined_events, folders = found
         ranges = self._since(quarantined_events)
-        _check_replayable(self.topic, ranges, self.source.extents(frozenset({self.topic}))[self.topic])
+        extent = self.source.extents(frozenset({self.topic}))[self.topic]
+        _check_topic(self.ledger, extent)
+        _check_replayable(self.topic, ranges, extent)
         events = self.source.read(self.topic, ranges)
         self._learn_versions(events)
         with self._decoded(events) as (changes, columns, _):
@@ -228,6 +302,9 @@ class TableIngest:
         if self._is_cleaning_due:
             self.hudi.clean()
             self._clean_again_at = time.monotonic() + SECONDS_BETWEEN_CLEANINGS
+
+    def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
+        self.hudi.write(rows, ledger)
 
     @property
     def _is_cleaning_due(self) -> bool:
@@ -323,11 +400,33 @@ class TableIngest:
         each."""
         count = bad.count()
         if count:
+            self._check_limit(bad, count, count)
             self._quarantine(events, bad, ranges)
         self._ledger = self._ledger_after(ranges, Survey(bad=count), (), count)
+        self._latest.add(count, count)
 
-    def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> None:
-        write_quarantine(quarantined(events, bad), self.quarantine_path, self.ledger.epoch, ranges)
+    def _check_limit(self, bad: DataFrame, events: int, set_aside: int) -> None:
+        """Raises `QuarantineLimitReached`, before anything of the batch is written."""
+        policy = self.hudi.policy
+        if self._latest.has_room_for(events, set_aside, policy):
+            return
+        reasons = bad.groupBy("reason").agg(F.count("*").alias("events"), F.min(F.struct(*_POSITION)))
+        found = ", ".join(
+            f"{row[1]:,} {row[0]} (the first at {row[2]['partition']}:{row[2]['offset']})"
+            for row in sorted(reasons.collect(), key=lambda row: -row[1])
+        )
+        raise QuarantineLimitReached(
+            what="More events cannot be read than may be set aside, so the table stops before them",
+            where=f"topic {self.topic}",
+            found=f"{found}; of the {self._latest.events + events:,} latest events "
+            f"{self._latest.set_aside + set_aside:,} cannot be read",
+            expected=f"at most {policy.quarantine_limit} of the latest {LATEST_EVENTS:,}",
+            remedy="Mend what writes to the topic. To set these events aside all the same, raise the table's "
+            "quarantine_limit in lake.toml, and start the ingest again.",
+        )
+
+    def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> str:
+        return write_quarantine(quarantined(events, bad), self.quarantine_path, self.ledger.epoch, ranges)
 
     def _ledger_after(
         self, ranges: tuple[OffsetRange, ...], survey: Survey, key: tuple[str, ...], quarantined_events: int
@@ -343,6 +442,7 @@ class TableIngest:
                 sequence_ts_us[partition] = max(found.last_sequence_ts_us, sequence_ts_us.get(partition, 0))
         return replace(
             before,
+            topic_id=self._topic_id or before.topic_id,
             positions={**before.positions, **{r.partition: r.until for r in ranges}},
             sequences=sequences,
             sequence_ts_us=sequence_ts_us,
@@ -450,23 +550,53 @@ def _without_halved_moves(
     return tuple(r for r in shorter if r.length > 0)
 
 
-def _check_held(topic: str, positions: Mapping[int, int], extent: TopicExtent) -> None:
-    for partition, end in extent.end.items():
-        beginning, position = extent.beginning[partition], positions.get(partition, 0)
-        where = f"topic {topic}, partition {partition}"
-        if position > end:
-            raise PositionLost(
-                what="The topic ends before the position that the table has reached: it was made anew",
-                where=where,
-                found=f"the last offset is {end - 1}",
-                expected=f"offset {position} or later",
-                remedy="Remove the table's folder in silver; the next ingest makes it from the new topic.",
-            )
-        if position < beginning:
-            raise PositionLost(
-                what="The events that come next are not held any more",
-                where=where,
-                found=f"the first offset held is {beginning}",
-                expected=f"offset {position}",
-                remedy="Fill the gap from bronze: tributary ingest --from bronze.",
-            )
+def _check_topic(ledger: Ledger, extent: TopicExtent) -> None:
+    where = f"topic {ledger.topic}"
+    if extent.topic_id is None and ledger.epoch > 0:
+        raise PositionLost(
+            what="The source does not tell apart the topics that had this name one after the other",
+            where=where,
+            found=f"a table in its epoch {ledger.epoch}",
+            remedy="Read from Kafka.",
+        )
+    is_shorter = any(position > extent.end.get(p, 0) for p, position in ledger.positions.items())
+    is_known_otherwise = None not in (ledger.topic_id, extent.topic_id) and ledger.topic_id != extent.topic_id
+    if is_known_otherwise or (is_shorter and extent.topic_id is not None):
+        raise AnotherTopic(
+            what="The topic was made anew since the table was last brought up to it",
+            where=where,
+            found=f"topic id {extent.topic_id}, events up to {positions_text(extent.end)}",
+            expected=f"topic id {ledger.topic_id}, events up to {positions_text(ledger.positions)} or later",
+            remedy="Go on at the new topic's beginning with tributary new-epoch (docs/operate.md says when).",
+        )
+    if is_shorter:
+        raise PositionLost(
+            what="The source ends before the position that the table has reached",
+            where=where,
+            found=f"events up to {positions_text(extent.end)}",
+            expected=f"events up to {positions_text(ledger.positions)} or later",
+            remedy="Wait until the sink has landed the last events in bronze, or read from Kafka.",
+        )
+
+
+def _lost_partitions(positions: Positions, extent: TopicExtent) -> frozenset[int]:
+    return frozenset(p for p, beginning in extent.beginning.items() if positions.get(p, 0) < beginning)
+
+
+def _fills(older: TopicExtent, extent: TopicExtent, positions: Positions, partition: int) -> bool:
+    """Whether the older source holds all from the position to where the extent begins."""
+    begins, ends = older.beginning.get(partition), older.end.get(partition, 0)
+    return (
+        begins is not None and begins <= positions.get(partition, 0) and ends >= extent.beginning[partition]
+    )
+
+
+def _check_held(topic: str, positions: Positions, extent: TopicExtent) -> None:
+    for partition in sorted(_lost_partitions(positions, extent)):
+        raise PositionLost(
+            what="The events that come next are not held any more",
+            where=f"topic {topic}, partition {partition}",
+            found=f"the first offset held is {extent.beginning[partition]}",
+            expected=f"offset {positions.get(partition, 0)}",
+            remedy="Read them from bronze, if it has them: tributary ingest --from bronze.",
+        )

@@ -10,13 +10,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import psutil
 import psycopg
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from cli.workspace import Workspace
 from local.databases import SourceDatabase
@@ -153,6 +155,13 @@ def _remove_from_silver(tributary: Tributary, table: str) -> None:
     assert keys
     for key in keys:
         client.delete_object(Bucket=names.silver_bucket, Key=key)
+
+
+def _let_kafka_forget(tributary: Tributary, topic: str) -> None:
+    """Removes all records that the topic holds, as its retention does in time."""
+    admin = AdminClient({"bootstrap.servers": tributary.workspace.settings.kafka_bootstrap})
+    (deleted,) = admin.delete_records([TopicPartition(topic, 0, OFFSET_END)]).values()
+    assert deleted.result(30).low_watermark > 0
 
 
 def _forge(tributary: Tributary, order: int, change: Forge) -> None:
@@ -322,11 +331,16 @@ def test_down_and_up_keep_everything(tributary: Tributary) -> None:
     assert tributary.json("reconcile")["identical"]
 
 
-def test_a_table_made_again_from_bronze_goes_on_from_kafka_where_bronze_ended(tributary: Tributary) -> None:
+def test_a_table_goes_on_from_kafka_where_bronze_ended_also_where_kafka_has_lost_the_rest(
+    tributary: Tributary,
+) -> None:
     _remove_from_silver(tributary, "orders")
     tributary.run("ingest", "--from", "bronze", "--tables", "orders")
     (commit,) = tributary.json("history", "orders")
     assert commit["positions"]["0"] > 50
+    (latest, *_) = tributary.json("history", "customers")
+    _remove_from_silver(tributary, "customers")
+    _let_kafka_forget(tributary, "cli-test.shop.public.customers")
 
     with tributary.connect() as connection:
         connection.execute("UPDATE orders SET amount = amount + 1 WHERE id > 30")
@@ -338,6 +352,40 @@ def test_a_table_made_again_from_bronze_goes_on_from_kafka_where_bronze_ended(tr
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=120)
     assert tributary.json("history", "orders")[-1]["positions"] == commit["positions"]
+    assert tributary.json("history", "customers")[0]["positions"] == latest["positions"]
+
+
+def test_a_table_that_another_type_blocks_says_so_until_it_is_rebuilt(tributary: Tributary) -> None:
+    (before, *_) = tributary.json("history", "orders")
+    with tributary.connect() as connection:
+        connection.execute("ALTER TABLE orders ALTER COLUMN amount TYPE text")
+        connection.execute("UPDATE orders SET amount = 'a lot' WHERE id = 40")
+    wait_for_topic(tributary, "orders", 1)
+    assert "tributary rebuild" in tributary.run("ingest", status=1)
+    assert "column amount" in tributary.run("status", status=1)
+    blocked, well = _states(tributary, status=1)["orders"], _states(tributary, status=1)["customers"]
+    assert (blocked["state"], blocked["events_behind"], well["state"]) == ("blocked", 1, "well")
+    assert "found string, expected decimal(10,2)" in blocked["reason"]
+    assert "tributary rebuild" in blocked["remedy"]
+
+    tributary.run("rebuild", "orders")
+
+    assert (_states(tributary)["orders"]["state"], _states(tributary)["orders"]["events_behind"]) == (
+        "well",
+        0,
+    )
+    question = "SELECT amount FROM orders WHERE id = 40"
+    assert tributary.json("query", question) == [{"amount": "a lot"}]
+    (as_it_was,) = tributary.json("query", "--as-of", before["instant"], question)
+    assert Decimal(as_it_was["amount"]) == 45
+    assert "no commit yet" in tributary.run("query", "--as-of", "2001-01-01", question, status=1)
+    assert "neither an instant nor a time" in tributary.run("query", "--as-of", "noon", question, status=1)
+    assert tributary.json("reconcile")["identical"]
+
+
+def _states(tributary: Tributary, status: int = 0) -> dict[str, dict[str, Any]]:
+    tables = tributary.json("status", status=status)["tables"]
+    return {table["table"].removeprefix("shop.public."): table for table in tables}
 
 
 def test_reconcile_names_exactly_the_rows_in_which_the_lake_was_led_astray(tributary: Tributary) -> None:

@@ -98,7 +98,7 @@ def test_a_policy_is_the_defaults_overlaid_by_what_the_table_says(file: dict[str
     for text, entry in file.get("table", {}).items():
         policy = lake.policy(TableName.parse(text))
         own = TableEntry.model_validate({**entry, **_tuples(entry)})
-        for field in ("storage", "deletes", "history", "buckets"):
+        for field in ("storage", "deletes", "history", "buckets", "quarantine_limit"):
             expected = getattr(own, field) if field in entry else getattr(lake.defaults, field)
             assert getattr(policy, field) == expected
         assert policy.key == (tuple(entry["key"]) if "key" in entry else None)
@@ -114,6 +114,7 @@ def test_what_is_left_out_has_the_documented_meaning() -> None:
         key=None,
         partition_by=(),
         buckets=2,
+        quarantine_limit="10%",
     )
     assert lake.source("shop").connection is None
     assert lake.source("shop").partitions == 1
@@ -169,6 +170,11 @@ MISTAKES = {
         "lower-case",
     ),
     "a history of nothing": (f'{MINIMAL}[defaults]\nhistory = "0h"', "[defaults].history", "24h"),
+    "a share of more than all": (
+        f'{MINIMAL}[defaults]\nquarantine_limit = "101%"',
+        "[defaults].quarantine_limit",
+        '"10%"',
+    ),
     "a port for two servers": (
         f"{MINIMAL}[local]\ns3_port = 9000\nkafka_port = 9000",
         "[local].s3_port",

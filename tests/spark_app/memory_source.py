@@ -12,10 +12,12 @@ from spark_app.event import EVENT, OffsetRange, TopicExtent
 
 @dataclass
 class MemorySource:
-    """Rows of `EVENT` of any topics."""
+    """Rows of `EVENT` of any topics, of which those before the offset `beginning` are not held any more."""
 
     spark: SparkSession
     rows: Sequence[tuple[object, ...]]
+    topic_id: str | None = None
+    beginning: int = 0
 
     def topics(self) -> frozenset[str]:
         return frozenset(str(row[0]) for row in self.rows)
@@ -24,6 +26,7 @@ class MemorySource:
         return {topic: self._extent(topic) for topic in topics}
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        assert all(r.first >= self.beginning for r in ranges)
         wanted = [
             row
             for row in self.rows

@@ -18,6 +18,7 @@ from spark_app.glue import GlueCatalog
 from spark_app.hudi import HudiTable
 from spark_app.ingest import Ingest
 from spark_app.ledger import Ledger
+from spark_app.outcome_files import OutcomeFiles
 from spark_app.progress import ProgressWriter
 from spark_app.table_columns import APP_COLUMNS, TableColumns
 from spark_app.table_ingest import TableIngest
@@ -66,7 +67,9 @@ def ingest(hudi: HudiTable, shop: SourceTable, glue: Glue) -> bool:
     table = TableIngest("things", TOPIC, source, hudi, f"{hudi.path}-quarantine")
     progress = ProgressWriter(io.StringIO())
     catalog = CatalogSync(GlueCatalog(glue.client, DATABASE), lambda name: name, progress, FAST)
-    return Ingest(hudi.spark, source, lambda _: table, progress, follow=False, catalog=catalog).run()
+    outcomes = OutcomeFiles(hudi.spark)
+    run = Ingest(hudi.spark, source, lambda _: table, progress, outcomes, follow=False, catalog=catalog)
+    return run.run()
 
 
 def test_the_values_of_a_partition_are_literals_of_its_keys_types(
