@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 from spark_app.connect_schema import SchemaVersion
 from spark_app.frame import framed_columns, is_framed, is_utf8
 from spark_app.lake_types import Conversion, conversion
+from spark_app.moves import with_paired_moves
 from spark_app.shapes import SHAPES, SOURCE, PayloadShape
 from spark_app.table_columns import TableColumns
 
@@ -73,7 +74,9 @@ def decode(events: DataFrame, versions: tuple[SchemaVersion, ...], columns: Tabl
     projections = _projections(versions, columns)
     framed = events.where(F.col("value").isNotNull()).select(*projections.framed)
     parsed = framed.select("*", *projections.parsed)
-    return parsed.select(*projections.read).select(*projections.change)
+    changes = parsed.select(*projections.read).select(*projections.change)
+    # What keeps no keys keeps no headers either.
+    return changes if all(version.has_own_key for version in versions) else with_paired_moves(changes)
 
 
 def undecodable(events: DataFrame) -> DataFrame:

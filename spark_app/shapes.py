@@ -99,7 +99,8 @@ class Unwrapped:
         return StructType([*row.fields, *(field for field in metadata if field.name not in row.names)])
 
     def operation(self, payload: Column) -> Column:
-        return F.when(payload["__deleted"] == "true", "d").otherwise(F.coalesce(payload["__op"], F.lit("u")))
+        is_written = F.when(payload["__deleted"].isNotNull(), "u")
+        return F.when(payload["__deleted"] == "true", "d").otherwise(F.coalesce(payload["__op"], is_written))
 
     def source(self, payload: Column) -> Column:
         found = {field.name: _first_of(payload, field.name) for field in SOURCE.fields}
