@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from contract.errors import TributaryError
@@ -65,6 +65,15 @@ class FileStatus:
     modified: int
 
 
+class FileName(NamedTuple):
+    """What a file's name tells, by which no two files of a sink are the same. (The URI is not: a listing and
+    a reader spell it differently.)"""
+
+    topic: str
+    partition: int
+    offset: int
+
+
 @dataclass(frozen=True)
 class EventFile:
     """A file of events of one partition. `offset` is the one in its name; `kind` None: its name does not
@@ -80,22 +89,31 @@ class EventFile:
     def path(self) -> str:
         return unquote(self.status.uri)
 
+    @property
+    def name(self) -> FileName:
+        return FileName(self.topic, self.partition, self.offset)
+
 
 @dataclass(frozen=True)
 class FileCount:
-    """The events of a file, and how many of them are deletes."""
+    """The events of a file, how many of them are deletes, and whether the last one is."""
 
     events: int
     deletes: int
+    ends_with_delete: bool = False
 
 
 @dataclass(frozen=True)
 class Span:
-    """The offsets `first` (included) to `until` (excluded) of its partition are the file's or of no event."""
+    """The offsets `first` (included) to `until` (excluded) of its partition are the file's or of no event.
+
+    `before` is the file before it, where tombstones between the two are counted to this one.
+    """
 
     file: EventFile
     first: int
     until: int
+    before: EventFile | None = None
 
 
 def find_layout(location: str, statuses: Iterable[FileStatus]) -> tuple[Layout, tuple[EventFile, ...]]:
@@ -121,19 +139,21 @@ def find_layout(location: str, statuses: Iterable[FileStatus]) -> tuple[Layout, 
     )
 
 
-def spans(layout: Layout, files: Sequence[EventFile], counts: Mapping[str, FileCount]) -> tuple[Span, ...]:
+def spans(
+    layout: Layout, files: Sequence[EventFile], counts: Mapping[FileName, FileCount]
+) -> tuple[Span, ...]:
     """The spans of one partition's files, in order.
 
-    `counts`, by URI, has to tell of the file that no other borders on: the last one where names tell the
+    `counts` has to tell of the file that no other borders on: the last one where names tell the
     first offset, the first one where they tell the last.
     """
     ordered = sorted(files, key=lambda file: file.offset)
     if layout.names_last:
         ends = [file.offset + 1 for file in ordered]
-        beginning = ends[0] - counts[ordered[0].status.uri].events
-        return tuple(map(Span, ordered, [beginning, *ends[:-1]], ends))
+        beginning = ends[0] - counts[ordered[0].name].events
+        return tuple(map(Span, ordered, [beginning, *ends[:-1]], ends, [None, *ordered[:-1]]))
     starts = [file.offset for file in ordered]
-    end = starts[-1] + counts[ordered[-1].status.uri].events
+    end = starts[-1] + counts[ordered[-1].name].events
     return tuple(map(Span, ordered, starts, [*starts[1:], end]))
 
 
@@ -149,14 +169,20 @@ def check_single(files: Iterable[EventFile]) -> None:
             )
 
 
-def check_complete(span: Span, count: FileCount) -> None:
+def check_complete(layout: Layout, span: Span, counts: Mapping[FileName, FileCount]) -> None:
     """Raises `UnreadableFiles` where events are missing beside those of the file, or are there twice.
 
     Sinks leave out tombstones, of which Debezium sends one after each delete: as many offsets may be of no
-    event.
+    event. `counts` has to tell of the span's file and of the one before it.
     """
+    count = counts[span.file.name]
     missing = span.until - span.first - count.events
-    if missing in (0, count.deletes):
+    tombstones = count.deletes
+    if layout.names_last:
+        tombstones += (
+            span.before is not None and counts[span.before.name].ends_with_delete
+        ) - count.ends_with_delete
+    if missing in (0, tombstones):
         return
     where = f"{span.file.path}, topic {span.file.topic}, partition {span.file.partition}"
     if missing < 0:

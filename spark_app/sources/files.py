@@ -20,6 +20,7 @@ from spark_app.sources.avro_schemas import AvroSchema, read_avro_schema
 from spark_app.sources.file_layouts import (
     EventFile,
     FileCount,
+    FileName,
     FileStatus,
     Layout,
     Span,
@@ -56,7 +57,7 @@ class FilesSource:
     allows_gaps: bool = False
     _lock: RLock = field(default_factory=RLock, repr=False)
     _listed: _Listing | None = field(default=None, repr=False)
-    _counts: dict[str, FileCount] = field(default_factory=dict, repr=False)
+    _counts: dict[FileName, FileCount] = field(default_factory=dict, repr=False)
     _kinds: dict[str, str] = field(default_factory=dict, repr=False)
     _changes: dict[str, UnreadableFiles] = field(default_factory=dict, repr=False)
     _described: set[str] = field(default_factory=set, repr=False)
@@ -86,23 +87,23 @@ class FilesSource:
             return self.spark.createDataFrame([], EVENT)
         files = [span.file for span in wanted]
         self._check_described(topic, files)
-        counts = self._count(files)
         for r in ranges:
             check_single(span.file for span in partitions[r.partition])
         if not self.allows_gaps:
+            counts = self._count({*files, *(span.before for span in wanted if span.before is not None)})
             for span in wanted:
-                check_complete(span, counts[span.file.status.uri])
+                check_complete(self._listing().layout, span, counts)
         return self._events(topic, files, ranges)
 
     def _events(self, topic: str, files: Sequence[EventFile], ranges: tuple[OffsetRange, ...]) -> DataFrame:
-        layout = self._listing().layout
         of_file = Window.partitionBy("file")
         row = F.row_number().over(of_file.orderBy("block", "number"))
-        named = F.regexp_extract("file", layout.pattern, 3).cast("bigint")
-        before = named - F.count("*").over(of_file) if layout.names_last else named - 1
+        named = self._in_name(3).cast("bigint")
+        names_last = self._listing().layout.names_last
+        before = named - F.count("*").over(of_file) if names_last else named - 1
         values: dict[str, Column] = {
             "topic": F.lit(topic),
-            "partition": F.regexp_extract("file", layout.pattern, 2),
+            "partition": self._in_name(2),
             "offset": before + row,
             "value": F.col("value"),
         }
@@ -161,16 +162,24 @@ class FilesSource:
         counts = self._count(files[0 if listing.layout.names_last else -1] for files in by_offset.values())
         return {partition: spans(listing.layout, files, counts) for partition, files in by_offset.items()}
 
-    def _count(self, files: Iterable[EventFile]) -> Mapping[str, FileCount]:
-        """By URI. One Spark job over those that were not counted yet."""
+    def _count(self, files: Iterable[EventFile]) -> Mapping[FileName, FileCount]:
+        """Of a topic's files. One Spark job over those that were not counted yet."""
         with self._lock:
-            new = [file for file in files if file.status.uri not in self._counts]
+            new = [file for file in files if file.name not in self._counts]
             if new:
-                counted = self._records(new).groupBy("file")
+                by_name = (self._in_name(2).cast("int"), self._in_name(3).cast("bigint"))
+                counted = self._records(new).groupBy(
+                    by_name[0].alias("partition"), by_name[1].alias("offset")
+                )
                 rows = counted.agg(F.count("*").alias("events"), F.count_if("is_delete").alias("deletes"))
-                self._counts |= {file.status.uri: FileCount(0, 0) for file in new}
-                self._counts |= {r["file"]: FileCount(r["events"], r["deletes"]) for r in rows.collect()}
+                self._counts |= {file.name: FileCount(0, 0) for file in new}
+                for row in rows.collect():
+                    name = FileName(new[0].topic, row["partition"], row["offset"])
+                    self._counts[name] = FileCount(row["events"], row["deletes"])
             return self._counts
+
+    def _in_name(self, group: int) -> Column:
+        return F.regexp_extract("file", self._listing().layout.pattern, group)
 
     def _check_described(self, topic: str, files: Sequence[EventFile]) -> None:
         if topic in self._described:
@@ -215,7 +224,7 @@ class FilesSource:
             status = statuses.get(file.status.uri, file.status)
             if status != file.status:
                 # Counted anew, so that events which were added to it are seen to be there.
-                self._counts.pop(file.status.uri, None)
+                self._counts.pop(file.name, None)
                 self._changes[file.topic] = _changed(status, file.status)
 
     def _statuses(self) -> list[FileStatus]:
@@ -282,6 +291,14 @@ def _place() -> tuple[Column, Column, Column]:
         F.col("_metadata.file_path").alias("file"),
         F.col("_metadata.file_block_start").alias("block"),
         F.monotonically_increasing_id().alias("number"),
+    )
+
+
+def _counted() -> tuple[Column, Column, Column]:
+    return (
+        F.count("*").alias("events"),
+        F.count_if("is_delete").alias("deletes"),
+        F.max_by("is_delete", F.struct("block", "number")).alias("ends_with_delete"),
     )
 
 

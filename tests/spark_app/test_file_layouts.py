@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from spark_app.sources.file_layouts import (
     LAYOUTS,
+    EventFile,
     FileCount,
+    FileName,
     FileStatus,
     Layout,
     UnreadableFiles,
@@ -62,8 +64,8 @@ def placed(layout: Layout, sunk: list[Sunk], topic: str, partition: int) -> dict
     return {name.format(topic=topic, partition=partition, first=f.first, last=f.last): f for f in sunk}
 
 
-def counts(by_uri: Mapping[str, Sunk]) -> dict[str, FileCount]:
-    return {uri: file.count for uri, file in by_uri.items()}
+def counts(files: Sequence[EventFile], by_uri: Mapping[str, Sunk]) -> dict[FileName, FileCount]:
+    return {file.name: by_uri[file.status.uri].count for file in files}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
@@ -75,14 +77,13 @@ def test_the_files_of_a_partition_follow_each_other_without_a_gap(
     found, files = find_layout("s3a://b", [FileStatus(uri, 1, 1) for uri in by_uri])
     assert (found, {(file.topic, file.partition) for file in files}) == (layout, {(topic, partition)})
 
-    ordered = spans(layout, files, counts(by_uri))
+    ordered = spans(layout, files, counts(files, by_uri))
 
     assert all(one.until == other.first for one, other in pairwise(ordered))
     assert ordered[-1].until > sunk[-1].last or not layout.names_last
     assert [by_uri[span.file.status.uri] for span in ordered] == sunk
-    if not layout.names_last:
-        for span in ordered:
-            check_complete(span, by_uri[span.file.status.uri].count)
+    for span in ordered:
+        check_complete(layout, span, counts(files, by_uri))
 
 
 @given(sunk_files(), st.data())
@@ -98,18 +99,18 @@ def test_a_file_that_is_missing_is_missed_unless_it_was_the_first_or_the_last(
     by_uri = placed(layout, sunk[:missing] + sunk[missing + 1 :], "t", 0)
     _, files = find_layout("s3a://b", [FileStatus(uri, 1, 1) for uri in by_uri])
 
-    broken = spans(layout, files, counts(by_uri))[missing - 1]
+    broken = spans(layout, files, counts(files, by_uri))[missing - 1]
 
     with pytest.raises(UnreadableFiles, match="Events are missing"):
-        check_complete(broken, by_uri[broken.file.status.uri].count)
+        check_complete(layout, broken, counts(files, by_uri))
 
 
 def test_a_file_with_more_events_than_its_place_has_offsets_is_refused() -> None:
     uris = ["s3a://b/t+0+0.json", "s3a://b/t+0+5.json"]
     _, files = find_layout("s3a://b", [FileStatus(uri, 1, 1) for uri in uris])
-    first, _ = spans(LAYOUTS[0], files, {uris[1]: FileCount(1, 0)})
+    first, _ = spans(LAYOUTS[0], files, {files[1].name: FileCount(1, 0)})
     with pytest.raises(UnreadableFiles, match="more events"):
-        check_complete(first, FileCount(6, 0))
+        check_complete(LAYOUTS[0], first, {files[0].name: FileCount(6, 0)})
 
 
 def test_two_files_of_one_offset_are_refused() -> None:

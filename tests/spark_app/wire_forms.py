@@ -43,7 +43,8 @@ def converted(
 
 def _json_converter(jvm: Any, options: Mapping[str, str]) -> Any:
     converter = jvm.org.apache.kafka.connect.json.JsonConverter()
-    converter.configure({"schemas.enable": "true", "decimal.format": "NUMERIC", **options}, False)
+    defaults = {"schemas.enable": "true", "decimal.format": "NUMERIC", "replace.null.with.default": "false"}
+    converter.configure({**defaults, **options}, False)
     return converter
 
 
