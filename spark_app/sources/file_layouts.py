@@ -179,9 +179,9 @@ def check_complete(layout: Layout, span: Span, counts: Mapping[FileName, FileCou
     missing = span.until - span.first - count.events
     tombstones = count.deletes
     if layout.names_last:
-        tombstones += (
-            span.before is not None and counts[span.before.name].ends_with_delete
-        ) - count.ends_with_delete
+        # The one after a file's last event is before the first of the next.
+        tombstones -= count.ends_with_delete
+        tombstones += span.before is not None and counts[span.before.name].ends_with_delete
     if missing in (0, tombstones):
         return
     where = f"{span.file.path}, topic {span.file.topic}, partition {span.file.partition}"

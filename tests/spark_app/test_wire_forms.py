@@ -72,11 +72,16 @@ venue_note = "text"
 DESCRIBED = parse_lake(LISTING).policy(TableName.parse("shop.public.listing"))
 ONLY_KEY = DESCRIBED.model_copy(update={"columns": None})
 AS_OURS = Events()
-ALL_PLACES = {
-    "add.fields": "op,table,lsn,source.ts_ms,source.ts_us,source.snapshot,source.sequence,source.txId",
+REWRITTEN = {
     "delete.tombstone.handling.mode": "rewrite",
+    # The default turns an explicit NULL into the column's default.
+    "replace.null.with.default": "false",
 }
-ONLY_OPERATIONS = {"add.fields": "op,lsn", "delete.tombstone.handling.mode": "rewrite"}
+ALL_PLACES = {
+    **REWRITTEN,
+    "add.fields": "op,table,lsn,source.ts_ms,source.ts_us,source.snapshot,source.sequence,source.txId",
+}
+ONLY_OPERATIONS = {**REWRITTEN, "add.fields": "op,lsn"}
 
 Rows = dict[int, dict[str, Any]]
 
