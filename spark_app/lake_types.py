@@ -35,7 +35,7 @@ from pyspark.sql.types import (
 )
 
 from contract.errors import TributaryError
-from spark_app.connect_schema import ConnectSchema
+from spark_app.connect_schema import WRITTEN_AS_BASE64, ConnectSchema
 
 MAX_DECIMAL_PRECISION = 38
 _PLACEHOLDER = "__debezium_unavailable_value"
@@ -214,7 +214,14 @@ def _decimal(schema: ConnectSchema) -> Conversion:
             remedy="Set decimal.handling.mode=string and column.propagate.source.type=.* in the source "
             "connector, as `tributary up` does, and make the table anew.",
         )
-    return _as_it_is(DecimalType(precision, scale))
+    lake = DecimalType(precision, scale)
+    if WRITTEN_AS_BASE64 not in schema.parameters:
+        return _as_it_is(lake)
+
+    def from_bytes(value: Column) -> Column:
+        return _decimal_text(F.struct(F.lit(scale).alias("scale"), value.alias("value"))).cast(lake)
+
+    return _fallible(StringType(), lake, from_bytes)
 
 
 def _variable_scale_decimal(_: ConnectSchema) -> Conversion:

@@ -12,8 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from contract.errors import TributaryError
-from contract.lake import Lake, read_lake
-from contract.naming import LakeNames
+from contract.lake import Lake, TablePolicy, read_lake
 from contract.table_name import TableName
 from spark_app.catalog_sync import CatalogSync
 from spark_app.errands import run_errand
@@ -26,9 +25,11 @@ from spark_app.progress import Committed, ProgressWriter, Replayed
 from spark_app.rebuild import rebuild_table
 from spark_app.session import start_session
 from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.files import FilesSource
 from spark_app.sources.kafka import KafkaSource
 from spark_app.table_ingest import TableIngest
 
+FILES = "files:"
 # Looking at bronze costs a Spark job; the sink lands every few seconds.
 BRONZE_PACE = Pace(poll_seconds=2.0)
 
@@ -44,7 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         lake = read_lake(options.lake)
-        names = LakeNames(lake.name)
         wanted = _wanted_tables(lake, options.tables)
     except TributaryError as error:
         print(error, file=sys.stderr)
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     spark = start_session(f"tributary {options.command} {lake.name}")
     try:
-        source = _source(spark, options, names)
+        source = _source(spark, lake, options)
         progress = ProgressWriter()
         table_of = partial(_table, spark, lake, wanted, options, source)
         if errand := ERRANDS.get(options.command):
@@ -66,11 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             progress=progress,
             outcomes=OutcomeFiles(spark),
             follow=options.follow,
-            catalog=_catalog(options, names, progress),
+            catalog=_catalog(lake, options, progress),
             pace=BRONZE_PACE if options.source == "bronze" else Pace(),
             stop=stop,
         )
         return 0 if run.run() else 1
+    except TributaryError as error:
+        print(error, file=sys.stderr)
+        return 1
     finally:
         spark.stop()
 
@@ -96,7 +99,17 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
     command.add_argument("--lake", type=Path, required=True, help="the lake file")
-    command.add_argument("--from", dest="source", choices=("kafka", "bronze"), default=default_source)
+    command.add_argument(
+        "--from",
+        dest="source",
+        metavar="kafka|bronze|files:URI",
+        type=_events_from,
+        default=default_source,
+        help="files:URI is a folder of files that an S3 sink wrote",
+    )
+    command.add_argument(
+        "--allow-gaps", action="store_true", help="offsets that no file holds never held an event"
+    )
     command.add_argument("--kafka", metavar="HOST:PORT", help="bootstrap servers, for --from kafka")
     command.add_argument(
         "--kafka-option",
@@ -120,6 +133,12 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
     command.add_argument("--tables", action="append", default=[], metavar="SOURCE.SCHEMA.TABLE")
 
 
+def _events_from(text: str) -> str:
+    if text not in ("kafka", "bronze") and not (text.startswith(FILES) and text != FILES):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of kafka, bronze and files:URI")
+    return text
+
+
 def _name_and_value(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator or not name:
@@ -141,30 +160,37 @@ def _wanted_tables(lake: Lake, names: Sequence[str]) -> Callable[[TableName], bo
     return is_wanted
 
 
-def _source(spark: SparkSession, options: argparse.Namespace, names: LakeNames) -> EventSource:
+def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> EventSource:
     if options.source == "bronze":
-        return BronzeSource(spark, options.bronze_table or names.spark_bronze_table)
+        return BronzeSource(spark, options.bronze_table or lake.names.spark_bronze_table)
+    if options.source.startswith(FILES):
+
+        def policy_of(topic: str) -> TablePolicy:
+            table = lake.table_of_topic(topic)
+            return TablePolicy() if table is None else lake.policy(table)
+
+        return FilesSource(spark, options.source.removeprefix(FILES), policy_of, options.allow_gaps)
     return KafkaSource(
         spark,
         bootstrap_servers=options.kafka,
-        group_prefix=names.spark_group_prefix,
+        group_prefix=lake.names.spark_group_prefix,
         client_options=dict(options.kafka_options),
     )
 
 
-def _catalog(options: argparse.Namespace, names: LakeNames, progress: ProgressWriter) -> CatalogSync | None:
+def _catalog(lake: Lake, options: argparse.Namespace, progress: ProgressWriter) -> CatalogSync | None:
     if options.glue_database is None:
         return None
     return CatalogSync(
         GlueCatalog(glue_client(options.glue_endpoint), options.glue_database),
-        name_of=lambda table: names.glue_table(TableName.parse(table)),
+        name_of=lambda table: lake.names.glue_table(TableName.parse(table)),
         progress=progress,
     )
 
 
 def _older(spark: SparkSession, options: argparse.Namespace) -> EventSource | None:
     """Where a run from Kafka finds events that Kafka does not hold any more."""
-    if options.source == "bronze" or options.bronze_table is None:
+    if options.source != "kafka" or options.bronze_table is None:
         return None
     return BronzeSource(spark, options.bronze_table)
 
@@ -177,11 +203,10 @@ def _table(
     source: EventSource,
     topic: str,
 ) -> TableIngest | None:
-    names = LakeNames(lake.name)
-    table = names.table_of_topic(topic)
+    table = lake.table_of_topic(topic)
     if table is None or not is_wanted(table):
         return None
-    path = names.table_path(table)
+    path = lake.names.table_path(table)
     return TableIngest(
         name=str(table),
         topic=topic,
@@ -191,6 +216,7 @@ def _table(
         ),
         quarantine_path=f"{options.quarantine.rstrip('/')}/{path}",
         older=_older(spark, options),
+        written=lake.source(table.source).events,
     )
 
 

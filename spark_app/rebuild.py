@@ -50,6 +50,7 @@ def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS
         table.source,
         table.hudi,
         table.quarantine_path,
+        written=table.written,
         _ledger=Ledger(table.topic, topic_id=before.topic_id),
         replaced=before,
         replaced_instant=table.hudi.last_instant(),

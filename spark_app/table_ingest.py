@@ -6,13 +6,16 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
+from contract.lake import Events
 from spark_app.complete import complete, with_truncated_rows, without_needless
 from spark_app.connect_schema import SchemaTexts, SchemaVersion, UnreadableSchema, read_schema_version
+from spark_app.declared_columns import declared_versions
 from spark_app.decode import DELETE, TRUNCATE, decode, undecodable
 from spark_app.event import (
     EventSource,
@@ -78,7 +81,8 @@ class AnotherTopic(TributaryError):
 class TableIngest:
     """A table and how far it is. Not to be used by two threads at once.
 
-    `name` is source.schema.table; `quarantine_path` the folder for its events that cannot be applied.
+    `name` is source.schema.table; `quarantine_path` the folder for its events that cannot be applied. `older`
+    has the events that `source` does not hold any more, `written` says how the topic's events are written.
     `partitions_written` are the paths of those that the last commit wrote to.
     """
 
@@ -89,6 +93,7 @@ class TableIngest:
     quarantine_path: str
     partitions_written: frozenset[str] = frozenset()
     older: EventSource | None = None
+    written: Events = field(default_factory=Events)
     _ledger: Ledger | None = None
     _columns: TableColumns | None = None
     _versions: tuple[SchemaVersion, ...] = ()
@@ -178,7 +183,7 @@ class TableIngest:
         events = self._read(ranges)
         if sum(r.length for r in ranges) <= EVENTS_OF_ONE_TASK:
             events = events.coalesce(1)
-        if not self._versions:
+        if not self._known_versions:
             # In all likelihood they tell the schema of most; if not, the survey finds others.
             self._learn_versions(events.limit(FIRST_EVENTS))
         if self._merged_columns() is None:
@@ -329,21 +334,33 @@ class TableIngest:
     def _decode(self, events: DataFrame) -> tuple[DataFrame, TableColumns, Survey]:
         columns = self._merged_columns()
         assert columns is not None
-        changes = decode(events, self._versions, columns).cache()
+        changes = decode(events, self._known_versions, columns).cache()
         return changes, columns, survey_changes(changes, self.ledger)
 
     def _merged_columns(self) -> TableColumns | None:
-        return merge(self._columns, [columns_of(version) for version in self._versions])
+        return merge(self._columns, [columns_of(version) for version in self._known_versions])
+
+    @property
+    def _known_versions(self) -> tuple[SchemaVersion, ...]:
+        return (*self._declared_versions, *self._versions)
+
+    @cached_property
+    def _declared_versions(self) -> tuple[SchemaVersion, ...]:
+        policy = self.hudi.policy
+        if policy.columns is None:
+            return ()
+        return declared_versions(policy.columns, policy.key or (), self.written.decimals, self.written.times)
 
     def _learn_versions(self, events: DataFrame) -> bool:
         """Reads the schemas that the events bring; whether there was a new one that is a schema. One Spark
         job."""
-        known = (*(version.texts for version in self._versions), *self._unreadable)
+        of_versions = (version.texts for version in self._versions if version.texts is not None)
+        known = (*of_versions, *self._unreadable)
         learned: list[SchemaVersion] = []
         for row in schema_texts(events, known).collect():
             texts = SchemaTexts(row["key"], row["value"])
             try:
-                learned.append(read_schema_version(texts))
+                learned.append(read_schema_version(texts, self.hudi.policy.key, self.written.decimals))
             except UnreadableSchema:
                 # Its events go to quarantine, with the text that could not be read.
                 self._unreadable = (*self._unreadable, texts)[-REMEMBERED_VERSIONS:]
