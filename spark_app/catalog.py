@@ -57,6 +57,7 @@ _APP_COMMENTS = {
     "_key": "The primary key, as JSON",
     "_op": "The last change: c(reate), u(pdate), d(elete), r(ead by a snapshot), t(runcate)",
     "_seq": "The order of changes: epoch * 2^48 + offset",
+    "_lsn": "The log position of the last change",
     "_source_ts": "When the source committed the last change",
     "_topic": "The Kafka topic of the last change",
     "_partition": "The Kafka partition of the last change",
