@@ -85,7 +85,7 @@ def test_the_values_of_a_partition_are_literals_of_its_keys_types(
     policy = TablePolicy(partition_by=columns.names, buckets=1)
     hudi = HudiTable(spark, f"{tmp_path}/silver", "things", policy)
     at = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
-    app = ("1", "c", 1, at, TOPIC, 0, 1)
+    app = ("1", "c", 1, at, TOPIC, 0, 1, 0)
     rows = [(*app, -7, date(1969, 7, 20), at, "a b"), ("2", *app[1:], None, None, None, None)]
     hudi.write(spark.createDataFrame(rows, StructType([*APP_COLUMNS.fields, *keys])), Ledger(TOPIC))
 
