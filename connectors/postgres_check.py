@@ -27,11 +27,15 @@ class PostgresNotReady(TributaryError):
 
 @dataclass(frozen=True)
 class UniqueKey:
-    """The columns of a unique index that holds for every row."""
+    """The columns of a unique index that holds for every row.
+
+    is_deferrable  two rows may have the same values until the transaction ends
+    """
 
     columns: frozenset[str]
     is_primary: bool = False
     is_replica_identity: bool = False
+    is_deferrable: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,8 @@ class TableFacts:
     is_partition: bool = False
 
     @property
-    def primary_key(self) -> frozenset[str] | None:
-        return next((key.columns for key in self.unique_keys if key.is_primary), None)
+    def primary_key(self) -> UniqueKey | None:
+        return next((key for key in self.unique_keys if key.is_primary), None)
 
     @property
     def replicated_identity(self) -> frozenset[str]:
@@ -64,7 +68,8 @@ class TableFacts:
             case "f":
                 return frozenset(self.columns)
             case "d":
-                return self.primary_key or frozenset()
+                key = self.primary_key
+                return frozenset() if key is None or key.is_deferrable else key.columns
             case "i":
                 keys = (key.columns for key in self.unique_keys if key.is_replica_identity)
                 return next(keys, frozenset())
@@ -191,7 +196,7 @@ def _table_facts(row: Mapping[str, Any]) -> TableFacts:
         generated=tuple(column["name"] for column in row["columns"] if column["generated"]),
         nested_arrays=tuple(column["name"] for column in row["columns"] if column["nested"]),
         unique_keys=tuple(
-            UniqueKey(frozenset(key["columns"]), key["primary"], key["replica_identity"])
+            UniqueKey(frozenset(key["columns"]), key["primary"], key["replica_identity"], key["deferrable"])
             for key in row["unique_keys"]
         ),
         replica_identity=row["replica_identity"],
@@ -207,7 +212,7 @@ SELECT n.nspname AS schema, c.relname AS table, c.relpersistence = 'p' AS is_per
       'generated', a.attgenerated <> '', 'nested', a.attndims > 1) ORDER BY a.attnum), '[]')
    FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
   (SELECT coalesce(json_agg(json_build_object('primary', i.indisprimary, 'replica_identity', i.indisreplident,
-      'columns', (SELECT json_agg(a.attname) FROM pg_attribute a
+      'deferrable', NOT i.indimmediate, 'columns', (SELECT json_agg(a.attname) FROM pg_attribute a
         WHERE a.attrelid = c.oid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])))), '[]')
    FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
      AND i.indexprs IS NULL) AS unique_keys
@@ -308,7 +313,7 @@ def _identity_problems(
     lake: Lake, name: TableName, facts: TableFacts, leave_out: str
 ) -> Iterator[PostgresNotReady]:
     if not facts.replicated_identity:
-        yield _without_identity(name, leave_out)
+        yield _without_identity(name, facts, leave_out)
         return
     key, entry = lake.policy(name).key, f'[table."{name}"].key'
     if key is None:
@@ -320,6 +325,8 @@ def _identity_problems(
                 expected="a primary key, or the columns of a unique index as key in the lake file",
                 remedy=f'Add [table."{name}"] with key = [...], or {leave_out}.',
             )
+        elif facts.primary_key.is_deferrable:
+            yield _with_deferrable_key(name, facts.primary_key, leave_out)
         return
     missing = [column for column in key if column not in facts.columns]
     if missing:
@@ -331,8 +338,8 @@ def _identity_problems(
 def _key_problems(entry: str, key: frozenset[str], facts: TableFacts) -> Iterator[PostgresNotReady]:
     """What makes existing columns unfit for a key."""
     shown = ", ".join(sorted(key))
-    if not any(unique.columns <= key for unique in facts.unique_keys):
-        expected = "columns with a unique index over them, or over some of them"
+    if not any(unique.columns <= key and not unique.is_deferrable for unique in facts.unique_keys):
+        expected = "columns with a unique index over them, or over some of them, that is not DEFERRABLE"
         yield PostgresNotReady(
             "the key does not tell rows apart", where=entry, found=shown, expected=expected
         )
@@ -349,7 +356,37 @@ def _key_problems(entry: str, key: frozenset[str], facts: TableFacts) -> Iterato
         )
 
 
-def _without_identity(name: TableName, leave_out: str) -> PostgresNotReady:
+def _with_deferrable_key(name: TableName, key: UniqueKey, leave_out: str) -> PostgresNotReady:
+    """With REPLICA IDENTITY FULL. Two rows that have one key for a while are one row to the lake."""
+    return PostgresNotReady(
+        "a row that takes a key before its former owner has left it would be lost",
+        where=f"table {name}",
+        found=_DEFERRABLE_KEY,
+        expected="a primary key that is not DEFERRABLE, or as key in the lake file the columns of another "
+        "unique index",
+        remedy=f'{_undeferred(name, key)}, or add [table."{name}"] with key = [...], or {leave_out}.',
+    )
+
+
+_DEFERRABLE_KEY = "a DEFERRABLE primary key"
+
+
+def _undeferred(name: TableName, key: UniqueKey) -> str:
+    """Nothing is in the way of it: a foreign key cannot refer to a DEFERRABLE one."""
+    columns = ", ".join(sorted(key.columns))
+    return f"ALTER TABLE {name.schema}.{name.table} DROP CONSTRAINT …, ADD PRIMARY KEY ({columns})"
+
+
+def _without_identity(name: TableName, facts: TableFacts, leave_out: str) -> PostgresNotReady:
+    key = facts.primary_key
+    if key is not None and key.is_deferrable and facts.replica_identity == "d":
+        return PostgresNotReady(
+            "once published, its own application could no longer update it",
+            where=f"table {name}",
+            found=f"{_DEFERRABLE_KEY}, which PostgreSQL does not take for a replica identity",
+            expected="a primary key that is not DEFERRABLE",
+            remedy=f"{_undeferred(name, key)}, or {leave_out}.",
+        )
     return PostgresNotReady(
         "once published, its own application could no longer update it",
         where=f"table {name}",
@@ -375,7 +412,8 @@ def _unsafe_neighbours(source: Source, tables: Sequence[TableFacts]) -> Iterator
         is_published = facts.schema in schemas and facts.is_permanent
         if is_published and not source.matches(facts.schema, facts.table) and not facts.replicated_identity:
             name = TableName(source.name, facts.schema, facts.table)
-            yield _without_identity(name, f'leave it out with the pattern "!{facts.schema}.{facts.table}"')
+            leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
+            yield _without_identity(name, facts, leave_out)
 
 
 def _left_out(source: Source, tables: Sequence[TableFacts]) -> Iterator[str]:

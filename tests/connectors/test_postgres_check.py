@@ -25,6 +25,11 @@ ORDERS = TableFacts(
     not_null=frozenset({"id", "number"}),
     unique_keys=(UniqueKey(frozenset({"id"}), is_primary=True), UniqueKey(frozenset({"number"}))),
 )
+DEFERRABLE = (
+    UniqueKey(frozenset({"id"}), is_primary=True, is_deferrable=True),
+    UniqueKey(frozenset({"number"})),
+    UniqueKey(frozenset({"region"}), is_deferrable=True),
+)
 SERVER = ServerFacts(
     version=16,
     release="16.4",
@@ -69,6 +74,26 @@ FLAWS = {
         replace(ORDERS, unique_keys=(), replica_identity="f"),
         "",
         ["nothing tells its rows apart", "key = [...]"],
+    ),
+    "a deferrable primary key": (
+        replace(ORDERS, unique_keys=DEFERRABLE),
+        "",
+        [
+            "shop.public.orders",
+            "a DEFERRABLE primary key",
+            "ALTER TABLE public.orders DROP CONSTRAINT …, ADD PRIMARY KEY (id)",
+            '"!public.orders"',
+        ],
+    ),
+    "a deferrable primary key in a fully replicated table": (
+        replace(ORDERS, unique_keys=DEFERRABLE, replica_identity="f"),
+        "",
+        ["takes a key before its former owner", "ADD PRIMARY KEY (id)", "key = [...]", '"!public.orders"'],
+    ),
+    "a key of which only a deferrable index tells rows apart": (
+        replace(ORDERS, unique_keys=DEFERRABLE, replica_identity="f"),
+        'key = ["region"]',
+        ["does not tell rows apart", "found region", "not DEFERRABLE"],
     ),
     "replica identity nothing": (replace(ORDERS, replica_identity="n"), "", ["no replica identity"]),
     "unlogged": (replace(ORDERS, is_permanent=False), "", ["unlogged", "SET LOGGED"]),
@@ -128,6 +153,7 @@ def test_a_table_that_could_not_be_kept_exact_is_refused(flaw: str) -> None:
     [
         (replace(ORDERS, replica_identity="f"), '["number"]'),
         (ORDERS, '["id"]'),
+        (replace(ORDERS, unique_keys=DEFERRABLE, replica_identity="f"), '["number"]'),
         (replace(ORDERS, replica_identity="f"), '["number", "id"]'),
         (
             replace(
@@ -176,6 +202,11 @@ def test_a_table_that_no_topic_can_name_is_left_out_and_told() -> None:
 def test_a_neighbour_that_publishing_its_schema_would_break_is_refused() -> None:
     with pytest.raises(PostgresNotReady, match=r'shop\.public\."a\.b".*could no longer update it'):
         judge(lake(), ORDERS, replace(ORDERS, table="a.b", unique_keys=()))
+
+
+def test_a_neighbour_whose_deferrable_key_publishing_its_schema_would_break_is_refused() -> None:
+    with pytest.raises(PostgresNotReady, match=r'shop\.public\."a\.b".*DEFERRABLE primary key'):
+        judge(lake(), ORDERS, replace(ORDERS, table="a.b", unique_keys=DEFERRABLE))
 
 
 def test_a_neighbour_without_a_key_is_let_be_where_tables_are_published_one_by_one() -> None:
