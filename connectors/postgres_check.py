@@ -43,6 +43,7 @@ class TableFacts:
     """What PostgreSQL's catalog says of one table.
 
     nested_arrays     columns declared with more than one dimension, such as text[][]
+    unsent            columns of a type that Debezium leaves out of its events
     replica_identity  pg_class.relreplident: d primary key, i an index, f all columns, n nothing
     """
 
@@ -52,6 +53,7 @@ class TableFacts:
     not_null: frozenset[str] = frozenset()
     generated: tuple[str, ...] = ()
     nested_arrays: tuple[str, ...] = ()
+    unsent: tuple[str, ...] = ()
     unique_keys: tuple[UniqueKey, ...] = ()
     replica_identity: Literal["d", "i", "f", "n"] = "d"
     is_permanent: bool = True
@@ -124,6 +126,13 @@ def check_tables(connection: psycopg.Connection, lake: Lake, source: Source) -> 
 
     Where Tributary started the database itself, its tables may not be there yet: then it is a warning.
     """
+    for enum in connection.execute(_ENUMS_WITHOUT_VALUES).fetchall():
+        raise PostgresNotReady(
+            "Debezium cannot start on a database that has an enum without values, or a domain over an enum",
+            where=f"source {source.name}, {_address(connection)}",
+            found=f"the type {enum[0]}",
+            remedy="Use the enum itself instead of the domain, and drop the domain.",
+        )
     return judge_tables(lake, source, read_tables(connection))
 
 
@@ -176,6 +185,7 @@ def judge_tables(lake: Lake, source: Source, tables: Sequence[TableFacts]) -> Po
             *(str(error) for error in absent),
             *_left_out(source, tables),
             *_warnings_of_generated_columns(source, taken),
+            *_warnings_of_unsent_columns(source, taken),
         ),
     )
 
@@ -187,6 +197,16 @@ def read_tables(connection: psycopg.Connection) -> list[TableFacts]:
     return [_table_facts(row) for row in rows]
 
 
+_ENUMS_WITHOUT_VALUES = """
+SELECT format('%I.%I', n.nspname, t.typname)
+FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+WHERE t.typcategory = 'E' AND NOT EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = t.oid)
+ORDER BY 1
+"""
+"""Those of any schema: io.debezium.connector.postgresql.TypeRegistry reads all types, and ends in a
+NullPointerException."""
+
+
 def _table_facts(row: Mapping[str, Any]) -> TableFacts:
     return TableFacts(
         schema=row["schema"],
@@ -195,6 +215,7 @@ def _table_facts(row: Mapping[str, Any]) -> TableFacts:
         not_null=frozenset(column["name"] for column in row["columns"] if column["not_null"]),
         generated=tuple(column["name"] for column in row["columns"] if column["generated"]),
         nested_arrays=tuple(column["name"] for column in row["columns"] if column["nested"]),
+        unsent=tuple(column["name"] for column in row["columns"] if column["unsent"]),
         unique_keys=tuple(
             UniqueKey(frozenset(key["columns"]), key["primary"], key["replica_identity"], key["deferrable"])
             for key in row["unique_keys"]
@@ -209,7 +230,10 @@ _TABLES = r"""
 SELECT n.nspname AS schema, c.relname AS table, c.relpersistence = 'p' AS is_permanent,
   c.relispartition AS is_partition, c.relreplident::text AS replica_identity,
   (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'not_null', a.attnotnull,
-      'generated', a.attgenerated <> '', 'nested', a.attndims > 1) ORDER BY a.attnum), '[]')
+      'generated', a.attgenerated <> '', 'nested', a.attndims > 1,
+      -- io.debezium.connector.postgresql.PostgresValueConverter has no schema for these.
+      'unsent', a.atttypid::regtype::text = ANY ('{money[],name[],interval[],bit varying[],xml[],point[]}')
+      ) ORDER BY a.attnum), '[]')
    FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
   (SELECT coalesce(json_agg(json_build_object('primary', i.indisprimary, 'replica_identity', i.indisreplident,
       'deferrable', NOT i.indimmediate, 'columns', (SELECT json_agg(a.attname) FROM pg_attribute a
@@ -433,6 +457,13 @@ def _warnings_of_generated_columns(source: Source, taken: Sequence[TableFacts]) 
                 f"{name}: PostgreSQL does not replicate generated columns: in the lake, {columns} hold what "
                 "they held in the first snapshot, and nothing in rows that changed since."
             )
+
+
+def _warnings_of_unsent_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+    for facts in taken:
+        if facts.unsent:
+            name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unsent)
+            yield f"{name}: the lake will not have {columns}: Debezium leaves arrays of such a type out."
 
 
 def _read_server(connection: psycopg.Connection, slot: str) -> ServerFacts:

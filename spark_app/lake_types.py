@@ -254,7 +254,11 @@ def _zoned_timestamp(_: ConnectSchema) -> Conversion:
     def to_lake(value: Column) -> Column:
         return (
             F.when(value == "infinity", F.timestamp_micros(F.lit(_INFINITE_MICROS)))
-            .when(value == "-infinity", F.timestamp_micros(F.lit(-_INFINITE_MICROS)))
+            # The latter is what Debezium makes of one in an array (an overflow, measured with 3.6.3).
+            .when(
+                (value == "-infinity") | value.startswith("+292269055-12-02T23:00:00"),
+                F.timestamp_micros(F.lit(-_INFINITE_MICROS)),
+            )
             .otherwise(value.cast(TimestampType()))
         )
 
@@ -365,33 +369,42 @@ _INFINITE_MICROS = 2**63 - 1
 @dataclass(frozen=True)
 class _Moments:
     """The numbers in which Debezium sends a type's values: from `first` to `last`, what PostgreSQL's type
-    and the lake's hold, and one for either infinity (PostgresValueConverter.POSITIVE_INFINITY_…)."""
+    and the lake's hold, and some for either infinity (PostgresValueConverter.POSITIVE_INFINITY_…)."""
 
     first: int
     last: int
-    infinity: int
-    minus_infinity: int
+    infinity: tuple[int, ...]
+    minus_infinity: tuple[int, ...]
 
     def converted(self, finite: Convert, infinite: int, lake: Convert) -> Convert:
         """To the lake's type: of `finite` the numbers in between, of `infinite` those of the infinities."""
         return lambda value: (
-            F.when(value == self.infinity, lake(F.lit(infinite)))
-            .when(value == self.minus_infinity, lake(F.lit(-infinite)))
+            F.when(value.isin(*self.infinity), lake(F.lit(infinite)))
+            .when(value.isin(*self.minus_infinity), lake(F.lit(-infinite)))
             .when(value.between(self.first, self.last), finite(value))
         )
 
 
 # PostgreSQL begins with the Julian day 0. It ends dates in the year 5874897, and moments in 294276, months
 # after 64 bits of microseconds do.
-_DAYS = _Moments(-2_440_588, 2_145_042_905, infinity=-2_147_472_692, minus_infinity=-2_147_472_691)
+# The first is streamed, the second what a snapshot makes of it (an overflow, measured with Debezium 3.6.3).
+_DAYS = _Moments(
+    -2_440_588,
+    2_145_042_905,
+    infinity=(-2_147_472_692, -622_191_234),
+    minus_infinity=(-2_147_472_691, -625_821_272),
+)
 _MICROS = _Moments(
     -210_866_803_200_000_000,
     _INFINITE_MICROS - 1,
-    infinity=9_223_372_036_825_200_000,
-    minus_infinity=-9_223_372_036_832_400_000,
+    infinity=(9_223_372_036_825_200_000,),
+    minus_infinity=(-9_223_372_036_832_400_000,),
 )
 _MILLIS = _Moments(
-    _MICROS.first // 1_000, _MICROS.last // 1_000, _MICROS.infinity // 1_000, _MICROS.minus_infinity // 1_000
+    _MICROS.first // 1_000,
+    _MICROS.last // 1_000,
+    infinity=(9_223_372_036_825_200,),
+    minus_infinity=(-9_223_372_036_832_400,),
 )
 
 _DATE = _fallible(

@@ -17,6 +17,7 @@ from cli.rendering import (
     print_answer,
     print_json,
     print_table,
+    rows_of,
 )
 from cli.timeline import Commit, read_commits, read_last_commit
 from cli.workspace import Workspace
@@ -43,7 +44,7 @@ def query(
     workspace = Workspace.open(lake, state)
     found = answer(workspace.files, workspace.silver_tables(), sql)
     if as_json:
-        print_json(found.to_pylist())
+        print_json([dict(zip(found.column_names, row, strict=True)) for row in rows_of(found)])
     else:
         print_answer(found)
 

@@ -91,10 +91,11 @@ class Tributary:
         assert "Traceback" not in errors
         return output + errors if status else output
 
-    def json(self, *arguments: str, status: int = 0) -> Any:
+    def json(self, *arguments: str, status: int | None = 0) -> Any:
         process = self.start(*arguments, "--json")
         output, errors = process.communicate()
-        assert process.returncode == status, f"{arguments}: {process.returncode}\n{output}\n{errors}"
+        has_status = status is None or process.returncode == status
+        assert has_status, f"{arguments}: {process.returncode}\n{output}\n{errors}"
         return json.loads(output)
 
     @property
@@ -118,15 +119,15 @@ def tributary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tributary]:
         with command.connect() as connection:
             connection.execute(SCHEMA.encode())
         command.run("up")
-        _wait_for_topic(command, "orders", 50)
-        _wait_for_topic(command, "customers", 7)
+        wait_for_topic(command, "orders", 50)
+        wait_for_topic(command, "customers", 7)
         command.run("ingest")
         yield command
     finally:
         down(StateFolder(command.state))
 
 
-def _wait_for_topic(tributary: Tributary, table: str, events: int) -> None:
+def wait_for_topic(tributary: Tributary, table: str, events: int) -> None:
     """Returns when Debezium has sent so many events of the table."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:

@@ -217,6 +217,10 @@ def test_generated_columns_are_told() -> None:
     assert "note" in judge(lake(), replace(ORDERS, generated=("note",))).warnings[0]
 
 
+def test_columns_that_debezium_leaves_out_are_told() -> None:
+    assert "will not have note" in judge(lake(), replace(ORDERS, unsent=("note",))).warnings[0]
+
+
 def test_several_flaws_are_counted() -> None:
     flawed = [replace(ORDERS, table=table, unique_keys=()) for table in ("a", "b", "c")]
     with pytest.raises(PostgresNotReady, match=r"public\.a.*2 more like it are to be mended"):
