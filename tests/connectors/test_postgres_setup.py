@@ -305,6 +305,21 @@ def test_a_deferrable_key_is_refused_where_postgresql_would_refuse_the_applicati
         drop_role(admin, replication_user(lake, lake.sources[0]))
 
 
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "CREATE TYPE mood AS ENUM ('sad'); CREATE DOMAIN sales.mine AS mood",
+        "CREATE TYPE sales.mine AS ENUM ()",
+    ],
+)
+def test_a_database_on_which_debezium_cannot_start_is_refused(
+    admin: psycopg.Connection, lake: Lake, ddl: str
+) -> None:
+    admin.execute(ddl.encode())
+    with pytest.raises(PostgresNotReady, match=r"found the type sales\.mine"):
+        check_tables(admin, lake, lake.sources[0])
+
+
 def test_with_full_replica_identity_a_deferrable_key_is_refused_for_the_rows_it_would_lose(
     admin: psycopg.Connection, owner: str
 ) -> None:
@@ -421,6 +436,7 @@ def test_the_catalog_is_read_as_it_is(admin: psycopg.Connection) -> None:
         """
         CREATE TABLE public.t (
           a int NOT NULL, b text, c int GENERATED ALWAYS AS (a + 1) STORED, gone int, d text[], e int[][],
+          f varbit[], g interval[], h bit(4)[],
           PRIMARY KEY (a) INCLUDE (b)
         );
         ALTER TABLE public.t DROP COLUMN gone;
@@ -436,8 +452,9 @@ def test_the_catalog_is_read_as_it_is(admin: psycopg.Connection) -> None:
     tables = {facts.table: facts for facts in read_tables(admin)}
     assert set(tables) == {"t", "u", "p", "p1"}
     facts = tables["t"]
-    assert facts.columns == ("a", "b", "c", "d", "e")
+    assert facts.columns == ("a", "b", "c", "d", "e", "f", "g", "h")
     assert facts.nested_arrays == ("e",)
+    assert facts.unsent == ("f", "g")
     assert facts.generated == ("c",)
     assert facts.not_null == {"a"}
     assert facts.primary_key == UniqueKey(frozenset({"a"}), is_primary=True)
