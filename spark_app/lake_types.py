@@ -81,7 +81,9 @@ def conversion(column: str, schema: ConnectSchema) -> Conversion:
         case "double" | "float64":
             return _as_it_is(DoubleType())
         case "string":
-            return _number_as_text(_source_type(schema)) or _text()
+            # What has a semantic type, such as a timetz, is text whatever its scale.
+            number = None if schema.name else _number_as_text(_source_type(schema))
+            return number or _text()
         case "bytes":
             return _binary()
         case "array" if schema.items is not None:

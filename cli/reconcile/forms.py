@@ -174,10 +174,7 @@ TIME_OF_DAY = Form(
 TIME_IN_UTC = Form(
     "time of day in UTC",
     pa.string(),
-    _template(
-        "CASE WHEN {value} = '24:00:00+00' THEN '24:00:00.000000'"
-        " ELSE to_char(({value} AT TIME ZONE 'UTC')::time, 'HH24:MI:SS.US') END"
-    ),
+    _template("to_char(({value} AT TIME ZONE 'UTC')::time, 'HH24:MI:SS.US')"),
     lambda value: f"left({value}, 8) || '.' || rpad(regexp_extract({value}, '[.](\\d+)', 1), 6, '0')",
     _is_text,
 )
@@ -297,7 +294,6 @@ _BY_TYPE: Mapping[str, Form] = {
     **dict.fromkeys(("bit", "varbit"), BITS),
     "hstore": HSTORE,
     "point": POINT,
-    **dict.fromkeys(("line", "lseg", "box", "path", "polygon", "circle"), TEXT_IN_BYTES),
     **dict.fromkeys(("int4multirange", "int8multirange", "nummultirange"), TEXT_IN_BYTES),
     **dict.fromkeys(("tsmultirange", "tstzmultirange", "datemultirange"), TEXT_IN_BYTES),
     **dict.fromkeys(("pg_lsn", "tsquery", "jsonpath", "xid8", "txid_snapshot", "pg_snapshot"), TEXT_IN_BYTES),

@@ -18,11 +18,11 @@ Converted = tuple[str | None, bool]
 """A value of the lake as Spark prints it, and whether the conversion has failed."""
 
 
-def number(name: str, length: int, scale: int | None, **more: Any) -> dict[str, Any]:
+def number(name: str, length: int, scale: int | None) -> dict[str, Any]:
     """The schema of a column of numbers that travel as text."""
     declared = {"type": name, "length": str(length)} | ({} if scale is None else {"scale": str(scale)})
     parameters = {f"__debezium.source.column.{key}": value for key, value in declared.items()}
-    return {"type": "string", "optional": True, "parameters": parameters, **more}
+    return {"type": "string", "optional": True, "parameters": parameters}
 
 
 def precise(scale: int, precision: int) -> dict[str, Any]:
@@ -75,6 +75,7 @@ def test_what_no_decimal_holds_is_text() -> None:
 def test_a_domain_over_numeric_is_known_by_its_scale() -> None:
     assert lake_type(number("AMOUNT", 8, 3)) == "decimal(8,3)"
     assert lake_type(number("PLACE_NAME", 20, 0)) == "string"
+    assert lake_type(number("TIMETZ", 21, 6) | {"name": "io.debezium.time.ZonedTime"}) == "string"
 
 
 def test_arrays_of_numbers_hold_what_single_ones_are() -> None:
