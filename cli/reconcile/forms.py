@@ -87,6 +87,15 @@ def _in_quotes(text: str) -> str:
     return f"""'"' || replace(replace({text}, '\\', '\\\\'), '"', '\\"') || '"'"""
 
 
+def _with_leading_zero(number: str) -> str:
+    """DuckDB prints a decimal without places before the point as .5"""
+    return rf"regexp_replace(CAST({number} AS VARCHAR), '^(-?)[.]', '\10.')"
+
+
+def _without_needless_zeros(number: str) -> str:
+    return f"CASE WHEN contains({number}, '.') THEN rtrim(rtrim({number}, '0'), '.') ELSE {number} END"
+
+
 BOOLEAN = Form("boolean", pa.bool_(), _itself, lambda value: value, pa.types.is_boolean)
 
 INTEGER = Form(
@@ -111,10 +120,7 @@ NUMBER = Form(
     # The shortest decimal text: a numeric column without a precision fits no Arrow decimal.
     pa.string(),
     _template("trim_scale({value}::numeric)::text"),
-    lambda value: (
-        f"CASE WHEN contains(CAST({value} AS VARCHAR), '.')"
-        f" THEN rtrim(rtrim(CAST({value} AS VARCHAR), '0'), '.') ELSE CAST({value} AS VARCHAR) END"
-    ),
+    lambda value: _without_needless_zeros(_with_leading_zero(value)),
     lambda found: pa.types.is_decimal(found) or pa.types.is_integer(found) or _is_text(found),
 )
 
