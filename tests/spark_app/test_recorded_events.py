@@ -92,7 +92,10 @@ def test_real_events_of_every_kind_leave_the_rows_that_the_database_had(
 
     apply_all(ingest, at_once)
 
-    rows = [row.asDict(recursive=True) for row in ingest.hudi.read().collect()]
+    found = ingest.hudi.read()
+    # Python has no infinite dates, which some of the other columns hold.
+    names = [name for name in (*COMPARED[table], "_deleted") if name in found.columns]
+    rows = [row.asDict(recursive=True) for row in found.select(*names).collect()]
     present = {
         tuple(row[name] for name in KEYS[table]): {name: row[name] for name in COMPARED[table]}
         for row in rows
