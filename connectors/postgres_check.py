@@ -44,6 +44,8 @@ class TableFacts:
 
     nested_arrays     columns declared with more than one dimension, such as text[][]
     unsent            columns of a type that Debezium leaves out of its events
+    unreadable        columns of a type at whose values Debezium fails
+    unmarked          columns that TOAST can hold, and for whose unchanged values Debezium has no placeholder
     replica_identity  pg_class.relreplident: d primary key, i an index, f all columns, n nothing
     """
 
@@ -54,6 +56,8 @@ class TableFacts:
     generated: tuple[str, ...] = ()
     nested_arrays: tuple[str, ...] = ()
     unsent: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    unmarked: tuple[str, ...] = ()
     unique_keys: tuple[UniqueKey, ...] = ()
     replica_identity: Literal["d", "i", "f", "n"] = "d"
     is_permanent: bool = True
@@ -186,6 +190,7 @@ def judge_tables(lake: Lake, source: Source, tables: Sequence[TableFacts]) -> Po
             *_left_out(source, tables),
             *_warnings_of_generated_columns(source, taken),
             *_warnings_of_unsent_columns(source, taken),
+            *_warnings_of_unmarked_columns(source, taken),
         ),
     )
 
@@ -216,6 +221,8 @@ def _table_facts(row: Mapping[str, Any]) -> TableFacts:
         generated=tuple(column["name"] for column in row["columns"] if column["generated"]),
         nested_arrays=tuple(column["name"] for column in row["columns"] if column["nested"]),
         unsent=tuple(column["name"] for column in row["columns"] if column["unsent"]),
+        unreadable=tuple(column["name"] for column in row["columns"] if column["unreadable"]),
+        unmarked=tuple(column["name"] for column in row["columns"] if column["unmarked"]),
         unique_keys=tuple(
             UniqueKey(frozenset(key["columns"]), key["primary"], key["replica_identity"], key["deferrable"])
             for key in row["unique_keys"]
@@ -232,9 +239,16 @@ SELECT n.nspname AS schema, c.relname AS table, c.relpersistence = 'p' AS is_per
   (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'not_null', a.attnotnull,
       'generated', a.attgenerated <> '', 'nested', a.attndims > 1,
       -- io.debezium.connector.postgresql.PostgresValueConverter has no schema for these.
-      'unsent', a.atttypid::regtype::text = ANY ('{money[],name[],interval[],bit varying[],xml[],point[]}')
+      'unsent', t.name = ANY ('{money[],name[],interval[],bit varying[],xml[],point[]}'),
+      'unreadable', t.name = 'bit[]',
+      -- io.debezium.connector.postgresql.UnchangedToastedReplicationMessageColumn
+      'unmarked', a.attstorage <> 'p' AND (
+        t.name IN ('bit', 'bit varying') AND a.atttypmod NOT BETWEEN 1 AND 128 OR t.name LIKE '%%[]'
+        AND t.name <> ALL ('{text[],character varying[],character[],json[],jsonb[],uuid[],bytea[],integer[],
+          bigint[],date[],money[],name[],interval[],bit varying[],xml[],point[]}'))
       ) ORDER BY a.attnum), '[]')
-   FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
+   FROM pg_attribute a CROSS JOIN LATERAL (SELECT a.atttypid::regtype::text AS name) t
+   WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
   (SELECT coalesce(json_agg(json_build_object('primary', i.indisprimary, 'replica_identity', i.indisreplident,
       'deferrable', NOT i.indimmediate, 'columns', (SELECT json_agg(a.attname) FROM pg_attribute a
         WHERE a.attrelid = c.oid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])))), '[]')
@@ -311,6 +325,9 @@ def _table_problems(lake: Lake, source: Source, facts: TableFacts) -> Iterator[P
     for column in facts.nested_arrays:
         found, remedy = f"{column}, an array of arrays", f"Make it one array, or {leave_out}."
         yield problem("Debezium does not read its values", found, "arrays of one dimension", remedy)
+    for column in facts.unreadable:
+        found, remedy = f"{column}, an array of bits", f"Make it an array of text, or {leave_out}."
+        yield problem("Debezium fails at its values", found, "a type that Debezium reads", remedy)
     for column in _misread_columns(facts):
         remedy = f"Rename the column, or {leave_out}."
         yield problem("Debezium mistakes a column for another", f"the column {column}", None, remedy)
@@ -464,6 +481,16 @@ def _warnings_of_unsent_columns(source: Source, taken: Sequence[TableFacts]) -> 
         if facts.unsent:
             name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unsent)
             yield f"{name}: the lake will not have {columns}: Debezium leaves arrays of such a type out."
+
+
+def _warnings_of_unmarked_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+    for facts in taken:
+        if facts.unmarked and facts.replica_identity != "f":
+            name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unmarked)
+            yield (
+                f"{name}: in a row of more than 2,000 bytes, an update that leaves {columns} as it is may "
+                "stop Debezium. Where there may be such rows: ALTER TABLE … REPLICA IDENTITY FULL."
+            )
 
 
 def _read_server(connection: psycopg.Connection, slot: str) -> ServerFacts:

@@ -81,7 +81,9 @@ def conversion(column: str, schema: ConnectSchema) -> Conversion:
         case "double" | "float64":
             return _as_it_is(DoubleType())
         case "string":
-            return _number_as_text(_source_type(schema)) or _text()
+            # What has a semantic type, such as a timetz, is text whatever its scale.
+            number = None if schema.name else _number_as_text(_source_type(schema))
+            return number or _text()
         case "bytes":
             return _binary()
         case "array" if schema.items is not None:
@@ -145,22 +147,22 @@ def _source_type(schema: ConnectSchema) -> _SourceType | None:
 
 
 _UNDECLARED_LENGTHS = (0, 131_089)
-"""Of a numeric without a precision: of a column, and of an array."""
+"""Of a numeric without a precision: of a column, and of a domain or an array."""
 
 
 def _number_as_text(source: _SourceType | None) -> Conversion | None:
     """For a number that travels as text; None where the text may be another.
 
-    A domain has a name of its own. That it is one over numeric tells the scale: no text has any, and only a
-    numeric without a precision lacks it. One over numeric(p,0) looks like one over varchar(p), and stays the
-    text that it is.
+    A domain has a name of its own. That it is one over numeric tells its scale, for no text has any, or the
+    length of a numeric without a precision. One over numeric(p,0) looks like one over varchar(p), and stays
+    the text that it is.
     """
     if source is None:
         return None
     if source.name == "MONEY":
         return _decimal_from_text(MAX_DECIMAL_PRECISION, 2)
     is_numeric = source.name == "NUMERIC"
-    if source.length in _UNDECLARED_LENGTHS and (source.scale is None or is_numeric):
+    if source.length in _UNDECLARED_LENGTHS and not source.scale:
         return _digits()
     if is_numeric or source.scale:
         return _decimal_from_text(source.length, source.scale or 0)

@@ -87,6 +87,15 @@ def _in_quotes(text: str) -> str:
     return f"""'"' || replace(replace({text}, '\\', '\\\\'), '"', '\\"') || '"'"""
 
 
+def _with_leading_zero(number: str) -> str:
+    """DuckDB prints a decimal without places before the point as .5"""
+    return rf"regexp_replace(CAST({number} AS VARCHAR), '^(-?)[.]', '\10.')"
+
+
+def _without_needless_zeros(number: str) -> str:
+    return f"CASE WHEN contains({number}, '.') THEN rtrim(rtrim({number}, '0'), '.') ELSE {number} END"
+
+
 BOOLEAN = Form("boolean", pa.bool_(), _itself, lambda value: value, pa.types.is_boolean)
 
 INTEGER = Form(
@@ -111,10 +120,7 @@ NUMBER = Form(
     # The shortest decimal text: a numeric column without a precision fits no Arrow decimal.
     pa.string(),
     _template("trim_scale({value}::numeric)::text"),
-    lambda value: (
-        f"CASE WHEN contains(CAST({value} AS VARCHAR), '.')"
-        f" THEN rtrim(rtrim(CAST({value} AS VARCHAR), '0'), '.') ELSE CAST({value} AS VARCHAR) END"
-    ),
+    lambda value: _without_needless_zeros(_with_leading_zero(value)),
     lambda found: pa.types.is_decimal(found) or pa.types.is_integer(found) or _is_text(found),
 )
 
@@ -174,10 +180,7 @@ TIME_OF_DAY = Form(
 TIME_IN_UTC = Form(
     "time of day in UTC",
     pa.string(),
-    _template(
-        "CASE WHEN {value} = '24:00:00+00' THEN '24:00:00.000000'"
-        " ELSE to_char(({value} AT TIME ZONE 'UTC')::time, 'HH24:MI:SS.US') END"
-    ),
+    _template("to_char(({value} AT TIME ZONE 'UTC')::time, 'HH24:MI:SS.US')"),
     lambda value: f"left({value}, 8) || '.' || rpad(regexp_extract({value}, '[.](\\d+)', 1), 6, '0')",
     _is_text,
 )
@@ -297,7 +300,6 @@ _BY_TYPE: Mapping[str, Form] = {
     **dict.fromkeys(("bit", "varbit"), BITS),
     "hstore": HSTORE,
     "point": POINT,
-    **dict.fromkeys(("line", "lseg", "box", "path", "polygon", "circle"), TEXT_IN_BYTES),
     **dict.fromkeys(("int4multirange", "int8multirange", "nummultirange"), TEXT_IN_BYTES),
     **dict.fromkeys(("tsmultirange", "tstzmultirange", "datemultirange"), TEXT_IN_BYTES),
     **dict.fromkeys(("pg_lsn", "tsquery", "jsonpath", "xid8", "txid_snapshot", "pg_snapshot"), TEXT_IN_BYTES),

@@ -118,6 +118,7 @@ CASES = {
     "precise": DOUBLE,
     "amount": NUMERIC,
     "wide": Case("numeric(38, 10)", pa.decimal128(38, 10), _decimals(10, 38)),
+    "tiny": Case("numeric(5, 5)", pa.decimal128(5, 5), _decimals(5, 5)),
     "rescaled": Case("numeric(8, 2)", pa.decimal128(12, 4), _decimals(2, 8)),
     "free": Case("numeric", pa.string(), _decimals(7, 50), in_lake=lambda value: format(value, "f")),
     "note": TEXTS,

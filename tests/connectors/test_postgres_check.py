@@ -104,6 +104,11 @@ FLAWS = {
         "",
         ["found note, an array of arrays", '"!public.orders"'],
     ),
+    "an array of bits": (
+        replace(ORDERS, unreadable=("note",)),
+        "",
+        ["found note, an array of bits", '"!public.orders"'],
+    ),
     "columns that differ in case only": (
         replace(ORDERS, columns=("id", "note", "Note")),
         "",
@@ -219,6 +224,12 @@ def test_generated_columns_are_told() -> None:
 
 def test_columns_that_debezium_leaves_out_are_told() -> None:
     assert "will not have note" in judge(lake(), replace(ORDERS, unsent=("note",))).warnings[0]
+
+
+def test_columns_whose_large_values_stop_debezium_are_told_unless_the_log_holds_them() -> None:
+    table = replace(ORDERS, unmarked=("note",))
+    assert "an update that leaves note as it is may stop" in judge(lake(), table).warnings[0]
+    assert judge(lake(), replace(table, replica_identity="f")).warnings == ()
 
 
 def test_several_flaws_are_counted() -> None:

@@ -437,6 +437,7 @@ def test_the_catalog_is_read_as_it_is(admin: psycopg.Connection) -> None:
         CREATE TABLE public.t (
           a int NOT NULL, b text, c int GENERATED ALWAYS AS (a + 1) STORED, gone int, d text[], e int[][],
           f varbit[], g interval[], h bit(4)[],
+          i float8[], j bit(900), k int[], l bit(9),
           PRIMARY KEY (a) INCLUDE (b)
         );
         ALTER TABLE public.t DROP COLUMN gone;
@@ -452,9 +453,11 @@ def test_the_catalog_is_read_as_it_is(admin: psycopg.Connection) -> None:
     tables = {facts.table: facts for facts in read_tables(admin)}
     assert set(tables) == {"t", "u", "p", "p1"}
     facts = tables["t"]
-    assert facts.columns == ("a", "b", "c", "d", "e", "f", "g", "h")
+    assert facts.columns == ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
     assert facts.nested_arrays == ("e",)
     assert facts.unsent == ("f", "g")
+    assert facts.unreadable == ("h",)
+    assert facts.unmarked == ("h", "i", "j")
     assert facts.generated == ("c",)
     assert facts.not_null == {"a"}
     assert facts.primary_key == UniqueKey(frozenset({"a"}), is_primary=True)
