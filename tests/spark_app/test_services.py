@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from pathlib import Path
 from typing import cast, get_args
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from contract.lake import Storage, TablePolicy
@@ -150,6 +152,16 @@ def test_a_compaction_that_a_crash_left_behind_is_run_before_the_next_commit(ser
     assert names(served.hudi.read()) == list(served.states.values())[-1]
 
 
+def test_what_has_changed_since_a_commit_is_told_by_the_commit_time_of_a_later_states_rows(
+    served: Served,
+) -> None:
+    instants = list(served.states)
+    for since, until in combinations(instants[:: COMMITS // 3], 2):
+        before, after = served.states[since], served.states[until]
+        changed = as_of(served.hudi, until).where(F.col("_hoodie_commit_time") > since)
+        assert names(changed) == {key: name for key, name in after.items() if before.get(key) != name}
+
+
 def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleaned(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,7 +181,8 @@ def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_
     monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
     monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "2")
     monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "3")
-    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
+    policy = TablePolicy(buckets=1, storage="copy_on_write")
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
     served = Served(cast(TableIngest, None), hudi, {})
     write(hudi, {1: "old", 2: "old"})
     replacing = {**hudi._options, "hoodie.datasource.write.operation": "insert_overwrite_table"}
