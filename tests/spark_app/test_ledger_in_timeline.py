@@ -12,8 +12,11 @@ from pyarrow.fs import LocalFileSystem
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from cli.timeline import read_last_commit
+from cli.lake_tables import LakeTable
+from cli.time_travel import OutOfHistory, check_readable
+from cli.timeline import read_earliest_retained, read_last_commit
 from contract.lake import TablePolicy
+from contract.table_name import TableName
 from spark_app import hudi as hudi_module
 from spark_app import table_ingest
 from spark_app.event import OffsetRange
@@ -53,8 +56,10 @@ def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
     table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
 
+    first_instant = last_instant = ""
     for number in range(COMMITS):
         table.apply((OffsetRange(0, number, number + 1),))
+        first_instant = first_instant or str(hudi.last_instant())
         table.maintain()
         if number == 2:
             _rebuild(table, rows[:3])
@@ -65,12 +70,23 @@ def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
         commit = read_last_commit(_FILES, hudi.path)
         assert commit is not None
         assert commit.ledger == table.ledger
+        last_instant = commit.instant
 
     timeline = tmp_path / "silver" / ".hoodie"
     assert {path.suffix for path in timeline.glob("[0-9]*")} >= {
-        *(".deltacommit", ".commit", ".replacecommit", ".rollback", ".clean")
+        *(".deltacommit", ".commit", ".rollback", ".clean")
     }
+    assert list((timeline / "history").glob(".commits_*"))
+    assert not list(timeline.parent.rglob(f"*{first_instant}*"))
     assert [row["name"] for row in hudi.read().collect()] == [f"change {COMMITS - 1}"]
+
+    retained = read_earliest_retained(_FILES, hudi.path)
+    assert retained is not None
+    assert first_instant < retained <= last_instant
+    lake_table = LakeTable(TableName("shop", "public", "things"), hudi.path)
+    check_readable(_FILES, lake_table, retained)
+    with pytest.raises(OutOfHistory, match=f"expected {retained} or later"):
+        check_readable(_FILES, lake_table, str(int(retained) - 1))
 
 
 _FILES: Any = LocalFileSystem()
