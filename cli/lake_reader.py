@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cli.lake_files import LakeFiles
 from cli.lake_tables import LakeTable, unknown_table
-from cli.time_travel import check_retained
+from cli.time_travel import check_readable
 from contract.errors import TributaryError
 from contract.table_name import TableName
 
@@ -40,7 +40,7 @@ class NoSuchTable(QueryError):
 
 def read_table(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> pa.Table:
     """The rows of the table's latest commit, or of the latest at the instant `as_of`: the source's columns,
-    then the app's; not Hudi's own. Raises `OutOfHistory`."""
+    then the app's; not Hudi's own. Raises `OutOfHistory` and `ReadInSpark`."""
     import pyarrow as pa
     from hudi import HudiReadOptions, HudiTableBuilder
 
@@ -49,7 +49,7 @@ def read_table(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> 
     )
     options = HudiReadOptions()
     if as_of is not None:
-        check_retained(files.filesystem, table, as_of)
+        check_readable(files.filesystem, table, as_of)
         options = options.with_as_of_timestamp(as_of)
     batches = hudi.read(options)
     # A table whose rows are all gone has no file, and so no batch that tells its schema.
@@ -73,7 +73,7 @@ def answer(files: LakeFiles, tables: Sequence[LakeTable], query: str, as_of: str
     Only those whose names occur in it are read.
 
     A table can be called by its name, by schema.table and by source.schema.table. Raises `QueryError`,
-    UnknownTable and OutOfHistory.
+    UnknownTable, OutOfHistory and ReadInSpark.
     """
     named = [table for table in tables if is_named_in(query, table.name)]
     try:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from cli.lake_tables import LakeTable
-from cli.timeline import read_earliest_retained, read_first_instant
+from cli.timeline import read_earliest_retained, read_first_instant, read_retyped_columns
 from contract.errors import TributaryError
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ class NotAMoment(TributaryError):
 
 class OutOfHistory(TributaryError):
     """A moment of which a table has not, or no longer, the state."""
+
+
+class ReadInSpark(TributaryError):
+    """A state that hudi-rs cannot read."""
 
 
 def instant_of(text: str) -> str:
@@ -41,8 +45,21 @@ def instant_of(text: str) -> str:
     return f"{utc:%Y%m%d%H%M%S}{utc.microsecond // 1000:03}"
 
 
-def check_retained(filesystem: S3FileSystem, table: LakeTable, instant: str) -> None:
-    """Raises `OutOfHistory` where a reader would find no table, or only a part of what it held."""
+def check_readable(filesystem: S3FileSystem, table: LakeTable, instant: str) -> None:
+    """Raises `OutOfHistory` where a reader would find no table, or only a part of what it held, and
+    `ReadInSpark` where hudi-rs would read its values in types that came later."""
+    _check_retained(filesystem, table, instant)
+    retyped = read_retyped_columns(filesystem, table.path, instant)
+    if retyped:
+        raise ReadInSpark(
+            "A rebuild has changed types since, and this state can only be read in Spark SQL",
+            where=str(table.name),
+            found=f"another type of {', '.join(sorted(retyped))}",
+            remedy="docs/reading.md has the statement.",
+        )
+
+
+def _check_retained(filesystem: S3FileSystem, table: LakeTable, instant: str) -> None:
     retained = read_earliest_retained(filesystem, table.path)
     if retained is not None and instant < retained:
         raise OutOfHistory(

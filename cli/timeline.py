@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -70,6 +71,37 @@ def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
     """The oldest commit that the timeline still tells of; None where there is none."""
     instants = _completed_instants(filesystem, path)
     return instants[-1].base_name.partition(".")[0] if instants else None
+
+
+def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> tuple[str, ...]:
+    """The columns to which a rebuild after the instant has given another type."""
+    instants = _completed_instants(filesystem, path)
+    rebuilds = [info for info in instants if info.base_name.endswith(".replacecommit")]
+    before = [info for info in instants if info.base_name.partition(".")[0] <= instant]
+    if not before or not rebuilds or rebuilds[0].base_name.partition(".")[0] <= instant:
+        return ()
+    was, is_now = _read_types(filesystem, before[0]), _read_types(filesystem, rebuilds[0])
+    return tuple(name for name in was.keys() & is_now.keys() if was[name] != is_now[name])
+
+
+def _read_types(filesystem: S3FileSystem, info: FileInfo) -> Mapping[str, object]:
+    """Avro's type of each column, as the commit wrote it, whether it may be null or not."""
+    with filesystem.open_input_stream(info.path) as stream:
+        schema = json.loads(json.loads(stream.read())["extraMetadata"]["schema"])
+    return {field["name"]: _comparable(field["type"]) for field in schema["fields"]}
+
+
+def _comparable(avro_type: Any) -> object:
+    """Avro names the types of fixed size after where they stand, which says nothing of their values."""
+    match avro_type:
+        case list():
+            types = [_comparable(one) for one in avro_type if one != "null"]
+            return types[0] if len(types) == 1 else types
+        case dict():
+            named = ("name", "namespace", "doc")
+            return {key: _comparable(value) for key, value in avro_type.items() if key not in named}
+        case _:
+            return avro_type
 
 
 def read_earliest_retained(filesystem: S3FileSystem, path: str) -> str | None:

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -357,6 +356,9 @@ def test_a_table_goes_on_from_kafka_where_bronze_ended_also_where_kafka_has_lost
 
 def test_a_table_that_another_type_blocks_says_so_until_it_is_rebuilt(tributary: Tributary) -> None:
     (before, *_) = tributary.json("history", "orders")
+    question = "SELECT amount FROM orders WHERE id = 40"
+    as_it_is = tributary.json("query", question)
+    assert tributary.json("query", "--as-of", before["instant"], question) == as_it_is
     with tributary.connect() as connection:
         connection.execute("ALTER TABLE orders ALTER COLUMN amount TYPE text")
         connection.execute("UPDATE orders SET amount = 'a lot' WHERE id = 40")
@@ -374,10 +376,8 @@ def test_a_table_that_another_type_blocks_says_so_until_it_is_rebuilt(tributary:
         "well",
         0,
     )
-    question = "SELECT amount FROM orders WHERE id = 40"
     assert tributary.json("query", question) == [{"amount": "a lot"}]
-    (as_it_was,) = tributary.json("query", "--as-of", before["instant"], question)
-    assert Decimal(as_it_was["amount"]) == 45
+    assert "Spark SQL" in tributary.run("query", "--as-of", before["instant"], question, status=1)
     assert "no commit yet" in tributary.run("query", "--as-of", "2001-01-01", question, status=1)
     assert "neither an instant nor a time" in tributary.run("query", "--as-of", "noon", question, status=1)
     assert tributary.json("reconcile")["identical"]
