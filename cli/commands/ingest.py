@@ -51,7 +51,7 @@ def ingest(
     from cli.kafka_topics import read_table_names
     from cli.run_watch import watch_run
 
-    chosen = _chosen(events_from)
+    chosen = events_source(events_from)
     workspace = Workspace.open(lake, state)
     wanted: tuple[TableName, ...] = ()
     if chosen.startswith(FILES):
@@ -73,7 +73,7 @@ def ingest(
     watch_run(run, messages if as_json else output, is_shown=not as_json)
 
 
-def _chosen(events_from: str) -> str:
+def events_source(events_from: str) -> str:
     """As the Spark app is to be told it: a folder of this machine by its whole path."""
     kind, separator, location = events_from.partition(":")
     if events_from in ("kafka", "bronze"):

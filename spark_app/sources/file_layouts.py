@@ -96,11 +96,10 @@ class EventFile:
 
 @dataclass(frozen=True)
 class FileCount:
-    """The events of a file, how many of them are deletes, and whether the last one is."""
+    """The events of a file, and how many of them are deletes."""
 
     events: int
     deletes: int
-    ends_with_delete: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,12 +176,13 @@ def check_complete(layout: Layout, span: Span, counts: Mapping[FileName, FileCou
     """
     count = counts[span.file.name]
     missing = span.until - span.first - count.events
-    tombstones = count.deletes
-    if layout.names_last:
-        # The one after a file's last event is before the first of the next.
-        tombstones -= count.ends_with_delete
-        tombstones += span.before is not None and counts[span.before.name].ends_with_delete
-    if missing in (0, tombstones):
+    tombstones = {0, count.deletes}
+    if layout.names_last and count.deletes:
+        # That of a last delete is before the first offset of the next file.
+        tombstones.add(count.deletes - 1)
+    if span.before is not None and counts[span.before.name].deletes:
+        tombstones |= {number + 1 for number in tombstones}
+    if missing in tombstones:
         return
     where = f"{span.file.path}, topic {span.file.topic}, partition {span.file.partition}"
     if missing < 0:

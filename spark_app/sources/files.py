@@ -294,14 +294,6 @@ def _place() -> tuple[Column, Column, Column]:
     )
 
 
-def _counted() -> tuple[Column, Column, Column]:
-    return (
-        F.count("*").alias("events"),
-        F.count_if("is_delete").alias("deletes"),
-        F.max_by("is_delete", F.struct("block", "number")).alias("ends_with_delete"),
-    )
-
-
 def _overlap(span: Span, wanted: OffsetRange) -> bool:
     return span.file.partition == wanted.partition and span.first < wanted.until and wanted.first < span.until
 

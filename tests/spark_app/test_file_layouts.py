@@ -54,7 +54,7 @@ def sunk_files(draw: st.DrawFn) -> list[Sunk]:
         files[-1].append((offset, delete))
         offset += 2 if delete else 1
     return [
-        Sunk(file[0][0], file[-1][0], FileCount(len(file), sum(delete for _, delete in file), file[-1][1]))
+        Sunk(file[0][0], file[-1][0], FileCount(len(file), sum(delete for _, delete in file)))
         for file in files
     ]
 
