@@ -132,7 +132,7 @@ class TableIngest:
                 != ranges
             ):
                 return self.apply(whole) if whole else None
-            if self._columns is not None and columns.widen(self._columns):
+            if self._columns is not None and columns.are_wider_than(self._columns):
                 self._widen(columns)
             bad = changes.where(F.col("reason").isNotNull()).select(*_WHY_BAD)
             good = without_applied(changes.where(F.col("reason").isNull()), self.ledger, survey)
@@ -283,8 +283,9 @@ class TableIngest:
         return first_halved_moves(changes, self.ledger, is_partitioned=len(partitions) > 1)
 
     def _widen(self, columns: TableColumns) -> None:
-        """Writes the stored rows anew in the columns' types, so that no file is left with another one. Hudi
-        refuses to write wider decimals beside narrower ones, and hudi-rs to read a bigint beside an int."""
+        """Writes the stored rows anew in the columns' types, so that no file is left with another one: Hudi
+        refuses to write wider decimals beside narrower ones, and what a float is as a double every reader
+        would say by itself."""
         stored = self.hudi.read()
         own = [name for name in (*APP_COLUMNS.fieldNames(), DELETED) if name in stored.columns]
         rows = stored.select(
