@@ -68,6 +68,7 @@ class TableIngest:
     _versions: tuple[SchemaVersion, ...] = ()
     _unreadable: tuple[SchemaTexts, ...] = ()
     _commits_since_services: int = 0
+    _partitions: frozenset[int] = frozenset()
 
     def recover(self) -> None:
         """Takes positions and columns from the table itself, and finishes what a crash left behind."""
@@ -100,6 +101,7 @@ class TableIngest:
     def pending(self, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
         """The ranges to apply next, at most `limit` events. Raises `PositionLost`."""
         _check_held(self.topic, self.ledger.positions, extent)
+        self._partitions |= extent.end.keys()
         return ranges_from(self.ledger.positions, extent, limit)
 
     def apply(self, ranges: tuple[OffsetRange, ...]) -> Committed | None:
@@ -279,7 +281,7 @@ class TableIngest:
         return folded.where(is_known), _left_out(folded.where(~is_known & ~is_delete))
 
     def _first_halved_moves(self, changes: DataFrame, ranges: tuple[OffsetRange, ...]) -> Mapping[int, int]:
-        partitions = self.ledger.positions.keys() | {r.partition for r in ranges}
+        partitions = self._partitions | self.ledger.positions.keys() | {r.partition for r in ranges}
         return first_halved_moves(changes, self.ledger, is_partitioned=len(partitions) > 1)
 
     def _widen(self, columns: TableColumns) -> None:
