@@ -70,10 +70,7 @@ def _check_retained(filesystem: S3FileSystem, table: LakeTable, instant: str) ->
             remedy="history in lake.toml says how far back time travel reaches, from then on.",
         )
     first = read_first_instant(filesystem, table.path)
-    if first is None or instant < first:
+    if first is not None and instant < first:
         raise OutOfHistory(
-            "The table had no commit yet, or none that its timeline still tells of",
-            where=str(table.name),
-            found=instant,
-            expected="a commit" if first is None else f"{first} or later",
+            "The table had no commit yet", where=str(table.name), found=instant, expected=f"{first} or later"
         )

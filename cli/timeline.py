@@ -68,9 +68,18 @@ def read_last_commit(filesystem: S3FileSystem, path: str) -> Commit | None:
 
 
 def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
-    """The oldest commit that the timeline still tells of; None where there is none."""
+    """The table's first commit; None where there is none, or where the first are archived already."""
+    if _is_archived(filesystem, path):
+        return None
     instants = _completed_instants(filesystem, path)
     return instants[-1].base_name.partition(".")[0] if instants else None
+
+
+def _is_archived(filesystem: S3FileSystem, path: str) -> bool:
+    from pyarrow.fs import FileSelector
+
+    archive = FileSelector(f"{path}/.hoodie/archived", allow_not_found=True)
+    return any(info.is_file and info.size for info in filesystem.get_file_info(archive))
 
 
 def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> tuple[str, ...]:

@@ -297,8 +297,8 @@ def _is_later_than(microseconds: Mapping[int, int]) -> Column:
 
 
 def _where_partition(conditions: Mapping[int, Column]) -> Column:
-    return reduce(
-        lambda others, item: F.when(F.col("partition") == item[0], item[1]).otherwise(others),
-        conditions.items(),
-        F.lit(False),
+    # One flat CASE: a topic can have hundreds of partitions.
+    cases = reduce(
+        lambda case, item: case.when(F.col("partition") == item[0], item[1]), conditions.items(), F
     )
+    return cases.otherwise(F.lit(False)) if conditions else F.lit(False)

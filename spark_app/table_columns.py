@@ -67,8 +67,8 @@ class TableColumns:
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.row)
 
-    def widen(self, before: TableColumns) -> bool:
-        """Whether a column of the table has another type than before."""
+    def are_wider_than(self, before: TableColumns) -> bool:
+        """Whether a column that was there before has got another type."""
         types = dict(self.row)
         return any(types[name] != data_type for name, data_type in before.row)
 

@@ -104,6 +104,7 @@ class TableIngest:
     _topic_id: str | None = None
     _held_from: Positions = field(default_factory=dict)
     _older_extent: TopicExtent | None = None
+    _partitions: frozenset[int] = frozenset()
 
     def recover(self) -> None:
         """Takes positions and columns from the table itself, and finishes what a crash left behind."""
@@ -143,6 +144,7 @@ class TableIngest:
         """The ranges to apply next, at most `limit` events. Raises `PositionLost` and `AnotherTopic`."""
         _check_topic(self.ledger, extent)
         self._topic_id, self._held_from = extent.topic_id, extent.beginning
+        self._partitions |= extent.end.keys()
         reaching_back = self._reaching_back(extent)
         _check_held(self.topic, self.ledger.positions, reaching_back)
         return ranges_from(self.ledger.positions, reaching_back, limit)
@@ -198,7 +200,7 @@ class TableIngest:
                 != ranges
             ):
                 return self.apply(whole) if whole else None
-            if self._columns is not None and columns.widen(self._columns):
+            if self._columns is not None and columns.are_wider_than(self._columns):
                 self._widen(columns)
             bad = changes.where(F.col("reason").isNotNull()).select(*_WHY_BAD)
             good = without_applied(changes.where(F.col("reason").isNull()), self.ledger, survey)
@@ -398,12 +400,13 @@ class TableIngest:
         return folded.where(is_known), _left_out(folded.where(~is_known & ~is_delete))
 
     def _first_halved_moves(self, changes: DataFrame, ranges: tuple[OffsetRange, ...]) -> Mapping[int, int]:
-        partitions = self.ledger.positions.keys() | {r.partition for r in ranges}
+        partitions = self._partitions | self.ledger.positions.keys() | {r.partition for r in ranges}
         return first_halved_moves(changes, self.ledger, is_partitioned=len(partitions) > 1)
 
     def _widen(self, columns: TableColumns) -> None:
-        """Writes the stored rows anew in the columns' types, so that no file is left with another one. Hudi
-        refuses to write wider decimals beside narrower ones, and hudi-rs to read a bigint beside an int."""
+        """Writes the stored rows anew in the columns' types, so that no file is left with another one: Hudi
+        refuses to write wider decimals beside narrower ones, and what a float is as a double every reader
+        would say by itself."""
         stored = self.hudi.read()
         own = [name for name in (*APP_COLUMNS.fieldNames(), DELETED) if name in stored.columns]
         rows = stored.select(
