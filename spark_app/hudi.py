@@ -185,6 +185,9 @@ class HudiTable:
         oldest = (datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY)).strftime(_INSTANT)[:17]
         meta_client = self._meta_client()
         timeline, storage = meta_client.getActiveTimeline(), meta_client.getStorage()
+        if not timeline.getWriteTimeline().filterInflightsAndRequested().empty():
+            # Its files would be taken for a state of the table. The next commit removes them.
+            return
         with ThreadPoolExecutor(_CLEANING_THREADS, thread_name_prefix="clean") as threads:
             listings = threads.map(partial(self._files_in, storage), self.partitions() or {""})
             files = chain.from_iterable(listings)

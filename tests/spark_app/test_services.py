@@ -201,6 +201,28 @@ def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_
     assert names(hudi.read()) == {1: "new", 3: "change 3"}
 
 
+def test_nothing_is_cleaned_while_a_commit_is_unfinished(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
+    policy = TablePolicy(buckets=1, storage="copy_on_write")
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
+    served = Served(cast(TableIngest, None), hudi, {})
+    for number in range(3):
+        write(hudi, {1: f"change {number}"})
+    commit = hudi.last_commit()
+    assert commit is not None
+    files, timeline = served.data_files(), Path(hudi.path, ".hoodie")
+    requested = timeline / f"{int(commit.instant) + 1}.commit.requested"
+
+    requested.touch()
+    clean_all_before(hudi, commit.instant)
+    assert served.data_files() == files
+    requested.unlink()
+    clean_all_before(hudi, commit.instant)
+    assert served.data_files() < files
+
+
 def write(hudi: HudiTable, values: Names) -> None:
     hudi.write(rows(values, hudi.spark), Ledger(TOPIC))
 
@@ -208,7 +230,7 @@ def write(hudi: HudiTable, values: Names) -> None:
 def rows(values: Names, spark: SparkSession) -> DataFrame:
     schema = [*APP_COLUMNS.fields, StructField("id", IntegerType()), StructField("name", StringType())]
     found = [
-        (str(key), "u", time.time_ns(), datetime.now(UTC), TOPIC, 0, 0, key, name)
+        (str(key), "u", time.time_ns(), datetime.now(UTC), TOPIC, 0, 0, 0, key, name)
         for key, name in values.items()
     ]
     return spark.createDataFrame(found, StructType(schema)).coalesce(1)
