@@ -78,7 +78,7 @@ def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
 def _is_archived(filesystem: S3FileSystem, path: str) -> bool:
     from pyarrow.fs import FileSelector
 
-    archive = FileSelector(f"{path}/.hoodie/archived", allow_not_found=True)
+    archive = FileSelector(f"{path}/.hoodie/history", allow_not_found=True)
     return any(info.is_file and info.size for info in filesystem.get_file_info(archive))
 
 
