@@ -266,6 +266,7 @@ def test_after_every_kind_of_change_the_lake_equals_the_database(tributary: Trib
     assert reports[-1] == {
         "event": "stopped",
         "tables": {"shop.public.customers": "ok", "shop.public.orders": "ok"},
+        "not_in_catalog": {},
     }
     assert _spark_processes(tributary.state) == []
 
