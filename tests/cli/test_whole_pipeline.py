@@ -403,11 +403,11 @@ def test_reconcile_names_exactly_the_rows_in_which_the_lake_was_led_astray(tribu
         {
             "key": {"id": "20"},
             "kind": "changed",
-            "cells": {"amount": {"database": "'22'", "lake": "'0.01'"}},
+            "cells": {"amount": {"database": "'22.00'", "lake": "'0.01'"}},
         },
         {"key": {"id": "21"}, "kind": "missing", "cells": {}},
         {"key": {"id": "4711"}, "kind": "extra", "cells": {}},
     ]
     told = tributary.run("reconcile", status=1)
-    assert "(id=20) is different in the lake: amount is '22' in the database, '0.01' in the lake" in told
+    assert "(id=20) is different in the lake: amount is '22.00' in the database, '0.01' in the lake" in told
     assert "3 tables, 52 rows, 1 table is not identical" in told

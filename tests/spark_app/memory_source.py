@@ -41,4 +41,4 @@ class MemorySource:
             if row[0] == topic:
                 partition, offset = int(str(row[1])), int(str(row[2]))
                 ends[partition] = max(offset + 1, ends.get(partition, 0))
-        return TopicExtent(dict.fromkeys(ends, 0), ends)
+        return TopicExtent(dict.fromkeys(ends, self.beginning), ends, self.topic_id)
