@@ -110,8 +110,7 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
         },
     )
     survey = _with_starts_of_snapshots(survey, changes)
-    streamed = changes.where(_is_streamed())
-    return _with_sequences_since_snapshot(_with_rewound(survey, streamed, ledger), streamed)
+    return _with_sequences_since_snapshot(_with_rewound(survey, changes, ledger), changes)
 
 
 @cache
@@ -224,10 +223,11 @@ def _with_starts_of_snapshots(survey: Survey, changes: DataFrame) -> Survey:
     )
 
 
-def _with_rewound(survey: Survey, streamed: DataFrame, ledger: Ledger) -> Survey:
+def _with_rewound(survey: Survey, changes: DataFrame, ledger: Ledger) -> Survey:
     if not survey.repeats(ledger):
         return survey
-    rewound = streamed.where(is_before(ledger.sequences) & _is_later_than(ledger.sequence_ts_us))
+    is_rewound = is_before(ledger.sequences) & _is_later_than(ledger.sequence_ts_us)
+    rewound = changes.where(_is_streamed() & is_rewound)
     rows = rewound.groupBy("partition").agg(F.min("offset").alias("first")).collect()
     first = {row["partition"]: row["first"] for row in rows}
     return replace(
@@ -239,13 +239,14 @@ def _with_rewound(survey: Survey, streamed: DataFrame, ledger: Ledger) -> Survey
     )
 
 
-def _with_sequences_since_snapshot(survey: Survey, streamed: DataFrame) -> Survey:
+def _with_sequences_since_snapshot(survey: Survey, changes: DataFrame) -> Survey:
     """A snapshot can be of another database, whose log positions start anew: only later ones count."""
     if not any(found.snapshots and found.last_sequence for found in survey.partitions.values()):
         return survey
     last_starts = {p: max(found.snapshots.values(), default=0) for p, found in survey.partitions.items()}
     since = _where_partition({p: F.col("offset") >= start for p, start in last_starts.items()})
-    rows = streamed.where(since).groupBy("partition").agg(*_last_sequence(F.lit(True))).collect()
+    streamed = changes.where(_is_streamed() & since)
+    rows = streamed.groupBy("partition").agg(*_last_sequence(F.lit(True))).collect()
     last = {row["partition"]: row for row in rows}
     return replace(
         survey,
