@@ -49,6 +49,7 @@ from spark_app.table_columns import (
 REMEMBERED_VERSIONS = 8
 
 FIRST_EVENTS = 100
+"""Of a run: enough to learn the schema that most of its events have."""
 
 MOST_EVENTS_WITHIN_A_MOVE = 100_000
 """After so many events the second half of a move is not to come: far more than Debezium sends again after a
