@@ -6,24 +6,26 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainValidator,
     ValidationError,
 )
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
+from contract.aws import Aws
 from contract.column_types import ColumnType, NotAColumnType
+from contract.entries import Duration, Entry, Host, Names, Port, as_tuple, expecting, matching, named_as
 from contract.errors import TributaryError
 from contract.naming import LakeNames, SourceNames, lake_name_problem, source_name_problem
 from contract.patterns import NotATablePattern, TablePattern, TablePatterns
@@ -69,55 +71,11 @@ def parse_lake(text: str, where: str = "lake.toml") -> Lake:
     return _lake_of(file)
 
 
-def _expecting(expected: str) -> PydanticCustomError:
-    return PydanticCustomError("expected", "{expected}", {"expected": expected})
-
-
-def _matching(regex: str, expected: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if re.fullmatch(regex, value) is None:
-            raise _expecting(expected)
-        return value
-
-    return AfterValidator(check)
-
-
-def _named_as(problem: Callable[[str], str | None]) -> AfterValidator:
-    """Lets a name through when `problem` has none to report, and else says what it reports as expected."""
-
-    def check(name: str) -> str:
-        if (expected := problem(name)) is not None:
-            raise _expecting(expected)
-        return name
-
-    return AfterValidator(check)
-
-
-def _history(value: object) -> timedelta:
-    units = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
-    if isinstance(value, timedelta):
-        return value
-    match = re.fullmatch(r"([1-9][0-9]{0,6})([mhd])", value) if isinstance(value, str) else None
-    if match is None or (history := int(match[1]) * units[match[2]]) > timedelta(days=3650):
-        raise _expecting('minutes, hours or days, at most 3650 days, written "30m", "24h" or "7d"')
-    return history
-
-
-def _tuple(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _without_repetition(values: tuple[str, ...]) -> tuple[str, ...]:
-    if not values or "" in values or len(set(values)) < len(values):
-        raise _expecting("a list of different names, at least one")
-    return values
-
-
 def _pattern(text: str) -> str:
     try:
         TablePattern.parse(text.removeprefix("!"))
     except NotATablePattern as error:
-        raise _expecting(error.expected or error.what) from None
+        raise expecting(error.expected or error.what) from None
     return text
 
 
@@ -125,60 +83,50 @@ def _patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
     try:
         TablePatterns.parse(texts)
     except NotATablePattern as error:
-        raise _expecting(error.expected or error.what) from None
+        raise expecting(error.expected or error.what) from None
     return texts
 
 
 def _column_types(value: object) -> tuple[tuple[str, ColumnType], ...]:
     if not isinstance(value, dict) or not value or not all(isinstance(text, str) for text in value.values()):
-        raise _expecting('columns and their types, such as { id = "bigint", price = "numeric(10,2)" }')
+        raise expecting('columns and their types, such as { id = "bigint", price = "numeric(10,2)" }')
     try:
         return tuple((name, ColumnType.parse(text)) for name, text in value.items())
     except NotAColumnType as error:
-        raise _expecting(error.expected or error.what) from None
+        raise expecting(error.expected or error.what) from None
 
 
 ColumnTypes = Annotated[tuple[tuple[str, ColumnType], ...], PlainValidator(_column_types)]
-Columns = Annotated[tuple[str, ...], BeforeValidator(_tuple), AfterValidator(_without_repetition)]
 PatternTexts = Annotated[
-    tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(_tuple), AfterValidator(_patterns)
+    tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(as_tuple), AfterValidator(_patterns)
 ]
-History = Annotated[timedelta, PlainValidator(_history)]
 Buckets = Annotated[int, Field(ge=1, le=1024)]
 QuarantineLimit = Annotated[
     str,
-    _matching(
+    matching(
         r"(100|[1-9]?[0-9])%|0|[1-9][0-9]{0,8}",
         'a share of the events, such as "10%", or a number of them, such as "500"',
     ),
 ]
-Port = Annotated[int, Field(ge=1, le=65535)]
 EnvironmentVariable = Annotated[
-    str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the password")
+    str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the password")
 ]
-# libpq and the JDBC driver read both out of one URL, so what would end or split that URL is kept out.
-Host = Annotated[str, _matching(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "a host name or an IPv4 address")]
+# libpq and the JDBC driver read it out of one URL, so what would end or split that URL is kept out.
 Database = Annotated[
     str,
-    _matching(
+    matching(
         r"[^\s/?#%&:@\\\"'$]{1,63}", "a database's name, without blanks and none of / ? # % & : @ \\ \" ' $"
     ),
 ]
 RoleName = Annotated[
-    str, _matching(r"[^\s\"'$\\\x00]{1,63}", "a role's name, without blanks, quotes, $ or \\")
+    str, matching(r"[^\s\"'$\\\x00]{1,63}", "a role's name, without blanks, quotes, $ or \\")
 ]
 Memory = Annotated[
-    str, _matching(r"[1-9][0-9]*[mg]", 'a number of megabytes or gigabytes, such as "1500m" or "2g"')
+    str, matching(r"[1-9][0-9]*[mg]", 'a number of megabytes or gigabytes, such as "1500m" or "2g"')
 ]
 
 
-class _Entry(BaseModel):
-    """What every part of a lake file has in common: it cannot change, and it knows all its keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Connection(_Entry):
+class Connection(Entry):
     """A PostgreSQL of the user's. Passwords are in environment variables, never in the file.
 
     user          what Debezium logs in as; None: the role that Tributary makes
@@ -198,7 +146,7 @@ class Connection(_Entry):
     sslrootcert: str | None = None
 
 
-class Events(_Entry):
+class Events(Entry):
     """How the events of a source are written that Tributary's own connector did not send.
 
     topic_prefix  Debezium's `topic.prefix`; None: Tributary's own topics
@@ -206,12 +154,12 @@ class Events(_Entry):
     times         Debezium's `time.precision.mode`, for events without schemas
     """
 
-    topic_prefix: Annotated[str, _matching(r"[A-Za-z0-9._-]+", "a prefix of Kafka topics")] | None = None
+    topic_prefix: Annotated[str, matching(r"[A-Za-z0-9._-]+", "a prefix of Kafka topics")] | None = None
     decimals: Decimals = "number"
     times: Times = "adaptive"
 
 
-class SourceEntry(_Entry):
+class SourceEntry(Entry):
     """One `[source.NAME]` of the file."""
 
     engine: Literal["postgres"]
@@ -242,30 +190,30 @@ class Source(SourceEntry):
         return self.patterns.matches(schema, table)
 
 
-class Defaults(_Entry):
+class Defaults(Entry):
     """What holds for every table that does not say otherwise."""
 
     storage: Storage = "merge_on_read"
     deletes: Deletes = "hard"
-    history: History = timedelta(hours=24)
+    history: Duration = timedelta(hours=24)
     buckets: Buckets = 2
     quarantine_limit: QuarantineLimit = "10%"
 
 
-class TableEntry(_Entry):
+class TableEntry(Entry):
     """One `[table."source.schema.table"]` of the file; None is what the defaults say."""
 
     storage: Storage | None = None
     deletes: Deletes | None = None
-    history: History | None = None
+    history: Duration | None = None
     buckets: Buckets | None = None
     quarantine_limit: QuarantineLimit | None = None
-    key: Columns | None = None
-    partition_by: Columns | None = None
+    key: Names | None = None
+    partition_by: Names | None = None
     columns: ColumnTypes | None = None
 
 
-class TablePolicy(_Entry):
+class TablePolicy(Entry):
     """How one table is kept in the lake.
 
     history       how far back time travel reaches, at least
@@ -278,7 +226,7 @@ class TablePolicy(_Entry):
 
     storage: Storage = "merge_on_read"
     deletes: Deletes = "hard"
-    history: History = timedelta(hours=24)
+    history: Duration = timedelta(hours=24)
     key: tuple[str, ...] | None = None
     partition_by: tuple[str, ...] = ()
     buckets: Buckets = 2
@@ -293,7 +241,7 @@ class TablePolicy(_Entry):
     columns: tuple[tuple[str, ColumnType], ...] | None = None
 
 
-class Local(_Entry):
+class Local(Entry):
     """What `tributary up` may be told about this machine; a port that is None is any free one."""
 
     postgres_port: Port | None = None
@@ -303,14 +251,16 @@ class Local(_Entry):
     spark_memory: Memory = "2g"
 
 
-class Lake(_Entry):
-    """A whole lake file. `tables` holds the table entries, in the file's order."""
+class Lake(Entry):
+    """A whole lake file. `tables` holds the table entries, in the file's order; `aws` is None where the file
+    says nothing of AWS."""
 
     name: str
     sources: tuple[Source, ...]
     defaults: Defaults
     tables: tuple[tuple[TableName, TableEntry], ...]
     local: Local
+    aws: Aws | None = None
 
     @cached_property
     def names(self) -> LakeNames:
@@ -352,18 +302,19 @@ class Lake(_Entry):
         return TablePolicy(**{**dict(self.defaults), **own})
 
 
-class _LakeSection(_Entry):
-    name: Annotated[str, _named_as(lake_name_problem)]
+class _LakeSection(Entry):
+    name: Annotated[str, named_as(lake_name_problem)]
 
 
-class _LakeFile(_Entry):
+class _LakeFile(Entry):
     """The file as it is laid out."""
 
     lake: _LakeSection
-    source: dict[Annotated[str, _named_as(source_name_problem)], SourceEntry] = Field(min_length=1)
+    source: dict[Annotated[str, named_as(source_name_problem)], SourceEntry] = Field(min_length=1)
     defaults: Defaults = Defaults()
-    table: dict[str, TableEntry] = {}
+    table: dict[str, TableEntry] = Field(default_factory=dict)
     local: Local = Local()
+    aws: Aws | None = None
 
 
 def _lake_of(file: _LakeFile) -> Lake:
@@ -373,12 +324,15 @@ def _lake_of(file: _LakeFile) -> Lake:
         defaults=file.defaults,
         tables=tuple((TableName.parse(name), entry) for name, entry in file.table.items()),
         local=file.local,
+        aws=file.aws,
     )
 
 
 def _check_together(file: _LakeFile, where: str) -> None:
     """What no single entry shows. Raises LakeFileError."""
-    for problem in (*_connection_problems(file), *_table_problems(file), *_port_problems(file)):
+    for problem in chain(
+        _connection_problems(file), _table_problems(file), _port_problems(file), _aws_problems(file)
+    ):
         entry, what, found, expected = problem
         raise LakeFileError(what, where=f"{where}, entry {entry}", found=found, expected=expected)
 
@@ -453,6 +407,37 @@ def _port_problems(file: _LakeFile) -> Iterator[Problem]:
             )
 
 
+def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
+    aws = file.aws
+    if aws is None:
+        return
+    for name in aws.source:
+        if name not in file.source:
+            entry, expected = f"[aws.source.{_toml_key(name)}]", " or ".join(file.source)
+            yield entry, "a database of an unknown source", name, expected
+    if aws.deletes_data and aws.delete_data_of != file.lake.name:
+        found = json.dumps(aws.delete_data_of) if aws.delete_data_of else "nothing"
+        what, expected = "data may be deleted only where two entries agree", f'"{file.lake.name}"'
+        yield "[aws].delete_data_of", what, found, expected
+    if aws.brokers % aws.zones:
+        expected = f"a multiple of the {aws.zones} availability zones"
+        yield "[aws.kafka].brokers", "brokers are spread evenly", str(aws.brokers), expected
+    if aws.kafka.replication > aws.brokers:
+        yield (
+            "[aws.kafka].replication",
+            "more replicas than brokers",
+            str(aws.kafka.replication),
+            f"at most {aws.brokers}",
+        )
+    if aws.kafka.min_insync >= aws.kafka.replication:
+        what = "no broker could be away"
+        expected = f"less than replication, {aws.kafka.replication}"
+        yield "[aws.kafka].min_insync", what, str(aws.kafka.min_insync), expected
+    if aws.kafka.storage_max_gb < aws.kafka.storage_gb:
+        expected = f"at least storage_gb, {aws.kafka.storage_gb}"
+        yield "[aws.kafka].storage_max_gb", "less than at first", str(aws.kafka.storage_max_gb), expected
+
+
 def _error_of(errors: list[ErrorDetails], where: str) -> LakeFileError:
     """One of pydantic's errors in the words of the file; the others are counted."""
     # A misspelt key is also a missing one, and the better explanation.
@@ -511,23 +496,31 @@ def _words(error: ErrorDetails, loc: tuple[int | str, ...]) -> tuple[str, str, s
 
 def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
     """The keys that the part of the file at `loc` knows."""
-    model: type[BaseModel] = _LakeFile
-    match loc:
-        case ("lake",):
-            model = _LakeSection
-        case ("source", _):
-            model = SourceEntry
-        case ("source", _, "connection"):
-            model = Connection
-        case ("source", _, "events"):
-            model = Events
-        case ("defaults",):
-            model = Defaults
-        case ("table", _):
-            model = TableEntry
-        case ("local",):
-            model = Local
+    model, _ = _sections_of(loc)
     return list(model.model_fields)
+
+
+def _sections_of(loc: tuple[int | str, ...]) -> tuple[type[BaseModel], int]:
+    """How many parts of `loc` name sections of the file, and what the last of them is read into."""
+    model: type[BaseModel] = _LakeFile
+    is_name = False
+    for depth, part in enumerate(loc):
+        if is_name:
+            is_name = False
+            continue
+        field = model.model_fields.get(str(part))
+        entry = None if field is None else _entry_in(field.annotation)
+        if field is None or entry is None:
+            return model, depth
+        model, is_name = entry, get_origin(field.annotation) is dict
+    return model, len(loc)
+
+
+def _entry_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that an annotation such as `Entry | None` or `dict[str, Entry]` names."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_entry_in, get_args(annotation))), None)
 
 
 def _meaning_of(loc: tuple[int | str, ...]) -> str:
@@ -562,10 +555,7 @@ def _shown(value: object, loc: tuple[int | str, ...]) -> str:
 
 def _entry_name(loc: tuple[int | str, ...]) -> str:
     """`("table", "a.b.c", "key", 1)` as `[table."a.b.c"].key[1]`."""
-    sections = {"lake": 1, "defaults": 1, "local": 1, "source": 2, "table": 2}
-    depth = min(sections.get(str(loc[0]), 0), len(loc))
-    if loc[:1] == ("source",) and loc[2:3] in (("connection",), ("events",)) and len(loc) > 3:
-        depth = 3
+    _, depth = _sections_of(loc)
     keys = [_toml_key(str(part)) for part in loc[:depth]]
     name = f"[{'.'.join(keys)}]" if keys else ""
     for part in loc[depth:]:

@@ -1,0 +1,309 @@
+"""The `[aws]` part of the lake file: where on AWS a lake is built, how large, and what is there already.
+
+Whether a name of the right form is one that AWS knows (an instance class, a service in a region) is not told
+here: `stacks.known_to_aws` asks botocore's own lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from contract.entries import Duration, Entry, Host, Names, Port, as_tuple, expecting, matching
+
+Profile = Literal["small", "production"]
+OnDestroy = Literal["retain", "delete"]
+Monitoring = Literal["DEFAULT", "PER_BROKER", "PER_TOPIC_PER_BROKER", "PER_TOPIC_PER_PARTITION"]
+
+
+def _identifier(prefix: str, of: str) -> AfterValidator:
+    return matching(rf"{prefix}-[0-9a-f]{{8,17}}", f'the id of {of}, such as "{prefix}-0123456789abcdef0"')
+
+
+def _arn(service: str, of: str) -> AfterValidator:
+    return matching(rf"arn:aws[a-z-]*:{service}:[a-z0-9-]*:([0-9]{{12}})?:.+", f"the ARN of {of}")
+
+
+Region = Annotated[str, matching(r"[a-z]{2}(-[a-z]+)+-[1-9]", 'a region, such as "eu-west-1"')]
+Account = Annotated[str, matching(r"[0-9]{12}", "an account's 12 digits, in quotes")]
+Email = Annotated[str, matching(r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address")]
+VpcId = Annotated[str, _identifier("vpc", "a VPC")]
+SubnetId = Annotated[str, _identifier("subnet", "a subnet")]
+SecurityGroupId = Annotated[str, _identifier("sg", "a security group")]
+SecretArn = Annotated[str, _arn("secretsmanager", "a secret of Secrets Manager")]
+PrincipalArn = Annotated[str, _arn("iam", "an IAM role or user")]
+Cidr = Annotated[
+    str, matching(r"10\.[0-9]{1,3}\.0\.0/16", 'a network of 65,536 addresses, such as "10.42.0.0/16"')
+]
+InstanceType = Annotated[
+    str, matching(r"[a-z0-9-]+\.[a-z0-9-]+", 'an EC2 instance type, such as "m7g.xlarge"')
+]
+DatabaseClass = Annotated[
+    str, matching(r"db\.[a-z0-9]+\.[a-z0-9-]+", 'an RDS instance class, such as "db.r7g.large"')
+]
+BrokerType = Annotated[
+    str,
+    matching(r"(kafka|express)\.[a-z0-9]+\.[a-z0-9]+", 'an MSK broker type, such as "kafka.m7g.large"'),
+]
+KafkaVersion = Annotated[str, matching(r"[34]\.[0-9]+\.(x|[0-9]+)(\.kraft)?", "a version of Kafka on MSK")]
+Release = Annotated[
+    str, matching(r"emr-7\.[0-9]{1,2}\.[0-9]{1,2}", 'a release of EMR 7, such as "emr-7.13.0"')
+]
+Sha256 = Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")]
+ConnectorOptions = dict[str, str]
+
+
+class ExistingVpc(Entry):
+    """A VPC that is there already. All of the lake is in its private subnets, one an availability zone.
+
+    private_subnets, availability_zones  two or three, in the same order
+    cidr  the VPC's own addresses
+    """
+
+    id: VpcId
+    private_subnets: Annotated[tuple[SubnetId, ...], BeforeValidator(as_tuple)]
+    availability_zones: Names
+    cidr: Annotated[str, matching(r"[0-9.]+/[0-9]{1,2}", 'addresses such as "10.0.0.0/16"')]
+
+    @model_validator(mode="after")
+    def _one_subnet_a_zone(self) -> ExistingVpc:
+        if not 2 <= len(set(self.private_subnets)) == len(self.availability_zones) <= 3:
+            raise expecting("two or three private subnets and as many availability zones, in the same order")
+        return self
+
+
+class Network(Entry):
+    """nat_gateways         0: only where nothing needs the internet and interface_endpoints is true
+    interface_endpoints  private ways to Glue, STS, Secrets Manager, CloudWatch and KMS; S3's costs nothing
+                         and is always there
+    vpc                  None: one of the lake's own
+    """
+
+    cidr: Cidr = "10.42.0.0/16"
+    availability_zones: Annotated[int, Field(ge=2, le=3)] = 2
+    nat_gateways: Annotated[int, Field(ge=0, le=3)] = 1
+    interface_endpoints: bool = False
+    flow_logs: bool = True
+    vpc: ExistingVpc | None = None
+
+    @model_validator(mode="after")
+    def _some_way_out(self) -> Network:
+        if self.vpc is None and self.nat_gateways == 0 and not self.interface_endpoints:
+            raise expecting(
+                "nat_gateways = 1 or more, or interface_endpoints = true: a way to AWS's services"
+            )
+        return self
+
+
+class Database(Entry):
+    """The Aurora PostgreSQL cluster of each source that `[aws.source.NAME]` gives no host.
+
+    engine_version  Aurora's
+    slot_wal_gb     how much log a replication slot may hold back before PostgreSQL gives the slot up
+    demo_schema     makes and fills the demo's tables
+    """
+
+    engine_version: Annotated[str, matching(r"1[5-9]\.[0-9]+", 'a version, such as "16.6"')] = "16.6"
+    instance: DatabaseClass = "db.t4g.medium"
+    readers: Annotated[int, Field(ge=0, le=5)] = 0
+    backup_days: Annotated[int, Field(ge=1, le=35)] = 7
+    slot_wal_gb: Annotated[int, Field(ge=1, le=1000)] = 20
+    demo_schema: bool = False
+
+
+class ExistingDatabase(Entry):
+    """One `[aws.source.NAME]`: a PostgreSQL that is there already and that the VPC reaches.
+
+    secret  JSON with the `username` and `password` that Debezium logs in with
+    """
+
+    host: Host
+    port: Port = 5432
+    secret: SecretArn
+    sslmode: Literal["require", "verify-ca", "verify-full"] = "require"
+
+
+class Kafka(Entry):
+    """The Amazon MSK cluster.
+
+    brokers         a multiple of the availability zones; None: one a zone
+    storage_gb      of a broker at first; storage_max_gb is how far it may grow
+    retention       how long a table's topic keeps its events; bronze keeps them for ever
+    min_insync      how many replicas must have an event
+    """
+
+    kind: Literal["provisioned", "serverless"] = "provisioned"
+    version: Annotated[str, matching(r"[34]\.[0-9]+\.(x|[0-9]+)(\.kraft)?", "a version of MSK")] = (
+        "3.9.x.kraft"
+    )
+    broker: BrokerType = "kafka.t3.small"
+    brokers: Annotated[int, Field(ge=2, le=60)] | None = None
+    storage_gb: Annotated[int, Field(ge=10, le=16384)] = 50
+    storage_max_gb: Annotated[int, Field(ge=10, le=16384)] = 200
+    monitoring: Monitoring = "PER_TOPIC_PER_BROKER"
+    retention: Duration = timedelta(days=7)
+    replication: Annotated[int, Field(ge=2, le=3)] = 2
+    min_insync: Annotated[int, Field(ge=1, le=3)] = 1
+
+
+class OtherSink(Entry):
+    """An S3 sink of the user's own choice in place of the Iceberg sink; `--from files:` reads what it writes.
+
+    plugin  path of its zip, from the lake file's folder
+    sha256  of that zip
+    config  the whole of its options but for name, topics and addresses
+    """
+
+    plugin: Annotated[str, Field(min_length=1)]
+    sha256: Sha256
+    config: ConnectorOptions
+
+
+class Connect(Entry):
+    """Amazon MSK Connect. An MCU is a processor and 4 GiB of memory.
+
+    debezium_mcus     of each source's one worker
+    sink_workers_max  the sink has one worker at least
+    """
+
+    version: Literal["3.7.x"] = "3.7.x"
+    debezium_mcus: Literal[1, 2, 4, 8] = 1
+    sink_mcus: Literal[1, 2, 4, 8] = 1
+    sink_workers_max: Annotated[int, Field(ge=1, le=10)] = 2
+    sink: OtherSink | None = None
+
+
+class Storage(Entry):
+    """Buckets, their encryption, and who may read what is in them.
+
+    bronze_cold_after  when files of bronze go to a cheaper class of storage
+    scan_limit_gb      of one query in Athena
+    readers            who gets SELECT on the silver tables through Lake Formation; none: IAM alone decides
+    """
+
+    encryption: Literal["kms", "s3"] = "s3"
+    bronze_cold_after: Duration = timedelta(days=90)
+    logs_kept: Duration = timedelta(days=90)
+    scan_limit_gb: Annotated[int, Field(ge=1, le=100_000)] = 100
+    readers: Annotated[tuple[PrincipalArn, ...], BeforeValidator(as_tuple)] = ()
+
+
+class Processing(Entry):
+    """Where the Spark app runs.
+
+    on           an EMR cluster on EC2, or EMR Serverless
+    groups       "fleets" lets EMR choose among several instance types, and Spot where `spot` is true
+    core         instances that are always there; units are instances, or processors on EMR Serverless
+    units_max    how far managed scaling, or EMR Serverless, may go
+    spot         all above `core_count` are Spot instances
+    """
+
+    on: Literal["emr", "emr-serverless"] = "emr"
+    release: Release = "emr-7.13.0"
+    architecture: Literal["arm64", "x86_64"] = "arm64"
+    groups: Literal["groups", "fleets"] = "groups"
+    primary: InstanceType = "m7g.xlarge"
+    core: InstanceType = "m7g.xlarge"
+    core_count: Annotated[int, Field(ge=1, le=100)] = 1
+    task: Names = ("m7g.xlarge", "m6g.xlarge")
+    units_max: Annotated[int, Field(ge=1, le=1000)] = 2
+    spot: bool = False
+
+
+class Alarms(Entry):
+    """email  None: the topic has no subscriber until somebody adds one
+    freshness     the oldest that a table's newest rows may be
+    slot_lag_gb   how much log a replication slot may hold back
+    sink_lag      events by which bronze may be behind
+    quarantined   events of a table that may be set aside within five minutes
+    """
+
+    email: Email | None = None
+    freshness: Duration = timedelta(minutes=5)
+    slot_lag_gb: Annotated[int, Field(ge=1, le=1000)] = 5
+    sink_lag: Annotated[int, Field(ge=1)] = 100_000
+    quarantined: Annotated[int, Field(ge=0)] = 0
+
+
+class Aws(Entry):
+    """`[aws]` as a whole; what it does not say is as `profile` has it.
+
+    account       None: the account of the credentials that deploy it
+    on_destroy    "delete" also removes what holds data, where `delete_data_of` is the lake's name
+    sources       existing databases, by the source's name
+    """
+
+    region: Region
+    account: Account | None = None
+    profile: Profile = "small"
+    on_destroy: OnDestroy = "retain"
+    delete_data_of: str | None = None
+    network: Network = Network()
+    database: Database = Database()
+    source: dict[str, ExistingDatabase] = Field(default_factory=dict)
+    kafka: Kafka = Kafka()
+    connect: Connect = Connect()
+    storage: Storage = Storage()
+    processing: Processing = Processing()
+    alarms: Alarms = Alarms()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_profile(cls, content: Any) -> Any:
+        if not isinstance(content, dict):
+            return content
+        return _overlaid(_PROFILES.get(str(content.get("profile")), {}), content)
+
+    @property
+    def zones(self) -> int:
+        """How many availability zones the lake is in."""
+        vpc = self.network.vpc
+        return self.network.availability_zones if vpc is None else len(vpc.availability_zones)
+
+    @property
+    def brokers(self) -> int:
+        return self.kafka.brokers or self.zones
+
+    @property
+    def deletes_data(self) -> bool:
+        """Whether destroying the stacks also removes buckets, databases and topics."""
+        return self.on_destroy == "delete"
+
+
+_PRODUCTION: Mapping[str, Any] = {
+    "network": {"availability_zones": 3, "nat_gateways": 3, "interface_endpoints": True},
+    "database": {"instance": "db.r7g.large", "readers": 1, "backup_days": 14, "slot_wal_gb": 100},
+    "kafka": {
+        "broker": "kafka.m7g.large",
+        "storage_gb": 250,
+        "storage_max_gb": 2000,
+        "replication": 3,
+        "min_insync": 2,
+    },
+    "connect": {"debezium_mcus": 2, "sink_mcus": 2, "sink_workers_max": 4},
+    "storage": {"encryption": "kms"},
+    "processing": {
+        "core": "r7g.2xlarge",
+        "core_count": 2,
+        "units_max": 8,
+        "groups": "fleets",
+        "spot": True,
+        "task": ["r7g.2xlarge", "r6g.2xlarge", "m7g.2xlarge"],
+    },
+}
+_PROFILES: Mapping[str, Mapping[str, Any]] = {"production": _PRODUCTION}
+"""By its name, what a profile has otherwise than the defaults, which are those of "small"."""
+
+
+def _overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`above`, and what only `below` says; tables of entries are merged. An existing VPC brings its zones."""
+    merged = dict(below)
+    for name, value in above.items():
+        under = merged.get(name)
+        merged[name] = (
+            _overlaid(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+        )
+    return merged

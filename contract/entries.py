@@ -1,0 +1,68 @@
+"""What every part of a lake file is made of: entries that cannot change, and the forms of their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+from pydantic_core import PydanticCustomError
+
+
+class Entry(BaseModel):
+    """A part of a lake file: it cannot change, and it knows all its keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def expecting(expected: str) -> PydanticCustomError:
+    return PydanticCustomError("expected", "{expected}", {"expected": expected})
+
+
+def matching(regex: str, expected: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if re.fullmatch(regex, value) is None:
+            raise expecting(expected)
+        return value
+
+    return AfterValidator(check)
+
+
+def named_as(problem: Callable[[str], str | None]) -> AfterValidator:
+    """Lets a name through when `problem` has none to report, and else says what it reports as expected."""
+
+    def check(name: str) -> str:
+        if (expected := problem(name)) is not None:
+            raise expecting(expected)
+        return name
+
+    return AfterValidator(check)
+
+
+def as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def without_repetition(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not values or "" in values or len(set(values)) < len(values):
+        raise expecting("a list of different names, at least one")
+    return values
+
+
+def _duration(value: object) -> timedelta:
+    units = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+    if isinstance(value, timedelta):
+        return value
+    match = re.fullmatch(r"([1-9][0-9]{0,6})([mhd])", value) if isinstance(value, str) else None
+    if match is None or (duration := int(match[1]) * units[match[2]]) > timedelta(days=3650):
+        raise expecting('minutes, hours or days, at most 3650 days, written "30m", "24h" or "7d"')
+    return duration
+
+
+Duration = Annotated[timedelta, PlainValidator(_duration)]
+Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple), AfterValidator(without_repetition)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+# libpq and the JDBC driver read it out of one URL, so what would end or split that URL is kept out.
+Host = Annotated[str, matching(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "a host name or an IPv4 address")]
