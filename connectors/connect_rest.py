@@ -14,6 +14,8 @@ from connectors.deployment import ConnectorConfig
 from contract.errors import TributaryError
 
 _POLL_SECONDS = 0.2
+_REBALANCE_SECONDS = 60.0
+"""A worker that was killed is missed by its group only after a session, of 10 seconds by default."""
 _REQUEST_SECONDS = 60
 _REBALANCING = 409
 
@@ -140,7 +142,8 @@ class ConnectRest:
         self, method: str, path: str, body: dict[str, str] | None = None, where: str | None = None
     ) -> Any:
         """The answer's JSON. While the worker rebalances it answers 409, and is asked again."""
-        for attempt in range(50):
+        deadline = time.monotonic() + _REBALANCE_SECONDS
+        while True:
             try:
                 answer = requests.request(method, f"{self.url}{path}", json=body, timeout=_REQUEST_SECONDS)
             except requests.RequestException as error:
@@ -150,7 +153,7 @@ class ConnectRest:
                     found=type(error).__name__,
                     remedy="`tributary status` tells whether it runs, and its log why it does not.",
                 ) from error
-            if answer.status_code != _REBALANCING or attempt == 49:
+            if answer.status_code != _REBALANCING or time.monotonic() >= deadline:
                 break
             time.sleep(_POLL_SECONDS)
         if not answer.ok:
