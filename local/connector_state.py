@@ -21,15 +21,14 @@ class ConnectorKeeper:
     rest: ConnectRest
     cancelled: threading.Event
 
-    def ensure_running(self, connector: ConnectorConfig, has_lost_a_server: bool) -> bool:
+    def ensure_running(self, connector: ConnectorConfig, worker_has_died: bool) -> bool:
         """Returns once the connector runs; True if it had to be made (anew). Raises ConnectorFailed.
 
-        It is made anew if it has another config, has failed or has lost a server. A task that lost its server
-        fails only when it next turns to it, and a worker that was killed leaves behind that its tasks run:
-        only the state of a new connector is surely its own. Its offsets are not lost by that.
+        It is made anew if it has another config, has failed, or its worker has died: that leaves behind that
+        its tasks run, and only the state of a new connector is surely its own. Its offsets are not lost.
         """
         known = self.rest.config(connector.name)
-        is_anew = known != connector.config or has_lost_a_server or self._has_failed(connector.name)
+        is_anew = known != connector.config or worker_has_died or self._has_failed(connector.name)
         if is_anew and known is not None:
             self.remove(connector.name)
         if is_anew:

@@ -143,7 +143,7 @@ class _Start:
     warnings: list[str] = field(default_factory=list)
 
     def run(self) -> None:
-        """PostgreSQL, Kafka and S3 at once, Connect once Kafka answers, and then the connectors."""
+        """PostgreSQL, Kafka and S3 at once, then Connect, and then the connectors."""
         lake, deployment = self.servers.lake, self.servers.deployment
         with self.startup:
             postgres_up = self._step(postgres.SERVICE, self._ensure_postgres)
@@ -153,7 +153,7 @@ class _Start:
             connect_up = self._step(
                 connect.SERVICE,
                 lambda: self._ensure_connect(plugin_path.result()),
-                after=(kafka_up, plugin_path),
+                after=(postgres_up, kafka_up, s3_up, plugin_path),
             )
             servers = (postgres_up, kafka_up, s3_up, connect_up)
             for source in lake.sources:
@@ -218,9 +218,10 @@ class _Start:
     def _ensure_connect(self, plugin_path: Path) -> bool:
         worker = self.servers.connect(plugin_path)
         connect.write_secrets(worker)
-        # A task that Connect gave up while the broker was away can leave a coordinator of the sink behind,
-        # with a closed catalog and the only partition of the control topic: nothing would reach bronze again.
-        if not connect.is_configured_as(worker) or kafka.SERVICE in self.changed:
+        # A task that is stopped while a server is away can leave a coordinator of the sink behind, with a
+        # closed catalog and the only partition of the control topic: nothing would reach bronze again.
+        has_lost_a_server = not {*SERVICES}.isdisjoint(self.changed)
+        if has_lost_a_server or not connect.is_configured_as(worker):
             connect.stop_connect(worker.run)
         return self._ensure_service(
             connect.SERVICE,
@@ -253,11 +254,7 @@ class _Start:
         return prepare
 
     def _run_connector(self, connector: ConnectorConfig) -> Callable[[], bool]:
-        return lambda: self._keeper.ensure_running(connector, self._has_lost_a_server())
-
-    def _has_lost_a_server(self) -> bool:
-        worker_went_on = connect.SERVICE not in self.changed
-        return self.connect_has_died or (worker_went_on and not {*SERVICES}.isdisjoint(self.changed))
+        return lambda: self._keeper.ensure_running(connector, self.connect_has_died)
 
     def _remove_former_sources(self) -> None:
         """Stops reading sources that are not in the lake file any more. Their offsets stay."""
