@@ -96,8 +96,7 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
             if row["partition"] is not None
         },
     )
-    streamed = changes.where(_is_streamed())
-    return _with_sequences_since_snapshot(_with_rewound(survey, streamed, ledger), streamed)
+    return _with_sequences_since_snapshot(_with_rewound(survey, changes, ledger), changes)
 
 
 @cache
@@ -159,10 +158,11 @@ def snapshots_before(survey: Survey) -> Column:
     return reduce(lambda a, b: a + b, starts, F.lit(0))
 
 
-def _with_rewound(survey: Survey, streamed: DataFrame, ledger: Ledger) -> Survey:
+def _with_rewound(survey: Survey, changes: DataFrame, ledger: Ledger) -> Survey:
     if not survey.repeats(ledger):
         return survey
-    rewound = streamed.where(is_before(ledger.sequences) & _is_later_than(ledger.sequence_ts_us))
+    is_rewound = is_before(ledger.sequences) & _is_later_than(ledger.sequence_ts_us)
+    rewound = changes.where(_is_streamed() & is_rewound)
     rows = rewound.groupBy("partition").agg(F.min("offset").alias("first")).collect()
     first = {row["partition"]: row["first"] for row in rows}
     return replace(
@@ -174,7 +174,7 @@ def _with_rewound(survey: Survey, streamed: DataFrame, ledger: Ledger) -> Survey
     )
 
 
-def _with_sequences_since_snapshot(survey: Survey, streamed: DataFrame) -> Survey:
+def _with_sequences_since_snapshot(survey: Survey, changes: DataFrame) -> Survey:
     """A snapshot can be of another database, whose log positions start anew: only later ones count."""
     if not any(found.snapshot_starts and found.last_sequence for found in survey.partitions.values()):
         return survey
@@ -183,7 +183,8 @@ def _with_sequences_since_snapshot(survey: Survey, streamed: DataFrame) -> Surve
         lambda a, b: a | b,
         [(F.col("partition") == p) & (snapshots_before(survey) == count) for p, count in snapshots.items()],
     )
-    rows = streamed.where(since).groupBy("partition").agg(*_last_sequence(F.lit(True))).collect()
+    streamed = changes.where(_is_streamed() & since)
+    rows = streamed.groupBy("partition").agg(*_last_sequence(F.lit(True))).collect()
     last = {row["partition"]: row for row in rows}
     return replace(
         survey,
