@@ -111,8 +111,8 @@ class ConnectRest:
     ) -> None:
         """Returns when the connectors and all their tasks run. Raises ConnectorFailed, with the cause.
 
-        A failure counts when it has lasted for `settle_seconds`: right after a connector was put or restarted
-        the worker still tells of the one before.
+        A failure counts when it has lasted for `settle_seconds`: right after a connector was put the
+        worker still tells of the one before.
         """
         for name in names:
             began = time.monotonic()

@@ -54,6 +54,7 @@ _JAVA_OPTIONS = (
     "-Duser.timezone=UTC",
     # On the two cores of a laptop the optimising compiler takes from small commits more than it gives them.
     "-XX:TieredStopAtLevel=1",
+    # Without that compiler Java keeps 48 MB for code: Spark fills them, and would compile again for ever.
     "-XX:ReservedCodeCacheSize=256m",
     # Hudi measures the size of a record with JOL, which else starts JVMs to attach to this one, in vain.
     "-Djol.skipHotspotSAAttach=true",

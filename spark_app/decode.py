@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from spark_app.connect_schema import SchemaVersion
-from spark_app.frame import framed_columns, is_framed, is_utf8
+from spark_app.frame import FRAMED, framed_columns, is_framed, is_utf8
 from spark_app.lake_types import Conversion, conversion
 from spark_app.table_columns import TableColumns
 
@@ -122,15 +122,9 @@ def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> 
 
 
 def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Column, ...]:
+    kept = [name for name in FRAMED.fieldNames() if name not in ("moved_to", "moved_from")]
     return (
-        F.col("topic"),
-        F.col("partition"),
-        F.col("offset"),
-        F.col("key"),
-        F.col("value"),
-        F.col("version"),
-        F.col("key_payload"),
-        F.col("payload"),
+        *map(F.col, kept),
         _of_version(readers, lambda r: r.envelope["op"], StringType()).alias("op"),
         _of_version(readers, lambda r: r.envelope["source"], _SOURCE).alias("source"),
         _of_version(readers, lambda r: r.row(), columns.row_type).alias("row"),

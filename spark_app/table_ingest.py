@@ -35,11 +35,11 @@ from spark_app.table_columns import (
 REMEMBERED_VERSIONS = 8
 
 FIRST_EVENTS = 100
+"""Of a run: enough to learn the schema that most of its events have."""
 
 MOST_EVENTS_WITHIN_A_MOVE = 100_000
 """After so many events the second half of a move is not to come: far more than Debezium sends again after a
 crash between the two."""
-
 
 EVENTS_OF_ONE_TASK = 10_000
 """So few events are worked through in one task: to shuffle them between tasks takes longer than they do."""
