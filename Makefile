@@ -30,6 +30,11 @@ test: lint setup ## check the code and run every test
 test-fast: setup ## run the tests that start neither servers nor Spark
 	@$(BIN)/pytest -m "not slow"
 
+.PHONY: soak
+soak: setup ## hold the lake against the reference model through many generated histories (about half an hour)
+	@$(BIN)/pytest tests/spark_app/test_histories.py --hypothesis-profile=soak --hypothesis-show-statistics \
+		--timeout=0
+
 .PHONY: lint
 lint: $(INSTALLED) ## check style and types
 	@$(BIN)/ruff check --quiet

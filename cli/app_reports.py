@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from spark_app.progress import (
     Blocked,
+    Cataloged,
+    CatalogFailed,
     CaughtUp,
     Committed,
     Failed,
@@ -64,10 +66,15 @@ class RunProgress:
         match report:
             case Started(tables):
                 return RunProgress({**dict.fromkeys(tables, TableProgress()), **self.tables})
-            case Stopped(outcomes):
+            case Stopped(outcomes, not_in_catalog):
                 return RunProgress(
-                    {name: _ended(self._of(name), outcome) for name, outcome in outcomes.items()}
+                    {
+                        name: _ended(self._of(name), outcome, not_in_catalog.get(name))
+                        for name, outcome in outcomes.items()
+                    }
                 )
+            case Cataloged() | CatalogFailed():
+                return self
             case Committed() | CaughtUp() | Failed() | Blocked() | Replayed():
                 return RunProgress({**self.tables, report.table: _after(self._of(report.table), report)})
 
@@ -124,6 +131,10 @@ def parse_report(line: str) -> Report | None:
             return Blocked(**found)
         case "replayed":
             return Replayed(**found)
+        case "cataloged":
+            return Cataloged(**found)
+        case "catalog_failed":
+            return CatalogFailed(**found)
         case "stopped":
             return Stopped(**found)
     return None
@@ -154,9 +165,10 @@ def _after(table: TableProgress, report: Committed | CaughtUp | Failed | Blocked
     )
 
 
-def _ended(table: TableProgress, outcome: str) -> TableProgress:
+def _ended(table: TableProgress, outcome: str, catalog_error: str | None) -> TableProgress:
     if outcome == "ok":
-        return replace(table, state="ended", error=None)
+        error = None if catalog_error is None else f"The catalog does not show its columns: {catalog_error}"
+        return replace(table, state="ended", error=error)
     return replace(table, state="blocked", error=outcome)
 
 

@@ -23,8 +23,8 @@ from local.process import read_log_tail
 from local.spark import RunningSpark, SparkInstallation, start_spark, stop_spark
 from local.state import StateFolder
 
-EventsFrom = Literal["kafka", "bronze"]
-Command = Literal["ingest", "replay"]
+FILES = "files:"
+Command = Literal["ingest", "replay", "rebuild", "new-epoch"]
 
 _JARS = Path(spark_app.__file__).with_name("jars.lock.json")
 _APP_FAILED_FOR_SOME_TABLE = 1
@@ -106,25 +106,30 @@ def start_ingest(
     workspace: Workspace,
     console: Console,
     command: Command = "ingest",
-    events_from: EventsFrom = "kafka",
+    events_from: str = "kafka",
     tables: Sequence[TableName] = (),
     follow: bool = False,
     on_line: Callable[[str], None] | None = None,
+    allow_gaps: bool = False,
 ) -> IngestRun:
     """Starts the app on the running pipeline; no tables means all of the lake's.
 
+    `events_from` is kafka, bronze or files:URI.
     `on_line` gets each line that the app reports. What has to be fetched first is shown on the console.
     Raises PipelineDown, SparkBusy, FetchError and what finding a Java raises.
     """
     workspace.require("s3", *_servers_of(events_from))
-    arguments = app_arguments(workspace, command, events_from, tables, follow)
+    arguments = [
+        *app_arguments(workspace, command, events_from, tables, follow),
+        *(["--allow-gaps"] if allow_gaps else []),
+    ]
     installation = read_installation(console)
     running = start_spark(workspace.lake, workspace.state, workspace.settings, installation, arguments)
     return IngestRun(running, workspace.state, on_line or _say_nothing)
 
 
 def app_arguments(
-    workspace: Workspace, command: Command, events_from: EventsFrom, tables: Sequence[TableName], follow: bool
+    workspace: Workspace, command: Command, events_from: str, tables: Sequence[TableName], follow: bool
 ) -> list[str]:
     """The arguments of spark_app/main.py."""
     names = workspace.lake.names
@@ -150,6 +155,8 @@ def read_installation(console: Console) -> SparkInstallation:
     )
 
 
-def _servers_of(events_from: EventsFrom) -> tuple[str, ...]:
+def _servers_of(events_from: str) -> tuple[str, ...]:
+    if events_from.startswith(FILES):
+        return ()
     # Bronze's catalog is in the local PostgreSQL.
     return ("kafka",) if events_from == "kafka" else ("postgres",)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cli.lake_files import LakeFiles
 from cli.lake_tables import LakeTable, unknown_table
+from cli.time_travel import check_readable
 from contract.errors import TributaryError
 from contract.table_name import TableName
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 HUDI_COLUMN_PREFIX = "_hoodie_"
 
-APP_COLUMNS = ("_key", "_op", "_seq", "_source_ts", "_topic", "_partition", "_offset", "_deleted")
+APP_COLUMNS = ("_key", "_op", "_seq", "_source_ts", "_topic", "_partition", "_offset", "_lsn", "_deleted")
 """As spark_app.table_columns declares them; that module imports PySpark, for which no query can wait."""
 
 
@@ -37,15 +38,20 @@ class NoSuchTable(QueryError):
         self.name = name
 
 
-def read_table(files: LakeFiles, table: LakeTable) -> pa.Table:
-    """The rows of the table's latest commit: the source's columns, then the app's; not Hudi's own."""
+def read_table(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> pa.Table:
+    """The rows of the table's latest commit, or of the latest at the instant `as_of`: the source's columns,
+    then the app's; not Hudi's own. Raises `OutOfHistory` and `ReadInSpark`."""
     import pyarrow as pa
-    from hudi import HudiTableBuilder
+    from hudi import HudiReadOptions, HudiTableBuilder
 
     hudi = (
         HudiTableBuilder.from_base_uri(f"s3://{table.path}").with_storage_options(files.hudi_options).build()
     )
-    batches = hudi.read()
+    options = HudiReadOptions()
+    if as_of is not None:
+        check_readable(files.filesystem, table, as_of)
+        options = options.with_as_of_timestamp(as_of)
+    batches = hudi.read(options)
     # A table whose rows are all gone has no file, and so no batch that tells its schema.
     found = pa.Table.from_batches(batches) if batches else hudi.get_schema().empty_table()
     columns = [name for name in found.column_names if not name.startswith(HUDI_COLUMN_PREFIX)]
@@ -62,15 +68,16 @@ def count_rows(files: LakeFiles, table: LakeTable) -> int:
     return int(found.num_rows) - int(pc.sum(found[_DELETED]).as_py() or 0)
 
 
-def answer(files: LakeFiles, tables: Sequence[LakeTable], query: str) -> pa.Table:
-    """What DuckDB answers to the query over the tables. Only those whose names occur in it are read.
+def answer(files: LakeFiles, tables: Sequence[LakeTable], query: str, as_of: str | None = None) -> pa.Table:
+    """What DuckDB answers to the query over the tables, as they are or as they were at the instant `as_of`.
+    Only those whose names occur in it are read.
 
-    A table can be called by its name, by schema.table and by source.schema.table. Raises `QueryError` and
-    UnknownTable.
+    A table can be called by its name, by schema.table and by source.schema.table. Raises `QueryError`,
+    UnknownTable, OutOfHistory and ReadInSpark.
     """
     named = [table for table in tables if is_named_in(query, table.name)]
     try:
-        return ask({table.name: read_table(files, table) for table in named}, query)
+        return ask({table.name: read_table(files, table, as_of) for table in named}, query)
     except NoSuchTable as error:
         raise unknown_table(error.name, [table.name for table in tables]) from error
 

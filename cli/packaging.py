@@ -16,6 +16,8 @@ from artifacts.zips import unpack_zip, write_zip
 
 ENTRY_POINT = "main.py"
 """The script for spark-submit, at the root of the package; the root goes on PYTHONPATH."""
+_AWS_SERVICES = frozenset({"glue", "sso", "sso-oidc", "sts"})
+"""What the app calls, and what gives it credentials. Botocore describes all of AWS in 19 of its 22 MB."""
 _SPARK_APP = Path(spark_app.__file__).parent
 _CONTRACT = Path(contract.__file__).parent
 
@@ -55,5 +57,11 @@ def _wheels(platform: str) -> Iterator[tuple[str, bytes]]:
     for path in fetch_wheels(_SPARK_APP / "requirements.txt", platform):
         with ZipFile(path) as wheel:
             for entry in wheel.infolist():
-                if not entry.is_dir():
+                if not entry.is_dir() and _is_called(entry.filename):
                     yield entry.filename, wheel.read(entry)
+
+
+def _is_called(filename: str) -> bool:
+    """Whether a file of a wheel is none of those that describe an AWS service which nothing calls."""
+    folders = Path(filename).parts[:-1]
+    return folders[:2] != ("botocore", "data") or not folders[2:] or folders[2] in _AWS_SERVICES

@@ -72,9 +72,31 @@ def print_answer(found: pa.Table) -> None:
 
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     numeric = [any(is_kind(field.type) for is_kind in kinds) for field in found.schema]
-    columns = [column.to_pylist() for column in found.columns]
-    print_table(found.column_names, zip(*columns, strict=True), numeric)
+    print_table(found.column_names, rows_of(found), numeric)
     output.print(f"({found.num_rows:,} {'row' if found.num_rows == 1 else 'rows'})", style="dim")
+
+
+def rows_of(found: pa.Table) -> Iterable[Sequence[Any]]:
+    """The rows as Python's values; as text the columns with a date or a moment that Python has not."""
+    return zip(*map(_values, found.columns), strict=True)
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        values: list[Any] = column.to_pylist()
+    except OverflowError:  # Before the year 1, after 9999, or infinite.
+        return _texts(column)
+    return values
+
+
+def _texts(column: pa.ChunkedArray) -> list[Any]:
+    import duckdb
+    import pyarrow as pa
+
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        engine.register("found", pa.table({"value": column}))
+        return [text for (text,) in engine.sql("SELECT CAST(value AS VARCHAR) FROM found").fetchall()]
 
 
 def value_text(value: Any) -> str:

@@ -1,13 +1,15 @@
 """What the commits of a silver table say: when, how many rows, and up to which position of its topic.
 
 Source of the format: Hudi's timeline of table version 6, where `.hoodie/<instant>.<action>` is the JSON of
-HoodieCommitMetadata, and its modification time is when the commit was complete.
+HoodieCommitMetadata, and its modification time is when the commit was complete. A cleaning's is an Avro file
+of one HoodieCleanMetadata.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, S3FileSystem
 
 _COMPLETED = re.compile(r"(?P<instant>\d{17})\.(commit|deltacommit|replacecommit)")
+_CLEANING = re.compile(r"\d{17}\.clean")
+_AVRO_SYNC_MARKER = 16
 _READERS = 8
 
 
@@ -63,12 +67,120 @@ def read_last_commit(filesystem: S3FileSystem, path: str) -> Commit | None:
     return next(iter(read_commits(filesystem, path, limit=1)), None)
 
 
+def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
+    """The table's first commit; None where there is none, or where the first are archived already."""
+    if _is_archived(filesystem, path):
+        return None
+    instants = _completed_instants(filesystem, path)
+    return instants[-1].base_name.partition(".")[0] if instants else None
+
+
+def _is_archived(filesystem: S3FileSystem, path: str) -> bool:
+    from pyarrow.fs import FileSelector
+
+    archive = FileSelector(f"{path}/.hoodie/history", allow_not_found=True)
+    return any(info.is_file and info.size for info in filesystem.get_file_info(archive))
+
+
+def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> tuple[str, ...]:
+    """The columns to which a rebuild after the instant has given another type."""
+    instants = _completed_instants(filesystem, path)
+    rebuilds = [info for info in instants if info.base_name.endswith(".replacecommit")]
+    before = [info for info in instants if info.base_name.partition(".")[0] <= instant]
+    if not before or not rebuilds or rebuilds[0].base_name.partition(".")[0] <= instant:
+        return ()
+    was, is_now = _read_types(filesystem, before[0]), _read_types(filesystem, rebuilds[0])
+    return tuple(name for name in was.keys() & is_now.keys() if was[name] != is_now[name])
+
+
+def _read_types(filesystem: S3FileSystem, info: FileInfo) -> Mapping[str, object]:
+    """Avro's type of each column, as the commit wrote it, whether it may be null or not."""
+    with filesystem.open_input_stream(info.path) as stream:
+        schema = json.loads(json.loads(stream.read())["extraMetadata"]["schema"])
+    return {field["name"]: _comparable(field["type"]) for field in schema["fields"]}
+
+
+def _comparable(avro_type: Any) -> object:
+    """Avro names the types of fixed size after where they stand, which says nothing of their values."""
+    match avro_type:
+        case list():
+            types = [_comparable(one) for one in avro_type if one != "null"]
+            return types[0] if len(types) == 1 else types
+        case dict():
+            named = ("name", "namespace", "doc")
+            return {key: _comparable(value) for key, value in avro_type.items() if key not in named}
+        case _:
+            return avro_type
+
+
+def read_earliest_retained(filesystem: S3FileSystem, path: str) -> str | None:
+    """The oldest commit whose state the cleanings have left whole; None where they have removed nothing."""
+    cleanings = _instants(filesystem, path, _CLEANING)
+    with ThreadPoolExecutor(_READERS) as pool:
+        return max(
+            filter(None, pool.map(lambda info: _read_retained(filesystem, info), cleanings)), default=None
+        )
+
+
+def _read_retained(filesystem: S3FileSystem, info: FileInfo) -> str:
+    with filesystem.open_input_stream(info.path) as stream:
+        return earliest_retained(stream.read())
+
+
+def earliest_retained(clean_metadata: bytes) -> str:
+    """`earliestCommitToRetain` of a HoodieCleanMetadata; empty where the cleaning had nothing to remove.
+
+    Read by hand, so that no Avro library is needed for one field (Avro 1.11, Object Container Files).
+    """
+    avro = _AvroReader(clean_metadata, position=len(b"Obj\x01"))
+    while items := avro.read_long():
+        if items < 0:
+            avro.read_long()
+        for _ in range(2 * abs(items)):
+            avro.read_text()
+    avro.position += _AVRO_SYNC_MARKER
+    for _ in ("objects in the block", "its size"):
+        avro.read_long()
+    avro.read_text()
+    for _ in ("timeTakenInMillis", "totalFilesDeleted"):
+        avro.read_long()
+    return avro.read_text()
+
+
+@dataclass
+class _AvroReader:
+    """Avro's binary encoding."""
+
+    content: bytes
+    position: int
+
+    def read_long(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self.content[self.position]
+            self.position += 1
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return (number >> 1) ^ -(number & 1)
+
+    def read_text(self) -> str:
+        length = self.read_long()
+        self.position += length
+        return self.content[self.position - length : self.position].decode()
+
+
 def _completed_instants(filesystem: S3FileSystem, path: str) -> list[FileInfo]:
+    return _instants(filesystem, path, _COMPLETED)
+
+
+def _instants(filesystem: S3FileSystem, path: str, names: re.Pattern[str]) -> list[FileInfo]:
+    """The timeline's files of these names, newest first."""
     from pyarrow.fs import FileSelector
 
     files = filesystem.get_file_info(FileSelector(f"{path}/.hoodie", allow_not_found=True))
-    completed = [info for info in files if _COMPLETED.fullmatch(info.base_name)]
-    return sorted(completed, key=lambda info: info.base_name, reverse=True)
+    found = [info for info in files if names.fullmatch(info.base_name)]
+    return sorted(found, key=lambda info: info.base_name, reverse=True)
 
 
 def _read_commit(filesystem: S3FileSystem, info: FileInfo) -> Commit | None:

@@ -54,7 +54,10 @@ _LOSSLESS: Mapping[str, str] = {
     "tombstones.on.delete": "true",
     # The default skips truncates.
     "skipped.operations": "none",
-    "decimal.handling.mode": "precise",
+    # NaN and infinities, which no decimal can hold, would stop the connector.
+    "decimal.handling.mode": "string",
+    # Precision and scale of a numeric, which is text now.
+    "column.propagate.source.type": ".*",
     "time.precision.mode": "adaptive",
     # The default counts a month as 30.4 days.
     "interval.handling.mode": "string",

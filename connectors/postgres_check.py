@@ -27,11 +27,15 @@ class PostgresNotReady(TributaryError):
 
 @dataclass(frozen=True)
 class UniqueKey:
-    """The columns of a unique index that holds for every row."""
+    """The columns of a unique index that holds for every row.
+
+    is_deferrable  two rows may have the same values until the transaction ends
+    """
 
     columns: frozenset[str]
     is_primary: bool = False
     is_replica_identity: bool = False
+    is_deferrable: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,9 @@ class TableFacts:
     """What PostgreSQL's catalog says of one table.
 
     nested_arrays     columns declared with more than one dimension, such as text[][]
+    unsent            columns of a type that Debezium leaves out of its events
+    unreadable        columns of a type at whose values Debezium fails
+    unmarked          columns that TOAST can hold, and for whose unchanged values Debezium has no placeholder
     replica_identity  pg_class.relreplident: d primary key, i an index, f all columns, n nothing
     """
 
@@ -48,14 +55,17 @@ class TableFacts:
     not_null: frozenset[str] = frozenset()
     generated: tuple[str, ...] = ()
     nested_arrays: tuple[str, ...] = ()
+    unsent: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    unmarked: tuple[str, ...] = ()
     unique_keys: tuple[UniqueKey, ...] = ()
     replica_identity: Literal["d", "i", "f", "n"] = "d"
     is_permanent: bool = True
     is_partition: bool = False
 
     @property
-    def primary_key(self) -> frozenset[str] | None:
-        return next((key.columns for key in self.unique_keys if key.is_primary), None)
+    def primary_key(self) -> UniqueKey | None:
+        return next((key for key in self.unique_keys if key.is_primary), None)
 
     @property
     def replicated_identity(self) -> frozenset[str]:
@@ -64,7 +74,8 @@ class TableFacts:
             case "f":
                 return frozenset(self.columns)
             case "d":
-                return self.primary_key or frozenset()
+                key = self.primary_key
+                return frozenset() if key is None or key.is_deferrable else key.columns
             case "i":
                 keys = (key.columns for key in self.unique_keys if key.is_replica_identity)
                 return next(keys, frozenset())
@@ -119,6 +130,13 @@ def check_tables(connection: psycopg.Connection, lake: Lake, source: Source) -> 
 
     Where Tributary started the database itself, its tables may not be there yet: then it is a warning.
     """
+    for enum in connection.execute(_ENUMS_WITHOUT_VALUES).fetchall():
+        raise PostgresNotReady(
+            "Debezium cannot start on a database that has an enum without values, or a domain over an enum",
+            where=f"source {source.name}, {_address(connection)}",
+            found=f"the type {enum[0]}",
+            remedy="Use the enum itself instead of the domain, and drop the domain.",
+        )
     return judge_tables(lake, source, read_tables(connection))
 
 
@@ -171,6 +189,8 @@ def judge_tables(lake: Lake, source: Source, tables: Sequence[TableFacts]) -> Po
             *(str(error) for error in absent),
             *_left_out(source, tables),
             *_warnings_of_generated_columns(source, taken),
+            *_warnings_of_unsent_columns(source, taken),
+            *_warnings_of_unmarked_columns(source, taken),
         ),
     )
 
@@ -182,6 +202,16 @@ def read_tables(connection: psycopg.Connection) -> list[TableFacts]:
     return [_table_facts(row) for row in rows]
 
 
+_ENUMS_WITHOUT_VALUES = """
+SELECT format('%I.%I', n.nspname, t.typname)
+FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+WHERE t.typcategory = 'E' AND NOT EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = t.oid)
+ORDER BY 1
+"""
+"""Those of any schema: io.debezium.connector.postgresql.TypeRegistry reads all types, and ends in a
+NullPointerException."""
+
+
 def _table_facts(row: Mapping[str, Any]) -> TableFacts:
     return TableFacts(
         schema=row["schema"],
@@ -190,8 +220,11 @@ def _table_facts(row: Mapping[str, Any]) -> TableFacts:
         not_null=frozenset(column["name"] for column in row["columns"] if column["not_null"]),
         generated=tuple(column["name"] for column in row["columns"] if column["generated"]),
         nested_arrays=tuple(column["name"] for column in row["columns"] if column["nested"]),
+        unsent=tuple(column["name"] for column in row["columns"] if column["unsent"]),
+        unreadable=tuple(column["name"] for column in row["columns"] if column["unreadable"]),
+        unmarked=tuple(column["name"] for column in row["columns"] if column["unmarked"]),
         unique_keys=tuple(
-            UniqueKey(frozenset(key["columns"]), key["primary"], key["replica_identity"])
+            UniqueKey(frozenset(key["columns"]), key["primary"], key["replica_identity"], key["deferrable"])
             for key in row["unique_keys"]
         ),
         replica_identity=row["replica_identity"],
@@ -204,10 +237,20 @@ _TABLES = r"""
 SELECT n.nspname AS schema, c.relname AS table, c.relpersistence = 'p' AS is_permanent,
   c.relispartition AS is_partition, c.relreplident::text AS replica_identity,
   (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'not_null', a.attnotnull,
-      'generated', a.attgenerated <> '', 'nested', a.attndims > 1) ORDER BY a.attnum), '[]')
-   FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
+      'generated', a.attgenerated <> '', 'nested', a.attndims > 1,
+      -- io.debezium.connector.postgresql.PostgresValueConverter has no schema for these.
+      'unsent', t.name = ANY ('{money[],name[],interval[],bit varying[],xml[],point[]}'),
+      'unreadable', t.name = 'bit[]',
+      -- io.debezium.connector.postgresql.UnchangedToastedReplicationMessageColumn
+      'unmarked', a.attstorage <> 'p' AND (
+        t.name IN ('bit', 'bit varying') AND a.atttypmod NOT BETWEEN 1 AND 128 OR t.name LIKE '%%[]'
+        AND t.name <> ALL ('{text[],character varying[],character[],json[],jsonb[],uuid[],bytea[],integer[],
+          bigint[],date[],money[],name[],interval[],bit varying[],xml[],point[]}'))
+      ) ORDER BY a.attnum), '[]')
+   FROM pg_attribute a CROSS JOIN LATERAL (SELECT a.atttypid::regtype::text AS name) t
+   WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
   (SELECT coalesce(json_agg(json_build_object('primary', i.indisprimary, 'replica_identity', i.indisreplident,
-      'columns', (SELECT json_agg(a.attname) FROM pg_attribute a
+      'deferrable', NOT i.indimmediate, 'columns', (SELECT json_agg(a.attname) FROM pg_attribute a
         WHERE a.attrelid = c.oid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])))), '[]')
    FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
      AND i.indexprs IS NULL) AS unique_keys
@@ -282,6 +325,9 @@ def _table_problems(lake: Lake, source: Source, facts: TableFacts) -> Iterator[P
     for column in facts.nested_arrays:
         found, remedy = f"{column}, an array of arrays", f"Make it one array, or {leave_out}."
         yield problem("Debezium does not read its values", found, "arrays of one dimension", remedy)
+    for column in facts.unreadable:
+        found, remedy = f"{column}, an array of bits", f"Make it an array of text, or {leave_out}."
+        yield problem("Debezium fails at its values", found, "a type that Debezium reads", remedy)
     for column in _misread_columns(facts):
         remedy = f"Rename the column, or {leave_out}."
         yield problem("Debezium mistakes a column for another", f"the column {column}", None, remedy)
@@ -308,7 +354,7 @@ def _identity_problems(
     lake: Lake, name: TableName, facts: TableFacts, leave_out: str
 ) -> Iterator[PostgresNotReady]:
     if not facts.replicated_identity:
-        yield _without_identity(name, leave_out)
+        yield _without_identity(name, facts, leave_out)
         return
     key, entry = lake.policy(name).key, f'[table."{name}"].key'
     if key is None:
@@ -320,6 +366,8 @@ def _identity_problems(
                 expected="a primary key, or the columns of a unique index as key in the lake file",
                 remedy=f'Add [table."{name}"] with key = [...], or {leave_out}.',
             )
+        elif facts.primary_key.is_deferrable:
+            yield _with_deferrable_key(name, facts.primary_key, leave_out)
         return
     missing = [column for column in key if column not in facts.columns]
     if missing:
@@ -331,8 +379,8 @@ def _identity_problems(
 def _key_problems(entry: str, key: frozenset[str], facts: TableFacts) -> Iterator[PostgresNotReady]:
     """What makes existing columns unfit for a key."""
     shown = ", ".join(sorted(key))
-    if not any(unique.columns <= key for unique in facts.unique_keys):
-        expected = "columns with a unique index over them, or over some of them"
+    if not any(unique.columns <= key and not unique.is_deferrable for unique in facts.unique_keys):
+        expected = "columns with a unique index over them, or over some of them, that is not DEFERRABLE"
         yield PostgresNotReady(
             "the key does not tell rows apart", where=entry, found=shown, expected=expected
         )
@@ -349,7 +397,37 @@ def _key_problems(entry: str, key: frozenset[str], facts: TableFacts) -> Iterato
         )
 
 
-def _without_identity(name: TableName, leave_out: str) -> PostgresNotReady:
+def _with_deferrable_key(name: TableName, key: UniqueKey, leave_out: str) -> PostgresNotReady:
+    """With REPLICA IDENTITY FULL. Two rows that have one key for a while are one row to the lake."""
+    return PostgresNotReady(
+        "a row that takes a key before its former owner has left it would be lost",
+        where=f"table {name}",
+        found=_DEFERRABLE_KEY,
+        expected="a primary key that is not DEFERRABLE, or as key in the lake file the columns of another "
+        "unique index",
+        remedy=f'{_undeferred(name, key)}, or add [table."{name}"] with key = [...], or {leave_out}.',
+    )
+
+
+_DEFERRABLE_KEY = "a DEFERRABLE primary key"
+
+
+def _undeferred(name: TableName, key: UniqueKey) -> str:
+    """Nothing is in the way of it: a foreign key cannot refer to a DEFERRABLE one."""
+    columns = ", ".join(sorted(key.columns))
+    return f"ALTER TABLE {name.schema}.{name.table} DROP CONSTRAINT …, ADD PRIMARY KEY ({columns})"
+
+
+def _without_identity(name: TableName, facts: TableFacts, leave_out: str) -> PostgresNotReady:
+    key = facts.primary_key
+    if key is not None and key.is_deferrable and facts.replica_identity == "d":
+        return PostgresNotReady(
+            "once published, its own application could no longer update it",
+            where=f"table {name}",
+            found=f"{_DEFERRABLE_KEY}, which PostgreSQL does not take for a replica identity",
+            expected="a primary key that is not DEFERRABLE",
+            remedy=f"{_undeferred(name, key)}, or {leave_out}.",
+        )
     return PostgresNotReady(
         "once published, its own application could no longer update it",
         where=f"table {name}",
@@ -375,7 +453,8 @@ def _unsafe_neighbours(source: Source, tables: Sequence[TableFacts]) -> Iterator
         is_published = facts.schema in schemas and facts.is_permanent
         if is_published and not source.matches(facts.schema, facts.table) and not facts.replicated_identity:
             name = TableName(source.name, facts.schema, facts.table)
-            yield _without_identity(name, f'leave it out with the pattern "!{facts.schema}.{facts.table}"')
+            leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
+            yield _without_identity(name, facts, leave_out)
 
 
 def _left_out(source: Source, tables: Sequence[TableFacts]) -> Iterator[str]:
@@ -394,6 +473,23 @@ def _warnings_of_generated_columns(source: Source, taken: Sequence[TableFacts]) 
             yield (
                 f"{name}: PostgreSQL does not replicate generated columns: in the lake, {columns} hold what "
                 "they held in the first snapshot, and nothing in rows that changed since."
+            )
+
+
+def _warnings_of_unsent_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+    for facts in taken:
+        if facts.unsent:
+            name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unsent)
+            yield f"{name}: the lake will not have {columns}: Debezium leaves arrays of such a type out."
+
+
+def _warnings_of_unmarked_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+    for facts in taken:
+        if facts.unmarked and facts.replica_identity != "f":
+            name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unmarked)
+            yield (
+                f"{name}: in a row of more than 2,000 bytes, an update that leaves {columns} as it is may "
+                "stop Debezium. Where there may be such rows: ALTER TABLE … REPLICA IDENTITY FULL."
             )
 
 

@@ -185,12 +185,12 @@ def _replica_identity_guard(source: Source) -> str:
             AND (c.oid IN (SELECT oid FROM pg_temp.tributary_matched) OR n.nspname IN ({schemas}))
             AND NOT (c.relreplident = 'f'
               OR c.relreplident = 'd' AND EXISTS (
-                SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)
+                SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate)
               OR c.relreplident = 'i' AND EXISTS (
                 SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident));
           IF unsafe IS NOT NULL THEN
             RAISE EXCEPTION 'tables without a replica identity cannot be published: %', unsafe
-              USING DETAIL = 'a primary key, or REPLICA IDENTITY FULL',
+              USING DETAIL = 'a primary key that is not DEFERRABLE, or REPLICA IDENTITY FULL',
                     HINT = 'Give them a primary key, or ALTER TABLE … REPLICA IDENTITY FULL, '
                            'or leave them out with an exclude pattern ("!schema.table").';
           END IF;

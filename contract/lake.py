@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from contract.column_types import ColumnType, NotAColumnType
 from contract.errors import TributaryError
 from contract.naming import LakeNames, SourceNames, lake_name_problem, source_name_problem
 from contract.patterns import NotATablePattern, TablePattern, TablePatterns
@@ -30,6 +31,8 @@ from contract.table_name import NotATableName, TableName
 
 Storage = Literal["merge_on_read", "copy_on_write"]
 Deletes = Literal["hard", "soft"]
+Decimals = Literal["number", "base64"]
+Times = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "isostring"]
 SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
 
@@ -126,12 +129,29 @@ def _patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
+def _column_types(value: object) -> tuple[tuple[str, ColumnType], ...]:
+    if not isinstance(value, dict) or not value or not all(isinstance(text, str) for text in value.values()):
+        raise _expecting('columns and their types, such as { id = "bigint", price = "numeric(10,2)" }')
+    try:
+        return tuple((name, ColumnType.parse(text)) for name, text in value.items())
+    except NotAColumnType as error:
+        raise _expecting(error.expected or error.what) from None
+
+
+ColumnTypes = Annotated[tuple[tuple[str, ColumnType], ...], PlainValidator(_column_types)]
 Columns = Annotated[tuple[str, ...], BeforeValidator(_tuple), AfterValidator(_without_repetition)]
 PatternTexts = Annotated[
     tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(_tuple), AfterValidator(_patterns)
 ]
 History = Annotated[timedelta, PlainValidator(_history)]
 Buckets = Annotated[int, Field(ge=1, le=1024)]
+QuarantineLimit = Annotated[
+    str,
+    _matching(
+        r"(100|[1-9]?[0-9])%|0|[1-9][0-9]{0,8}",
+        'a share of the events, such as "10%", or a number of them, such as "500"',
+    ),
+]
 Port = Annotated[int, Field(ge=1, le=65535)]
 EnvironmentVariable = Annotated[
     str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the password")
@@ -178,6 +198,19 @@ class Connection(_Entry):
     sslrootcert: str | None = None
 
 
+class Events(_Entry):
+    """How the events of a source are written that Tributary's own connector did not send.
+
+    topic_prefix  Debezium's `topic.prefix`; None: Tributary's own topics
+    decimals      how JSON holds a numeric: JsonConverter's `decimal.format`
+    times         Debezium's `time.precision.mode`, for events without schemas
+    """
+
+    topic_prefix: Annotated[str, _matching(r"[A-Za-z0-9._-]+", "a prefix of Kafka topics")] | None = None
+    decimals: Decimals = "number"
+    times: Times = "adaptive"
+
+
 class SourceEntry(_Entry):
     """One `[source.NAME]` of the file."""
 
@@ -186,6 +219,7 @@ class SourceEntry(_Entry):
     tables: PatternTexts
     partitions: Annotated[int, Field(ge=1, le=256)] = 1
     connection: Connection | None = None
+    events: Events = Events()
 
 
 class Source(SourceEntry):
@@ -194,6 +228,7 @@ class Source(SourceEntry):
     tables      patterns as the file has them; `patterns` are the same, parsed
     partitions  of each table's Kafka topic
     connection  None: the PostgreSQL that `tributary up` starts
+    events      what another connector than Tributary's own sends
     """
 
     name: str
@@ -214,6 +249,7 @@ class Defaults(_Entry):
     deletes: Deletes = "hard"
     history: History = timedelta(hours=24)
     buckets: Buckets = 2
+    quarantine_limit: QuarantineLimit = "10%"
 
 
 class TableEntry(_Entry):
@@ -223,8 +259,10 @@ class TableEntry(_Entry):
     deletes: Deletes | None = None
     history: History | None = None
     buckets: Buckets | None = None
+    quarantine_limit: QuarantineLimit | None = None
     key: Columns | None = None
     partition_by: Columns | None = None
+    columns: ColumnTypes | None = None
 
 
 class TablePolicy(_Entry):
@@ -234,6 +272,8 @@ class TablePolicy(_Entry):
     key           the columns that identify a row; None is the primary key that Debezium reports
     partition_by  columns by which the files are partitioned; they must not change for a key
     buckets       file groups of a partition, over which the keys are hashed
+    quarantine_limit  how many events may be set aside, as a share ("10%") or a number ("500")
+    columns       for events without schemas: all columns and their types in the source
     """
 
     storage: Storage = "merge_on_read"
@@ -242,6 +282,15 @@ class TablePolicy(_Entry):
     key: tuple[str, ...] | None = None
     partition_by: tuple[str, ...] = ()
     buckets: Buckets = 2
+    quarantine_limit: QuarantineLimit = "10%"
+
+    def may_be_quarantined(self, events: int) -> float:
+        """How many of so many events, at most, may be set aside."""
+        if self.quarantine_limit.endswith("%"):
+            return events * int(self.quarantine_limit[:-1]) / 100
+        return int(self.quarantine_limit)
+
+    columns: tuple[tuple[str, ColumnType], ...] | None = None
 
 
 class Local(_Entry):
@@ -280,6 +329,19 @@ class Lake(_Entry):
             found=name,
             expected=" or ".join(source.name for source in self.sources),
         )
+
+    def table_of_topic(self, topic: str) -> TableName | None:
+        """The table whose changes the topic carries: one of Tributary's own topics, or of a source's
+        `topic_prefix`. None where it is no topic of the lake's."""
+        own = self.names.table_of_topic(topic)
+        if own is not None:
+            return own
+        for source in self.sources:
+            prefix = source.events.topic_prefix
+            parts = topic.removeprefix(f"{prefix}.").split(".")
+            if prefix is not None and topic.startswith(f"{prefix}.") and len(parts) == 2:
+                return TableName(source.name, *parts)
+        return None
 
     def policy(self, table: TableName) -> TablePolicy:
         """The defaults, overlaid by what the table's own entry says."""
@@ -369,6 +431,11 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
         elif not TablePatterns.parse(source.tables).matches(name.schema, name.table):
             expected = f"a table that [source.{name.source}].tables takes: {', '.join(source.tables)}"
             yield entry, "a table that its source does not take", f"{name.schema}.{name.table}", expected
+        if (columns := file.table[text].columns) is not None:
+            key, names = file.table[text].key or (), [name for name, _ in columns]
+            if not key or not set(key) <= set(names):
+                expected = f"key, with columns that it names: {', '.join(names)}"
+                yield f"{entry}.columns", "columns without a key", ", ".join(key) or "no key", expected
         if name in seen:
             yield entry, "a second entry for this table", str(name), "one entry for a table"
         seen.add(name)
@@ -452,6 +519,8 @@ def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
             model = SourceEntry
         case ("source", _, "connection"):
             model = Connection
+        case ("source", _, "events"):
+            model = Events
         case ("defaults",):
             model = Defaults
         case ("table", _):
@@ -495,7 +564,7 @@ def _entry_name(loc: tuple[int | str, ...]) -> str:
     """`("table", "a.b.c", "key", 1)` as `[table."a.b.c"].key[1]`."""
     sections = {"lake": 1, "defaults": 1, "local": 1, "source": 2, "table": 2}
     depth = min(sections.get(str(loc[0]), 0), len(loc))
-    if loc[:1] == ("source",) and loc[2:3] == ("connection",) and len(loc) > 3:
+    if loc[:1] == ("source",) and loc[2:3] in (("connection",), ("events",)) and len(loc) > 3:
         depth = 3
     keys = [_toml_key(str(part)) for part in loc[:depth]]
     name = f"[{'.'.join(keys)}]" if keys else ""

@@ -6,6 +6,7 @@ underscore and a source's name underscores but no hyphen, so that they can be to
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,11 +27,16 @@ MAX_TOPIC_NAME = 249
 TOPIC_NAMING_STRATEGY = "io.debezium.schema.SchemaUnicodeTopicNamingStrategy"
 """Debezium's strategy that `topic_escape` repeats; its default one maps several tables to one topic."""
 
+MAX_GLUE_NAME = 255
+"""Characters (AWS Glue's API, NameString)."""
+
 HEARTBEAT_SCHEMA = OWN_SCHEMA
 HEARTBEAT_TABLE = "heartbeat"
 
 _LAKE_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SOURCE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_GLUE_PART = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
+_GLUE_VIEWS = ("_ro", "_rt")
 _TOPIC_ESCAPE = re.compile(r"_u([0-9a-f]{3,4})")
 
 
@@ -166,6 +172,22 @@ class LakeNames:
     def table_path(self, table: TableName) -> str:
         """`source/schema/table` below a bucket or folder; the same in silver and in quarantine."""
         return "/".join(_path_escape(part) for part in (table.source, table.schema, table.table))
+
+    def glue_table(self, table: TableName) -> str:
+        """`source__schema__table` in the silver tables' database; Athena takes lower case only.
+
+        A name that is not in lower-case letters, digits and single underscores, or that ends like a view of
+        a merge-on-read table (`_ro`, `_rt`), is made so, and told from others by a digest at its end.
+        """
+        parts = (table.source, table.schema, table.table)
+        is_plain = all(_GLUE_PART.fullmatch(part) for part in parts) and not table.table.endswith(_GLUE_VIEWS)
+        name = "__".join(parts)
+        if is_plain and len(name) + len(_GLUE_VIEWS[0]) <= MAX_GLUE_NAME:
+            return name
+        readable = "__".join(re.sub(r"[^a-z0-9]+", "_", part.lower()).strip("_") or "_" for part in parts)
+        digest = hashlib.sha256(str(table).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        room = MAX_GLUE_NAME - len(_GLUE_VIEWS[0]) - len(f"__{digest}")
+        return f"{readable[:room]}__{digest}"
 
     def table_of_path(self, path: str) -> TableName | None:
         """The table whose `table_path` is `path`, or None where it is no such path."""

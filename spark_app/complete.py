@@ -6,8 +6,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.decode import DELETE, TRUNCATE
-from spark_app.survey import Truncate
-from spark_app.table_columns import DELETED, RECORD_KEY, TableColumns
+from spark_app.ledger import Truncate
+from spark_app.order import seq_of_truncate
+from spark_app.table_columns import DELETED, LOG_POSITION, ORDERING, RECORD_KEY, TableColumns
 
 
 def without_needless(folded: DataFrame, needed_by_deletes: tuple[str, ...]) -> DataFrame:
@@ -50,9 +51,11 @@ def complete(folded: DataFrame, stored: DataFrame, columns: TableColumns) -> Dat
 
 
 def with_truncated_rows(
-    folded: DataFrame, stored: DataFrame, columns: TableColumns, truncate: Truncate
+    folded: DataFrame, stored: DataFrame, columns: TableColumns, truncate: Truncate, epoch: int
 ) -> DataFrame:
-    """`folded` and, for each row that only the table holds, its end by the truncate."""
+    """`folded` and, for each row that only the table holds, its end by the truncate.
+
+    A partition that was ahead may have brought rows from after it, which the log position tells."""
     row = F.struct(
         *[
             (F.col(name) if name in stored.columns else F.lit(None)).cast(data_type).alias(name)
@@ -60,7 +63,10 @@ def with_truncated_rows(
         ]
     )
     is_there = ~F.col(DELETED) if DELETED in stored.columns else F.lit(True)
-    untouched = stored.where(is_there).join(
+    is_older = (F.col("_partition") == truncate.partition) | (
+        F.coalesce(F.col(LOG_POSITION), F.lit(0)) <= truncate.sequence.lsn
+    )
+    untouched = stored.where(is_there & is_older).join(
         folded.select(F.col("key").alias("changed_key")),
         F.col(RECORD_KEY) == F.col("changed_key"),
         "left_anti",
@@ -72,6 +78,8 @@ def with_truncated_rows(
         F.col("_topic").alias("topic"),
         F.lit(truncate.partition).alias("partition"),
         F.lit(truncate.offset).cast("bigint").alias("offset"),
+        F.lit(truncate.sequence.lsn).cast("bigint").alias("lsn"),
+        seq_of_truncate(truncate, epoch, F.col("_partition"), F.col(ORDERING)).alias("seq"),
         row.alias("row"),
         F.array().cast("array<string>").alias("missing"),
         F.col(RECORD_KEY).alias("stored_key"),

@@ -1,4 +1,4 @@
-"""Decode: from raw events to changes, for Debezium's JSON envelope with inline schemas."""
+"""Decode: from raw events to changes, whatever their wire form."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from pyspark.sql.types import (
 from spark_app.connect_schema import SchemaVersion
 from spark_app.frame import FRAMED, framed_columns, is_framed, is_utf8
 from spark_app.lake_types import Conversion, conversion
+from spark_app.moves import with_paired_moves
+from spark_app.shapes import SHAPES, SOURCE, PayloadShape
 from spark_app.table_columns import TableColumns
 
 CREATE, UPDATE, DELETE, READ, TRUNCATE = "c", "u", "d", "r", "t"
@@ -59,16 +61,6 @@ def change_type(columns: TableColumns) -> StructType:
     )
 
 
-_SOURCE = StructType(
-    [
-        StructField("ts_ms", LongType()),
-        StructField("ts_us", LongType()),
-        StructField("snapshot", StringType()),
-        StructField("sequence", StringType()),
-        StructField("txId", LongType()),
-        StructField("lsn", LongType()),
-    ]
-)
 _CORRUPT = "_corrupt_record"
 _JSON_OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
 _KEY_JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
@@ -82,7 +74,9 @@ def decode(events: DataFrame, versions: tuple[SchemaVersion, ...], columns: Tabl
     projections = _projections(versions, columns)
     framed = events.where(F.col("value").isNotNull()).select(*projections.framed)
     parsed = framed.select("*", *projections.parsed)
-    return parsed.select(*projections.read).select(*projections.change)
+    changes = parsed.select(*projections.read).select(*projections.change)
+    # What keeps no keys keeps no headers either.
+    return changes if all(version.has_own_key for version in versions) else with_paired_moves(changes)
 
 
 def undecodable(events: DataFrame) -> DataFrame:
@@ -114,7 +108,7 @@ def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> 
     """To put some hundred expressions together in the JVM takes longer than to read some hundred events."""
     readers = [_VersionReader(number, version, columns) for number, version in enumerate(versions)]
     return _Projections(
-        framed=framed_columns([version.texts for version in versions]),
+        framed=framed_columns(versions),
         parsed=tuple(column for reader in readers for column in reader.parsed()),
         read=_read(readers, columns),
         change=_change(columns),
@@ -125,15 +119,18 @@ def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Col
     kept = [name for name in FRAMED.fieldNames() if name not in ("moved_to", "moved_from")]
     return (
         *map(F.col, kept),
-        _of_version(readers, lambda r: r.envelope["op"], StringType()).alias("op"),
-        _of_version(readers, lambda r: r.envelope["source"], _SOURCE).alias("source"),
+        _of_version(readers, lambda r: r.operation(), StringType()).alias("op"),
+        _of_version(readers, lambda r: r.source(), SOURCE).alias("source"),
         _of_version(readers, lambda r: r.row(), columns.row_type).alias("row"),
         _of_version(readers, lambda r: r.unavailable(), ArrayType(StringType())).alias("unavailable"),
-        _of_version(readers, lambda r: r.envelope_is_corrupt(), BooleanType()).alias("envelope_is_corrupt"),
+        _of_version(readers, lambda r: r.value_is_corrupt(), BooleanType()).alias("value_is_corrupt"),
         _of_version(readers, lambda r: r.key_is_corrupt(), BooleanType()).alias("key_is_corrupt"),
-        _of_version(readers, lambda r: r.key_row(r.key), _key_type(columns)).alias("key_row"),
-        _of_version(readers, lambda r: r.key_row(r.moved_to), _key_type(columns)).alias("moved_to"),
-        _of_version(readers, lambda r: r.key_row(r.moved_from), _key_type(columns)).alias("moved_from"),
+        _of_version(readers, lambda r: r.key_row(), _key_type(columns)).alias("key_row"),
+        _of_version(readers, lambda r: r.moved_row(r.moved_to), _key_type(columns)).alias("moved_to"),
+        _of_version(readers, lambda r: r.moved_row(r.moved_from), _key_type(columns)).alias("moved_from"),
+        _of_version(
+            [reader for reader in readers if reader.is_bare], lambda r: r.has_unnamed_column(), BooleanType()
+        ).alias("has_unnamed_column"),
     )
 
 
@@ -152,7 +149,10 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
         _canonical_key(F.col("moved_from")).alias("moved_from"),
         F.timestamp_micros(F.coalesce(source["ts_us"], source["ts_ms"] * 1000)).alias("source_ts"),
         source["txId"].alias("tx_id"),
-        F.coalesce(sequence[0].cast("bigint"), F.lit(0)).alias("commit_lsn"),
+        # The first transaction after a snapshot follows no commit that Debezium knows of.
+        F.coalesce(sequence[0].cast("bigint"), sequence[1].cast("bigint"), source["lsn"], F.lit(0)).alias(
+            "commit_lsn"
+        ),
         F.coalesce(sequence[1].cast("bigint"), source["lsn"], F.lit(0)).alias("lsn"),
         source["snapshot"].alias("snapshot"),
         _with_key(columns, F.when(~is_delete, F.col("row"))).alias("row"),
@@ -165,11 +165,14 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
 REASONS = {
     "not_utf8": "The value is not UTF-8 text.",
     "not_json": "The value is not JSON.",
-    "no_schema": "The value or the key is JSON, but not the schema with a payload that JsonConverter writes.",
+    "no_schema": "The value or the key is JSON, but not the schema with a payload that JsonConverter writes. "
+    "If its events are sent without schemas, name the table's columns and key in the lake file.",
     UNKNOWN_SCHEMA: "The schema of the event cannot be read as a Debezium envelope.",
     "mismatch": "A value does not fit the schema that came with it, or a type of the lake.",
     "unknown_operation": "The operation is none of c, u, d, r and t.",
-    "missing_key": "The record has no key, so no row can be told from another.",
+    "missing_key": "The record has no key, so no row can be told from another. If its row has one, name the "
+    "table's key in the lake file.",
+    "unnamed_column": "The event has no schema, and its row a column that the lake file does not name.",
     "missing_row": "The event has no row where its operation needs one.",
 }
 """Why an event is put in quarantine: the code and what it means."""
@@ -183,7 +186,8 @@ def _reason() -> Column:
     return (
         F.when(F.col("version").isNull(), _unframed_reason().otherwise(UNKNOWN_SCHEMA))
         .when(~is_utf8(F.col("payload")), "not_utf8")
-        .when(F.col("envelope_is_corrupt"), "mismatch")
+        .when(F.col("value_is_corrupt"), "mismatch")
+        .when(F.col("has_unnamed_column"), "unnamed_column")
         .when(op.isNull() | ~is_known_operation, "unknown_operation")
         .when((op != TRUNCATE) & ~has_key, "missing_key")
         .when((op != TRUNCATE) & F.col("key_is_corrupt"), "mismatch")
@@ -221,8 +225,12 @@ class _VersionReader:
         return F.col("version") == self.number
 
     @property
-    def envelope(self) -> Column:
-        return F.col(f"envelope_{self.number}")
+    def is_bare(self) -> bool:
+        return self.version.texts is None
+
+    @property
+    def value(self) -> Column:
+        return F.col(f"value_{self.number}")
 
     @property
     def key(self) -> Column:
@@ -237,42 +245,72 @@ class _VersionReader:
         return F.col(f"moved_from_{self.number}")
 
     def parsed(self) -> list[Column]:
+        own_key = [("key_payload", f"key_{self.number}")] if self.version.has_own_key else []
+        moves = [("moved_to", f"moved_to_{self.number}"), ("moved_from", f"moved_from_{self.number}")]
         return [
-            self._parse("payload", self._envelope_wire()).alias(f"envelope_{self.number}"),
-            self._parse("key_payload", self._key_wire()).alias(f"key_{self.number}"),
-            self._parse("moved_to", self._key_wire()).alias(f"moved_to_{self.number}"),
-            self._parse("moved_from", self._key_wire()).alias(f"moved_from_{self.number}"),
+            self._parse("payload", self._value_wire()).alias(f"value_{self.number}"),
+            *(self._parse(name, self._key_wire()).alias(parsed) for name, parsed in own_key + moves),
         ]
 
+    def operation(self) -> Column:
+        return self._shape.operation(self.value)
+
+    def source(self) -> Column:
+        return self._shape.source(self.value)
+
     def row(self) -> Column:
-        after = self.envelope["after"]
+        found = self._shape.row(self.value)
         return F.when(
-            after.isNotNull(), _in_lake_types(after, self._row_conversions(), self.columns.row_type)
+            found.isNotNull(), _in_lake_types(found, self._row_conversions(), self.columns.row_type)
         )
 
-    def key_row(self, parsed: Column) -> Column:
-        return F.when(
-            parsed.isNotNull(), _in_lake_types(parsed, self._key_conversions(), _key_type(self.columns))
-        )
+    def key_row(self) -> Column:
+        if self.version.has_own_key:
+            return self._key_in_lake_types(self.key)
+        conversions, lake = self._key_conversions(), _key_type(self.columns)
+        values = {name: self._shape.key_value(self.value, name) for name in conversions}
+        return _struct_in_lake_types(values, conversions, lake)
+
+    def moved_row(self, parsed: Column) -> Column:
+        """What has no place in the source cannot be found to be the half of one change."""
+        return F.when(self._shape.has_place(self.value), self._key_in_lake_types(parsed))
 
     def unavailable(self) -> Column:
+        row = self._shape.row(self.value)
         names = [
-            F.when(c.is_placeholder(self.envelope["after"][name]), F.lit(name))
+            F.when(c.is_placeholder(row[name]), F.lit(name))
             for name, c in self._row_conversions().items()
             if c.is_placeholder is not None
         ]
         return F.array_compact(F.array(*names)) if names else _no_names()
 
-    def envelope_is_corrupt(self) -> Column:
-        envelope = self.envelope
-        failed = _has_failed(envelope["after"], self._row_conversions())
-        return envelope.isNull() | envelope[_CORRUPT].isNotNull() | failed
+    def value_is_corrupt(self) -> Column:
+        failed = _has_failed(self._shape.row(self.value), self._row_conversions())
+        return self.value.isNull() | self.value[_CORRUPT].isNotNull() | failed
 
     def key_is_corrupt(self) -> Column:
         conversions = self._key_conversions()
-        has_null = reduce(lambda a, b: a | b, [self.key[name].isNull() for name in conversions], F.lit(False))
+        if not self.version.has_own_key:
+            values = {name: self._shape.key_value(self.value, name) for name in conversions}
+            return _any([value.isNull() for value in values.values()]) | _have_failed(values, conversions)
+        has_null = _any([self.key[name].isNull() for name in conversions])
         return (
             self.key.isNull() | self.key[_CORRUPT].isNotNull() | has_null | _has_failed(self.key, conversions)
+        )
+
+    def has_unnamed_column(self) -> Column:
+        """Only a bare row can have one: of any other, the schema names all columns."""
+        names = self._shape.field_names(F.col("payload").cast("string"))
+        known = F.array(*[F.lit(name) for name, _ in self.version.row])
+        return F.size(F.array_except(names, known)) > 0
+
+    @property
+    def _shape(self) -> PayloadShape:
+        return SHAPES[self.version.shape]
+
+    def _key_in_lake_types(self, parsed: Column) -> Column:
+        return F.when(
+            parsed.isNotNull(), _in_lake_types(parsed, self._key_conversions(), _key_type(self.columns))
         )
 
     def _parse(self, name: str, wire: StructType) -> Column:
@@ -284,15 +322,10 @@ class _VersionReader:
     def _key_conversions(self) -> dict[str, Conversion]:
         return {name: conversion(name, schema) for name, schema in self.version.key}
 
-    def _envelope_wire(self) -> StructType:
-        return StructType(
-            [
-                StructField("op", StringType()),
-                StructField("source", _SOURCE),
-                StructField("after", _wire_type(self._row_conversions())),
-                StructField(_CORRUPT, StringType()),
-            ]
-        )
+    def _value_wire(self) -> StructType:
+        key = () if self.version.has_own_key else tuple(name for name, _ in self.version.key)
+        shape = self._shape.wire(_wire_type(self._row_conversions()), key)
+        return StructType([*shape.fields, StructField(_CORRUPT, StringType())])
 
     def _key_wire(self) -> StructType:
         return StructType([*_wire_type(self._key_conversions()).fields, StructField(_CORRUPT, StringType())])
@@ -316,10 +349,16 @@ def _wire_type(conversions: Mapping[str, Conversion]) -> StructType:
 
 
 def _in_lake_types(parsed: Column, conversions: Mapping[str, Conversion], lake: StructType) -> Column:
+    return _struct_in_lake_types({name: parsed[name] for name in conversions}, conversions, lake)
+
+
+def _struct_in_lake_types(
+    values: Mapping[str, Column], conversions: Mapping[str, Conversion], lake: StructType
+) -> Column:
     return F.struct(
         *[
             (
-                conversions[field.name].to_lake(parsed[field.name])
+                conversions[field.name].to_lake(values[field.name])
                 if field.name in conversions
                 else F.lit(None)
             )
@@ -331,8 +370,16 @@ def _in_lake_types(parsed: Column, conversions: Mapping[str, Conversion], lake: 
 
 
 def _has_failed(parsed: Column, conversions: Mapping[str, Conversion]) -> Column:
-    failures = [c.has_failed(parsed[name]) for name, c in conversions.items() if c.has_failed is not None]
-    return reduce(lambda a, b: a | F.coalesce(b, F.lit(False)), failures, F.lit(False))
+    return _have_failed({name: parsed[name] for name in conversions}, conversions)
+
+
+def _have_failed(values: Mapping[str, Column], conversions: Mapping[str, Conversion]) -> Column:
+    failures = [c.has_failed(values[name]) for name, c in conversions.items() if c.has_failed is not None]
+    return _any([F.coalesce(failure, F.lit(False)) for failure in failures])
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    return reduce(lambda a, b: a | b, conditions, F.lit(False))
 
 
 def _key_type(columns: TableColumns) -> StructType:

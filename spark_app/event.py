@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -54,10 +54,13 @@ class OffsetRange:
 
 @dataclass(frozen=True)
 class TopicExtent:
-    """What a source still holds of a topic: the first offset and the one after the last, by partition."""
+    """What a source still holds of a topic: the first offset and the one after the last, by partition.
+
+    `topic_id` tells the topic from an earlier or later one of the same name; None where the source cannot."""
 
     beginning: Positions
     end: Positions
+    topic_id: str | None = None
 
 
 class EventSource(Protocol):
@@ -92,3 +95,17 @@ def ranges_from(start: Positions, extent: TopicExtent, limit: int) -> tuple[Offs
         left -= taken
         ranges.append(OffsetRange(partition, first, first + taken))
     return tuple(sorted(ranges, key=lambda r: r.partition))
+
+
+def split_at(
+    ranges: tuple[OffsetRange, ...], offsets: Positions
+) -> tuple[tuple[OffsetRange, ...], tuple[OffsetRange, ...]]:
+    """What of the ranges is before the offset of its partition, and what from there on."""
+    before = (replace(r, until=min(r.until, offsets.get(r.partition, r.first))) for r in ranges)
+    after = (replace(r, first=max(r.first, offsets.get(r.partition, r.first))) for r in ranges)
+    return tuple(r for r in before if r.length > 0), tuple(r for r in after if r.length > 0)
+
+
+def positions_text(positions: Positions) -> str:
+    """`0:120, 1:98`."""
+    return ", ".join(f"{partition}:{offset}" for partition, offset in sorted(positions.items())) or "none"

@@ -17,9 +17,10 @@ from pyspark.sql.types import (
 )
 
 from spark_app.decode import DELETE, TRUNCATE
-from spark_app.order import is_before_truncate, source_order
+from spark_app.ledger import Truncate
+from spark_app.order import is_before_truncate, ordering, seq_of_truncate, source_order
 from spark_app.row_identity import Move, Place, tenures
-from spark_app.survey import Survey, Truncate
+from spark_app.survey import Survey
 from spark_app.table_columns import TableColumns
 
 
@@ -28,6 +29,8 @@ def folded_type(columns: TableColumns) -> StructType:
 
     `missing` names the columns of `row` that the batch does not know; `stored_key` is the key under which the
     table holds them: another one than `key` where the primary key changed, null where the row is new.
+    `topic`, `partition`, `offset` and `lsn` are of the change. `seq` orders the versions of the key, which
+    are all of one partition, also where the last change is a truncate that another partition brought.
     """
     return StructType(
         [
@@ -37,6 +40,8 @@ def folded_type(columns: TableColumns) -> StructType:
             StructField("topic", StringType()),
             StructField("partition", IntegerType()),
             StructField("offset", LongType()),
+            StructField("lsn", LongType()),
+            StructField("seq", LongType()),
             StructField("row", columns.row_type),
             StructField("missing", ArrayType(StringType())),
             StructField("stored_key", StringType()),
@@ -44,23 +49,23 @@ def folded_type(columns: TableColumns) -> StructType:
     )
 
 
-_FOLDED = ("op", "source_ts", "topic", "partition", "offset", "row", "missing", "stored_key")
+_FOLDED = ("op", "source_ts", "topic", "partition", "offset", "lsn", "seq", "row", "missing", "stored_key")
 
 
-def fold(changes: DataFrame, survey: Survey, truncate: Truncate | None) -> DataFrame:
+def fold(changes: DataFrame, survey: Survey, truncate: Truncate | None, epoch: int) -> DataFrame:
     """From good changes (`decode.change_type`) to `folded_type`, one row a key, of what the changes alone
     say.
 
     Enough where no update lacks a value and no delete needs one. A key that was last changed before the
     truncate comes out truncated; keys that only the table holds are not here."""
-    ordered = _ordered(changes, survey).select(
+    ordered = _ordered(changes, survey, epoch).select(
         "*", F.array().cast("array<string>").alias("missing"), F.col("key").alias("stored_key")
     )
-    return _truncated(_last_of_key(ordered), survey, truncate)
+    return _truncated(_last_of_key(ordered), survey, truncate, epoch)
 
 
 def fold_and_carry_forward(
-    changes: DataFrame, columns: TableColumns, survey: Survey, truncate: Truncate | None
+    changes: DataFrame, columns: TableColumns, survey: Survey, truncate: Truncate | None, epoch: int
 ) -> DataFrame:
     """As `fold`, with the values that a change lacks taken from the row's earlier changes in the batch.
 
@@ -70,13 +75,15 @@ def fold_and_carry_forward(
     lacking = F.when(is_delete, F.lit(list(columns.beside_key)).cast("array<string>")).otherwise(
         F.col("unavailable")
     )
-    identified = _with_row_identity(_ordered(changes, survey), survey)
+    identified = _with_row_identity(_ordered(changes, survey, epoch), survey)
     carried = _carry_forward(identified.select("*", lacking.alias("missing")), columns)
-    return _truncated(_last_of_key(carried), survey, truncate)
+    return _truncated(_last_of_key(carried), survey, truncate, epoch)
 
 
-def _ordered(changes: DataFrame, survey: Survey) -> DataFrame:
-    return changes.where(F.col("op") != TRUNCATE).select("*", source_order(survey).alias("order"))
+def _ordered(changes: DataFrame, survey: Survey, epoch: int) -> DataFrame:
+    return changes.where(F.col("op") != TRUNCATE).select(
+        "*", source_order(survey).alias("order"), ordering(epoch, F.col("offset")).alias("seq")
+    )
 
 
 def _last_of_key(ordered: DataFrame) -> DataFrame:
@@ -84,7 +91,7 @@ def _last_of_key(ordered: DataFrame) -> DataFrame:
     return ordered.groupBy("key").agg(last).select("key", "last.*")
 
 
-def _truncated(last: DataFrame, survey: Survey, truncate: Truncate | None) -> DataFrame:
+def _truncated(last: DataFrame, survey: Survey, truncate: Truncate | None, epoch: int) -> DataFrame:
     if truncate is None:
         return last.select("key", *_FOLDED)
     is_truncated = is_before_truncate(truncate, survey)
@@ -99,6 +106,8 @@ def _truncated(last: DataFrame, survey: Survey, truncate: Truncate | None) -> Da
         "topic",
         at_truncate(F.lit(truncate.partition), "partition"),
         at_truncate(F.lit(truncate.offset).cast("bigint"), "offset"),
+        at_truncate(F.lit(truncate.sequence.lsn).cast("bigint"), "lsn"),
+        at_truncate(seq_of_truncate(truncate, epoch, F.col("partition"), F.col("seq")), "seq"),
         "row",
         "missing",
         "stored_key",

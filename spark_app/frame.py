@@ -1,4 +1,5 @@
-"""Frame: what JsonConverter puts around a payload, and the payload without it."""
+"""Frame: what JsonConverter puts around a payload, the payload without it, and what a bare payload looks
+like."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from spark_app.connect_schema import SchemaTexts
+from spark_app.connect_schema import SchemaTexts, SchemaVersion
 
 FRAMED = StructType(
     [
@@ -33,14 +34,17 @@ FRAMED = StructType(
         StructField("payload", BinaryType()),
     ]
 )
-"""An event that is no tombstone. `version` is the place of its schemas among the known ones, null where it
-carries none of those; then there are no payloads."""
+"""An event that is no tombstone. `version` is the place of its version among the known ones, null where it is
+of none of those; then there are no payloads. `key_payload` is the text that holds the key: the value's, where
+the record has no key of its own."""
 
 _SCHEMA_START = '{"schema":'
 _PAYLOAD_START = ',"payload":'
+_ENVELOPE_MARK = '"source":{"version":'
+"""Inside a JSON string its quotes would be escaped."""
 
 
-def framed_columns(known: Sequence[SchemaTexts]) -> tuple[Column, ...]:
+def framed_columns(known: Sequence[SchemaVersion]) -> tuple[Column, ...]:
     """The columns of `FRAMED` from those of `EVENT`.
 
     JsonConverter writes `{"schema":…,"payload":…}` without white space, and a schema always as the same text.
@@ -54,9 +58,9 @@ def framed_columns(known: Sequence[SchemaTexts]) -> tuple[Column, ...]:
         F.col("value"),
         F.col("moved_to").cast("string").alias("moved_to"),
         F.col("moved_from").cast("string").alias("moved_from"),
-        _of_known(known, lambda texts: F.lit(known.index(texts)), IntegerType()).alias("version"),
-        _of_known(known, lambda texts: _payload("key", texts.key), BinaryType()).alias("key_payload"),
-        _of_known(known, lambda texts: _payload("value", texts.value), BinaryType()).alias("payload"),
+        _of_known(known, lambda version: F.lit(known.index(version)), IntegerType()).alias("version"),
+        _of_known(known, _key_payload, BinaryType()).alias("key_payload"),
+        _of_known(known, _value_payload, BinaryType()).alias("payload"),
     )
 
 
@@ -80,6 +84,12 @@ def is_framed() -> Column:
     return _schema("value").isNotNull() & (F.col("key").isNull() | _schema("key").isNotNull())
 
 
+def is_bare() -> Column:
+    """Whether the value is an envelope, or a row that tells its operation, without a schema around it."""
+    value = F.col("value").cast("string")
+    return _is_bare_object(value) & (value.contains(_ENVELOPE_MARK) | value.rlike('"__(op|deleted)":'))
+
+
 def is_utf8(value: Column) -> Column:
     """Whether bytes are text. Spark itself does not look when it makes a string of them."""
     return F.encode(value.cast("string"), "UTF-8") == value
@@ -97,6 +107,16 @@ def _schema(name: str) -> Column:
     return F.when(has_both, text.substr(F.lit(start + 1), border - start - 1))
 
 
+def _key_payload(version: SchemaVersion) -> Column:
+    if version.has_own_key and version.texts is not None:
+        return _payload("key", version.texts.key)
+    return _value_payload(version)
+
+
+def _value_payload(version: SchemaVersion) -> Column:
+    return F.col("value") if version.texts is None else _payload("value", version.texts.value)
+
+
 def _payload(name: str, schema: str | None) -> Column:
     """Bytes are counted, not characters, for which Spark would have to read all of them."""
     if schema is None:
@@ -106,13 +126,25 @@ def _payload(name: str, schema: str | None) -> Column:
 
 
 def _of_known(
-    known: Sequence[SchemaTexts], expression: Callable[[SchemaTexts], Column], data_type: DataType
+    known: Sequence[SchemaVersion], expression: Callable[[SchemaVersion], Column], data_type: DataType
 ) -> Column:
     nothing = F.lit(None).cast(data_type)
     cases = reduce(
-        lambda case, texts: case.when(_carries(texts), expression(texts).cast(data_type)), known, F
+        lambda case, version: case.when(_is_of(version), expression(version).cast(data_type)), known, F
     )
     return cases.otherwise(nothing) if known else nothing
+
+
+def _is_of(version: SchemaVersion) -> Column:
+    if version.texts is not None:
+        return _carries(version.texts)
+    value = F.col("value").cast("string")
+    has_mark = value.contains(_ENVELOPE_MARK)
+    return _is_bare_object(value) & (has_mark if version.shape == "envelope" else ~has_mark)
+
+
+def _is_bare_object(value: Column) -> Column:
+    return value.startswith("{") & value.endswith("}") & ~value.startswith(_SCHEMA_START)
 
 
 def _carries(texts: SchemaTexts) -> Column:

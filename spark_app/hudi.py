@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import cached_property
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -16,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from contract.lake import TablePolicy
 from spark_app.decode import DELETE
+from spark_app.file_slices import FileGroup, outdated_files, partition_of
 from spark_app.ledger import LEDGER_KEY, Ledger
 from spark_app.table_columns import OPERATION, ORDERING, RECORD_KEY
 
@@ -27,18 +31,30 @@ SESSION_OPTIONS = {
 }
 """What a Spark session needs before it writes a Hudi table."""
 
-COMMITS_BETWEEN_SERVICES = 20
-"""Compaction, cleaning and archival read much of the timeline: not for every commit of some rows."""
+FEWEST_ACTIVE_COMMITS, MOST_ACTIVE_COMMITS = 80, 120
+"""How many commits the active timeline holds. Every commit lists it: with three files a commit, and as many
+for each rollback, it stays within the 1000 that S3 lists at once."""
+
+SHORTEST_HISTORY = timedelta(hours=1)
+"""A query that runs still reads the files that it found when it began."""
+
+_CLEANING_THREADS = 16
+_INSTANT = "%Y%m%d%H%M%S%f"
+_CLEAN_PLAN_VERSION = 2
+_LISTED_NAME = re.compile(r"^StoragePathInfo\{path=.*/([^/,]+),.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class HudiCommit:
-    """A completed commit of a table: its instant, as Hudi names it, its ledger, and the rows it wrote."""
+    """A completed commit of a table: its instant, as Hudi names it, its ledger, and the rows it wrote.
+
+    `partitions` are the paths, in the table, of those that it wrote to; empty in a table without any."""
 
     instant: str
     ledger: Ledger
     rows_upserted: int
     rows_deleted: int
+    partitions: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,14 @@ class _Java:
     path: Any
     meta_client: Any
     timeline_utils: Any
+    fs_utils: Any
+    local_context: Any
+    data_source_utils: Any
+    strings: Any
+    clean_plan: Any
+    clean_file: Any
+    action_instant: Any
+    option: Any
     hadoop_conf: JavaObject
     storage_conf: JavaObject
 
@@ -88,12 +112,40 @@ class HudiTable:
                     rows_upserted=metadata.fetchTotalInsertRecordsWritten()
                     + metadata.fetchTotalUpdateRecordsWritten(),
                     rows_deleted=metadata.getTotalRecordsDeleted(),
+                    partitions=frozenset(metadata.getPartitionToWriteStats().keySet())
+                    if self.policy.partition_by
+                    else frozenset(),
                 )
         return None
 
-    def delta_commits(self) -> int:
-        """How many commits a merge-on-read table has had since its last compaction; 0 for copy-on-write."""
+    def last_instant(self) -> str | None:
+        """The latest completed commit or compaction; None where there is none."""
+        if not self.exists():
+            return None
+        last = (
+            self._meta_client()
+            .getActiveTimeline()
+            .getCommitsTimeline()
+            .filterCompletedInstants()
+            .lastInstant()
+        )
+        return str(last.get().requestedTime()) if last.isPresent() else None
+
+    def partitions(self) -> frozenset[str]:
+        """The paths of all partitions in the table; empty where it has none. Lists the table's folders."""
+        if not self.policy.partition_by:
+            return frozenset()
+        client, java = self._meta_client(), self._java
+        context = java.local_context(java.storage_conf)
+        storage, base_path = client.getStorage(), client.getBasePath()
+        return frozenset(java.fs_utils.getAllPartitionPaths(context, storage, base_path, False))
+
+    def commits_since_services(self) -> int:
+        """How many commits a merge-on-read table has had since its last compaction, a copy-on-write one since
+        its last archival."""
         timeline = self._meta_client().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+        if self.policy.storage == "copy_on_write":
+            return max(0, int(timeline.countInstants()) - FEWEST_ACTIVE_COMMITS)
         instants = timeline.getReverseOrderedInstants().iterator()
         found = 0
         while instants.hasNext() and instants.next().getAction() == "deltacommit":
@@ -110,7 +162,7 @@ class HudiTable:
         later second than it was scheduled in, also where the clock of S3 is up to a second behind.
         """
         self._run_compaction("schedule")
-        time.sleep(2 - time.time() % 1)
+        _wait_for_a_later_second()
         self._run_compaction("run")
 
     def finish_pending_compaction(self) -> None:
@@ -119,14 +171,104 @@ class HudiTable:
         if not pending.empty():
             self._run_compaction("run")
 
-    def write(self, rows: DataFrame, ledger: Ledger, *, cleans: bool = False) -> None:
-        """One commit that upserts the rows, deletes those whose `_op` says so, and records the ledger.
+    def archive(self) -> None:
+        """Moves the oldest commits out of the active timeline, where it has grown long."""
+        with self._client() as client:
+            client.archive()
 
-        `cleans`: also removes what `history` no longer asks for, and archives old instants.
+    def clean(self) -> None:
+        """Removes the files that only states before `history` are read from, and has the timeline say so.
+
+        Hudi's cleaner goes by the commits in the active timeline: it needs all of the history there, where
+        every commit lists them.
         """
-        services = dict.fromkeys(("hoodie.clean.automatic", "hoodie.archive.automatic"), str(cleans).lower())
-        options = {**self._options, **services, LEDGER_KEY: ledger.to_json()}
+        oldest = (datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY)).strftime(_INSTANT)[:17]
+        meta_client = self._meta_client()
+        timeline, storage = meta_client.getActiveTimeline(), meta_client.getStorage()
+        if not timeline.getWriteTimeline().filterInflightsAndRequested().empty():
+            # Its files would be taken for a state of the table. The next commit removes them.
+            return
+        with ThreadPoolExecutor(_CLEANING_THREADS, thread_name_prefix="clean") as threads:
+            listings = threads.map(partial(self._files_in, storage), self.partitions() or {""})
+            files = chain.from_iterable(listings)
+            outdated = outdated_files(files, oldest, self._replaced_before(timeline, oldest))
+            # Hudi would remove a partition's one by one. It gets one: its plan cannot be without.
+            recorded = {partition_of(file): file for file in outdated}
+            list(threads.map(self._delete, set(outdated) - set(recorded.values())))
+        # Archival keeps a commit that replaced files until they are cleaned: this comes last.
+        if recorded:
+            self._record_cleaning(timeline, oldest, recorded)
+
+    def write(self, rows: DataFrame, ledger: Ledger) -> None:
+        """One commit that upserts the rows, deletes those whose `_op` says so, and records the ledger."""
+        options = {**self._options, LEDGER_KEY: ledger.to_json()}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
+
+    def replace_all(self, rows: DataFrame, ledger: Ledger) -> None:
+        """One commit after which the table has these rows and no other, in these columns' types, and the
+        ledger. Until then readers see the rows that it had, and by time travel also later."""
+        options = {**self._options, **_REPLACING_OPTIONS, LEDGER_KEY: ledger.to_json()}
+        rows.write.format("hudi").options(**options).mode("append").save(self.path)
+
+    def _files_in(self, storage: Any, partition: str) -> list[str]:
+        """What is in the partition's folder, by path in the table."""
+        entries = storage.listDirectEntries(self._java.fs_utils.constructAbsolutePath(self.path, partition))
+        # One text of all: to ask for each name takes longer than to list them.
+        text = self._java.strings.join("\n", entries)
+        return [f"{partition}/{name}".lstrip("/") for name in _LISTED_NAME.findall(text)]
+
+    def _delete(self, file: str) -> None:
+        self._file_system().delete(self._java.path(f"{self.path}/{file}"), False)
+
+    def _replaced_before(self, timeline: Any, instant: str) -> frozenset[FileGroup]:
+        """The file groups that commits up to the instant have replaced, of those that the timeline has."""
+        replacing = timeline.getCompletedReplaceTimeline().findInstantsBeforeOrEquals(instant)
+        return frozenset(
+            FileGroup(partition, file_id)
+            for commit in replacing.getInstants()
+            for partition, file_ids in self._java.timeline_utils.getCommitMetadata(commit, timeline)
+            .getPartitionToReplaceFileIds()
+            .items()
+            for file_id in file_ids
+        )
+
+    def _record_cleaning(self, timeline: Any, oldest: str, files: Mapping[str, str]) -> None:
+        """A clean instant that removes the files, one a partition, and says from when on all states are
+        whole."""
+        java, last = self._java, timeline.getCommitsTimeline().filterCompletedInstants().lastInstant()
+        removed = {
+            partition: [java.clean_file(f"{self.path}/{file}", False)] for partition, file in files.items()
+        }
+        plan = java.clean_plan(
+            java.action_instant(oldest, "commit", "COMPLETED"),
+            last.get().requestedTime(),
+            "KEEP_LATEST_BY_HOURS",
+            {},
+            _CLEAN_PLAN_VERSION,
+            removed,
+            [],
+            {},
+        )
+        with self._client() as client:
+            instant = client.createNewInstantTime()
+            requested = self._meta_client().getInstantGenerator().getCleanRequestedInstant(instant)
+            timeline.saveToCleanRequested(requested, java.option.of(plan))
+            client.clean(instant, False)
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        """Hudi's writer, for services."""
+        spark_context: Any = self.spark.sparkContext
+        client = self._java.data_source_utils.createHoodieClient(
+            spark_context._jsc, "", self.path, self.name, {**self._options, **_ARCHIVAL_OPTIONS}
+        )
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def _file_system(self) -> Any:
+        return self._java.path(self.path).getFileSystem(self._java.hadoop_conf)
 
     def _run_compaction(self, operation: str) -> None:
         options = {**self._options, "hoodie.compact.inline.max.delta.commits": "1"}
@@ -156,9 +298,21 @@ class HudiTable:
             path=jvm.org.apache.hadoop.fs.Path,
             meta_client=hudi.common.table.HoodieTableMetaClient,
             timeline_utils=hudi.common.table.timeline.TimelineUtils,
+            fs_utils=hudi.common.fs.FSUtils,
+            local_context=hudi.common.engine.HoodieLocalEngineContext,
+            data_source_utils=hudi.DataSourceUtils,
+            strings=jvm.org.apache.hadoop.util.StringUtils,
+            clean_plan=hudi.avro.model.HoodieCleanerPlan,
+            clean_file=hudi.avro.model.HoodieCleanFileInfo,
+            action_instant=hudi.avro.model.HoodieActionInstant,
+            option=hudi.common.util.Option,
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )
+
+
+def _wait_for_a_later_second() -> None:
+    time.sleep(2 - time.time() % 1)
 
 
 def _sql(text: str) -> str:
@@ -177,7 +331,6 @@ def _write_options(name: str, policy: TablePolicy) -> dict[str, str]:
         **_key_options(policy),
         **_merge_options(policy),
         **_storage_options(policy),
-        **_history_options(policy.history),
         **_SMALL_COMMIT_OPTIONS,
     }
 
@@ -227,18 +380,26 @@ def _storage_options(policy: TablePolicy) -> dict[str, str]:
     }
 
 
-def _history_options(history: timedelta) -> dict[str, str]:
-    hours = math.ceil(history / timedelta(hours=1))
-    return {
-        "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS",
-        "hoodie.clean.hours.retained": str(hours),
-    }
-
-
 _SMALL_COMMIT_OPTIONS = {
     "hoodie.metadata.enable": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.write.markers.type": "DIRECT",
     "hoodie.datasource.write.row.writer.enable": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
 }
 """A commit of some thousand rows every second or two: what these leave out costs more than it saves."""
+
+_ARCHIVAL_OPTIONS = {
+    "hoodie.keep.min.commits": str(FEWEST_ACTIVE_COMMITS),
+    "hoodie.keep.max.commits": str(MOST_ACTIVE_COMMITS),
+    # By another policy, archival keeps what Hudi's cleaner would look at; `HudiTable.clean` looks at none.
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+}
+_REPLACING_OPTIONS = {
+    "hoodie.datasource.write.operation": "insert_overwrite_table",
+    # The types are the new rows' alone, not those nearest to what the table had: no file holds both.
+    "hoodie.internal.write.schema.canonicalize": "false",
+    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
+}
+"""A commit that replaces every file group of the table by new ones."""

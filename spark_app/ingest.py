@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,7 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from contract.errors import TributaryError
+from spark_app.catalog_sync import CatalogSync
 from spark_app.event import EventSource, OffsetRange, TopicExtent
+from spark_app.outcome import Outcome, OutcomeStore, State
 from spark_app.progress import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
 from spark_app.table_ingest import TableIngest
 
@@ -55,6 +58,7 @@ class _TableRun:
     """One table within the run.
 
     `working`: whether it got on, once done. `target`: where it has to get to, None where it follows.
+    `outcome`: None where nothing is wrong, once that `is_known`; `recorded`: what the store holds.
     """
 
     table: TableIngest
@@ -65,6 +69,15 @@ class _TableRun:
     error: str | None = None
     is_blocked: bool = False
     is_caught_up: bool = False
+    is_known: bool = False
+    outcome: Outcome | None = None
+    recorded: Outcome | None = None
+
+    def set_well(self) -> None:
+        self.attempts, self.error, self.outcome, self.is_known = 0, None, None, True
+
+    def set_outcome(self, state: State, error: Exception) -> None:
+        self.outcome, self.is_known = Outcome.of(state, error, self.outcome or self.recorded), True
 
     @property
     def is_over(self) -> bool:
@@ -75,34 +88,44 @@ class _TableRun:
 class Ingest:
     """Brings the tables of the topics up to their source and, where it follows, keeps them there.
 
-    `table_of` makes the table of a topic, or None for a topic that is none of the lake's.
+    `table_of` makes the table of a topic, or None for a topic that is none of the lake's. `catalog` shows the
+    tables to others; None where nothing does.
     """
 
     spark: SparkSession
     source: EventSource
     table_of: Callable[[str], TableIngest | None]
     progress: ProgressWriter
+    outcomes: OutcomeStore
     follow: bool
+    catalog: CatalogSync | None = None
     pace: Pace = Pace()
     stop: StopRequest = field(default_factory=StopRequest)
     _runs: dict[str, _TableRun] = field(default_factory=dict)
 
     def run(self) -> bool:
-        """Whether every table is well at the end. One table's failure does not stop the others."""
+        """Whether every table is well at the end, and shown as it is. One table's failure does not stop the
+        others."""
         next_discovery = 0.0
         with ThreadPoolExecutor(self.pace.parallel, thread_name_prefix="table") as pool:
             while not self.stop.is_set():
                 if time.monotonic() >= next_discovery:
                     self._discover_again()
+                    self._record_outcomes()
                     next_discovery = time.monotonic() + self.pace.discovery_seconds
                 self._collect_finished()
                 if not self.follow and all(run.is_over for run in self._runs.values()):
                     break
                 self._start_pending(pool)
+                if self.catalog is not None:
+                    self.catalog.step()
                 time.sleep(self.pace.poll_seconds)
         self._collect_finished()
-        self.progress.write(Stopped({run.table.name: run.error or "ok" for run in self._runs.values()}))
-        return all(run.error is None for run in self._runs.values())
+        self._record_outcomes()
+        not_shown = {} if self.catalog is None else self.catalog.finish()
+        outcomes = {run.table.name: run.error or "ok" for run in self._runs.values()}
+        self.progress.write(Stopped(outcomes, not_shown))
+        return not not_shown and all(run.error is None for run in self._runs.values())
 
     def _discover_again(self) -> None:
         """A source that is away for a while hides no table that is known; at the start it is an error."""
@@ -140,7 +163,7 @@ class Ingest:
         }
         ready = {topic: run for topic, run in idle.items() if run.table.is_recovered}
         for topic in idle.keys() - ready.keys():
-            idle[topic].working = pool.submit(self._recover, idle[topic].table)
+            idle[topic].working = pool.submit(self._recover, idle[topic])
         try:
             extents = self.source.extents(frozenset(ready)) if ready else {}
         except PASSING_FAILURES as error:
@@ -157,15 +180,23 @@ class Ingest:
         except TributaryError as error:
             self._block(run, error)
             return
+        except PASSING_FAILURES as error:
+            self._retry_later(run, error)
+            return
         if ranges:
             run.is_caught_up = False
             run.working = pool.submit(self._work, run.table, ranges)
-        elif not run.is_caught_up:
+            return
+        run.set_well()
+        if not run.is_caught_up:
             run.is_caught_up = True
             self.progress.write(CaughtUp(run.table.name))
+        if run.table.is_service_due(is_idle=True):
+            run.working = pool.submit(self._maintain, run.table)
 
-    def _recover(self, table: TableIngest) -> bool:
-        table.recover()
+    def _recover(self, run: _TableRun) -> bool:
+        run.recorded = self.outcomes.read(run.table.quarantine_path)
+        run.table.recover()
         return False
 
     def _work(self, table: TableIngest, ranges: tuple[OffsetRange, ...]) -> bool:
@@ -173,7 +204,12 @@ class Ingest:
         committed = table.apply(ranges)
         if committed is not None:
             self.progress.write(committed)
-            table.maintain()
+            if table.is_service_due(is_idle=False):
+                table.maintain()
+        return True
+
+    def _maintain(self, table: TableIngest) -> bool:
+        table.maintain()
         return True
 
     def _collect_finished(self) -> None:
@@ -184,7 +220,9 @@ class Ingest:
             match error := done.exception():
                 case None:
                     if done.result():
-                        run.attempts, run.error = 0, None
+                        run.set_well()
+                    if self.catalog is not None:
+                        self.catalog.offer(run.table)
                 case TributaryError():
                     self._block(run, error)
                 case Exception():
@@ -194,17 +232,36 @@ class Ingest:
 
     def _block(self, run: _TableRun, error: TributaryError) -> None:
         run.is_blocked, run.error = True, str(error)
+        run.set_outcome("blocked", error)
         self.progress.write(Blocked(run.table.name, run.error))
 
     def _retry_later(self, run: _TableRun, error: Exception) -> None:
         """The table starts again from what it holds: whether the failed commit is in it, only it can tell."""
         run.attempts += 1
+        run.is_caught_up = False
         run.error = f"{type(error).__name__}: {error}"
         if not self.follow and run.attempts >= self.pace.attempts:
             run.is_blocked = True
+            run.set_outcome("blocked", error)
             self.progress.write(Blocked(run.table.name, run.error))
             return
+        run.set_outcome("retrying", error)
         wait = min(self.pace.first_retry_seconds * 2 ** (run.attempts - 1), self.pace.longest_retry_seconds)
         run.not_before = time.monotonic() + wait
         run.table.forget()
         self.progress.write(Failed(run.table.name, run.error, run.attempts, wait))
+
+    def _record_outcomes(self) -> None:
+        """Keeps what has changed. What cannot be written now is tried again with the next discovery."""
+        for run in self._runs.values():
+            if not run.is_known or run.outcome == run.recorded:
+                continue
+            folder = run.table.quarantine_path
+            try:
+                if run.outcome is None:
+                    self.outcomes.clear(folder)
+                else:
+                    self.outcomes.write(folder, run.outcome)
+                run.recorded = run.outcome
+            except PASSING_FAILURES as error:
+                print(f"The status of {run.table.name} cannot be written: {error}", file=sys.stderr)

@@ -1,7 +1,8 @@
 """How each Debezium type travels in JSON, what the lake makes of it, and how a missing TOAST value looks.
 
-Source: Debezium's PostgreSQL connector, "Data type mappings" (adaptive time precision, precise decimals as
-JSON numbers), and io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
+Source: Debezium's PostgreSQL connector, "Data type mappings" (adaptive time precision; decimals as text with
+the column's type beside it, and as JSON numbers, as they were sent before), its PostgresValueConverter, and
+io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column
@@ -34,7 +35,7 @@ from pyspark.sql.types import (
 )
 
 from contract.errors import TributaryError
-from spark_app.connect_schema import ConnectSchema
+from spark_app.connect_schema import WRITTEN_AS_BASE64, ConnectSchema
 
 MAX_DECIMAL_PRECISION = 38
 _PLACEHOLDER = "__debezium_unavailable_value"
@@ -80,11 +81,13 @@ def conversion(column: str, schema: ConnectSchema) -> Conversion:
         case "double" | "float64":
             return _as_it_is(DoubleType())
         case "string":
-            return _text()
+            # What has a semantic type, such as a timetz, is text whatever its scale.
+            number = None if schema.name else _number_as_text(_source_type(schema))
+            return number or _text()
         case "bytes":
             return _binary()
         case "array" if schema.items is not None:
-            return _array(column, schema.items)
+            return _array(column, schema, schema.items)
         case "map" if schema.map_values is not None:
             return _map(column, schema.map_values)
         case "struct":
@@ -124,19 +127,103 @@ def _binary() -> Conversion:
     )
 
 
+@dataclass(frozen=True)
+class _SourceType:
+    """What Debezium tells of a column's type in PostgreSQL (`column.propagate.source.type`): the name of the
+    type or domain in upper case; what it was declared with, or a length of the driver's own."""
+
+    name: str
+    length: int
+    scale: int | None
+
+
+def _source_type(schema: ConnectSchema) -> _SourceType | None:
+    name = schema.parameter("__debezium.source.column.type")
+    length = schema.parameter("__debezium.source.column.length")
+    scale = schema.parameter("__debezium.source.column.scale")
+    if name is None or length is None:
+        return None
+    return _SourceType(name, int(length), None if scale is None else int(scale))
+
+
+_UNDECLARED_LENGTHS = (0, 131_089)
+"""Of a numeric without a precision: of a column, and of a domain or an array."""
+
+
+def _number_as_text(source: _SourceType | None) -> Conversion | None:
+    """For a number that travels as text; None where the text may be another.
+
+    A domain has a name of its own. That it is one over numeric tells its scale, for no text has any, or the
+    length of a numeric without a precision. One over numeric(p,0) looks like one over varchar(p), and stays
+    the text that it is.
+    """
+    if source is None:
+        return None
+    if source.name == "MONEY":
+        return _decimal_from_text(MAX_DECIMAL_PRECISION, 2)
+    is_numeric = source.name == "NUMERIC"
+    if source.length in _UNDECLARED_LENGTHS and not source.scale:
+        return _digits()
+    if is_numeric or source.scale:
+        return _decimal_from_text(source.length, source.scale or 0)
+    return None
+
+
+def _decimal_from_text(precision: int, scale: int) -> Conversion:
+    precision, scale = _as_decimal(precision, scale)
+    if precision > MAX_DECIMAL_PRECISION:
+        return _digits()
+    data_type = DecimalType(precision, scale)
+    has_more_places = rf"\.\d{{{scale}}}0*[1-9]"
+
+    def has_failed(value: Column) -> Column:
+        return value.isNotNull() & (value.cast(data_type).isNull() | value.rlike(has_more_places))
+
+    return Conversion(StringType(), data_type, lambda value: value.cast(data_type), has_failed=has_failed)
+
+
+def _as_decimal(precision: int, scale: int) -> tuple[int, int]:
+    """Precision and scale of the decimal type that holds a numeric(precision, scale), whose scale may be
+    negative or larger than the precision."""
+    # The driver takes the scale, of 11 bits with a sign, for one without.
+    scale = scale - 2_048 if scale >= 1_024 else scale
+    return (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
+
+
+def _digits() -> Conversion:
+    """A number as text with all its digits, and without zeros behind them: equal numbers are equal texts."""
+
+    def to_lake(value: Column) -> Column:
+        # Debezium gives the names of its own enumeration (io.debezium.data.SpecialValueDecimal).
+        return (
+            F.when(value == "NAN", "NaN")
+            .when(value == "POSITIVE_INFINITY", "Infinity")
+            .when(value == "NEGATIVE_INFINITY", "-Infinity")
+            .otherwise(F.regexp_replace(value, r"(\.\d*[1-9])0+$|\.0*$", "$1"))
+        )
+
+    return Conversion(StringType(), StringType(), to_lake, lambda value: value == _PLACEHOLDER)
+
+
 def _decimal(schema: ConnectSchema) -> Conversion:
-    scale = int(schema.parameter("scale") or 0)
-    precision = int(schema.parameter("connect.decimal.precision") or MAX_DECIMAL_PRECISION)
-    if scale < 0:
-        precision, scale = precision - scale, 0
-    if precision > MAX_DECIMAL_PRECISION or scale > precision:
+    declared = int(schema.parameter("connect.decimal.precision") or MAX_DECIMAL_PRECISION)
+    precision, scale = _as_decimal(declared, int(schema.parameter("scale") or 0))
+    if precision > MAX_DECIMAL_PRECISION:
         raise UnsupportedType(
             what="A numeric column does not fit the lake's decimals",
-            found=f"numeric({precision},{scale})",
-            expected=f"at most {MAX_DECIMAL_PRECISION} digits, all those behind the point among them",
-            remedy='Leave the table out with "!schema.table" in lake.toml.',
+            found=f"numeric({precision},{scale}) as a JSON number",
+            expected=f"at most {MAX_DECIMAL_PRECISION} digits, or a number as text",
+            remedy="Set decimal.handling.mode=string and column.propagate.source.type=.* in the source "
+            "connector, as `tributary up` does, and make the table anew.",
         )
-    return _as_it_is(DecimalType(precision, scale))
+    lake = DecimalType(precision, scale)
+    if WRITTEN_AS_BASE64 not in schema.parameters:
+        return _as_it_is(lake)
+
+    def from_bytes(value: Column) -> Column:
+        return _decimal_text(F.struct(F.lit(scale).alias("scale"), value.alias("value"))).cast(lake)
+
+    return _fallible(StringType(), lake, from_bytes)
 
 
 def _variable_scale_decimal(_: ConnectSchema) -> Conversion:
@@ -173,7 +260,31 @@ def _decimal_text(value: Column) -> Column:
 
 
 def _zoned_timestamp(_: ConnectSchema) -> Conversion:
-    return _fallible(StringType(), TimestampType(), lambda value: value.cast(TimestampType()))
+    def to_lake(value: Column) -> Column:
+        return (
+            F.when(value == "infinity", F.timestamp_micros(F.lit(_INFINITE_MICROS)))
+            # The latter is what Debezium makes of one in an array (an overflow, measured with 3.6.3).
+            .when(
+                (value == "-infinity") | value.startswith("+292269055-12-02T23:00:00"),
+                F.timestamp_micros(F.lit(-_INFINITE_MICROS)),
+            )
+            .otherwise(value.cast(TimestampType()))
+        )
+
+    return _fallible(StringType(), TimestampType(), to_lake)
+
+
+def _interval(_: ConnectSchema) -> Conversion:
+    """ISO 8601, as Debezium sends it: with what a double makes of some seconds, 12.425070999 of 12.425071."""
+    seconds = r"-?\d+\.\d+(?=S$)"
+
+    def to_lake(value: Column) -> Column:
+        exact = F.round(F.regexp_extract(value, seconds, 0).cast("decimal(12,9)"), 6).cast("string")
+        trimmed = F.regexp_replace(exact, r"\.?0+$", "")
+        repaired = F.concat(F.regexp_replace(value, seconds + "S$", ""), trimmed, F.lit("S"))
+        return F.when(value.rlike(r"\.\d{7,}S$"), repaired).otherwise(value)
+
+    return Conversion(StringType(), StringType(), to_lake)
 
 
 def _time_of_day(microseconds: Convert, wire: DataType) -> Conversion:
@@ -193,8 +304,8 @@ def _time_of_day(microseconds: Convert, wire: DataType) -> Conversion:
     return Conversion(wire, StringType(), lambda value: F.when(value.isNotNull(), to_text(value)))
 
 
-def _array(column: str, items: ConnectSchema) -> Conversion:
-    item = conversion(column, items)
+def _array(column: str, schema: ConnectSchema, items: ConnectSchema) -> Conversion:
+    item = _number_in_array(schema, items) or conversion(column, items)
     to_lake: Convert = _same if item.to_lake is _same else (lambda value: F.transform(value, item.to_lake))
     placeholder = _ARRAY_PLACEHOLDERS.get("uuid" if _is_uuid(items) else items.type)
     item_has_failed = item.has_failed
@@ -205,6 +316,14 @@ def _array(column: str, items: ConnectSchema) -> Conversion:
         is_placeholder=None if placeholder is None else lambda value: value == placeholder(),
         has_failed=None if item_has_failed is None else lambda value: F.exists(value, item_has_failed),
     )
+
+
+def _number_in_array(schema: ConnectSchema, items: ConnectSchema) -> Conversion | None:
+    """Of an array, Debezium tells the type beside the array; its name is that of the items with a `_`."""
+    source = _source_type(schema)
+    if items.type != "string" or source is None or source.name != "_NUMERIC":
+        return None
+    return _number_as_text(replace(source, name="NUMERIC"))
 
 
 def _is_uuid(schema: ConnectSchema) -> bool:
@@ -251,19 +370,61 @@ _ARRAY_PLACEHOLDERS: dict[str, Callable[[], Column]] = {
 }
 
 
-def _within(smallest: int, largest: int, convert: Convert) -> Convert:
-    """Null beyond: Debezium sends an infinite date or timestamp as a number of its own, far outside."""
-    return lambda value: F.when(value.between(smallest, largest), convert(value))
+_INFINITE_DAYS = 2**31 - 1
+_INFINITE_MICROS = 2**63 - 1
+"""Infinity in the lake, and its negative for -infinity: the largest number of the type, as DuckDB has it."""
 
 
-# From the first day of year 1 to the last of year 9999, as Python, Athena and SQL's own types have it.
-_DAYS = (-719_162, 2_932_896)
-_MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-_MILLIS = (_MICROS[0] // 1_000, _MICROS[1] // 1_000)
+@dataclass(frozen=True)
+class _Moments:
+    """The numbers in which Debezium sends a type's values: from `first` to `last`, what PostgreSQL's type
+    and the lake's hold, and some for either infinity (PostgresValueConverter.POSITIVE_INFINITY_…)."""
 
-_DATE = _fallible(IntegerType(), DateType(), _within(*_DAYS, F.date_from_unix_date))
-_TIMESTAMP_MILLIS = _fallible(LongType(), TimestampType(), _within(*_MILLIS, F.timestamp_millis))
-_TIMESTAMP_MICROS = _fallible(LongType(), TimestampType(), _within(*_MICROS, F.timestamp_micros))
+    first: int
+    last: int
+    infinity: tuple[int, ...]
+    minus_infinity: tuple[int, ...]
+
+    def converted(self, finite: Convert, infinite: int, lake: Convert) -> Convert:
+        """To the lake's type: of `finite` the numbers in between, of `infinite` those of the infinities."""
+        return lambda value: (
+            F.when(value.isin(*self.infinity), lake(F.lit(infinite)))
+            .when(value.isin(*self.minus_infinity), lake(F.lit(-infinite)))
+            .when(value.between(self.first, self.last), finite(value))
+        )
+
+
+# PostgreSQL begins with the Julian day 0. It ends dates in the year 5874897, and moments in 294276, months
+# after 64 bits of microseconds do.
+# The first is streamed, the second what a snapshot makes of it (an overflow, measured with Debezium 3.6.3).
+_DAYS = _Moments(
+    -2_440_588,
+    2_145_042_905,
+    infinity=(-2_147_472_692, -622_191_234),
+    minus_infinity=(-2_147_472_691, -625_821_272),
+)
+_MICROS = _Moments(
+    -210_866_803_200_000_000,
+    _INFINITE_MICROS - 1,
+    infinity=(9_223_372_036_825_200_000,),
+    minus_infinity=(-9_223_372_036_832_400_000,),
+)
+_MILLIS = _Moments(
+    _MICROS.first // 1_000,
+    _MICROS.last // 1_000,
+    infinity=(9_223_372_036_825_200,),
+    minus_infinity=(-9_223_372_036_832_400,),
+)
+
+_DATE = _fallible(
+    IntegerType(), DateType(), _DAYS.converted(F.date_from_unix_date, _INFINITE_DAYS, F.date_from_unix_date)
+)
+_TIMESTAMP_MILLIS = _fallible(
+    LongType(), TimestampType(), _MILLIS.converted(F.timestamp_millis, _INFINITE_MICROS, F.timestamp_micros)
+)
+_TIMESTAMP_MICROS = _fallible(
+    LongType(), TimestampType(), _MICROS.converted(F.timestamp_micros, _INFINITE_MICROS, F.timestamp_micros)
+)
 _TIME_MILLIS = _time_of_day(lambda millis: millis.cast("bigint") * 1_000, IntegerType())
 _TIME_MICROS = _time_of_day(_same, LongType())
 
@@ -274,6 +435,7 @@ _SEMANTIC: dict[str, Callable[[ConnectSchema], Conversion]] = {
     "org.apache.kafka.connect.data.Timestamp": lambda _: _TIMESTAMP_MILLIS,
     "io.debezium.data.VariableScaleDecimal": _variable_scale_decimal,
     "io.debezium.time.Date": lambda _: _DATE,
+    "io.debezium.time.Interval": _interval,
     "io.debezium.time.Time": lambda _: _TIME_MILLIS,
     "io.debezium.time.MicroTime": lambda _: _TIME_MICROS,
     "io.debezium.time.Timestamp": lambda _: _TIMESTAMP_MILLIS,

@@ -36,6 +36,16 @@ class Sequence:
 
 
 @dataclass(frozen=True)
+class Truncate:
+    """A truncate of the whole table and its place. `source_us`: when the source committed it."""
+
+    partition: int
+    offset: int
+    sequence: Sequence
+    source_us: int
+
+
+@dataclass(frozen=True)
 class SourceTimes:
     """When the source committed the changes of a commit (its streamed ones), in microseconds since 1970."""
 
@@ -50,14 +60,18 @@ class Ledger:
     """What a commit says of the events it applied.
 
     `positions`, `sequences` and `sequence_ts_us` (when the source committed the change of the highest
-    sequence, or later, in microseconds) are cumulative, by partition. `events` (tombstones not counted),
-    `deletes` (of those) and `quarantined` are of this commit alone."""
+    sequence, or later, in microseconds) are cumulative, by partition. `truncate` is the last one applied: a
+    partition that is behind can still bring changes from before it. `events` (tombstones not counted),
+    `deletes` (of those) and `quarantined` are of this commit alone. `topic_id` is that of the topic to which
+    the positions belong, None where no source has told it."""
 
     topic: str
     epoch: int = 0
+    topic_id: str | None = None
     positions: Mapping[int, int] = field(default_factory=dict)
     sequences: Mapping[int, Sequence] = field(default_factory=dict)
     sequence_ts_us: Mapping[int, int] = field(default_factory=dict)
+    truncate: Truncate | None = None
     key_columns: tuple[str, ...] = ()
     events: int = 0
     deletes: int = 0
@@ -68,12 +82,17 @@ class Ledger:
         """The same positions, with the counts of a commit that has applied nothing yet."""
         return replace(self, events=0, deletes=0, quarantined=0, source_times=None)
 
+    def next_epoch(self, topic_id: str | None) -> Ledger:
+        """At the beginning of another topic of the same name, whose events are later than all before."""
+        return replace(self.next_commit(), epoch=self.epoch + 1, topic_id=topic_id, positions={})
+
     def to_json(self) -> str:
         return json.dumps(
             {
                 "version": FORMAT_VERSION,
                 "topic": self.topic,
                 "epoch": self.epoch,
+                "topic_id": self.topic_id,
                 "positions": {str(partition): offset for partition, offset in sorted(self.positions.items())},
                 "sequences": {
                     str(partition): [sequence.commit_lsn, sequence.lsn]
@@ -81,6 +100,14 @@ class Ledger:
                 },
                 "sequence_ts_us": {
                     str(partition): ts for partition, ts in sorted(self.sequence_ts_us.items())
+                },
+                "truncate": None
+                if self.truncate is None
+                else {
+                    "partition": self.truncate.partition,
+                    "offset": self.truncate.offset,
+                    "sequence": [self.truncate.sequence.commit_lsn, self.truncate.sequence.lsn],
+                    "source_us": self.truncate.source_us,
                 },
                 "key_columns": list(self.key_columns),
                 "events": self.events,
@@ -110,16 +137,25 @@ class Ledger:
                 expected=f"version {FORMAT_VERSION}",
                 remedy="Use the version of Tributary that wrote the table, or rebuild the table from bronze.",
             )
-        times = found["source_ts_us"]
+        times, truncate = found["source_ts_us"], found.get("truncate")
         return Ledger(
             topic=found["topic"],
             epoch=found["epoch"],
+            topic_id=found.get("topic_id"),
             positions=_by_partition(found["positions"]),
             sequences={
                 int(partition): Sequence(commit_lsn, lsn)
                 for partition, (commit_lsn, lsn) in found["sequences"].items()
             },
             sequence_ts_us=_by_partition(found["sequence_ts_us"]),
+            truncate=None
+            if truncate is None
+            else Truncate(
+                truncate["partition"],
+                truncate["offset"],
+                Sequence(*truncate["sequence"]),
+                truncate["source_us"],
+            ),
             key_columns=tuple(found["key_columns"]),
             events=found["events"],
             deletes=found["deletes"],

@@ -5,28 +5,39 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from contract.errors import TributaryError
-from contract.lake import Lake, read_lake
-from contract.naming import LakeNames
+from contract.lake import Lake, TablePolicy, read_lake
 from contract.table_name import TableName
+from spark_app.catalog_sync import CatalogSync
+from spark_app.errands import run_errand
 from spark_app.event import EventSource
+from spark_app.glue import GlueCatalog, glue_client
 from spark_app.hudi import HudiTable
 from spark_app.ingest import Ingest, Pace, StopRequest
-from spark_app.progress import ProgressWriter
-from spark_app.replay import replay
+from spark_app.outcome_files import OutcomeFiles
+from spark_app.progress import Committed, ProgressWriter, Replayed
+from spark_app.rebuild import rebuild_table
 from spark_app.session import start_session
 from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.files import FilesSource
 from spark_app.sources.kafka import KafkaSource
 from spark_app.table_ingest import TableIngest
 
+FILES = "files:"
 # Looking at bronze costs a Spark job; the sink lands every few seconds.
 BRONZE_PACE = Pace(poll_seconds=2.0)
+
+ERRANDS: Mapping[str, Callable[[TableIngest], Committed | Replayed]] = {
+    "replay": TableIngest.replay,
+    "rebuild": rebuild_table,
+    "new-epoch": TableIngest.open_epoch,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         lake = read_lake(options.lake)
-        names = LakeNames(lake.name)
         wanted = _wanted_tables(lake, options.tables)
     except TributaryError as error:
         print(error, file=sys.stderr)
@@ -44,20 +54,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     spark = start_session(f"tributary {options.command} {lake.name}")
     try:
-        source = _source(spark, options, names)
+        source = _source(spark, lake, options)
+        progress = ProgressWriter()
         table_of = partial(_table, spark, lake, wanted, options, source)
-        if options.command == "replay":
-            return 0 if replay(source, table_of, ProgressWriter()) else 1
+        if errand := ERRANDS.get(options.command):
+            return 0 if run_errand(source, table_of, errand, progress, OutcomeFiles(spark)) else 1
         run = Ingest(
             spark=spark,
             source=source,
             table_of=table_of,
-            progress=ProgressWriter(),
+            progress=progress,
+            outcomes=OutcomeFiles(spark),
             follow=options.follow,
+            catalog=_catalog(lake, options, progress),
             pace=BRONZE_PACE if options.source == "bronze" else Pace(),
             stop=stop,
         )
         return 0 if run.run() else 1
+    except TributaryError as error:
+        print(error, file=sys.stderr)
+        return 1
     finally:
         spark.stop()
 
@@ -68,14 +84,32 @@ def _parser() -> argparse.ArgumentParser:
     ingest = commands.add_parser("ingest", help="bring the tables up to the source")
     _add_common(ingest, default_source="kafka")
     ingest.add_argument("--follow", action="store_true", help="go on until stopped")
+    ingest.add_argument(
+        "--glue-database", metavar="NAME", help="show the tables in this database of the Glue catalog"
+    )
+    ingest.add_argument("--glue-endpoint", metavar="URL", help="of a Glue that is not AWS's")
     replay = commands.add_parser("replay", help="apply the quarantined events that can be read by now")
     _add_common(replay, default_source="bronze")
+    rebuild = commands.add_parser("rebuild", help="make tables anew, each in one commit")
+    _add_common(rebuild, default_source="bronze")
+    new_epoch = commands.add_parser("new-epoch", help="go on at the beginning of topics that were made anew")
+    _add_common(new_epoch, default_source="kafka")
     return parser
 
 
 def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
     command.add_argument("--lake", type=Path, required=True, help="the lake file")
-    command.add_argument("--from", dest="source", choices=("kafka", "bronze"), default=default_source)
+    command.add_argument(
+        "--from",
+        dest="source",
+        metavar="kafka|bronze|files:URI",
+        type=_events_from,
+        default=default_source,
+        help="files:URI is a folder of files that an S3 sink wrote",
+    )
+    command.add_argument(
+        "--allow-gaps", action="store_true", help="offsets that no file holds never held an event"
+    )
     command.add_argument("--kafka", metavar="HOST:PORT", help="bootstrap servers, for --from kafka")
     command.add_argument(
         "--kafka-option",
@@ -87,7 +121,8 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
         help="a property of the Kafka clients, such as security.protocol=SASL_SSL",
     )
     command.add_argument(
-        "--bronze-table", help="the full name of the Iceberg table of events, for --from bronze"
+        "--bronze-table",
+        help="the full name of the Iceberg table of events, for --from bronze and for what Kafka has lost",
     )
     command.add_argument(
         "--silver", required=True, metavar="URI", help="the bucket or folder of the Hudi tables"
@@ -96,6 +131,12 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
         "--quarantine", required=True, metavar="URI", help="the bucket or folder of bad events"
     )
     command.add_argument("--tables", action="append", default=[], metavar="SOURCE.SCHEMA.TABLE")
+
+
+def _events_from(text: str) -> str:
+    if text not in ("kafka", "bronze") and not (text.startswith(FILES) and text != FILES):
+        raise argparse.ArgumentTypeError(f"{text!r} is none of kafka, bronze and files:URI")
+    return text
 
 
 def _name_and_value(text: str) -> tuple[str, str]:
@@ -119,15 +160,39 @@ def _wanted_tables(lake: Lake, names: Sequence[str]) -> Callable[[TableName], bo
     return is_wanted
 
 
-def _source(spark: SparkSession, options: argparse.Namespace, names: LakeNames) -> EventSource:
+def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> EventSource:
     if options.source == "bronze":
-        return BronzeSource(spark, options.bronze_table or names.spark_bronze_table)
+        return BronzeSource(spark, options.bronze_table or lake.names.spark_bronze_table)
+    if options.source.startswith(FILES):
+
+        def policy_of(topic: str) -> TablePolicy:
+            table = lake.table_of_topic(topic)
+            return TablePolicy() if table is None else lake.policy(table)
+
+        return FilesSource(spark, options.source.removeprefix(FILES), policy_of, options.allow_gaps)
     return KafkaSource(
         spark,
         bootstrap_servers=options.kafka,
-        group_prefix=names.spark_group_prefix,
+        group_prefix=lake.names.spark_group_prefix,
         client_options=dict(options.kafka_options),
     )
+
+
+def _catalog(lake: Lake, options: argparse.Namespace, progress: ProgressWriter) -> CatalogSync | None:
+    if options.glue_database is None:
+        return None
+    return CatalogSync(
+        GlueCatalog(glue_client(options.glue_endpoint), options.glue_database),
+        name_of=lambda table: lake.names.glue_table(TableName.parse(table)),
+        progress=progress,
+    )
+
+
+def _older(spark: SparkSession, options: argparse.Namespace) -> EventSource | None:
+    """Where a run from Kafka finds events that Kafka does not hold any more."""
+    if options.source != "kafka" or options.bronze_table is None:
+        return None
+    return BronzeSource(spark, options.bronze_table)
 
 
 def _table(
@@ -138,11 +203,10 @@ def _table(
     source: EventSource,
     topic: str,
 ) -> TableIngest | None:
-    names = LakeNames(lake.name)
-    table = names.table_of_topic(topic)
+    table = lake.table_of_topic(topic)
     if table is None or not is_wanted(table):
         return None
-    path = names.table_path(table)
+    path = lake.names.table_path(table)
     return TableIngest(
         name=str(table),
         topic=topic,
@@ -151,6 +215,8 @@ def _table(
             spark, f"{options.silver.rstrip('/')}/{path}", path.replace("/", "_"), lake.policy(table)
         ),
         quarantine_path=f"{options.quarantine.rstrip('/')}/{path}",
+        older=_older(spark, options),
+        written=lake.source(table.source).events,
     )
 
 

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
 from spark_app.decode import READ
-from spark_app.ledger import EPOCH_SHIFT, Ledger
-from spark_app.survey import Survey, Truncate, is_at, is_before, snapshots_before
+from spark_app.ledger import EPOCH_SHIFT, Ledger, Truncate
+from spark_app.survey import Survey, is_at, is_before, is_since_snapshot, snapshots_before
 
 
 class SourceRewound(TributaryError):
@@ -44,38 +44,56 @@ def without_applied(changes: DataFrame, ledger: Ledger, survey: Survey) -> DataF
     changed primary key, which have an LSN of their own and are never applied one without the other. Raises
     `SourceRewound` where the sequence went back and the source's clock did not."""
     for partition, found in survey.partitions.items():
-        _refuse_rewound(partition, found.first_rewound, found.snapshot_starts, ledger)
+        _refuse_rewound(partition, found.first_rewound, tuple(found.snapshots.values()), ledger)
     if not survey.has_moved and not survey.repeats(ledger):
         return changes
     is_streamed = F.col("op") != READ
     is_half_of_move = F.col("moved_to").isNotNull() | F.col("moved_from").isNotNull()
     is_repeated = is_before(ledger.sequences) | (is_half_of_move & is_at(ledger.sequences))
-    return changes.where(~(is_streamed & (snapshots_before(survey) == 0) & is_repeated))
+    return changes.where(~(is_streamed & ~is_since_snapshot(survey) & is_repeated))
 
 
 def last_truncate(ledger: Ledger, survey: Survey) -> Truncate | None:
-    """The last truncate in the batch, in the source's order, that was not applied before."""
-    new = [
+    """The last truncate, in the source's order, that the changes of the batch can be older than: one of the
+    batch, or the ledger's, where a partition that was behind still brings changes from before it."""
+    found_truncates = [
         truncate
         for partition, found in survey.partitions.items()
         for truncate in found.truncates
-        if _snapshots_until(truncate, survey) > 0
+        if any(start <= truncate.offset for start in found.snapshots.values())
         or partition not in ledger.sequences
         or truncate.sequence >= ledger.sequences[partition]
     ]
-    return max(new, key=lambda truncate: _place(truncate, survey), default=None)
+    before = ledger.truncate
+    if before is not None and (found_truncates or survey.reaches_before(before)):
+        found_truncates += [before] if _is_of_this_source(before, survey) else []
+    return max(found_truncates, key=lambda truncate: _place(truncate, survey), default=None)
+
+
+def remembered_truncate(ledger: Ledger, survey: Survey, last: Truncate | None) -> Truncate | None:
+    """The truncate that later batches have to know of. One without a log position cannot be compared."""
+    if last is not None:
+        return last if last.sequence.lsn > 0 else None
+    before = ledger.truncate
+    return before if before is not None and _is_of_this_source(before, survey) else None
 
 
 def is_before_truncate(truncate: Truncate, survey: Survey) -> Column:
-    """Whether a change of `source_order` came before the truncate."""
+    """Whether a change of `source_order` came before the truncate.
+
+    One that another partition brings is compared by its log position alone, and that is exact: a truncate
+    locks the table, so all that others changed before was logged before it, and all they change later
+    after."""
     snapshots, commit_lsn, lsn, offset = _place(truncate, survey)
-    return F.col("order") < F.struct(
+    place = F.struct(
         F.lit(snapshots).alias("snapshots"),
         F.lit(commit_lsn).cast("bigint").alias("commit_lsn"),
         F.lit(lsn).cast("bigint").alias("lsn"),
         F.lit(0).alias("half"),
         F.lit(offset).cast("bigint").alias("offset"),
     )
+    is_of_its_partition = F.col("partition") == truncate.partition
+    return F.when(is_of_its_partition, F.col("order") < place).otherwise(F.col("lsn") <= lsn)
 
 
 def ordering(epoch: int, offset: Column) -> Column:
@@ -83,19 +101,41 @@ def ordering(epoch: int, offset: Column) -> Column:
     return F.lit(epoch << EPOCH_SHIFT) + offset
 
 
+def seq_of_truncate(truncate: Truncate, epoch: int, partition: Column, seq: Column) -> Column:
+    """`_seq` of a row that the truncate ends, from the partition and `_seq` of its last change.
+
+    Offsets of two partitions say nothing of each other."""
+    is_of_its_partition = partition == truncate.partition
+    return F.when(is_of_its_partition, ordering(epoch, F.lit(truncate.offset).cast("bigint"))).otherwise(seq)
+
+
 def _place(truncate: Truncate, survey: Survey) -> tuple[int, int, int, int]:
     sequence = truncate.sequence
     return _snapshots_until(truncate, survey), sequence.commit_lsn, sequence.lsn, truncate.offset
 
 
+def _is_of_this_source(truncate: Truncate, survey: Survey) -> bool:
+    """False where a later snapshot saw a lower log position: it is of another database."""
+    return not any(
+        snapshot.source_us > truncate.source_us and snapshot.lsn < truncate.sequence.lsn
+        for snapshot in survey.snapshots
+    )
+
+
 def _snapshots_until(truncate: Truncate, survey: Survey) -> int:
-    return sum(start <= truncate.offset for start in survey.partitions[truncate.partition].snapshot_starts)
+    starts = (
+        survey.partitions[truncate.partition].snapshots if truncate.partition in survey.partitions else {}
+    )
+    return sum(
+        starts[snapshot] <= truncate.offset if snapshot in starts else snapshot.lsn <= truncate.sequence.lsn
+        for snapshot in survey.snapshots
+    )
 
 
 def _refuse_rewound(
     partition: int, first: int | None, snapshot_starts: tuple[int, ...], ledger: Ledger
 ) -> None:
-    if first is None or (snapshot_starts and snapshot_starts[0] <= first):
+    if first is None or any(start <= first for start in snapshot_starts):
         return
     raise SourceRewound(
         what="The source's log went back: the database was restored from a backup or replaced by another one",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
 from typing import ClassVar, TextIO
@@ -96,14 +96,38 @@ class Replayed:
 
 
 @dataclass(frozen=True)
+class Cataloged:
+    """The catalog shows the table as it is, under `name`, with so many partitions."""
+
+    event: ClassVar[str] = "cataloged"
+    table: str
+    name: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class CatalogFailed:
+    """The catalog does not show the table as it is; the table has all its rows nevertheless. No
+    `retry_in_seconds` where another attempt would end alike."""
+
+    event: ClassVar[str] = "catalog_failed"
+    table: str
+    error: str
+    attempt: int
+    retry_in_seconds: float | None
+
+
+@dataclass(frozen=True)
 class Stopped:
-    """The end of the run: what each table is left with, "ok" or an error."""
+    """The end of the run: what each table is left with, "ok" or an error; and the tables that the catalog
+    does not show as they are, with the reason."""
 
     event: ClassVar[str] = "stopped"
     tables: Mapping[str, str]
+    not_in_catalog: Mapping[str, str] = field(default_factory=dict)
 
 
-Report = Started | Committed | CaughtUp | Failed | Blocked | Replayed | Stopped
+Report = Started | Committed | CaughtUp | Failed | Blocked | Replayed | Cataloged | CatalogFailed | Stopped
 
 
 class ProgressWriter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -40,10 +41,12 @@ def write_quarantine(rows: DataFrame, table_path: str, epoch: int, ranges: tuple
     return folder
 
 
-def read_quarantine(spark: SparkSession, table_path: str) -> tuple[DataFrame, tuple[str, ...]] | None:
-    """All `QUARANTINED` rows of a table, each once, and the folders that hold them; None where there are
-    none."""
-    folders = _folders(spark, table_path)
+def read_quarantine(
+    spark: SparkSession, table_path: str, epoch: int
+) -> tuple[DataFrame, tuple[str, ...]] | None:
+    """The `QUARANTINED` rows of a table and an epoch of its topic, each once, and the folders that hold them;
+    None where there are none."""
+    folders = tuple(f for f in _folders(spark, table_path) if f.rpartition("/")[2].startswith(f"e{epoch}-"))
     if not folders:
         return None
     rows = spark.read.schema(QUARANTINED).parquet(*folders)
@@ -52,14 +55,17 @@ def read_quarantine(spark: SparkSession, table_path: str) -> tuple[DataFrame, tu
 
 def replace_quarantine(rows: DataFrame, table_path: str, name: str, folders: tuple[str, ...]) -> None:
     """Leaves only `rows`, in a folder of that name. Interrupted, it leaves some twice, and none out."""
-    spark = rows.sparkSession
     kept = f"{table_path}/{name}"
     if not rows.isEmpty():
         rows.coalesce(1).write.mode("overwrite").parquet(kept)
+    remove_quarantine(rows.sparkSession, [folder for folder in folders if not folder.endswith(f"/{name}")])
+
+
+def remove_quarantine(spark: SparkSession, folders: Iterable[str]) -> None:
+    """Removes folders that `read_quarantine` has named."""
     for folder in folders:
-        if not folder.endswith(f"/{name}"):
-            path, file_system = _hadoop_path(spark, folder)
-            file_system.delete(path, True)
+        path, file_system = _hadoop_path(spark, folder)
+        file_system.delete(path, True)
 
 
 def _folders(spark: SparkSession, table_path: str) -> tuple[str, ...]:

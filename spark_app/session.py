@@ -17,6 +17,9 @@ _OPTIONS = {
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
+    # Hudi's files do not say which calendar they were written in: Spark would fail at dates before 1582.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     # Column names that differ in case only are different columns.
     "spark.sql.caseSensitive": "true",
     # Tables share the cores; a small one does not wait for a large one's commit.

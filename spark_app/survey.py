@@ -7,36 +7,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from spark_app.decode import DELETE, READ, TRUNCATE, UNKNOWN_SCHEMA
-from spark_app.ledger import Ledger, Sequence, SourceTimes
-
-_SNAPSHOT_STARTS = ("first", "first_in_data_collection")
+from spark_app.ledger import Ledger, Sequence, SourceTimes, Truncate
 
 
-@dataclass(frozen=True)
-class Truncate:
-    """A truncate of the whole table and its place."""
+@dataclass(frozen=True, order=True)
+class Snapshot:
+    """A snapshot of the table: when its transaction began, in microseconds, and the log position that it saw.
 
-    partition: int
-    offset: int
-    sequence: Sequence
+    All its reads carry both (io.debezium.connector.postgresql.PostgresSnapshotChangeEventSource)."""
+
     source_us: int
+    lsn: int
 
 
 @dataclass(frozen=True)
 class PartitionSurvey:
     """What a batch holds of one partition; offsets are ascending.
 
-    `first_sequence` is the lowest sequence of its streamed changes, `last_sequence` the highest of those
+    `snapshots` gives the offset of the first read of each. `first_lsn` is the lowest log position of a
+    change, `first_sequence` the lowest sequence of its streamed changes, `last_sequence` the highest of those
     since the last snapshot began. `first_rewound` is the offset of the first change whose sequence is lower
     than the ledger's though the source committed it later than all applied ones."""
 
-    snapshot_starts: tuple[int, ...] = ()
+    snapshots: Mapping[Snapshot, int] = field(default_factory=dict)
     truncates: tuple[Truncate, ...] = ()
     first_rewound: int | None = None
+    first_lsn: int | None = None
     first_sequence: Sequence | None = None
     last_sequence: Sequence | None = None
     last_sequence_ts_us: int | None = None
@@ -55,6 +55,18 @@ class Survey:
     source_times: SourceTimes | None = None
     partitions: Mapping[int, PartitionSurvey] = field(default_factory=dict)
 
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """Those of all partitions, as the source made them."""
+        return tuple(sorted({snapshot for found in self.partitions.values() for snapshot in found.snapshots}))
+
+    def reaches_before(self, truncate: Truncate) -> bool:
+        """Whether some change is older than the truncate."""
+        lsn = truncate.sequence.lsn
+        return any(
+            found.first_lsn is not None and found.first_lsn <= lsn for found in self.partitions.values()
+        )
+
     def repeats(self, ledger: Ledger) -> bool:
         """Whether some change comes before what the ledger says was applied."""
         return any(
@@ -65,8 +77,8 @@ class Survey:
 
 
 def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
-    """One Spark job over changes (`decode.change_type`); one more where a snapshot began in the batch, and
-    where Debezium sent changes again."""
+    """One Spark job over changes (`decode.change_type`); one more each where a partition has reads of several
+    snapshots, or reads and streamed changes, and where Debezium sent changes again."""
     rows = changes.rollup("partition").agg(*_found()).collect()
     if not rows:
         return Survey()
@@ -81,13 +93,14 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
         source_times=SourceTimes(*total["source_us"]) if total["source_us"] else None,
         partitions={
             row["partition"]: PartitionSurvey(
-                snapshot_starts=tuple(row["snapshot_starts"]),
+                snapshots={Snapshot(*found): row["first_read"] for found in row["snapshots"]},
                 truncates=tuple(
                     Truncate(
                         row["partition"], t["offset"], Sequence(t["commit_lsn"], t["lsn"]), t["source_us"]
                     )
                     for t in row["truncates"]
                 ),
+                first_lsn=row["first_lsn"],
                 first_sequence=Sequence(*row["first_sequence"]) if row["first_sequence"] else None,
                 last_sequence=Sequence(*row["last_sequence"]) if row["last_sequence"] else None,
                 last_sequence_ts_us=row["last_sequence_ts_us"],
@@ -96,6 +109,7 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
             if row["partition"] is not None
         },
     )
+    survey = _with_starts_of_snapshots(survey, changes)
     return _with_sequences_since_snapshot(_with_rewound(survey, changes, ledger), changes)
 
 
@@ -106,7 +120,7 @@ def _found() -> tuple[Column, ...]:
     is_good = F.col("reason").isNull()
     is_streamed = _is_streamed()
     is_truncate = is_good & (F.col("op") == TRUNCATE)
-    is_snapshot_start = is_good & (F.col("op") == READ) & F.col("snapshot").isin(*_SNAPSHOT_STARTS)
+    is_read = _is_snapshot_read()
     source_us = F.unix_micros("source_ts")
     truncate = F.struct("offset", "commit_lsn", "lsn", source_us.alias("source_us"))
     return (
@@ -117,7 +131,9 @@ def _found() -> tuple[Column, ...]:
         F.max(F.size("unavailable") > 0).alias("has_unavailable"),
         F.max(F.col("moved_from").isNotNull() | F.col("moved_to").isNotNull()).alias("has_moved"),
         F.percentile_approx(F.when(is_streamed, source_us), [0.0, 0.05, 0.5, 1.0]).alias("source_us"),
-        _all_of(F.col("offset"), is_snapshot_start).alias("snapshot_starts"),
+        _all_of(F.struct(source_us.alias("source_us"), "lsn"), is_read).alias("snapshots"),
+        F.min(F.when(is_read, F.col("offset"))).alias("first_read"),
+        F.min(F.when(is_good, F.col("lsn"))).alias("first_lsn"),
         _all_of(truncate, is_truncate).alias("truncates"),
         F.min(F.when(is_streamed, F.struct("commit_lsn", "lsn"))).alias("first_sequence"),
         *_last_sequence(is_streamed),
@@ -128,34 +144,83 @@ def _is_streamed() -> Column:
     return F.col("reason").isNull() & (F.col("op") != READ)
 
 
-def first_halved_moves(changes: DataFrame) -> Mapping[int, int]:
-    """Partition to the offset of its first delete by a changed primary key whose create is not among the
-    changes.
-
-    The two share their place in the source. Debezium sends them together, so the create is still to come. One
-    Spark job."""
-    is_away, is_arrival = F.col("moved_to").isNotNull(), F.col("moved_from").isNotNull()
-    halves = (
-        # Also one that cannot be applied has come: to wait for it would be to wait for ever.
-        changes.where(is_away | is_arrival)
-        .groupBy("commit_lsn", "lsn")
-        .agg(
-            F.min(F.when(is_away, F.struct("partition", "offset"))).alias("away"),
-            F.max(is_arrival).alias("whole"),
-        )
+def _is_snapshot_read() -> Column:
+    """An incremental snapshot's read has a place among the streamed changes, as they have."""
+    return (
+        F.col("reason").isNull()
+        & (F.col("op") == READ)
+        & ~F.coalesce(F.col("snapshot") == "incremental", F.lit(False))
     )
-    halved = halves.where(~F.col("whole")).groupBy("away.partition").agg(F.min("away.offset").alias("offset"))
+
+
+def first_halved_moves(changes: DataFrame, ledger: Ledger, *, is_partitioned: bool) -> Mapping[int, int]:
+    """Partition to the offset of its first half of a changed primary key whose other half is still to come.
+
+    The two share their place in the source. In one partition Debezium sends the delete right before the
+    create; of several, any can be ahead (`is_partitioned`). Halves that were applied before are not waited
+    for. One Spark job."""
+    is_away, is_arrival = F.col("moved_to").isNotNull(), F.col("moved_from").isNotNull()
+    same_place = Window.partitionBy("commit_lsn", "lsn")
+    has_place = F.col("reason").isNull() | (F.col("lsn") > 0)
+    is_applied = is_before(ledger.sequences) | is_at(ledger.sequences)
+    # Also one that cannot be applied has come: to wait for it would be to wait for ever.
+    halves = changes.where((is_away | is_arrival) & has_place & ~is_applied).select(
+        "partition",
+        "offset",
+        is_away.alias("is_away"),
+        F.max(is_away).over(same_place).alias("has_away"),
+        F.max(is_arrival).over(same_place).alias("has_arrival"),
+    )
+    is_halved = ~F.col("has_arrival")
+    if is_partitioned:
+        is_halved = is_halved | ~F.col("has_away")
+    halved = halves.where(is_halved).groupBy("partition").agg(F.min("offset").alias("offset"))
     return {row["partition"]: row["offset"] for row in halved.collect()}
 
 
 def snapshots_before(survey: Survey) -> Column:
-    """How many snapshots the batch holds that began at or before the event."""
-    starts = [
-        F.when((F.col("partition") == partition) & (F.col("offset") >= start), 1).otherwise(0)
+    """How many snapshots the batch holds that began at or before the event.
+
+    In a partition without a read of the snapshot, its place in the source's log tells."""
+    began = [_is_since(snapshot, survey).cast("int") for snapshot in survey.snapshots]
+    return reduce(lambda a, b: a + b, began, F.lit(0))
+
+
+def is_since_snapshot(survey: Survey) -> Column:
+    """Whether the batch holds a read of a snapshot at or before the event, in its partition."""
+    firsts = {
+        partition: F.col("offset") >= min(found.snapshots.values())
         for partition, found in survey.partitions.items()
-        for start in found.snapshot_starts
-    ]
-    return reduce(lambda a, b: a + b, starts, F.lit(0))
+        if found.snapshots
+    }
+    return _where_partition(firsts)
+
+
+def _is_since(snapshot: Snapshot, survey: Survey) -> Column:
+    starts = {
+        partition: found.snapshots[snapshot]
+        for partition, found in survey.partitions.items()
+        if snapshot in found.snapshots
+    }
+    by_offset = _where_partition({p: F.col("offset") >= start for p, start in starts.items()})
+    is_read_there = F.col("partition").isin(*starts)
+    return F.when(is_read_there, by_offset).otherwise(F.col("lsn") >= snapshot.lsn)
+
+
+def _with_starts_of_snapshots(survey: Survey, changes: DataFrame) -> Survey:
+    """Each partition's offset of its first read of each snapshot, where it has reads of more than one."""
+    if all(len(found.snapshots) < 2 for found in survey.partitions.values()):
+        return survey
+    by_snapshot = changes.where(_is_snapshot_read()).groupBy(
+        "partition", F.unix_micros("source_ts").alias("source_us"), "lsn"
+    )
+    starts: dict[int, dict[Snapshot, int]] = {partition: {} for partition in survey.partitions}
+    for row in by_snapshot.agg(F.min("offset").alias("first")).collect():
+        starts[row["partition"]][Snapshot(row["source_us"], row["lsn"])] = row["first"]
+    return replace(
+        survey,
+        partitions={p: replace(found, snapshots=starts[p]) for p, found in survey.partitions.items()},
+    )
 
 
 def _with_rewound(survey: Survey, changes: DataFrame, ledger: Ledger) -> Survey:
@@ -176,13 +241,10 @@ def _with_rewound(survey: Survey, changes: DataFrame, ledger: Ledger) -> Survey:
 
 def _with_sequences_since_snapshot(survey: Survey, changes: DataFrame) -> Survey:
     """A snapshot can be of another database, whose log positions start anew: only later ones count."""
-    if not any(found.snapshot_starts and found.last_sequence for found in survey.partitions.values()):
+    if not any(found.snapshots and found.last_sequence for found in survey.partitions.values()):
         return survey
-    snapshots = {partition: len(found.snapshot_starts) for partition, found in survey.partitions.items()}
-    since = reduce(
-        lambda a, b: a | b,
-        [(F.col("partition") == p) & (snapshots_before(survey) == count) for p, count in snapshots.items()],
-    )
+    last_starts = {p: max(found.snapshots.values(), default=0) for p, found in survey.partitions.items()}
+    since = _where_partition({p: F.col("offset") >= start for p, start in last_starts.items()})
     streamed = changes.where(_is_streamed() & since)
     rows = streamed.groupBy("partition").agg(*_last_sequence(F.lit(True))).collect()
     last = {row["partition"]: row for row in rows}
@@ -236,8 +298,8 @@ def _is_later_than(microseconds: Mapping[int, int]) -> Column:
 
 
 def _where_partition(conditions: Mapping[int, Column]) -> Column:
-    return reduce(
-        lambda others, item: F.when(F.col("partition") == item[0], item[1]).otherwise(others),
-        conditions.items(),
-        F.lit(False),
+    # One flat CASE: a topic can have hundreds of partitions.
+    cases = reduce(
+        lambda case, item: case.when(F.col("partition") == item[0], item[1]), conditions.items(), F
     )
+    return cases.otherwise(F.lit(False)) if conditions else F.lit(False)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
     DataType,
+    DateType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -26,6 +29,7 @@ RECORD_KEY = "_key"
 OPERATION = "_op"
 ORDERING = "_seq"
 DELETED = "_deleted"
+LOG_POSITION = "_lsn"
 
 APP_COLUMNS = StructType(
     [
@@ -36,9 +40,11 @@ APP_COLUMNS = StructType(
         StructField("_topic", StringType(), nullable=False),
         StructField("_partition", IntegerType(), nullable=False),
         StructField("_offset", LongType(), nullable=False),
+        StructField(LOG_POSITION, LongType()),
     ]
 )
-"""In front of the source's columns. `_key` is the JSON of the key columns, `_seq` the order of events."""
+"""In front of the source's columns. `_key` is the JSON of the key columns, `_seq` the order of events, `_lsn`
+the change's place in the source's log: what a truncate is compared with that another partition brings."""
 
 
 class SchemaConflict(TributaryError):
@@ -60,6 +66,11 @@ class TableColumns:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.row)
+
+    def are_wider_than(self, before: TableColumns) -> bool:
+        """Whether a column that was there before has got another type."""
+        types = dict(self.row)
+        return any(types[name] != data_type for name, data_type in before.row)
 
     @property
     def beside_key(self) -> tuple[str, ...]:
@@ -91,13 +102,25 @@ def merge(current: TableColumns | None, versions: Iterable[TableColumns]) -> Tab
     New columns come last, dropped ones stay, types widen. Raises `SchemaConflict` where a type would have to
     change in a way that loses data, or the key is another one.
     """
+    return _merge(current, versions, _wider)
+
+
+def merge_anew(versions: Iterable[TableColumns]) -> TableColumns | None:
+    """As `merge`, for a table that is made anew and so has no type to keep: a column whose type has changed
+    gets one that holds its old and its new values, in the last resort their text."""
+    return _merge(None, versions, _widest)
+
+
+def _merge(
+    current: TableColumns | None, versions: Iterable[TableColumns], wider: _Wider
+) -> TableColumns | None:
     merged = current
     for version in sorted(versions, key=lambda v: not v.key):
-        merged = version if merged is None else _merge_two(merged, version)
+        merged = version if merged is None else _merge_two(merged, version, wider)
     return merged if merged is not None and merged.key else None
 
 
-def _merge_two(current: TableColumns, version: TableColumns) -> TableColumns:
+def _merge_two(current: TableColumns, version: TableColumns, wider: _Wider) -> TableColumns:
     if version.key and version.key != current.key:
         raise SchemaConflict(
             what="The primary key of the source table is another one than the lake table's",
@@ -107,9 +130,15 @@ def _merge_two(current: TableColumns, version: TableColumns) -> TableColumns:
         )
     row = dict(current.row)
     for name, data_type in version.row:
-        row[name] = data_type if name not in row else _wider(name, row[name], data_type)
+        if name in current.key and (row[name] == StringType()) != (data_type == StringType()):
+            # Two texts can stand for one number: a row would be there twice.
+            raise _conflict(name, row[name], data_type, "Change the column back: it is part of the key.")
+        row[name] = data_type if name not in row else wider(name, row[name], data_type)
     return TableColumns(row=tuple(row.items()), key=current.key)
 
+
+_Wider = Callable[[str, DataType, DataType], DataType]
+"""Of a column's name and two of its types, the one that holds the values of both."""
 
 _WIDENS_TO: dict[type[DataType], tuple[type[DataType], ...]] = {
     IntegerType: (LongType,),
@@ -122,17 +151,58 @@ def _wider(name: str, current: DataType, new: DataType) -> DataType:
         return new
     if isinstance(current, _WIDENS_TO.get(type(new), ())):
         return current
-    if isinstance(current, DecimalType) and isinstance(new, DecimalType) and _holds(current, new):
+    if (decimal := _decimal_of_both(current, new)) is not None:
+        return decimal
+    if _is_text_of(current, new):
         return current
-    raise SchemaConflict(
+    raise _conflict(name, current, new, "Rebuild the table (tributary rebuild): it then has a type for both.")
+
+
+def _conflict(name: str, current: DataType, new: DataType, remedy: str) -> SchemaConflict:
+    return SchemaConflict(
         what="A column of the source table has changed to a type that the lake table cannot take",
         where=f"column {name}",
         found=new.simpleString(),
         expected=f"{current.simpleString()}, or a wider type of its kind",
-        remedy="Change the column back, or add the values as a new column.",
+        remedy=remedy,
     )
 
 
-def _holds(current: DecimalType, new: DecimalType) -> bool:
-    """Whether every value of `new` is one of `current`. (Hudi 1.0.2 refuses to write a wider one.)"""
-    return current.scale >= new.scale and current.precision - current.scale >= new.precision - new.scale
+def _widest(name: str, one: DataType, other: DataType) -> DataType:
+    try:
+        return _wider(name, one, other)
+    except SchemaConflict as conflict:
+        if (text := _text_of_both(one, other)) is not None:
+            return text
+        remedy = "Change the column back, or add the values as a new column: no type holds both."
+        raise _conflict(name, one, other, remedy) from conflict
+
+
+_MAX_DECIMAL = 38
+
+
+def _decimal_of_both(one: DataType, other: DataType) -> DecimalType | None:
+    if not (isinstance(one, DecimalType) and isinstance(other, DecimalType)):
+        return None
+    scale = max(one.scale, other.scale)
+    precision = scale + max(one.precision - one.scale, other.precision - other.scale)
+    return DecimalType(precision, scale) if precision <= _MAX_DECIMAL else None
+
+
+_WITH_TEXT = (
+    *(StringType, IntegerType, LongType, FloatType, DoubleType, DecimalType),
+    *(BooleanType, DateType, TimestampType),
+)
+"""Types whose values have one text each, from which they can be told."""
+
+
+def _text_of_both(one: DataType, other: DataType) -> DataType | None:
+    if isinstance(one, ArrayType) and isinstance(other, ArrayType):
+        element = _text_of_both(one.elementType, other.elementType)
+        return None if element is None else ArrayType(element)
+    return StringType() if isinstance(one, _WITH_TEXT) and isinstance(other, _WITH_TEXT) else None
+
+
+def _is_text_of(text: DataType, new: DataType) -> bool:
+    """Whether the table holds as text what is of another type in the source."""
+    return _text_of_both(text, new) == text

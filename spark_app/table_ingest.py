@@ -5,27 +5,41 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
+from contract.lake import Events
 from spark_app.complete import complete, with_truncated_rows, without_needless
 from spark_app.connect_schema import SchemaTexts, SchemaVersion, UnreadableSchema, read_schema_version
+from spark_app.declared_columns import declared_versions
 from spark_app.decode import DELETE, TRUNCATE, decode, undecodable
-from spark_app.event import EventSource, OffsetRange, TopicExtent, ranges_from
+from spark_app.event import (
+    EventSource,
+    OffsetRange,
+    Positions,
+    TopicExtent,
+    positions_text,
+    ranges_from,
+    split_at,
+)
 from spark_app.fold import fold, fold_and_carry_forward
 from spark_app.frame import schema_texts
-from spark_app.hudi import COMMITS_BETWEEN_SERVICES, HudiTable
-from spark_app.ledger import Ledger
-from spark_app.order import last_truncate, ordering, without_applied
+from spark_app.hudi import HudiTable
+from spark_app.ledger import Ledger, Truncate
+from spark_app.order import last_truncate, remembered_truncate, without_applied
 from spark_app.progress import Committed, Freshness, Replayed, iso_utc
 from spark_app.quarantine import quarantined, read_quarantine, replace_quarantine, write_quarantine
-from spark_app.survey import Survey, Truncate, first_halved_moves, survey_changes
+from spark_app.quarantine_limit import LATEST_EVENTS, LatestEvents, QuarantineLimitReached
+from spark_app.survey import Survey, first_halved_moves, survey_changes
 from spark_app.table_columns import (
     APP_COLUMNS,
     DELETED,
+    LOG_POSITION,
+    ORDERING,
     TableColumns,
     columns_of,
     columns_of_table,
@@ -41,6 +55,13 @@ MOST_EVENTS_WITHIN_A_MOVE = 100_000
 """After so many events the second half of a move is not to come: far more than Debezium sends again after a
 crash between the two."""
 
+COMMITS_BETWEEN_SERVICES, MOST_COMMITS_BETWEEN_SERVICES = 20, 60
+"""Compaction and archival take some seconds. They wait until the table has nothing else to do, but not for
+ever: a reader merges what was not compacted."""
+
+SECONDS_BETWEEN_CLEANINGS = 3600.0
+"""A cleaning lists all files of the table."""
+
 EVENTS_OF_ONE_TASK = 10_000
 """So few events are worked through in one task: to shuffle them between tasks takes longer than they do."""
 
@@ -49,11 +70,21 @@ class PositionLost(TributaryError):
     """The source does not hold the events that come next."""
 
 
+class NoOtherTopic(TributaryError):
+    """There is no reason to open a new epoch."""
+
+
+class AnotherTopic(TributaryError):
+    """The topic is not the one, though of the same name, to which the table's positions belong."""
+
+
 @dataclass
 class TableIngest:
     """A table and how far it is. Not to be used by two threads at once.
 
-    `name` is source.schema.table; `quarantine_path` the folder for its events that cannot be applied.
+    `name` is source.schema.table; `quarantine_path` the folder for its events that cannot be applied. `older`
+    has the events that `source` does not hold any more, `written` says how the topic's events are written.
+    `partitions_written` are the paths of those that the last commit wrote to.
     """
 
     name: str
@@ -61,11 +92,20 @@ class TableIngest:
     source: EventSource
     hudi: HudiTable
     quarantine_path: str
+    partitions_written: frozenset[str] = frozenset()
+    older: EventSource | None = None
+    written: Events = field(default_factory=Events)
     _ledger: Ledger | None = None
     _columns: TableColumns | None = None
     _versions: tuple[SchemaVersion, ...] = ()
     _unreadable: tuple[SchemaTexts, ...] = ()
     _commits_since_services: int = 0
+    _clean_again_at: float = 0.0
+    _latest: LatestEvents = field(default_factory=LatestEvents)
+    _topic_id: str | None = None
+    _held_from: Positions = field(default_factory=dict)
+    _older_extent: TopicExtent | None = None
+    _partitions: frozenset[int] = frozenset()
 
     def recover(self) -> None:
         """Takes positions and columns from the table itself, and finishes what a crash left behind."""
@@ -76,8 +116,9 @@ class TableIngest:
         if commit is None:
             return
         self.hudi.finish_pending_compaction()
-        self._commits_since_services = self.hudi.delta_commits()
+        self._commits_since_services = self.hudi.commits_since_services()
         self._ledger = commit.ledger
+        self.partitions_written = commit.partitions
         self._columns = columns_of_table(self.hudi.schema(), commit.ledger.key_columns)
 
     def forget(self) -> None:
@@ -90,28 +131,62 @@ class TableIngest:
         return self._ledger is not None
 
     @property
+    def columns(self) -> TableColumns | None:
+        """The source's columns of the table; None where there is no table yet."""
+        return self._columns
+
+    @property
     def ledger(self) -> Ledger:
         self._recover_once()
         assert self._ledger is not None
         return self._ledger
 
     def pending(self, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
-        """The ranges to apply next, at most `limit` events. Raises `PositionLost`."""
-        _check_held(self.topic, self.ledger.positions, extent)
-        return ranges_from(self.ledger.positions, extent, limit)
+        """The ranges to apply next, at most `limit` events. Raises `PositionLost` and `AnotherTopic`."""
+        _check_topic(self.ledger, extent)
+        self._topic_id, self._held_from = extent.topic_id, extent.beginning
+        self._partitions |= extent.end.keys()
+        reaching_back = self._reaching_back(extent)
+        _check_held(self.topic, self.ledger.positions, reaching_back)
+        return ranges_from(self.ledger.positions, reaching_back, limit)
+
+    def _reaching_back(self, extent: TopicExtent) -> TopicExtent:
+        """The extent, beginning where `older` does in those partitions of which the source has lost the next
+        event, if `older` has all of those."""
+        lost = _lost_partitions(self.ledger.positions, extent)
+        if not lost or self.older is None or self.ledger.epoch > 0:
+            return extent
+        older, positions = self._older_extent, self.ledger.positions
+        if older is None or not all(_fills(older, extent, positions, p) for p in lost):
+            older = self.older.extents(frozenset({self.topic}))[self.topic]
+            self._older_extent = older
+        filled = {p: older.beginning[p] for p in lost if _fills(older, extent, positions, p)}
+        return replace(extent, beginning={**extent.beginning, **filled})
+
+    def _read(self, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        lost, held = split_at(ranges, self._held_from)
+        if self.older is None or not lost:
+            return self.source.read(self.topic, ranges)
+        older = self.older.read(self.topic, lost)
+        return older.unionByName(self.source.read(self.topic, held)) if held else older
 
     def apply(self, ranges: tuple[OffsetRange, ...]) -> Committed | None:
-        """Commits the events of the ranges; None where there is no table yet, nor an event to make one from.
+        """Commits the events of the ranges that were not applied before; None where there are none, or no
+        table yet, nor an event to make one from.
 
-        A change of a primary key is one change, though two events: where the second is not in the ranges yet,
-        what comes before the first is committed, for the row's unchanged TOAST values go with the old key's
-        row. Raises `SchemaConflict`, `UnsupportedType` or `SourceRewound` where a person has to decide."""
+        A change of a primary key is one change, though two events: where one is not in the ranges yet, what
+        comes before the other is committed, for the row's unchanged TOAST values go with the old key's
+        row. Raises `SchemaConflict`, `UnsupportedType`, `SourceRewound` or `QuarantineLimitReached` where a
+        person has to decide."""
         started = time.monotonic()
         self._recover_once()
-        events = self.source.read(self.topic, ranges)
+        ranges = _not_applied(ranges, self.ledger.positions)
+        if not ranges:
+            return None
+        events = self._read(ranges)
         if sum(r.length for r in ranges) <= EVENTS_OF_ONE_TASK:
             events = events.coalesce(1)
-        if not self._versions:
+        if not self._known_versions:
             # In all likelihood they tell the schema of most; if not, the survey finds others.
             self._learn_versions(events.limit(FIRST_EVENTS))
         if self._merged_columns() is None:
@@ -122,23 +197,56 @@ class TableIngest:
         with self._decoded(events) as (changes, columns, survey):
             if (
                 survey.has_moved
-                and (whole := _without_halved_move(ranges, first_halved_moves(changes))) != ranges
+                and (whole := _without_halved_moves(ranges, self._first_halved_moves(changes, ranges)))
+                != ranges
             ):
                 return self.apply(whole) if whole else None
+            if self._columns is not None and columns.are_wider_than(self._columns):
+                self._widen(columns)
             bad = changes.where(F.col("reason").isNotNull()).select(*_WHY_BAD)
             good = without_applied(changes.where(F.col("reason").isNull()), self.ledger, survey)
-            folded, unknown = self._fold(good, columns, survey, last_truncate(self.ledger, survey))
+            truncate = last_truncate(self.ledger, survey)
+            folded, unknown = self._fold(good, columns, survey, truncate)
             quarantined_events = survey.bad
             if unknown is not None:
                 quarantined_events += unknown.count()
                 bad = bad.unionByName(unknown)
             if quarantined_events:
+                self._check_limit(bad, survey.changes, quarantined_events)
                 self._quarantine(events, bad, ranges)
-            ledger = self._ledger_after(ranges, survey, columns.key, quarantined_events)
+            ledger = replace(
+                self._ledger_after(ranges, survey, columns.key, quarantined_events),
+                truncate=remembered_truncate(self.ledger, survey, truncate),
+            )
             self._commits_since_services += 1
-            self.hudi.write(self._rows(folded, columns), ledger, cleans=self._is_service_due)
+            self._commit(self._rows(folded, columns), ledger)
         self._ledger, self._columns = ledger, columns
+        self._latest.add(survey.changes, quarantined_events)
         return self._report(time.monotonic() - started)
+
+    def open_epoch(self) -> Committed:
+        """Commits that the table goes on at the beginning of the topic that there is now.
+
+        Its rows stay as they are, and whatever comes is later than all that came before. Raises
+        `NoOtherTopic` where the topic is the one that the table has read, and where there is no table."""
+        started = time.monotonic()
+        self._recover_once()
+        extent = self.source.extents(frozenset({self.topic}))[self.topic]
+        try:
+            if self.hudi.exists():
+                _check_topic(self.ledger, extent)
+        except AnotherTopic:
+            ledger = self.ledger.next_epoch(extent.topic_id)
+            stored = self.hudi.read().where(F.lit(False))
+            names = [name for name in stored.columns if not name.startswith("_hoodie_")]
+            self.hudi.write(stored.select(*names), ledger)
+            self._ledger = ledger
+            return self._report(time.monotonic() - started)
+        raise NoOtherTopic(
+            what="The topic is the one that the table has read: there is no new epoch to open",
+            where=f"topic {self.topic}",
+            found=f"events up to {positions_text(extent.end)}",
+        )
 
     def replay(self) -> Replayed:
         """Applies the quarantined events that can be read by now, each at its place among its key's other
@@ -147,12 +255,14 @@ class TableIngest:
         All that the source sent for such a key since is folded anew, so that an old event does not undo a
         newer one. Raises `PositionLost` where the source does not hold all of that."""
         self._recover_once()
-        found = read_quarantine(self.hudi.spark, self.quarantine_path)
+        found = read_quarantine(self.hudi.spark, self.quarantine_path, self.ledger.epoch)
         if found is None or self._columns is None:
             return Replayed(self.name, applied=0, left=0 if found is None else found[0].count())
         quarantined_events, folders = found
         ranges = self._since(quarantined_events)
-        _check_replayable(self.topic, ranges, self.source.extents(frozenset({self.topic}))[self.topic])
+        extent = self.source.extents(frozenset({self.topic}))[self.topic]
+        _check_topic(self.ledger, extent)
+        _check_replayable(self.topic, ranges, extent)
         events = self.source.read(self.topic, ranges)
         self._learn_versions(events)
         with self._decoded(events) as (changes, columns, _):
@@ -160,7 +270,7 @@ class TableIngest:
             readable = good.join(quarantined_events, list(_POSITION), "left_semi")
             keys = _with_moved(readable, good)
             theirs = good.where(F.col("key").isin(*keys) | (F.col("op") == TRUNCATE))
-            nothing_applied = Ledger(self.topic, epoch=self.ledger.epoch)
+            nothing_applied = Ledger(self.topic, epoch=self.ledger.epoch, truncate=self.ledger.truncate)
             survey = survey_changes(theirs, nothing_applied)
             truncate = last_truncate(nothing_applied, survey)
             folded, unknown = self._fold_changed(theirs, columns, survey, truncate)
@@ -183,17 +293,30 @@ class TableIngest:
         ranges = (OffsetRange(r["partition"], r["first"], positions.get(r["partition"], 0)) for r in firsts)
         return tuple(r for r in ranges if r.length > 0)
 
+    def is_service_due(self, *, is_idle: bool) -> bool:
+        """Whether to `maintain` now. `is_idle`: there is no event to apply."""
+        if self._columns is None:
+            return False
+        enough = COMMITS_BETWEEN_SERVICES if is_idle else MOST_COMMITS_BETWEEN_SERVICES
+        return self._commits_since_services >= enough or (is_idle and self._is_cleaning_due)
+
     def maintain(self) -> None:
-        """Table services that are due. Nothing else may write to the table meanwhile."""
-        if not self._is_service_due:
-            return
-        if self.hudi.policy.storage == "merge_on_read":
-            self.hudi.compact()
-        self._commits_since_services = 0
+        """The table services that are due. Nothing else may write to the table meanwhile."""
+        if self._commits_since_services >= COMMITS_BETWEEN_SERVICES:
+            if self.hudi.policy.storage == "merge_on_read":
+                self.hudi.compact()
+            self.hudi.archive()
+            self._commits_since_services = 0
+        if self._is_cleaning_due:
+            self.hudi.clean()
+            self._clean_again_at = time.monotonic() + SECONDS_BETWEEN_CLEANINGS
+
+    def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
+        self.hudi.write(rows, ledger)
 
     @property
-    def _is_service_due(self) -> bool:
-        return self._commits_since_services >= COMMITS_BETWEEN_SERVICES
+    def _is_cleaning_due(self) -> bool:
+        return time.monotonic() >= self._clean_again_at
 
     def _recover_once(self) -> None:
         if self._ledger is None:
@@ -214,21 +337,33 @@ class TableIngest:
     def _decode(self, events: DataFrame) -> tuple[DataFrame, TableColumns, Survey]:
         columns = self._merged_columns()
         assert columns is not None
-        changes = decode(events, self._versions, columns).cache()
+        changes = decode(events, self._known_versions, columns).cache()
         return changes, columns, survey_changes(changes, self.ledger)
 
     def _merged_columns(self) -> TableColumns | None:
-        return merge(self._columns, [columns_of(version) for version in self._versions])
+        return merge(self._columns, [columns_of(version) for version in self._known_versions])
+
+    @property
+    def _known_versions(self) -> tuple[SchemaVersion, ...]:
+        return (*self._declared_versions, *self._versions)
+
+    @cached_property
+    def _declared_versions(self) -> tuple[SchemaVersion, ...]:
+        policy = self.hudi.policy
+        if policy.columns is None:
+            return ()
+        return declared_versions(policy.columns, policy.key or (), self.written.decimals, self.written.times)
 
     def _learn_versions(self, events: DataFrame) -> bool:
         """Reads the schemas that the events bring; whether there was a new one that is a schema. One Spark
         job."""
-        known = (*(version.texts for version in self._versions), *self._unreadable)
+        of_versions = (version.texts for version in self._versions if version.texts is not None)
+        known = (*of_versions, *self._unreadable)
         learned: list[SchemaVersion] = []
         for row in schema_texts(events, known).collect():
             texts = SchemaTexts(row["key"], row["value"])
             try:
-                learned.append(read_schema_version(texts))
+                learned.append(read_schema_version(texts, self.hudi.policy.key, self.written.decimals))
             except UnreadableSchema:
                 # Its events go to quarantine, with the text that could not be read.
                 self._unreadable = (*self._unreadable, texts)[-REMEMBERED_VERSIONS:]
@@ -241,8 +376,9 @@ class TableIngest:
         """The rows to apply (`fold.folded_type`) and, where some value is nowhere to be found, those left
         out."""
         folded, unknown = self._fold_changed(changes, columns, survey, truncate)
-        if truncate is not None and self._columns is not None:
-            folded = with_truncated_rows(folded, self.hudi.read(), columns, truncate)
+        is_new = truncate is not None and truncate != self.ledger.truncate
+        if truncate is not None and is_new and self._columns is not None:
+            folded = with_truncated_rows(folded, self.hudi.read(), columns, truncate, self.ledger.epoch)
         return folded, unknown
 
     def _fold_changed(
@@ -253,8 +389,8 @@ class TableIngest:
         needed_by_deletes = columns.beside_key if is_soft else policy.partition_by
         deletes_lack_values = bool(needed_by_deletes) and (survey.deletes > 0 or truncate is not None)
         if not survey.has_unavailable and not deletes_lack_values:
-            return fold(changes, survey, truncate), None
-        carried = fold_and_carry_forward(changes, columns, survey, truncate)
+            return fold(changes, survey, truncate, self.ledger.epoch), None
+        carried = fold_and_carry_forward(changes, columns, survey, truncate, self.ledger.epoch)
         folded = without_needless(carried, needed_by_deletes)
         if self._columns is not None:
             folded = complete(folded, self.hudi.read(), columns)
@@ -264,16 +400,54 @@ class TableIngest:
         is_known = (F.size("missing") == 0) | (is_delete & F.lit(is_soft))
         return folded.where(is_known), _left_out(folded.where(~is_known & ~is_delete))
 
+    def _first_halved_moves(self, changes: DataFrame, ranges: tuple[OffsetRange, ...]) -> Mapping[int, int]:
+        partitions = self._partitions | self.ledger.positions.keys() | {r.partition for r in ranges}
+        return first_halved_moves(changes, self.ledger, is_partitioned=len(partitions) > 1)
+
+    def _widen(self, columns: TableColumns) -> None:
+        """Writes the stored rows anew in the columns' types, so that no file is left with another one: Hudi
+        refuses to write wider decimals beside narrower ones, and what a float is as a double every reader
+        would say by itself."""
+        stored = self.hudi.read()
+        own = [name for name in (*APP_COLUMNS.fieldNames(), DELETED) if name in stored.columns]
+        rows = stored.select(
+            *own,
+            *[F.col(name).cast(data_type) for name, data_type in columns.row if name in stored.columns],
+        )
+        self.hudi.replace_all(rows, self.ledger.next_commit())
+
     def _set_aside(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> None:
         """There is no table that could hold the position: a restart sets the same events aside again, once
         each."""
         count = bad.count()
         if count:
+            self._check_limit(bad, count, count)
             self._quarantine(events, bad, ranges)
         self._ledger = self._ledger_after(ranges, Survey(bad=count), (), count)
+        self._latest.add(count, count)
 
-    def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> None:
-        write_quarantine(quarantined(events, bad), self.quarantine_path, self.ledger.epoch, ranges)
+    def _check_limit(self, bad: DataFrame, events: int, set_aside: int) -> None:
+        """Raises `QuarantineLimitReached`, before anything of the batch is written."""
+        policy = self.hudi.policy
+        if self._latest.has_room_for(events, set_aside, policy):
+            return
+        reasons = bad.groupBy("reason").agg(F.count("*").alias("events"), F.min(F.struct(*_POSITION)))
+        found = ", ".join(
+            f"{row[1]:,} {row[0]} (the first at {row[2]['partition']}:{row[2]['offset']})"
+            for row in sorted(reasons.collect(), key=lambda row: -row[1])
+        )
+        raise QuarantineLimitReached(
+            what="More events cannot be read than may be set aside, so the table stops before them",
+            where=f"topic {self.topic}",
+            found=f"{found}; of the {self._latest.events + events:,} latest events "
+            f"{self._latest.set_aside + set_aside:,} cannot be read",
+            expected=f"at most {policy.quarantine_limit} of the latest {LATEST_EVENTS:,}",
+            remedy="Mend what writes to the topic. To set these events aside all the same, raise the table's "
+            "quarantine_limit in lake.toml, and start the ingest again.",
+        )
+
+    def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> str:
+        return write_quarantine(quarantined(events, bad), self.quarantine_path, self.ledger.epoch, ranges)
 
     def _ledger_after(
         self, ranges: tuple[OffsetRange, ...], survey: Survey, key: tuple[str, ...], quarantined_events: int
@@ -281,7 +455,7 @@ class TableIngest:
         before = self.ledger
         sequences, sequence_ts_us = dict(before.sequences), dict(before.sequence_ts_us)
         for partition, found in survey.partitions.items():
-            if found.snapshot_starts:
+            if found.snapshots:
                 sequences.pop(partition, None)
                 sequence_ts_us.pop(partition, None)
             if found.last_sequence is not None and found.last_sequence_ts_us is not None:
@@ -289,6 +463,7 @@ class TableIngest:
                 sequence_ts_us[partition] = max(found.last_sequence_ts_us, sequence_ts_us.get(partition, 0))
         return replace(
             before,
+            topic_id=self._topic_id or before.topic_id,
             positions={**before.positions, **{r.partition: r.until for r in ranges}},
             sequences=sequences,
             sequence_ts_us=sequence_ts_us,
@@ -307,11 +482,12 @@ class TableIngest:
         app_values = {
             "_key": F.col("key"),
             "_op": F.col("op") if is_soft else F.when(is_deleted, DELETE).otherwise(F.col("op")),
-            "_seq": ordering(self.ledger.epoch, F.col("offset")),
+            ORDERING: F.col("seq"),
             "_source_ts": F.col("source_ts"),
             "_topic": F.col("topic"),
             "_partition": F.col("partition"),
             "_offset": F.col("offset"),
+            LOG_POSITION: F.col("lsn"),
         }
         return folded.select(
             *[app_values[app.name].cast(app.dataType).alias(app.name) for app in APP_COLUMNS.fields],
@@ -324,6 +500,7 @@ class TableIngest:
         commit = self.hudi.last_commit()
         assert commit is not None
         ledger = commit.ledger
+        self.partitions_written = commit.partitions
         return Committed(
             table=self.name,
             instant=commit.instant,
@@ -378,32 +555,69 @@ def _check_replayable(topic: str, ranges: tuple[OffsetRange, ...], extent: Topic
             )
 
 
-def _without_halved_move(
+def _not_applied(ranges: tuple[OffsetRange, ...], positions: Mapping[int, int]) -> tuple[OffsetRange, ...]:
+    new = (replace(r, first=max(r.first, positions.get(r.partition, 0))) for r in ranges)
+    return tuple(r for r in new if r.length > 0)
+
+
+def _without_halved_moves(
     ranges: tuple[OffsetRange, ...], halved: Mapping[int, int]
 ) -> tuple[OffsetRange, ...]:
-    if sum(r.length for r in ranges) >= MOST_EVENTS_WITHIN_A_MOVE:
-        return ranges
-    shorter = (replace(r, until=min(r.until, halved.get(r.partition, r.until))) for r in ranges)
+    """A range that long is read on: the other ranges, which get what it leaves of a batch, are then whole."""
+    shorter = (
+        r if r.length > MOST_EVENTS_WITHIN_A_MOVE else replace(r, until=halved.get(r.partition, r.until))
+        for r in ranges
+    )
     return tuple(r for r in shorter if r.length > 0)
 
 
-def _check_held(topic: str, positions: Mapping[int, int], extent: TopicExtent) -> None:
-    for partition, end in extent.end.items():
-        beginning, position = extent.beginning[partition], positions.get(partition, 0)
-        where = f"topic {topic}, partition {partition}"
-        if position > end:
-            raise PositionLost(
-                what="The topic ends before the position that the table has reached: it was made anew",
-                where=where,
-                found=f"the last offset is {end - 1}",
-                expected=f"offset {position} or later",
-                remedy="Remove the table's folder in silver; the next ingest makes it from the new topic.",
-            )
-        if position < beginning:
-            raise PositionLost(
-                what="The events that come next are not held any more",
-                where=where,
-                found=f"the first offset held is {beginning}",
-                expected=f"offset {position}",
-                remedy="Fill the gap from bronze: tributary ingest --from bronze.",
-            )
+def _check_topic(ledger: Ledger, extent: TopicExtent) -> None:
+    where = f"topic {ledger.topic}"
+    if extent.topic_id is None and ledger.epoch > 0:
+        raise PositionLost(
+            what="The source does not tell apart the topics that had this name one after the other",
+            where=where,
+            found=f"a table in its epoch {ledger.epoch}",
+            remedy="Read from Kafka.",
+        )
+    is_shorter = any(position > extent.end.get(p, 0) for p, position in ledger.positions.items())
+    is_known_otherwise = None not in (ledger.topic_id, extent.topic_id) and ledger.topic_id != extent.topic_id
+    if is_known_otherwise or (is_shorter and extent.topic_id is not None):
+        raise AnotherTopic(
+            what="The topic was made anew since the table was last brought up to it",
+            where=where,
+            found=f"topic id {extent.topic_id}, events up to {positions_text(extent.end)}",
+            expected=f"topic id {ledger.topic_id}, events up to {positions_text(ledger.positions)} or later",
+            remedy="Go on at the new topic's beginning with tributary new-epoch (docs/operate.md says when).",
+        )
+    if is_shorter:
+        raise PositionLost(
+            what="The source ends before the position that the table has reached",
+            where=where,
+            found=f"events up to {positions_text(extent.end)}",
+            expected=f"events up to {positions_text(ledger.positions)} or later",
+            remedy="Wait until the sink has landed the last events in bronze, or read from Kafka.",
+        )
+
+
+def _lost_partitions(positions: Positions, extent: TopicExtent) -> frozenset[int]:
+    return frozenset(p for p, beginning in extent.beginning.items() if positions.get(p, 0) < beginning)
+
+
+def _fills(older: TopicExtent, extent: TopicExtent, positions: Positions, partition: int) -> bool:
+    """Whether the older source holds all from the position to where the extent begins."""
+    begins, ends = older.beginning.get(partition), older.end.get(partition, 0)
+    return (
+        begins is not None and begins <= positions.get(partition, 0) and ends >= extent.beginning[partition]
+    )
+
+
+def _check_held(topic: str, positions: Positions, extent: TopicExtent) -> None:
+    for partition in sorted(_lost_partitions(positions, extent)):
+        raise PositionLost(
+            what="The events that come next are not held any more",
+            where=f"topic {topic}, partition {partition}",
+            found=f"the first offset held is {extent.beginning[partition]}",
+            expected=f"offset {positions.get(partition, 0)}",
+            remedy="Read them from bronze, if it has them: tributary ingest --from bronze.",
+        )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # How long an example takes says how busy the machine is, not whether the code is right. Continuous
 # integration judges a change by the same examples each time; at a desk every run tries others.
 settings.register_profile("tributary", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile("soak", parent=settings.get_profile("tributary"), max_examples=60)
 settings.load_profile("tributary")
 
 STARTED_FOR_SECONDS = {"spark", "pipeline"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -10,6 +11,7 @@ from cli.commands.options import DEFAULT_LAKE_FILE, DEFAULT_STATE_FOLDER, AsJson
 from cli.lake_tables import resolve_names
 from cli.rendering import messages, output
 from cli.workspace import Workspace
+from contract.table_name import TableName
 
 
 def ingest(
@@ -17,11 +19,18 @@ def ingest(
         bool, typer.Option("--follow", help="Go on until Ctrl-C, instead of until all is caught up.")
     ] = False,
     events_from: Annotated[
-        Literal["kafka", "bronze"],
+        str,
         typer.Option(
-            "--from", help="Read the events from Kafka, or from what bronze holds of them for ever."
+            "--from",
+            metavar="kafka|bronze|files:URI",
+            help="Read the events from Kafka, from what bronze holds of them for ever, or from the files "
+            "that another S3 sink has written: files:s3://bucket/prefix, or files: and a folder.",
         ),
     ] = "kafka",
+    allow_gaps: Annotated[
+        bool,
+        typer.Option("--allow-gaps", help="With files: offsets that no file holds never held an event."),
+    ] = False,
     tables: Annotated[
         list[str] | None,
         typer.Option("--tables", metavar="NAME", help="Only these, such as sales or 'public.*'; repeatable."),
@@ -38,19 +47,42 @@ def ingest(
     The exit status is 0 only if every table is well. With --json every report of the Spark app is a line
     of JSON.
     """
-    from cli.ingest_run import start_ingest
+    from cli.ingest_run import FILES, start_ingest
     from cli.kafka_topics import read_table_names
     from cli.run_watch import watch_run
 
+    chosen = events_source(events_from)
     workspace = Workspace.open(lake, state)
-    workspace.require("kafka")
-    known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake.names) if tables else ()
+    wanted: tuple[TableName, ...] = ()
+    if chosen.startswith(FILES):
+        wanted = tuple(TableName.parse(table) for table in tables or ())
+    else:
+        workspace.require("kafka")
+        if tables:
+            known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake.names)
+            wanted = resolve_names(tables, known)
     run = start_ingest(
         workspace,
         messages,
-        events_from=events_from,
-        tables=resolve_names(tables or (), known),
+        events_from=chosen,
+        allow_gaps=allow_gaps,
+        tables=wanted,
         follow=follow,
         on_line=typer.echo if as_json else None,
     )
     watch_run(run, messages if as_json else output, is_shown=not as_json)
+
+
+def events_source(events_from: str) -> str:
+    """As the Spark app is to be told it: a folder of this machine by its whole path."""
+    kind, separator, location = events_from.partition(":")
+    if events_from in ("kafka", "bronze"):
+        return events_from
+    if kind != "files" or not location:
+        raise typer.BadParameter("expected kafka, bronze or files:URI", param_hint="--from")
+    if location.startswith("s3://"):
+        # What Hadoop calls its client of S3.
+        location = f"s3a://{location.removeprefix('s3://')}"
+    elif "://" not in location:
+        location = str(Path(location).absolute())
+    return f"{kind}{separator}{location}"

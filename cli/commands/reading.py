@@ -17,7 +17,9 @@ from cli.rendering import (
     print_answer,
     print_json,
     print_table,
+    rows_of,
 )
+from cli.time_travel import instant_of
 from cli.timeline import Commit, read_commits, read_last_commit
 from cli.workspace import Workspace
 
@@ -26,11 +28,21 @@ _READERS = 8
 
 def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One statement, in DuckDB's dialect.")],
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help="As the tables were then: an instant that tributary history lists, or a time in UTC.",
+        ),
+    ] = None,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
     """Ask the lake in SQL; it is answered from the latest commit of each table, without Spark.
+
+    With --as-of it is the latest that had begun by then. How far back that reaches: history in lake.toml.
 
     A table is called sales, public.sales or shop.public.sales. Beside the source's columns it has _op and
     _seq (the last change and its order), _source_ts (when the source committed it), and _topic, _partition
@@ -40,10 +52,11 @@ def query(
     """
     from cli.lake_reader import answer
 
+    instant = None if as_of is None else instant_of(as_of)
     workspace = Workspace.open(lake, state)
-    found = answer(workspace.files, workspace.silver_tables(), sql)
+    found = answer(workspace.files, workspace.silver_tables(), sql, instant)
     if as_json:
-        print_json(found.to_pylist())
+        print_json([dict(zip(found.column_names, row, strict=True)) for row in rows_of(found)])
     else:
         print_answer(found)
 

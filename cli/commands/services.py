@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,9 @@ from cli.workspace import Workspace
 if TYPE_CHECKING:
     from cli.table_lag import TableLag
     from connectors.connect_rest import ConnectorStatus
+    from contract.table_name import TableName
     from local.status import PipelineStatus
+    from spark_app.outcome import Outcome
 
 
 def up(
@@ -56,39 +58,75 @@ def status(
 ) -> None:
     """Say how the servers, the connectors and the tables are.
 
-    A table is behind by the events that its topic in Kafka holds and it has not applied yet: if that grows,
-    no ingest runs or the table is not well, which tributary ingest tells.
+    A table is blocked where a run has stopped it until a person does something; why and what is told, also
+    after the run has ended. It is behind by the events that its topic in Kafka holds and it has not applied
+    yet: if that grows while the table is well, no ingest runs.
 
-    The exit status is 0 only if all servers and connectors run.
+    The exit status is 0 only if all servers and connectors run and no table is blocked.
     """
     from cli.table_lag import read_lags
+    from cli.table_outcomes import read_outcomes
     from local.status import read_status
 
     workspace = Workspace.open(lake, state)
     found = read_status(workspace.state)
     running = {service.name for service in found.services if service.state == "running"}
     lags = read_lags(workspace) if {"kafka", "s3"} <= running else ()
+    outcomes = read_outcomes(workspace) if "s3" in running else {}
+    tables = _table_states(lags, outcomes)
+    is_well = found.is_well and not any(table.is_blocked for table in tables)
     if as_json:
-        print_json(_facts(found, lags))
+        print_json(_facts(found, tables, is_well))
     else:
-        _tell(found, lags)
-    if not found.is_well:
+        _tell(found, tables)
+    if not is_well:
         raise typer.Exit(1)
 
 
-def _facts(found: PipelineStatus, lags: Sequence[TableLag]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _TableState:
+    """`behind` is None where Kafka cannot be asked, or has no topic of the table."""
+
+    table: TableName
+    behind: int | None
+    outcome: Outcome | None
+
+    @property
+    def is_blocked(self) -> bool:
+        return self.outcome is not None and self.outcome.state == "blocked"
+
+
+def _table_states(lags: Sequence[TableLag], outcomes: Mapping[TableName, Outcome]) -> tuple[_TableState, ...]:
+    behind = {lag.table: lag.behind for lag in lags}
+    return tuple(
+        _TableState(table, behind.get(table), outcomes.get(table))
+        for table in sorted(behind.keys() | outcomes.keys())
+    )
+
+
+def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) -> dict[str, Any]:
     return {
-        "is_well": found.is_well,
+        "is_well": is_well,
         "services": [asdict(service) for service in found.services],
         "connectors": [
             {"name": one.name, "is_running": one.is_running, "state": one.state, "failure": one.failure}
             for one in found.connectors
         ],
-        "tables": [{"table": str(lag.table), "events_behind": lag.behind} for lag in lags],
+        "tables": [
+            {
+                "table": str(one.table),
+                "events_behind": one.behind,
+                "state": one.outcome.state if one.outcome else "well",
+                "since": one.outcome.since if one.outcome else None,
+                "reason": one.outcome.reason if one.outcome else None,
+                "remedy": one.outcome.remedy if one.outcome else None,
+            }
+            for one in tables
+        ],
     }
 
 
-def _tell(found: PipelineStatus, lags: Sequence[TableLag]) -> None:
+def _tell(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
     rows = [
         (
             service.name,
@@ -104,11 +142,29 @@ def _tell(found: PipelineStatus, lags: Sequence[TableLag]) -> None:
     if found.connectors:
         output.print()
         print_table(("connector", "state"), [(one.name, _connector_text(one)) for one in found.connectors])
-    if lags:
+    if tables:
         output.print()
         print_table(
-            ("table", "events behind"), [(str(lag.table), f"{lag.behind:,}") for lag in lags], (False, True)
+            ("table", "state", "events behind"),
+            [
+                (
+                    str(one.table),
+                    one.outcome.state if one.outcome else "well",
+                    "-" if one.behind is None else f"{one.behind:,}",
+                )
+                for one in tables
+            ],
+            (False, False, True),
         )
+    for one in tables:
+        if one.outcome is not None:
+            _tell_outcome(one.table, one.outcome)
+
+
+def _tell_outcome(table: TableName, outcome: Outcome) -> None:
+    text = f"{table} is {outcome.state} since {outcome.since}: {outcome.reason} {outcome.remedy or ''}"
+    output.print()
+    output.print(text.rstrip(), style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _uptime_text(seconds: float | None) -> str:

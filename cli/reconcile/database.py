@@ -39,6 +39,8 @@ def one_snapshot(connection: psycopg.Connection) -> Iterator[None]:
     """All that is read within sees the database as it is now. The connection has to be in autocommit."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        # As Debezium's session prints what it sends as text, such as the bounds of a range.
+        connection.execute("SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'")
         connection.execute("SELECT 1")  # The snapshot is taken by the first query, not by BEGIN.
         yield
 
@@ -53,13 +55,15 @@ def read_tables(connection: psycopg.Connection) -> tuple[DatabaseTable, ...]:
         column,
         type_name,
         is_enum,
+        modifier,
         element,
         element_is_enum,
     ) in connection.execute(_COLUMNS):
-        element_type = DatabaseType(element, is_enum=element_is_enum) if element else None
         found = columns.setdefault((schema, table, is_partitioned), [])
         if column is not None:
-            found.append(DatabaseColumn(column, DatabaseType(type_name, element_type, is_enum)))
+            element_type = DatabaseType(element, is_enum=element_is_enum) if element else None
+            database_type = DatabaseType(type_name, element_type, is_enum, modifier)
+            found.append(DatabaseColumn(column, database_type))
     keys: dict[tuple[str, str], list[str]] = {}
     for schema, table, column in connection.execute(_PRIMARY_KEYS):
         keys.setdefault((schema, table), []).append(column)
@@ -90,17 +94,19 @@ def read_rows(
 
 _COLUMNS = """
     SELECT n.nspname, c.relname, c.relkind = 'p', a.attname,
-        t.typname, t.typtype = 'e', e.typname, coalesce(e.typtype = 'e', false)
+        t.typname, t.typtype = 'e', nullif(coalesce(t.modifier, a.atttypmod), -1),
+        e.typname, coalesce(e.typtype = 'e', false)
     FROM pg_class c
     JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pg_attribute a
         ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
     LEFT JOIN LATERAL (
         WITH RECURSIVE base AS (
-            SELECT oid, typbasetype, typtype, typname, typelem, typcategory
+            SELECT oid, typbasetype, typtype, typname, typelem, typcategory, nullif(typtypmod, -1) AS modifier
             FROM pg_type WHERE oid = a.atttypid
             UNION ALL
-            SELECT p.oid, p.typbasetype, p.typtype, p.typname, p.typelem, p.typcategory
+            SELECT p.oid, p.typbasetype, p.typtype, p.typname, p.typelem, p.typcategory,
+                coalesce(base.modifier, nullif(p.typtypmod, -1))
             FROM pg_type p JOIN base ON base.typtype = 'd' AND p.oid = base.typbasetype
         )
         SELECT * FROM base WHERE typtype <> 'd'

@@ -38,11 +38,15 @@ class Form:
 
 @dataclass(frozen=True)
 class DatabaseType:
-    """A type of PostgreSQL: its name in pg_type, domains resolved. `element` is set for arrays."""
+    """A type of PostgreSQL: its name in pg_type, domains resolved. `element` is set for arrays.
+
+    modifier  what it was declared with, as pg_attribute.atttypmod encodes it: the length of a bit(n)
+    """
 
     name: str
     element: DatabaseType | None = None
     is_enum: bool = False
+    modifier: int | None = None
 
     def __str__(self) -> str:
         return f"{self.element}[]" if self.element else self.name
@@ -50,11 +54,15 @@ class DatabaseType:
 
 def form_of(database_type: DatabaseType) -> Form | None:
     """The form for the type's values, or None for a type whose values cannot be compared exactly."""
+    if database_type.element is not None and database_type.element.name in _NOT_SENT_IN_ARRAYS:
+        return None
     if database_type.element is not None:
         element = form_of(database_type.element)
         return None if element is None else _list_of(element)
     if database_type.is_enum:
         return TEXT
+    if database_type.name in ("bit", "varbit") and database_type.modifier == 1:
+        return ONE_BIT
     return _BY_TYPE.get(database_type.name)
 
 
@@ -68,6 +76,24 @@ def _itself(value: sql.Composable) -> sql.Composable:
 
 def _is_text(found: pa.DataType) -> bool:
     return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+
+
+def _is_binary(found: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(found) or pa.types.is_large_binary(found))
+
+
+def _in_quotes(text: str) -> str:
+    """DuckDB's expression of the text as hstore prints it."""
+    return f"""'"' || replace(replace({text}, '\\', '\\\\'), '"', '\\"') || '"'"""
+
+
+def _with_leading_zero(number: str) -> str:
+    """DuckDB prints a decimal without places before the point as .5"""
+    return rf"regexp_replace(CAST({number} AS VARCHAR), '^(-?)[.]', '\10.')"
+
+
+def _without_needless_zeros(number: str) -> str:
+    return f"CASE WHEN contains({number}, '.') THEN rtrim(rtrim({number}, '0'), '.') ELSE {number} END"
 
 
 BOOLEAN = Form("boolean", pa.bool_(), _itself, lambda value: value, pa.types.is_boolean)
@@ -94,10 +120,7 @@ NUMBER = Form(
     # The shortest decimal text: a numeric column without a precision fits no Arrow decimal.
     pa.string(),
     _template("trim_scale({value}::numeric)::text"),
-    lambda value: (
-        f"CASE WHEN contains(CAST({value} AS VARCHAR), '.')"
-        f" THEN rtrim(rtrim(CAST({value} AS VARCHAR), '0'), '.') ELSE CAST({value} AS VARCHAR) END"
-    ),
+    lambda value: _without_needless_zeros(_with_leading_zero(value)),
     lambda found: pa.types.is_decimal(found) or pa.types.is_integer(found) or _is_text(found),
 )
 
@@ -110,13 +133,7 @@ TEXT = Form(
     _is_text,
 )
 
-BYTES = Form(
-    "bytes",
-    pa.binary(),
-    _itself,
-    lambda value: value,
-    lambda found: bool(pa.types.is_binary(found) or pa.types.is_large_binary(found)),
-)
+BYTES = Form("bytes", pa.binary(), _itself, lambda value: value, _is_binary)
 
 DATE = Form(
     "date",
@@ -136,7 +153,9 @@ MOMENT = Form(
     pa.int64(),
     # In two halves, because extract(epoch …) is a float before PostgreSQL 14.
     _template(
-        "CASE WHEN isfinite({value}) THEN extract(epoch FROM date_trunc('second', {value}))::bigint * 1000000"
+        # PostgreSQL's last years are beyond 64 bits of microseconds, and so beyond what the lake holds.
+        "CASE WHEN isfinite({value}) AND {value} >= '294247-01-10 04:00:54+00' THEN 9223372036854775806"
+        " WHEN isfinite({value}) THEN extract(epoch FROM date_trunc('second', {value}))::bigint * 1000000"
         " + extract(microseconds FROM {value})::bigint % 1000000"
         " WHEN {value} > 'epoch' THEN 9223372036854775807"
         " WHEN {value} < 'epoch' THEN -9223372036854775807 END"
@@ -156,6 +175,73 @@ TIME_OF_DAY = Form(
     _template("to_char({value}, 'HH24:MI:SS.US')"),
     lambda value: value,
     _is_text,
+)
+
+TIME_IN_UTC = Form(
+    "time of day in UTC",
+    pa.string(),
+    _template("to_char(({value} AT TIME ZONE 'UTC')::time, 'HH24:MI:SS.US')"),
+    lambda value: f"left({value}, 8) || '.' || rpad(regexp_extract({value}, '[.](\\d+)', 1), 6, '0')",
+    _is_text,
+)
+
+INTERVAL = Form(
+    "interval",
+    pa.string(),
+    # By its parts, which are not converted into each other: a month is no number of days.
+    _template(
+        "'P' || extract(year FROM {value}) || 'Y' || extract(month FROM {value}) || 'M'"
+        " || extract(day FROM {value}) || 'DT' || extract(hour FROM {value}) || 'H'"
+        " || extract(minute FROM {value}) || 'M'"
+        " || trim_scale(extract(microseconds FROM {value})::numeric / 1000000) || 'S'"
+    ),
+    lambda value: value,
+    _is_text,
+)
+
+ONE_BIT = Form("bit", pa.bool_(), _template("{value}::text = '1'"), lambda value: value, pa.types.is_boolean)
+
+BITS = Form(
+    "bits",
+    pa.string(),
+    # Debezium sends no leading zeros. A bit(n) always has as many as make n.
+    _template("ltrim({value}::text, '0')"),
+    lambda value: (
+        f"CASE WHEN octet_length({value}) = 0 THEN '' ELSE ltrim(CAST(unhex(array_to_string(list_reverse("
+        f"regexp_extract_all(hex({value}), '..')), '')) AS BIT)::VARCHAR, '0') END"
+    ),
+    _is_binary,
+)
+
+HSTORE = Form(
+    "hstore",
+    pa.string(),
+    # Its own text, by which it is read without a function of the extension, in whatever schema that is.
+    _template("{value}::text"),
+    lambda value: (
+        f"CASE WHEN {value} IS NOT NULL THEN array_to_string(list_transform(list_sort(list_transform("
+        f"map_entries(CAST(CAST({value} AS JSON) AS MAP(VARCHAR, VARCHAR))),"
+        " lambda e: {'length': octet_length(encode(e.key)), 'name': e.key, 'text': e.value})),"
+        f" lambda e: {_in_quotes('e.name')} || '=>' || coalesce({_in_quotes('e.text')}, 'NULL')), ', ') END"
+    ),
+    _is_text,
+)
+
+POINT = Form(
+    "point",
+    pa.list_(pa.float64()),
+    _template("CASE WHEN {value} IS NOT NULL THEN ARRAY[({value})[0], ({value})[1]] END"),
+    lambda value: f"CASE WHEN {value} IS NOT NULL THEN [{value}.x, {value}.y] END",
+    pa.types.is_struct,
+)
+
+TEXT_IN_BYTES = Form(
+    "text in bytes",
+    pa.binary(),
+    # What a type that Debezium does not know is printed as.
+    _template("convert_to({value}::text, 'UTF8')"),
+    lambda value: value,
+    _is_binary,
 )
 
 
@@ -192,6 +278,9 @@ def _list_of(element: Form) -> Form:
     )
 
 
+_NOT_SENT_IN_ARRAYS = {"money", "name", "interval", "bit", "varbit", "xml", "point"}
+"""Arrays of these are not in Debezium's events (PostgresValueConverter)."""
+
 _BY_TYPE: Mapping[str, Form] = {
     "bool": BOOLEAN,
     **dict.fromkeys(("int2", "int4", "int8", "oid"), INTEGER),
@@ -206,4 +295,12 @@ _BY_TYPE: Mapping[str, Form] = {
     "date": DATE,
     **dict.fromkeys(("timestamp", "timestamptz"), MOMENT),
     "time": TIME_OF_DAY,
+    "timetz": TIME_IN_UTC,
+    "interval": INTERVAL,
+    **dict.fromkeys(("bit", "varbit"), BITS),
+    "hstore": HSTORE,
+    "point": POINT,
+    **dict.fromkeys(("int4multirange", "int8multirange", "nummultirange"), TEXT_IN_BYTES),
+    **dict.fromkeys(("tsmultirange", "tstzmultirange", "datemultirange"), TEXT_IN_BYTES),
+    **dict.fromkeys(("pg_lsn", "tsquery", "jsonpath", "xid8", "txid_snapshot", "pg_snapshot"), TEXT_IN_BYTES),
 }

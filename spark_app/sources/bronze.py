@@ -27,6 +27,8 @@ class BronzeSource:
         return frozenset(row["k_topic"] for row in rows)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        if not self._exists():
+            return {topic: TopicExtent({}, {}) for topic in topics}
         rows = (
             self._landed()
             .where(F.col("k_topic").isin(*topics))

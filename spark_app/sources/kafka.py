@@ -32,10 +32,13 @@ class KafkaSource:
     _lock: Lock = field(default_factory=Lock, repr=False)
     _consumer: Any = field(default=None, repr=False)
     _partitions: dict[str, list[Any]] = field(default_factory=dict, repr=False)
+    _admin: Any = field(default=None, repr=False)
+    _topic_ids: dict[str, str] = field(default_factory=dict, repr=False)
 
     def topics(self) -> frozenset[str]:
         with self._lock:
             self._partitions.clear()
+            self._topic_ids.clear()
             return frozenset(map(str, _items(self._client().listTopics().keySet())))
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
@@ -45,7 +48,10 @@ class KafkaSource:
             partitions = [partition for topic in topics for partition in self._partitions_of(topic)]
             beginning = _by_topic(client.beginningOffsets(partitions))
             end = _by_topic(client.endOffsets(partitions))
-        return {topic: TopicExtent(beginning.get(topic, {}), end.get(topic, {})) for topic in topics}
+            ids = self._ids_of(topics)
+        return {
+            topic: TopicExtent(beginning.get(topic, {}), end.get(topic, {}), ids[topic]) for topic in topics
+        }
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
         reader = self.spark.read.format("kafka").options(
@@ -64,24 +70,45 @@ class KafkaSource:
 
     def close(self) -> None:
         with self._lock:
-            if self._consumer is not None:
-                self._consumer.close()
-                self._consumer = None
+            for client in (self._consumer, self._admin):
+                if client is not None:
+                    client.close()
+            self._consumer = self._admin = None
 
     def _client(self) -> Any:
         """A consumer of no group, for metadata only. It is not thread-safe, hence the lock around its use."""
         if self._consumer is None:
-            properties = self._jvm.java.util.Properties()
-            for name, value in {
-                "bootstrap.servers": self.bootstrap_servers,
-                "key.deserializer": _BYTES,
-                "value.deserializer": _BYTES,
-                "default.api.timeout.ms": str(REQUEST_TIMEOUT_MS),
-                **self.client_options,
-            }.items():
-                properties.setProperty(name, value)
+            deserializers = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
+            properties = self._properties(deserializers)
             self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
         return self._consumer
+
+    def _properties(self, own: Mapping[str, str]) -> Any:
+        properties = self._jvm.java.util.Properties()
+        for name, value in {
+            "bootstrap.servers": self.bootstrap_servers,
+            "default.api.timeout.ms": str(REQUEST_TIMEOUT_MS),
+            **own,
+            **self.client_options,
+        }.items():
+            properties.setProperty(name, value)
+        return properties
+
+    def _ids_of(self, topics: frozenset[str]) -> Mapping[str, str]:
+        """Kafka's own ids of the topics (KIP-516), asked for once after each call of `topics`."""
+        unknown = topics - self._topic_ids.keys()
+        if unknown:
+            if self._admin is None:
+                self._admin = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(
+                    self._properties({})
+                )
+            names = self._jvm.java.util.ArrayList()
+            for topic in unknown:
+                names.add(topic)
+            described = self._admin.describeTopics(names).allTopicNames().get()
+            for entry in _items(described.entrySet()):
+                self._topic_ids[str(entry.getKey())] = str(entry.getValue().topicId().toString())
+        return self._topic_ids
 
     def _partitions_of(self, topic: str) -> list[Any]:
         if topic not in self._partitions:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any, LiteralString
 
@@ -26,17 +26,19 @@ pytestmark = pytest.mark.slow
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
 DATES = st.dates(date(1, 1, 1), date(9999, 12, 31))
 MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
+BITS = st.text("01", max_size=10) | st.text("01", min_size=10, max_size=10)
 ZONES = st.integers(-840, 840).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 
 
 @dataclass(frozen=True)
 class Case:
-    """A type of PostgreSQL, what it is in the lake, values of it, and the lake's form of a value."""
+    """A type of PostgreSQL, what it is in the lake, values of it, and both sides' forms of a value."""
 
     ddl: LiteralString
     lake: pa.DataType
     values: st.SearchStrategy[Any]
     in_lake: Callable[[Any], Any] = lambda value: value
+    in_database: Callable[[Any], Any] = lambda value: value
     is_same: Callable[[Any, Any], bool] = lambda one, other: one == other
 
 
@@ -72,6 +74,36 @@ def _without_zone(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC)
 
 
+def _lowest_bits_first(bits: str) -> bytes:
+    """As Debezium sends them: as many bytes as the number that they are needs."""
+    number = int(f"0{bits}", 2)
+    return number.to_bytes((number.bit_length() + 7) // 8, "little")
+
+
+def _in_utc(clock: time) -> time:
+    return datetime.combine(date(2000, 1, 2), clock).astimezone(UTC).time()
+
+
+def _iso_interval(parts: tuple[int, int, int]) -> str:
+    months, days, micros = parts
+    years, months = int(months / 12), int(math.fmod(months, 12))
+    sign, (minutes, micros) = (-1 if micros < 0 else 1), divmod(abs(micros), 60_000_000)
+    seconds = f"{'-' if sign < 0 and micros else ''}{micros // 1_000_000}.{micros % 1_000_000:06}"
+    seconds = seconds.rstrip("0").rstrip(".")
+    return f"P{years}Y{months}M{days}DT{sign * (minutes // 60)}H{sign * (minutes % 60)}M{seconds}S"
+
+
+def _hstore(pairs: dict[str, str | None]) -> str:
+    def quoted(text: str) -> str:
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    return ", ".join(f"{quoted(k)}=>{'NULL' if v is None else quoted(v)}" for k, v in pairs.items())
+
+
+def _is_same_point(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return all(map(_is_same_float, one, other))
+
+
 INTEGER = Case("integer", pa.int32(), st.integers(-(2**31), 2**31 - 1))
 NUMERIC = Case("numeric(12, 4)", pa.decimal128(12, 4), _decimals(4, 12))
 TEXTS = Case("text", pa.string(), TEXT)
@@ -86,6 +118,7 @@ CASES = {
     "precise": DOUBLE,
     "amount": NUMERIC,
     "wide": Case("numeric(38, 10)", pa.decimal128(38, 10), _decimals(10, 38)),
+    "tiny": Case("numeric(5, 5)", pa.decimal128(5, 5), _decimals(5, 5)),
     "rescaled": Case("numeric(8, 2)", pa.decimal128(12, 4), _decimals(2, 8)),
     "free": Case("numeric", pa.string(), _decimals(7, 50), in_lake=lambda value: format(value, "f")),
     "note": TEXTS,
@@ -110,6 +143,50 @@ CASES = {
     "document": Case("json", pa.string(), st.builds(lambda text: json.dumps({"a": [text, None]}), TEXT)),
     "mood": Case("mood", pa.string(), st.sampled_from(["happy", "sad", "O'Brien"])),
     "short": Case("short_text", pa.string(), TEXT),
+    "one_bit": Case("bit(1)", pa.bool_(), st.sampled_from("01"), in_lake=lambda value: value == "1"),
+    "bits": Case("bit(10)", pa.binary(), BITS.filter(lambda v: len(v) == 10), in_lake=_lowest_bits_first),
+    "more_bits": Case(
+        "varbit",
+        pa.binary(),
+        BITS,
+        in_lake=_lowest_bits_first,
+        is_same=lambda one, other: one.lstrip("0") == other.lstrip("0"),
+    ),
+    "clock_in_zone": Case(
+        "timetz",
+        pa.string(),
+        st.builds(lambda clock, zone: clock.replace(tzinfo=zone), st.times(), ZONES),
+        in_lake=lambda value: f"{_in_utc(value).isoformat()}Z",
+        is_same=lambda one, other: _in_utc(one) == _in_utc(other),
+    ),
+    "span": Case(
+        "interval",
+        pa.string(),
+        st.tuples(st.integers(-30, 30), st.integers(-40, 40), st.integers(-(10**10), 10**10)),
+        in_lake=_iso_interval,
+        in_database=lambda value: "{} months {} days {} microseconds".format(*value),
+    ),
+    "pairs": Case(
+        "hstore",
+        pa.string(),
+        st.dictionaries(TEXT, st.none() | TEXT, max_size=3),
+        in_lake=lambda value: json.dumps(dict(reversed(value.items())), ensure_ascii=False),
+        in_database=_hstore,
+    ),
+    "spot": Case(
+        "point",
+        pa.struct([("x", pa.float64()), ("y", pa.float64()), ("wkb", pa.binary()), ("srid", pa.int32())]),
+        st.tuples(st.floats(), st.floats()),
+        in_lake=lambda value: {"x": value[0], "y": value[1], "wkb": b"", "srid": None},
+        in_database=lambda value: "({!r},{!r})".format(*value),
+        is_same=_is_same_point,
+    ),
+    "log_place": Case(
+        "pg_lsn",
+        pa.binary(),
+        st.integers(0, 2**64 - 1).map(lambda place: f"{place >> 32:X}/{place & 0xFFFFFFFF:X}"),
+        in_lake=str.encode,
+    ),
     "flags": _list_of(Case("boolean", pa.bool_(), st.booleans()), "boolean[]"),
     "wholes": _list_of(INTEGER, "integer[]"),
     "amounts": _list_of(NUMERIC, "numeric(12, 4)[]"),
@@ -129,6 +206,8 @@ Row = dict[str, Any]
 
 @pytest.fixture
 def table(database: psycopg.Connection) -> DatabaseTable:
+    database.execute("CREATE SCHEMA extras; CREATE EXTENSION hstore SCHEMA extras")
+    database.execute("SET search_path = public, extras")
     database.execute("CREATE TYPE mood AS ENUM ('happy', 'sad', 'O''Brien')")
     database.execute("CREATE DOMAIN short_text AS varchar(20)")
     columns = [
@@ -155,13 +234,17 @@ def _compared(
     )
     with database.cursor() as cursor:
         cursor.execute("TRUNCATE forms")
-        cursor.executemany(insert, [[row[name] for name in names] for row in rows])
+        cursor.executemany(insert, [[_in_database(name, row[name]) for name in names] for row in rows])
     found = pa.Table.from_pylist([_in_lake(row) for row in lake], LAKE)
     pairing = pair(table, found.schema, table.primary_key)
     assert (pairing.unheard, pairing.dropped, pairing.mismatched, pairing.uncompared) == ((), (), {}, ())
     with one_snapshot(database):
         batches = read_rows(database, table, pairing.forms)
         return compare(batches, comparable_lake_rows(found, pairing), pairing.schema, pairing.key)
+
+
+def _in_database(name: str, value: Any) -> Any:
+    return value if value is None or name not in CASES else CASES[name].in_database(value)
 
 
 def _in_lake(row: Row) -> Row:

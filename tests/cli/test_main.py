@@ -17,6 +17,8 @@ COMMANDS = (
     "down",
     "status",
     "ingest",
+    "rebuild",
+    "new-epoch",
     "query",
     "tables",
     "history",

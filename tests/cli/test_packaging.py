@@ -56,8 +56,9 @@ def test_it_holds_the_entry_point_and_modules_but_no_tests_caches_or_locks(packa
 def test_what_the_app_imports_beside_pyspark_comes_out_of_the_package_alone(package: Path) -> None:
     root = unpack_package(package)
     program = (
-        "import contract.lake, contract.naming, pydantic, pydantic_core, spark_app.ledger\n"
-        "modules = [contract.lake, contract.naming, pydantic, pydantic_core, spark_app.ledger]\n"
+        "import boto3, contract.lake, contract.naming, pydantic, pydantic_core, spark_app.ledger\n"
+        "boto3.client('glue', region_name='eu-west-1')\n"
+        "modules = [boto3, contract.lake, contract.naming, pydantic, pydantic_core, spark_app.ledger]\n"
         "print(*[module.__file__ for module in modules], sep='\\n')"
     )
     # -S: without the site-packages of the environment.
@@ -70,6 +71,15 @@ def test_what_the_app_imports_beside_pyspark_comes_out_of_the_package_alone(pack
         check=True,
     )
     assert all(Path(line).is_relative_to(root) for line in run.stdout.splitlines())
+
+
+def test_it_describes_no_aws_service_that_the_app_does_not_call(package: Path) -> None:
+    with ZipFile(package) as archive:
+        described = {Path(name).parts[2] for name in archive.namelist() if name.startswith("botocore/data/")}
+    services = {name for name in described if not name.endswith(".json")}
+    assert "glue" in services
+    assert services <= {"glue", "sso", "sso-oidc", "sts"}
+    assert package.stat().st_size < 16_000_000
 
 
 def test_a_platform_without_wheels_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from rich.console import Console
 from cli.app_reports import RunProgress
 from cli.lake_tables import UnknownTable, resolve_names
 from cli.live_view import live_view, progress_table
-from cli.rendering import as_json, bytes_text, moment_text, positions_text, value_text
+from cli.rendering import as_json, bytes_text, moment_text, positions_text, rows_of, value_text
 from contract.table_name import TableName
 from spark_app.progress import Blocked, CaughtUp, Committed, Freshness, Started
 
@@ -31,6 +32,17 @@ def test_json_loses_no_digit_of_a_decimal(number: Decimal) -> None:
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.binary() | st.datetimes(), st.lists))
 def test_everything_that_a_table_can_hold_is_json(value: object) -> None:
     json.loads(json.dumps(as_json({"value": value}), allow_nan=False))
+
+
+def test_dates_and_moments_that_python_has_not_are_shown_as_text() -> None:
+    days = pa.array([2**31 - 1, -719_529, None], pa.int32()).cast(pa.date32())
+    moments = pa.array([-(2**63) + 1, 253_402_300_800_000_000, 0]).cast(pa.timestamp("us", "UTC"))
+    table = pa.table({"day": days, "moment": moments, "number": [1, 2, 3]})
+    assert list(rows_of(table)) == [
+        ("infinity", "-infinity", 1),
+        ("0002-12-31 (BC)", "10000-01-01 00:00:00+00", 2),
+        (None, "1970-01-01 00:00:00+00", 3),
+    ]
 
 
 def test_null_and_the_empty_text_look_different() -> None:

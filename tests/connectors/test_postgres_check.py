@@ -25,6 +25,11 @@ ORDERS = TableFacts(
     not_null=frozenset({"id", "number"}),
     unique_keys=(UniqueKey(frozenset({"id"}), is_primary=True), UniqueKey(frozenset({"number"}))),
 )
+DEFERRABLE = (
+    UniqueKey(frozenset({"id"}), is_primary=True, is_deferrable=True),
+    UniqueKey(frozenset({"number"})),
+    UniqueKey(frozenset({"region"}), is_deferrable=True),
+)
 SERVER = ServerFacts(
     version=16,
     release="16.4",
@@ -70,6 +75,26 @@ FLAWS = {
         "",
         ["nothing tells its rows apart", "key = [...]"],
     ),
+    "a deferrable primary key": (
+        replace(ORDERS, unique_keys=DEFERRABLE),
+        "",
+        [
+            "shop.public.orders",
+            "a DEFERRABLE primary key",
+            "ALTER TABLE public.orders DROP CONSTRAINT …, ADD PRIMARY KEY (id)",
+            '"!public.orders"',
+        ],
+    ),
+    "a deferrable primary key in a fully replicated table": (
+        replace(ORDERS, unique_keys=DEFERRABLE, replica_identity="f"),
+        "",
+        ["takes a key before its former owner", "ADD PRIMARY KEY (id)", "key = [...]", '"!public.orders"'],
+    ),
+    "a key of which only a deferrable index tells rows apart": (
+        replace(ORDERS, unique_keys=DEFERRABLE, replica_identity="f"),
+        'key = ["region"]',
+        ["does not tell rows apart", "found region", "not DEFERRABLE"],
+    ),
     "replica identity nothing": (replace(ORDERS, replica_identity="n"), "", ["no replica identity"]),
     "unlogged": (replace(ORDERS, is_permanent=False), "", ["unlogged", "SET LOGGED"]),
     "a partition": (replace(ORDERS, is_partition=True), "", ["a partition", '"!public.orders"']),
@@ -78,6 +103,11 @@ FLAWS = {
         replace(ORDERS, nested_arrays=("note",)),
         "",
         ["found note, an array of arrays", '"!public.orders"'],
+    ),
+    "an array of bits": (
+        replace(ORDERS, unreadable=("note",)),
+        "",
+        ["found note, an array of bits", '"!public.orders"'],
     ),
     "columns that differ in case only": (
         replace(ORDERS, columns=("id", "note", "Note")),
@@ -128,6 +158,7 @@ def test_a_table_that_could_not_be_kept_exact_is_refused(flaw: str) -> None:
     [
         (replace(ORDERS, replica_identity="f"), '["number"]'),
         (ORDERS, '["id"]'),
+        (replace(ORDERS, unique_keys=DEFERRABLE, replica_identity="f"), '["number"]'),
         (replace(ORDERS, replica_identity="f"), '["number", "id"]'),
         (
             replace(
@@ -178,12 +209,27 @@ def test_a_neighbour_that_publishing_its_schema_would_break_is_refused() -> None
         judge(lake(), ORDERS, replace(ORDERS, table="a.b", unique_keys=()))
 
 
+def test_a_neighbour_whose_deferrable_key_publishing_its_schema_would_break_is_refused() -> None:
+    with pytest.raises(PostgresNotReady, match=r'shop\.public\."a\.b".*DEFERRABLE primary key'):
+        judge(lake(), ORDERS, replace(ORDERS, table="a.b", unique_keys=DEFERRABLE))
+
+
 def test_a_neighbour_without_a_key_is_let_be_where_tables_are_published_one_by_one() -> None:
     assert judge(lake('["public.o*"]'), ORDERS, replace(ORDERS, table="a", unique_keys=())).warnings == ()
 
 
 def test_generated_columns_are_told() -> None:
     assert "note" in judge(lake(), replace(ORDERS, generated=("note",))).warnings[0]
+
+
+def test_columns_that_debezium_leaves_out_are_told() -> None:
+    assert "will not have note" in judge(lake(), replace(ORDERS, unsent=("note",))).warnings[0]
+
+
+def test_columns_whose_large_values_stop_debezium_are_told_unless_the_log_holds_them() -> None:
+    table = replace(ORDERS, unmarked=("note",))
+    assert "an update that leaves note as it is may stop" in judge(lake(), table).warnings[0]
+    assert judge(lake(), replace(table, replica_identity="f")).warnings == ()
 
 
 def test_several_flaws_are_counted() -> None:

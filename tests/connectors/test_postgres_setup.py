@@ -14,6 +14,7 @@ from psycopg import sql
 from connectors.deployment import replication_user
 from connectors.postgres_check import (
     PostgresNotReady,
+    UniqueKey,
     check_replication,
     check_server,
     check_tables,
@@ -277,6 +278,62 @@ def test_a_table_whose_updates_would_break_is_refused_and_its_application_goes_o
     admin.execute("UPDATE public.keyless SET id = 2")
 
 
+def test_a_deferrable_key_is_refused_where_postgresql_would_refuse_the_application_s_updates(
+    admin: psycopg.Connection, owner: str
+) -> None:
+    del owner
+    lake = lake_of('["public.slots"]')
+    admin.execute("CREATE TABLE public.slots (id int, note text, PRIMARY KEY (id) DEFERRABLE)")
+    admin.execute("INSERT INTO public.slots VALUES (1, ''), (2, '')")
+    admin.execute("CREATE PUBLICATION by_hand FOR TABLE public.slots")
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        admin.execute("UPDATE public.slots SET note = 'x'")
+    admin.execute("DROP PUBLICATION by_hand")
+
+    with pytest.raises(PostgresNotReady, match=r"shop\.public\.slots.*DEFERRABLE.*ADD PRIMARY KEY \(id\)"):
+        check_tables(admin, lake, lake.sources[0])
+    with pytest.raises(PostgresSetupFailed, match=r"public\.slots.*not DEFERRABLE"):
+        apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    admin.execute("UPDATE public.slots SET note = 'x'")
+
+    admin.execute("ALTER TABLE public.slots DROP CONSTRAINT slots_pkey, ADD PRIMARY KEY (id)")
+    try:
+        assert check_tables(admin, lake, lake.sources[0]).warnings == ()
+        apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+        admin.execute("UPDATE public.slots SET note = 'y'")
+    finally:
+        drop_role(admin, replication_user(lake, lake.sources[0]))
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "CREATE TYPE mood AS ENUM ('sad'); CREATE DOMAIN sales.mine AS mood",
+        "CREATE TYPE sales.mine AS ENUM ()",
+    ],
+)
+def test_a_database_on_which_debezium_cannot_start_is_refused(
+    admin: psycopg.Connection, lake: Lake, ddl: str
+) -> None:
+    admin.execute(ddl.encode())
+    with pytest.raises(PostgresNotReady, match=r"found the type sales\.mine"):
+        check_tables(admin, lake, lake.sources[0])
+
+
+def test_with_full_replica_identity_a_deferrable_key_is_refused_for_the_rows_it_would_lose(
+    admin: psycopg.Connection, owner: str
+) -> None:
+    del owner
+    lake = lake_of('["public.slots"]')
+    admin.execute("CREATE TABLE public.slots (id int, nr int NOT NULL UNIQUE, PRIMARY KEY (id) DEFERRABLE)")
+    admin.execute("ALTER TABLE public.slots REPLICA IDENTITY FULL")
+    with pytest.raises(PostgresNotReady, match=r"shop\.public\.slots.*former owner"):
+        check_tables(admin, lake, lake.sources[0])
+
+    with_other_key = lake_of('["public.slots"]', '[table."shop.public.slots"]\nkey = ["nr"]')
+    assert check_tables(admin, with_other_key, with_other_key.sources[0]).warnings == ()
+
+
 def test_the_owner_of_the_tables_can_prepare_them_without_being_superuser(
     postgres: PostgresServer, database: str, admin: psycopg.Connection, owner: str
 ) -> None:
@@ -379,6 +436,8 @@ def test_the_catalog_is_read_as_it_is(admin: psycopg.Connection) -> None:
         """
         CREATE TABLE public.t (
           a int NOT NULL, b text, c int GENERATED ALWAYS AS (a + 1) STORED, gone int, d text[], e int[][],
+          f varbit[], g interval[], h bit(4)[],
+          i float8[], j bit(900), k int[], l bit(9),
           PRIMARY KEY (a) INCLUDE (b)
         );
         ALTER TABLE public.t DROP COLUMN gone;
@@ -394,11 +453,14 @@ def test_the_catalog_is_read_as_it_is(admin: psycopg.Connection) -> None:
     tables = {facts.table: facts for facts in read_tables(admin)}
     assert set(tables) == {"t", "u", "p", "p1"}
     facts = tables["t"]
-    assert facts.columns == ("a", "b", "c", "d", "e")
+    assert facts.columns == ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
     assert facts.nested_arrays == ("e",)
+    assert facts.unsent == ("f", "g")
+    assert facts.unreadable == ("h",)
+    assert facts.unmarked == ("h", "i", "j")
     assert facts.generated == ("c",)
     assert facts.not_null == {"a"}
-    assert facts.primary_key == frozenset({"a"})
+    assert facts.primary_key == UniqueKey(frozenset({"a"}), is_primary=True)
     assert {key.columns for key in facts.unique_keys} == {frozenset({"a"}), frozenset({"b", "c"})}
     assert not tables["u"].is_permanent
     assert tables["p1"].is_partition

@@ -141,7 +141,8 @@ def test_what_loses_changes_or_values_by_default_is_set_otherwise() -> None:
     lossless = {
         "skipped.operations": "none",
         "tombstones.on.delete": "true",
-        "decimal.handling.mode": "precise",
+        "decimal.handling.mode": "string",
+        "column.propagate.source.type": ".*",
         "interval.handling.mode": "string",
         "include.unknown.datatypes": "true",
         "event.converting.failure.handling.mode": "fail",

@@ -35,6 +35,7 @@ POLICIES: Mapping[str, st.SearchStrategy[Any]] = {
     "deletes": st.sampled_from(["hard", "soft"]),
     "history": st.builds("{}{}".format, st.integers(1, 3650), st.sampled_from("mhd")),
     "buckets": st.integers(1, 1024),
+    "quarantine_limit": st.builds("{}%".format, st.integers(0, 100)) | st.integers(0, 10**9 - 1).map(str),
 }
 
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from contract.lake import (
     Connection,
     Defaults,
+    Events,
     Lake,
     LakeFileError,
     Local,
@@ -98,7 +99,7 @@ def test_a_policy_is_the_defaults_overlaid_by_what_the_table_says(file: dict[str
     for text, entry in file.get("table", {}).items():
         policy = lake.policy(TableName.parse(text))
         own = TableEntry.model_validate({**entry, **_tuples(entry)})
-        for field in ("storage", "deletes", "history", "buckets"):
+        for field in ("storage", "deletes", "history", "buckets", "quarantine_limit"):
             expected = getattr(own, field) if field in entry else getattr(lake.defaults, field)
             assert getattr(policy, field) == expected
         assert policy.key == (tuple(entry["key"]) if "key" in entry else None)
@@ -114,6 +115,7 @@ def test_what_is_left_out_has_the_documented_meaning() -> None:
         key=None,
         partition_by=(),
         buckets=2,
+        quarantine_limit="10%",
     )
     assert lake.source("shop").connection is None
     assert lake.source("shop").partitions == 1
@@ -169,6 +171,11 @@ MISTAKES = {
         "lower-case",
     ),
     "a history of nothing": (f'{MINIMAL}[defaults]\nhistory = "0h"', "[defaults].history", "24h"),
+    "a share of more than all": (
+        f'{MINIMAL}[defaults]\nquarantine_limit = "101%"',
+        "[defaults].quarantine_limit",
+        '"10%"',
+    ),
     "a port for two servers": (
         f"{MINIMAL}[local]\ns3_port = 9000\nkafka_port = 9000",
         "[local].s3_port",
@@ -246,9 +253,9 @@ def test_the_lake_file_of_the_project_is_valid() -> None:
 def test_the_reference_tells_of_every_entry_and_its_default() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
-    models = (SourceEntry, Connection, Defaults, TableEntry, Local)
+    models = (SourceEntry, Connection, Events, Defaults, TableEntry, Local)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
-    assert rows.keys() == {"name", *fields} - {"connection"}
+    assert rows.keys() == {"name", *fields} - {"connection", "events"}
     for name, cell in rows.items():
         default = fields[name].default if name in fields else None
         if name in Defaults.model_fields:
@@ -368,3 +375,27 @@ def _assert_refused(file: dict[str, Any], path: tuple[str, ...], found: str | No
     assert error.expected
     assert found is None or found in error.found
     return error
+
+
+def test_topics_of_another_connectors_prefix_are_the_tables_of_the_source_that_names_it() -> None:
+    lake = parse_lake(MINIMAL + '[source.shop.events]\ntopic_prefix = "db.server-1"\n')
+    orders = TableName("shop", "public", "orders")
+    assert lake.table_of_topic("db.server-1.public.orders") == orders
+    assert lake.table_of_topic("shop.shop.public.orders") == orders
+    for other in ("db.server-1.public", "db.server-1.public.orders.old", "db.server-12.public.orders"):
+        assert lake.table_of_topic(other) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "mistake"),
+    [
+        ('columns = { id = "bigint" }', "columns without a key"),
+        ('key = ["no"]\ncolumns = { id = "bigint" }', "columns without a key"),
+        ('key = ["id"]\ncolumns = { id = "biginteger" }', "expected one of boolean"),
+        ('key = ["id"]\ncolumns = ["id"]', "columns and their types"),
+    ],
+)
+def test_a_mistake_in_the_columns_is_told(entry: str, mistake: str) -> None:
+    with pytest.raises(LakeFileError, match=mistake) as raised:
+        parse_lake(f'{MINIMAL}[table."shop.public.orders"]\n{entry}\n')
+    assert '[table."shop.public.orders"].columns' in str(raised.value)

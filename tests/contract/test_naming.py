@@ -167,6 +167,24 @@ def test_a_table_is_read_back_from_its_path(source: str, schema: str, table: str
     assert names.table_of_path(f"/{path}/") == name
 
 
+@given(SOURCE_NAMES, SOURCE_NAMES, TABLES, TABLES)
+@example("shop", "shop", ("public", "Orders"), ("public", "orders"))
+@example("shop", "shop", ("public", "a_b"), ("public_a", "b"))
+@example("shop", "shop_a", ("a", "b"), ("b", "b"))
+@example("shop", "shop", ("public", "orders"), ("public", "orders_ro"))
+@example("shop", "shop", ("public", "中" * 63), ("public", "国" * 63))
+@example("shop", "shop", ("a" * 128, "b" * 128), ("a" * 128, "b" * 127 + "c"))
+def test_no_two_tables_or_views_of_theirs_share_a_name_in_glue(
+    source: str, other_source: str, one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    names = LakeNames("tickit")
+    tables = (TableName(source, *one), TableName(other_source, *other))
+    assume(tables[0] != tables[1])
+    ours, theirs = ({names.glue_table(table) + view for view in ("", "_ro", "_rt")} for table in tables)
+    assert not ours & theirs
+    assert all(re.fullmatch(r"[a-z0-9_]{1,255}", name) for name in ours | theirs)
+
+
 @pytest.mark.parametrize("path", ["", "shop/public", "shop/public/a/b", "shop/public/_a", "shop/public/a b"])
 def test_a_path_that_is_no_tables_is_told_as_none(path: str) -> None:
     assert LakeNames("tickit").table_of_path(path) is None
@@ -197,6 +215,8 @@ def test_the_names_of_the_demo_are_as_documented() -> None:
     assert names.topic("public", "sales") == "tickit.shop.public.sales"
     assert names.slot == "tributary_tickit__shop"
     assert names.lake.buckets == ("tickit-bronze", "tickit-silver", "tickit-quarantine")
+    assert names.lake.glue_database == "tickit_silver"
+    assert names.lake.glue_table(TableName("shop", "public", "order_items")) == "shop__public__order_items"
     assert names.lake.spark_bronze_table == "bronze.tickit_bronze.events"
 
 

@@ -1,4 +1,4 @@
-"""The one Spark session of the tests, with the very jars of the lock."""
+"""What the tests share: the one Spark session, with the very jars of the lock, and a Glue server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import spark_app
 from artifacts.fetch import fetch
 from artifacts.java import find_java
 from artifacts.lock import read_lock
+from spark_app.glue import glue_client
 from spark_app.session import start_session
+from tests.spark_app.glue import DATABASE, Glue
 
 LOCK = Path(spark_app.__file__).parent / "jars.lock.json"
 
@@ -48,3 +50,30 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             # The JVM ends when its standard input does.
             gateway.proc.stdin.close()
             gateway.proc.wait(60)
+
+
+@pytest.fixture(scope="session")
+def glue_server() -> Iterator[str]:
+    from moto.server import ThreadedMotoServer
+
+    running = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    yield f"http://{host}:{port}"
+    running.stop()
+
+
+@pytest.fixture
+def glue_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+
+
+@pytest.fixture
+def glue(glue_server: str, request: pytest.FixtureRequest) -> Iterator[Glue]:
+    request.getfixturevalue("glue_environment")
+    glue = Glue(glue_client(glue_server))
+    glue.client.meta.events.register("before-call.glue", lambda model, **_: glue.requests.append(model.name))
+    yield glue
+    glue.client.delete_database(Name=DATABASE)

@@ -5,11 +5,15 @@ Shares no code with the app: it is the reference that the app is held against.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from decimal import Decimal
+from typing import Any, Literal
 
 TOPIC = "lake.source.public.things"
 PLACEHOLDER = "__debezium_unavailable_value"
@@ -17,14 +21,57 @@ START_US = 1_700_000_000_000_000
 
 Row = dict[str, Any]
 State = dict[int, Row]
+Identity = Literal["default", "full", "index"]
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """How Debezium describes and sends a type, and what it sends for an unchanged TOAST value of it."""
+
+    schema: Mapping[str, object]
+    placeholder: object = None
+
+
+def _array_of(items: Mapping[str, object], placeholder: object) -> ColumnType:
+    return ColumnType({"type": "array", "items": {**items, "optional": True}}, placeholder)
+
+
+def _decimal(precision: int, scale: int) -> ColumnType:
+    parameters = {"scale": str(scale), "connect.decimal.precision": str(precision)}
+    return ColumnType(
+        {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": parameters}
+    )
+
+
+_BASE64 = base64.b64encode(PLACEHOLDER.encode()).decode()
+_UUID = str(uuid.UUID(bytes=hashlib.md5(PLACEHOLDER.encode()).digest(), version=3))
+TYPES: Mapping[str, ColumnType] = {
+    "int": ColumnType({"type": "int32"}),
+    "bigint": ColumnType({"type": "int64"}),
+    "real": ColumnType({"type": "float"}),
+    "double": ColumnType({"type": "double"}),
+    "numeric(8,2)": _decimal(8, 2),
+    "numeric(12,4)": _decimal(12, 4),
+    "text": ColumnType({"type": "string"}, PLACEHOLDER),
+    "jsonb": ColumnType({"type": "string", "name": "io.debezium.data.Json"}, PLACEHOLDER),
+    "bytea": ColumnType({"type": "bytes"}, _BASE64),
+    "text[]": _array_of({"type": "string"}, [PLACEHOLDER]),
+    "uuid[]": _array_of({"type": "string", "name": "io.debezium.data.Uuid"}, [_UUID]),
+    "int[]": _array_of({"type": "int32"}, list(PLACEHOLDER.encode())),
+    "bigint[]": _array_of({"type": "int64"}, list(PLACEHOLDER.encode())),
+}
 
 
 @dataclass(frozen=True, repr=False)
 class SentEvent:
-    """An event as it is in Kafka but for its offset. `state`: the table after it; `deleted`: the last values
-    of the rows that are gone. `what` is for the reader of a failure."""
+    """An event as it is in Kafka but for its partition and offset.
+
+    `of_key`: whose row it is of, None for a truncate and for garbage. `state`: the table after it; `deleted`:
+    the last values of the rows that are gone. `what` is for the reader of a failure."""
 
     what: str
+    kind: str
+    of_key: int | None
     key: bytes | None
     value: bytes | None
     moved_to: bytes | None
@@ -32,22 +79,26 @@ class SentEvent:
     state: State
     deleted: State
 
-    def __repr__(self) -> str:
-        return self.what
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        printer.text(self.what)
 
 
 @dataclass
 class SourceTable:
-    """`things(id bigint primary key, name text, body text)`, whose body is large enough for TOAST."""
+    """`things(id bigint primary key, name text, body text, …)`, whose values can be large enough for TOAST.
 
+    A row holds what the last event of it told, so also the values of columns that were dropped since."""
+
+    identity: Identity = "default"
     rows: State = field(default_factory=dict)
     deleted: State = field(default_factory=dict)
-    columns: list[str] = field(default_factory=lambda: ["id", "name", "body"])
+    columns: dict[str, str] = field(default_factory=lambda: {"id": "bigint", "name": "text", "body": "text"})
+    required: set[str] = field(default_factory=lambda: {"id"})
     events: list[SentEvent] = field(default_factory=list)
     lsn: int = 1_000
-    last_commit_lsn: int = 1_000
+    last_commit_lsn: int | None = None
     tx_id: int = 1
-    is_first_read: bool = True
+    snapshot_lsn: int = 1_000
 
     def begin(self) -> None:
         self.tx_id += 1
@@ -56,62 +107,87 @@ class SourceTable:
         self.lsn += 10
         self.last_commit_lsn = self.lsn
 
-    def read(self, key: int) -> None:
-        """A snapshot's read of a row, as it is now."""
-        snapshot = "first" if self.is_first_read else "true"
-        self.is_first_read = False
-        self._send("r", key, after=self.rows[key], snapshot=snapshot)
+    def snapshot(self) -> None:
+        """Reads of all rows, after which streaming starts anew."""
+        self.begin()
+        self.lsn += 10
+        self.snapshot_lsn, self.last_commit_lsn = self.lsn, None
+        for number, key in enumerate(sorted(self.rows)):
+            self._send("r", key, after=self.rows[key], snapshot="first" if number == 0 else "true")
 
-    def insert(self, key: int, name: str, body: str | None) -> None:
-        self.rows[key] = self._row(key, name, body)
+    def read_incrementally(self, key: int) -> None:
+        """A read of a row, as it is now, amid the streamed changes."""
+        self.lsn += 1
+        self._send("r", key, after=self._now(key), snapshot="incremental")
+
+    def insert(self, key: int, name: str, body: str | None, **others: Any) -> None:
+        self.rows[key] = self._row(key, {"name": name, "body": body, **others})
         self.deleted.pop(key, None)
-        self._next_lsn()
+        self.lsn += 1
         self._send("c", key, after=self.rows[key])
 
     def update(self, key: int, name: str, body: str | None, *, body_is_unchanged: bool) -> None:
-        before = self.rows[key]
-        self.rows[key] = self._row(key, name, before["body"] if body_is_unchanged else body)
-        self._next_lsn()
-        self._send("u", key, after=self._as_sent(self.rows[key], body_is_unchanged))
+        unchanged = frozenset({"body"}) if body_is_unchanged else frozenset()
+        self.change(key, {"name": name, "body": body}, unchanged)
+
+    def change(self, key: int, values: Row, unchanged: frozenset[str]) -> None:
+        before = self._now(key)
+        self.rows[key] = self._row(key, values | {name: before[name] for name in unchanged})
+        self.lsn += 1
+        self._send("u", key, after=self._as_sent(self.rows[key], unchanged), old=before)
 
     def delete(self, key: int) -> None:
+        old = self._now(key)
         self.deleted[key] = self.rows.pop(key)
-        self._next_lsn()
-        self._send("d", key)
+        self.lsn += 1
+        self._send("d", key, old=old)
         self._send_tombstone(key)
 
     def move(self, old: int, new: int) -> None:
-        """`UPDATE things SET id = new WHERE id = old`: PostgreSQL logs nothing of the unchanged TOAST
-        value."""
-        row = self.rows.pop(old)
-        self.deleted[old] = dict(row)
-        self._next_lsn()
-        self._send("d", old, moved_to=new)
+        """`UPDATE things SET id = new WHERE id = old`: PostgreSQL logs nothing of unchanged TOAST values."""
+        row = self._now(old)
+        self.deleted[old] = self.rows.pop(old)
+        self.lsn += 1
+        self._send("d", old, moved_to=new, old=row)
         self._send_tombstone(old, moved_to=new)
-        self.rows[new] = {**self._row(new, row["name"], row["body"])}
+        self.rows[new] = {**row, "id": new}
         self.deleted.pop(new, None)
-        has_toast = row["body"] is not None
-        self._send("c", new, after=self._as_sent(self.rows[new], has_toast), moved_from=old)
+        self._send("c", new, after=self._as_sent(self.rows[new], self.columns.keys()), moved_from=old)
 
     def truncate(self) -> None:
         self.deleted |= self.rows
         self.rows = {}
-        self._next_lsn()
+        self.lsn += 1
         self._send("t", None)
 
-    def add_column(self, name: str) -> None:
-        self.columns.append(name)
-        self.rows = {key: {**row, name: None} for key, row in self.rows.items()}
+    def send_garbage(self, value: bytes) -> None:
+        self._append("garbage", "garbage", None, value=value)
 
-    def _row(self, key: int, name: str, body: str | None) -> Row:
-        added = {column: f"{column} of {name}" for column in self.columns[3:]}
-        return {"id": key, "name": name, "body": body, **added}
+    def add_column(self, name: str, data_type: str) -> None:
+        """Without a default. What the lake still holds of a dropped column of that name it keeps till the row
+        changes."""
+        self.columns[name] = data_type
 
-    def _as_sent(self, row: Row, body_is_unchanged: bool) -> Row:
-        return {**row, "body": PLACEHOLDER} if body_is_unchanged and row["body"] is not None else row
+    def drop_column(self, name: str) -> None:
+        del self.columns[name]
+        self.required.discard(name)
 
-    def _next_lsn(self) -> None:
-        self.lsn += 1
+    def _row(self, key: int, values: Row) -> Row:
+        return {name: values.get(name) for name in self.columns} | {"id": key}
+
+    def _now(self, key: int) -> Row:
+        return {name: self.rows[key].get(name) for name in self.columns}
+
+    def _as_sent(self, row: Row, unchanged: frozenset[str] | Any) -> Row:
+        """The large values that did not change are not in the log, unless all of the old row is."""
+        if self.identity == "full":
+            return row
+        placeholders = {
+            name: TYPES[data_type].placeholder
+            for name, data_type in self.columns.items()
+            if name in unchanged and name not in ("id", "name") and row[name] is not None
+        }
+        return row | {name: sent for name, sent in placeholders.items() if sent is not None}
 
     def _send(
         self,
@@ -119,41 +195,71 @@ class SourceTable:
         key: int | None,
         *,
         after: Row | None = None,
+        old: Row | None = None,
         snapshot: str = "false",
         moved_to: int | None = None,
         moved_from: int | None = None,
     ) -> None:
-        invented_before = {"id": key, "name": "invented", "body": ""} if op == "d" else None
-        commit_lsn = None if op == "r" else str(self.last_commit_lsn)
-        committed_us = START_US + self.last_commit_lsn * 1_000
+        is_snapshot = op == "r" and snapshot != "incremental"
+        lsn = self.snapshot_lsn if is_snapshot else self.lsn
+        commit_lsn = None if is_snapshot or self.last_commit_lsn is None else str(self.last_commit_lsn)
+        committed_us = START_US + self.tx_id * 1_000_000
         payload = {
-            "before": invented_before,
-            "after": after,
+            "before": self._before(op, key, old),
+            "after": None if after is None else self._on_the_wire(after),
             "source": {
                 "version": "3.6.3.Final",
                 "ts_ms": committed_us // 1_000,
                 "snapshot": snapshot,
-                "sequence": json.dumps([commit_lsn, str(self.lsn)]),
+                "sequence": json.dumps([commit_lsn, str(lsn)]),
                 "ts_us": committed_us,
                 "txId": self.tx_id,
-                "lsn": self.lsn,
+                "lsn": lsn,
             },
             "op": op,
             "ts_ms": committed_us // 1_000,
         }
-        value = _json({"schema": _envelope_schema(self.columns), "payload": payload})
-        self._append(f"{op} {key} {after} at {commit_lsn}/{self.lsn}", _key(key), value, moved_to, moved_from)
+        value = _json({"schema": self._envelope_schema(), "payload": payload})
+        kinds = {"c": "create", "u": "update", "d": "delete", "r": f"read ({snapshot})", "t": "truncate"}
+        kind = "key change" if moved_to or moved_from else kinds[op]
+        what = f"{op} {key} {payload['after']} at {commit_lsn}/{lsn}"
+        self._append(what, kind, key, value=value, moved_to=moved_to, moved_from=moved_from)
+
+    def _before(self, op: str, key: int | None, old: Row | None) -> Row | None:
+        """All of the old row under FULL; else the key and, of a delete, values that nobody ever wrote."""
+        if op not in ("u", "d") or (op == "u" and self.identity != "full") or old is None:
+            return None
+        if self.identity == "full":
+            return self._on_the_wire(old)
+        return dict.fromkeys(self.columns) | {"id": key, "name": "invented"}
+
+    def _on_the_wire(self, row: Row) -> Row:
+        def sent(value: Any) -> Any:
+            if isinstance(value, Decimal):
+                return float(value)
+            return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+        return {name: sent(row.get(name)) for name in self.columns}
 
     def _send_tombstone(self, key: int, moved_to: int | None = None) -> None:
-        self._append(f"tombstone {key}", _key(key), None, moved_to, None)
+        self._append(f"tombstone {key}", "tombstone", key, value=None, moved_to=moved_to)
 
     def _append(
-        self, what: str, key: bytes | None, value: bytes | None, moved_to: int | None, moved_from: int | None
+        self,
+        what: str,
+        kind: str,
+        key: int | None,
+        *,
+        value: bytes | None,
+        moved_to: int | None = None,
+        moved_from: int | None = None,
     ) -> None:
         self.events.append(
             SentEvent(
                 what,
+                kind,
                 key,
+                _key(key),
                 value,
                 None if moved_to is None else _json({"id": moved_to}),
                 None if moved_from is None else _json({"id": moved_from}),
@@ -162,8 +268,38 @@ class SourceTable:
             )
         )
 
+    def _envelope_schema(self) -> Mapping[str, object]:
+        row_fields = [
+            {**TYPES[data_type].schema, "optional": column not in self.required, "field": column}
+            for column, data_type in self.columns.items()
+        ]
+        row = {"type": "struct", "fields": row_fields, "optional": True, "name": f"{TOPIC}.Value"}
+        return {
+            "type": "struct",
+            "fields": [
+                {**row, "field": "before"},
+                {**row, "field": "after"},
+                {"type": "struct", "fields": _SOURCE, "optional": False, "field": "source"},
+                {"type": "string", "optional": False, "field": "op"},
+                {"type": "int64", "optional": True, "field": "ts_ms"},
+            ],
+            "optional": False,
+            "name": f"{TOPIC}.Envelope",
+        }
 
-def event_row(event: SentEvent, offset: int) -> tuple[object, ...]:
+
+_SOURCE = [
+    {"type": "string", "optional": False, "field": "version"},
+    {"type": "int64", "optional": False, "field": "ts_ms"},
+    {"type": "string", "optional": True, "field": "snapshot"},
+    {"type": "string", "optional": True, "field": "sequence"},
+    {"type": "int64", "optional": True, "field": "ts_us"},
+    {"type": "int64", "optional": True, "field": "txId"},
+    {"type": "int64", "optional": True, "field": "lsn"},
+]
+
+
+def event_row(event: SentEvent, offset: int, partition: int = 0) -> tuple[object, ...]:
     """The event as a row of `spark_app.event.EVENT`."""
     timestamp = datetime.fromtimestamp(START_US / 1_000_000, UTC)
 
@@ -172,7 +308,7 @@ def event_row(event: SentEvent, offset: int) -> tuple[object, ...]:
 
     return (
         TOPIC,
-        0,
+        partition,
         offset,
         timestamp,
         binary(event.key),
@@ -192,36 +328,6 @@ def _key(key: int | None) -> bytes | None:
         "name": f"{TOPIC}.Key",
     }
     return _json({"schema": schema, "payload": {"id": key}})
-
-
-def _envelope_schema(columns: list[str]) -> Mapping[str, object]:
-    types = {"id": "int64"}
-    row_fields = [
-        {"type": types.get(column, "string"), "optional": column != "id", "field": column}
-        for column in columns
-    ]
-    row = {"type": "struct", "fields": row_fields, "optional": True, "name": f"{TOPIC}.Value"}
-    source = [
-        {"type": "string", "optional": False, "field": "version"},
-        {"type": "int64", "optional": False, "field": "ts_ms"},
-        {"type": "string", "optional": True, "field": "snapshot"},
-        {"type": "string", "optional": True, "field": "sequence"},
-        {"type": "int64", "optional": True, "field": "ts_us"},
-        {"type": "int64", "optional": True, "field": "txId"},
-        {"type": "int64", "optional": True, "field": "lsn"},
-    ]
-    return {
-        "type": "struct",
-        "fields": [
-            {**row, "field": "before"},
-            {**row, "field": "after"},
-            {"type": "struct", "fields": source, "optional": False, "field": "source"},
-            {"type": "string", "optional": False, "field": "op"},
-            {"type": "int64", "optional": True, "field": "ts_ms"},
-        ],
-        "optional": False,
-        "name": f"{TOPIC}.Envelope",
-    }
 
 
 def _json(value: object) -> bytes:

@@ -12,21 +12,21 @@ from spark_app.event import EVENT, OffsetRange, TopicExtent
 
 @dataclass
 class MemorySource:
-    """Rows of `EVENT` of any topics."""
+    """Rows of `EVENT` of any topics, of which those before the offset `beginning` are not held any more."""
 
     spark: SparkSession
     rows: Sequence[tuple[object, ...]]
+    topic_id: str | None = None
+    beginning: int = 0
 
     def topics(self) -> frozenset[str]:
         return frozenset(str(row[0]) for row in self.rows)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
-        return {
-            topic: TopicExtent({0: 0}, {0: 1 + max(int(str(row[2])) for row in self.rows if row[0] == topic)})
-            for topic in topics
-        }
+        return {topic: self._extent(topic) for topic in topics}
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        assert all(r.first >= self.beginning for r in ranges)
         wanted = [
             row
             for row in self.rows
@@ -34,3 +34,11 @@ class MemorySource:
             and any(r.partition == row[1] and r.first <= int(str(row[2])) < r.until for r in ranges)
         ]
         return self.spark.createDataFrame(wanted, EVENT)
+
+    def _extent(self, topic: str) -> TopicExtent:
+        ends: dict[int, int] = {}
+        for row in self.rows:
+            if row[0] == topic:
+                partition, offset = int(str(row[1])), int(str(row[2]))
+                ends[partition] = max(offset + 1, ends.get(partition, 0))
+        return TopicExtent(dict.fromkeys(ends, self.beginning), ends, self.topic_id)

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
+from unittest import mock
 
+import pyarrow as pa
 import pytest
+from hudi import HudiTableBuilder
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from contract.lake import TablePolicy
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
+from spark_app.table_columns import SchemaConflict
 from spark_app.table_ingest import TableIngest
-from tests.spark_app.debezium import TOPIC, Row, SentEvent, State, event_row
+from tests.spark_app.debezium import TOPIC, Row, SentEvent, SourceTable, State, event_row
+from tests.spark_app.faults import DEATHS, Death, compactions, death, take_back_compaction
 from tests.spark_app.history import Delivery, deliveries, histories
 from tests.spark_app.memory_source import MemorySource
 
+SOAKS = settings.get_current_profile_name() == "soak"
+EXAMPLES = settings.get_profile("soak").max_examples if SOAKS else 3
 POLICIES = [
     TablePolicy(storage=storage, deletes=deletes, buckets=1)
     for storage in ("merge_on_read", "copy_on_write")
@@ -25,49 +38,199 @@ POLICIES = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def compactions_need_not_wait() -> Iterator[None]:
+    """This file system knows the milliseconds of a file's time, which S3 does not."""
+    with mock.patch("spark_app.hudi._wait_for_a_later_second"):
+        yield
+
+
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.storage}-{p.deletes}")
 @settings(
-    max_examples=4,
-    deadline=None,
+    max_examples=EXAMPLES,
     suppress_health_check=list(HealthCheck),
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    phases=tuple(Phase) if SOAKS else (Phase.explicit, Phase.reuse, Phase.generate),
 )
 @given(data=st.data())
 def test_after_every_batch_the_lake_table_is_the_source_table_as_far_as_it_was_sent(
     spark: SparkSession, policy: TablePolicy, data: st.DataObject
 ) -> None:
-    events = data.draw(histories().filter(bool))
+    events = data.draw(histories())
     delivery = data.draw(deliveries(events))
-    event(f"repeated events: {len(delivery.numbers) > len(events)}")
+    # All is drawn before Spark works: an example that turns out too large costs nothing.
+    steps = data.draw(st.lists(STEPS, max_size=3))
     with TemporaryDirectory() as folder:
-        source = MemorySource(
-            spark, [event_row(events[number], offset) for offset, number in enumerate(delivery.numbers)]
-        )
-        for first, until in delivery.batches:
-            is_restarted = data.draw(st.booleans())
-            if first == 0 or is_restarted:
-                table = _table(spark, policy, source, Path(folder))
-            table.apply((OffsetRange(0, table.ledger.positions.get(0, 0), until),))
-            reached = table.ledger.positions.get(0, 0)
-            _assert_is(table, policy, _expected(events, delivery, reached))
-        assert reached == len(delivery.numbers)
+        run = _Run(spark, policy, events, delivery, Path(folder))
+        for step in steps:
+            run.take(step)
+            run.check()
+        run.apply_rest()
+        run.check()
+        assert run.is_at_end
+
+
+@dataclass(frozen=True)
+class _Apply:
+    """To `shares` fourths of what is left of each partition; all of it anew, or from where the table is.
+    `death`: when the process ends meanwhile."""
+
+    shares: tuple[int, int, int]
+    from_start: bool = False
+    death: Death | None = None
+
+
+@dataclass(frozen=True)
+class _Restart:
+    pass
+
+
+@dataclass(frozen=True)
+class _Compact:
+    how: Literal["whole", "only scheduled", "not completed"]
+
+
+_SHARES = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
+STEPS: st.SearchStrategy[_Apply | _Restart | _Compact] = st.one_of(
+    st.builds(_Apply, shares=_SHARES, from_start=st.booleans()),
+    st.builds(_Apply, shares=_SHARES, death=st.sampled_from(DEATHS)),
+    st.builds(_Restart),
+    st.builds(_Compact, st.sampled_from(["whole", "only scheduled", "not completed"])),
+)
+NONE: frozenset[str] = frozenset()
 
 
 def test_a_batch_that_is_applied_twice_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    table_events = _small_history()
-    source = MemorySource(spark, [event_row(sent, offset) for offset, sent in enumerate(table_events)])
-    table = _table(spark, POLICIES[0], source, tmp_path)
-    table.apply((OffsetRange(0, 0, len(table_events)),))
-    once = _rows(table)
+    sent = _small_history()
+    run = _Run(spark, POLICIES[0], sent, Delivery((tuple(range(len(sent))),)), tmp_path)
+    run.apply((OffsetRange(0, 0, len(sent)),))
+    commit = run.hudi.last_commit()
 
-    _table(spark, POLICIES[0], source, tmp_path).apply((OffsetRange(0, 0, len(table_events)),))
+    run.restart()
+    run.apply((OffsetRange(0, 0, len(sent)),))
 
-    assert _rows(table) == once
+    assert run.hudi.last_commit() == commit
+    run.check()
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_half_of_a_changed_key_that_comes_first_waits_for_the_one_in_another_partition(
+    spark: SparkSession, tmp_path: Path, first: int
+) -> None:
+    source = SourceTable()
+    source.begin()
+    source.insert(1, "one", "a large body")
+    source.commit()
+    source.begin()
+    source.move(1, 2)
+    source.commit()
+    leaves, arrives = (0, 1, 2), (3,)
+    run = _Run(spark, POLICIES[0], source.events, Delivery((leaves, arrives)), tmp_path)
+
+    run.apply((OffsetRange(first, 0, len(run.delivery.logs[first])),))
+
+    assert run.table.ledger.positions == ({0: 1} if first == 0 else {})
+    run.apply_rest()
+    run.check()
+    assert run.is_at_end
+
+
+@pytest.mark.parametrize("policy", POLICIES[::3], ids=lambda p: f"{p.storage}-{p.deletes}")
+def test_a_truncate_ends_what_came_before_it_in_every_partition_and_nothing_that_came_after(
+    spark: SparkSession, tmp_path: Path, policy: TablePolicy
+) -> None:
+    source = SourceTable()
+    source.begin()
+    for key in (1, 2, 3):
+        source.insert(key, "before", "body")
+    source.commit()
+    source.begin()
+    source.truncate()
+    source.insert(2, "after", "body")
+    source.commit()
+    source.begin()
+    source.insert(1, "after", None)
+    source.commit()
+    with_truncate, ahead, behind = (3,), (1, 4), (0, 2, 5)
+    run = _Run(spark, policy, source.events, Delivery((with_truncate, ahead, behind)), tmp_path)
+
+    for ranges in (
+        (OffsetRange(1, 0, 2), OffsetRange(2, 0, 1)),
+        (OffsetRange(0, 0, 1),),
+        (OffsetRange(2, 1, 2),),
+        (OffsetRange(2, 2, 3),),
+    ):
+        run.apply(ranges)
+        run.check()
+    assert run.is_at_end
+
+
+@pytest.mark.parametrize("policy", POLICIES[::2], ids=lambda p: p.storage)
+def test_where_types_have_widened_all_rows_are_read_in_the_new_ones_and_old_commits_as_they_were(
+    spark: SparkSession, tmp_path: Path, policy: TablePolicy
+) -> None:
+    source = SourceTable()
+    for name, data_type in (("count", "int"), ("ratio", "real"), ("price", "numeric(8,2)")):
+        source.add_column(name, data_type)
+    source.begin()
+    source.insert(
+        1, "one", None, count=1, ratio=struct.unpack("f", struct.pack("f", 0.1))[0], price=Decimal("1.25")
+    )
+    source.insert(2, "two", None, count=2, ratio=2.0, price=Decimal("2.00"))
+    source.update(1, "changed", None, body_is_unchanged=True)
+    source.commit()
+    narrow = len(source.events)
+    source.columns |= {"count": "bigint", "ratio": "double", "price": "numeric(12,4)"}
+    source.begin()
+    source.change(2, {"name": "wide", "count": 2**40, "ratio": 0.1, "price": Decimal("12345678.1234")}, NONE)
+    source.insert(3, "three", None)
+    source.commit()
+    sent = source.events
+    run = _Run(spark, policy, sent, Delivery((tuple(range(len(sent))),)), tmp_path)
+    run.apply((OffsetRange(0, 0, 2),))
+    run.apply((OffsetRange(0, 2, narrow),))
+    before, commit = _read_by_spark(run.hudi.read()), run.hudi.last_commit()
+    assert commit is not None
+
+    run.apply_rest()
+    run.check()
+    if policy.storage == "merge_on_read":
+        run.compact("whole")
+        run.check()
+
+    as_it_was = spark.read.format("hudi").option("as.of.instant", commit.instant).load(run.hudi.path)
+    assert _by_key(_read_by_spark(as_it_was)) == _by_key(before)
+
+
+@pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
+def test_a_type_that_no_wider_one_holds_blocks_the_table_and_loses_nothing(
+    spark: SparkSession, tmp_path: Path, storage: Literal["merge_on_read", "copy_on_write"]
+) -> None:
+    source = SourceTable()
+    source.add_column("code", "int")
+    source.begin()
+    source.insert(1, "one", "body", code=1)
+    source.commit()
+    fitting = len(source.events)
+    source.drop_column("code")
+    source.add_column("code", "text")
+    source.begin()
+    source.insert(2, "two", "body", code="A")
+    source.commit()
+    sent = source.events
+    run = _Run(
+        spark, TablePolicy(storage=storage, buckets=1), sent, Delivery((tuple(range(len(sent))),)), tmp_path
+    )
+    run.apply((OffsetRange(0, 0, fitting),))
+
+    for _ in range(2):
+        with pytest.raises(SchemaConflict, match=r"column code: .* found string, expected int"):
+            run.apply((OffsetRange(0, fitting, len(sent)),))
+        assert run.table.ledger.positions == {0: fitting}
+        run.check()
+        run.restart()
 
 
 def _small_history() -> list[SentEvent]:
-    from tests.spark_app.debezium import SourceTable
-
     source = SourceTable()
     source.begin()
     source.insert(1, "one", "body")
@@ -79,46 +242,199 @@ def _small_history() -> list[SentEvent]:
     return source.events
 
 
-def _table(spark: SparkSession, policy: TablePolicy, source: MemorySource, folder: Path) -> TableIngest:
-    return TableIngest(
-        name="source.public.things",
-        topic=TOPIC,
-        source=source,
-        hudi=HudiTable(spark, str(folder / "silver"), "things", policy),
-        quarantine_path=str(folder / "quarantine"),
-    )
+@dataclass
+class _Run:
+    """A lake table that follows a topic, and what it ought to hold."""
+
+    spark: SparkSession
+    policy: TablePolicy
+    events: list[SentEvent]
+    delivery: Delivery
+    folder: Path
+    last_seq: dict[str, int] = field(default_factory=dict)
+    _table: TableIngest | None = None
+
+    @property
+    def hudi(self) -> HudiTable:
+        return HudiTable(self.spark, str(self.folder / "silver"), "things", self.policy)
+
+    @property
+    def table(self) -> TableIngest:
+        if self._table is None:
+            rows = [
+                event_row(self.events[number], offset, partition)
+                for partition, log in enumerate(self.delivery.logs)
+                for offset, number in enumerate(log)
+            ]
+            self._table = TableIngest(
+                name="source.public.things",
+                topic=TOPIC,
+                source=MemorySource(self.spark, rows),
+                hudi=self.hudi,
+                quarantine_path=str(self.folder / "quarantine"),
+            )
+        return self._table
+
+    @property
+    def is_at_end(self) -> bool:
+        ends = {partition: len(log) for partition, log in enumerate(self.delivery.logs) if log}
+        return self.table.ledger.positions == ends
+
+    def take(self, step: _Apply | _Restart | _Compact) -> None:
+        event(f"step: {step if isinstance(step, _Compact) else type(step).__name__}")
+        match step:
+            case _Apply(death=None):
+                self.apply(self._ranges(step))
+            case _Apply(death=str(when)):
+                event(f"death: {when}")
+                with death(when):
+                    self.apply(self._ranges(step))
+                self.restart()
+            case _Restart():
+                self.restart()
+            case _Compact(how) if self.policy.storage == "merge_on_read":
+                self.compact(how)
+
+    def _ranges(self, step: _Apply) -> tuple[OffsetRange, ...]:
+        positions = self.table.ledger.positions
+        found = []
+        for partition, (log, share) in enumerate(zip(self.delivery.logs, step.shares, strict=False)):
+            position = positions.get(partition, 0)
+            until = position + (len(log) - position) * share // 4
+            found.append(OffsetRange(partition, 0 if step.from_start else position, until))
+        return tuple(r for r in found if r.length > 0)
+
+    def restart(self) -> None:
+        self._table = None
+
+    def apply(self, ranges: tuple[OffsetRange, ...]) -> None:
+        extent = self.table.source.extents(frozenset({TOPIC})).get(TOPIC)
+        if ranges and extent is not None:
+            self.table.pending(extent, len(self.events))
+            self.table.apply(ranges)
+
+    def apply_rest(self) -> None:
+        """Until it stands still: a batch can end before a key change whose other half it does not hold."""
+        before: Mapping[int, int] | None = None
+        while before != self.table.ledger.positions:
+            before = self.table.ledger.positions
+            self.apply(
+                tuple(
+                    OffsetRange(partition, before.get(partition, 0), len(log))
+                    for partition, log in enumerate(self.delivery.logs)
+                    if len(log) > before.get(partition, 0)
+                )
+            )
+
+    def compact(self, how: str) -> None:
+        if not self.hudi.exists() or self.hudi.last_commit() is None:
+            return
+        before = compactions(self.hudi)
+        if how == "only scheduled":
+            self.hudi._run_compaction("schedule")
+        else:
+            self.hudi.compact()
+        if how == "not completed":
+            take_back_compaction(self.hudi, before)
+        if how != "whole":
+            self.restart()
+
+    def check(self) -> None:
+        """The rows by Spark and by hudi-rs, and what is in quarantine, against the source's."""
+        positions = self.table.ledger.positions
+        consumed = [log[: positions.get(p, 0)] for p, log in enumerate(self.delivery.logs)]
+        numbers = {number for log in consumed for number in log}
+        present, deleted = _expected(self.events, numbers)
+        by_spark = _read_by_spark(self.hudi.read()) if self.hudi.exists() else []
+        assert len({row["_key"] for row in by_spark}) == len(by_spark)
+        _assert_rows(by_spark, present, deleted, self.policy)
+        if self.hudi.exists():
+            by_hudi_rs = _read_by_hudi_rs(self.hudi)
+            assert _by_key(by_hudi_rs) == _by_key(by_spark)
+        self._assert_no_row_went_back(by_spark)
+        garbage = sum(self.events[number].kind == "garbage" for log in consumed for number in log)
+        # A batch that was set aside, and then did not become a commit, is set aside again.
+        assert self._quarantined() >= garbage
+        if self.is_at_end:
+            assert self._quarantined() == garbage
+
+    def _assert_no_row_went_back(self, rows: list[Row]) -> None:
+        for row in rows:
+            assert row["_seq"] >= self.last_seq.get(row["_key"], -1)
+            self.last_seq[row["_key"]] = row["_seq"]
+
+    def _quarantined(self) -> int:
+        if not (self.folder / "quarantine").exists():
+            return 0
+        rows = self.spark.read.parquet(str(self.folder / "quarantine" / "*"))
+        return rows.select("partition", "offset").distinct().count()
 
 
-def _expected(events: list[SentEvent], delivery: Delivery, until: int) -> SentEvent | None:
-    return events[max(delivery.numbers[:until])] if until else None
-
-
-def _assert_is(table: TableIngest, policy: TablePolicy, expected: SentEvent | None) -> None:
-    present, deleted = _rows(table)
-    assert not Path(table.quarantine_path).exists()
-    assert present == _filled(expected.state if expected else {}, present)
-    if policy.deletes == "soft":
-        assert deleted == _filled(expected.deleted if expected else {}, deleted)
-
-
-def _rows(table: TableIngest) -> tuple[State, State]:
-    if not table.hudi.exists():
-        return {}, {}
-    frame = table.hudi.read()
-    rows = [row.asDict() for row in frame.collect()]
-    assert len({row["_key"] for row in rows}) == len(rows)
-    present = {row["id"]: _own(row) for row in rows if not row.get("_deleted")}
-    deleted = {row["id"]: _own(row) for row in rows if row.get("_deleted")}
+def _expected(events: list[SentEvent], numbers: set[int]) -> tuple[State, State]:
+    """Each key's row after the last of those events that concern it: its own, and truncates."""
+    present: State = {}
+    deleted: State = {}
+    truncates = [number for number in numbers if events[number].kind == "truncate"]
+    last_truncate = max(truncates, default=-1)
+    for key in {events[number].of_key for number in numbers} - {None}:
+        assert key is not None
+        own = max(number for number in numbers if events[number].of_key == key)
+        last = events[max(own, last_truncate)]
+        if key in last.state:
+            present[key] = last.state[key]
+        elif key in events[own].state:
+            deleted[key] = events[own].state[key]
+        else:
+            deleted[key] = events[own].deleted[key]
     return present, deleted
+
+
+def _assert_rows(rows: list[Row], present: State, deleted: State, policy: TablePolicy) -> None:
+    found = {row["id"]: _own(row) for row in rows if not row.get("_deleted")}
+    assert found == _filled(present, rows)
+    if policy.deletes == "soft":
+        gone = {row["id"]: _own(row) for row in rows if row.get("_deleted")}
+        assert gone == _filled(deleted, rows)
+
+
+def _read_by_spark(found: DataFrame) -> list[Row]:
+    columns = [name for name in found.columns if not name.startswith("_hoodie_")]
+    rows = [row.asDict() for row in found.select(*columns).collect()]
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
+
+
+def _read_by_hudi_rs(table: HudiTable) -> list[Row]:
+    batches = HudiTableBuilder.from_base_uri(f"file://{table.path}").build().read()
+    rows: list[Row] = pa.Table.from_batches(batches).to_pylist() if batches else []
+    return [
+        {name: _plain(value) for name, value in row.items() if not name.startswith("_hoodie_")}
+        for row in rows
+    ]
+
+
+def _plain(value: object) -> object:
+    """One form for what Spark and Arrow give in different ones."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if getattr(value, "tzinfo", None) is not None:
+        offset = value.utcoffset()  # type: ignore[attr-defined]
+        return value.replace(tzinfo=None) - (offset or timedelta())  # type: ignore[attr-defined]
+    return value
+
+
+def _by_key(rows: list[Row]) -> dict[str, Row]:
+    found = {str(row["_key"]): row for row in rows}
+    assert len(found) == len(rows)
+    return found
 
 
 def _own(row: Row) -> Row:
     return {name: value for name, value in row.items() if not name.startswith("_")}
 
 
-def _filled(expected: State, found: State) -> State:
+def _filled(expected: State, rows: list[Row]) -> State:
     """A column that no event has named yet is not in the lake; one that is there is null in older rows."""
-    names = next(iter(found.values()), {}).keys()
+    names = [name for name in (rows[0] if rows else {}) if not name.startswith("_")]
     return {
         key: {name: row.get(name) for name in names} | {n: v for n, v in row.items() if v is not None}
         for key, row in expected.items()

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from contract.errors import TributaryError
 from spark_app.event import OffsetRange, TopicExtent, ranges_from
 from spark_app.ingest import Ingest, Pace
+from spark_app.outcome import Outcome
 from spark_app.progress import Committed, ProgressWriter
 from spark_app.table_ingest import TableIngest
 
@@ -30,6 +31,12 @@ class FakeTable:
     attempts: int = 0
     forgotten: int = 0
     is_recovered: bool = False
+    service_is_due: bool = False
+    service_failures: list[Exception] = field(default_factory=list)
+
+    @property
+    def quarantine_path(self) -> str:
+        return f"quarantine/{self.name}"
 
     def recover(self) -> None:
         self.is_recovered = True
@@ -44,8 +51,14 @@ class FakeTable:
         self.position = ranges[0].until
         return Committed(self.name, "1", "now", ranges[0].length, 0, 0, 0, {0: self.position}, None, 0.0)
 
+    def is_service_due(self, *, is_idle: bool) -> bool:
+        return self.service_is_due and is_idle
+
     def maintain(self) -> None:
-        pass
+        self.service_is_due = False
+        if self.service_failures:
+            self.service_is_due = True
+            raise self.service_failures.pop(0)
 
     def forget(self) -> None:
         self.forgotten += 1
@@ -68,6 +81,31 @@ class FakeSource:
         raise AssertionError((topic, ranges))
 
 
+@dataclass
+class FakeOutcomes:
+    """`failures` are raised by the next attempts to change anything, one each."""
+
+    by_folder: dict[str, Outcome] = field(default_factory=dict)
+    failures: list[Exception] = field(default_factory=list)
+    after_write: Callable[[], None] = lambda: None
+
+    def read(self, folder: str) -> Outcome | None:
+        return self.by_folder.get(folder)
+
+    def write(self, folder: str, outcome: Outcome) -> None:
+        self._fail()
+        self.by_folder[folder] = outcome
+        self.after_write()
+
+    def clear(self, folder: str) -> None:
+        self._fail()
+        del self.by_folder[folder]
+
+    def _fail(self) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+
+
 class NoSpark:
     class sparkContext:  # noqa: N801
         @staticmethod
@@ -76,7 +114,10 @@ class NoSpark:
 
 
 def ingest(
-    source: FakeSource, tables: dict[str, FakeTable], follow: bool = False
+    source: FakeSource,
+    tables: dict[str, FakeTable],
+    follow: bool = False,
+    outcomes: FakeOutcomes | None = None,
 ) -> tuple[Ingest, io.StringIO]:
     out = io.StringIO()
     run = Ingest(
@@ -84,6 +125,7 @@ def ingest(
         source=source,
         table_of=lambda topic: cast("TableIngest | None", tables.get(topic)),
         progress=ProgressWriter(out),
+        outcomes=outcomes or FakeOutcomes(),
         follow=follow,
         pace=FAST,
     )
@@ -103,7 +145,7 @@ def test_a_run_once_ends_when_every_table_is_where_its_topic_ended_at_the_start(
     assert run.run()
     assert tables["b"].position == 3
     assert 10 <= tables["a"].position <= 12
-    assert reports(out)[-1] == {"event": "stopped", "tables": {"a": "ok", "b": "ok"}}
+    assert reports(out)[-1]["tables"] == {"a": "ok", "b": "ok"}
 
 
 def test_a_passing_failure_is_tried_again_from_what_the_table_holds() -> None:
@@ -176,6 +218,57 @@ def test_a_source_that_is_away_for_a_moment_ends_no_run() -> None:
 
     assert run.run()
     assert [r["error"] for r in reports(out) if r["event"] == "failed"] == ["OSError: no broker"] * 2
+
+
+def test_a_run_once_ends_after_the_services_that_waited_for_the_table_to_have_nothing_else_to_do() -> None:
+    table = FakeTable("a", service_is_due=True, service_failures=[OSError("S3 is away")])
+    run, out = ingest(FakeSource({"a": 8}), {"a": table})
+
+    assert run.run()
+    assert (table.position, table.attempts, table.service_is_due) == (8, 2, False)
+    events = [report["event"] for report in reports(out)]
+    assert events == ["started", "commit", "commit", "caught_up", "failed", "caught_up", "stopped"]
+
+
+def test_why_a_table_is_blocked_outlives_the_run_until_one_finds_it_well() -> None:
+    conflict = TributaryError("a column changed its type", where="column n", remedy="Rebuild the table.")
+    outcomes, source = FakeOutcomes(), FakeSource({"a": 4, "b": 4})
+    well = FakeTable("b")
+
+    run, _ = ingest(source, {"a": FakeTable("a", failures=[conflict]), "b": well}, outcomes=outcomes)
+    assert not run.run()
+    (first,) = outcomes.by_folder.items()
+    assert first[0] == "quarantine/a"
+    assert (first[1].state, first[1].reason, first[1].remedy) == (
+        "blocked",
+        "column n: a column changed its type.",
+        "Rebuild the table.",
+    )
+
+    run, _ = ingest(source, {"a": FakeTable("a", failures=[conflict]), "b": well}, outcomes=outcomes)
+    assert not run.run()
+    assert outcomes.by_folder == {"quarantine/a": first[1]}
+
+    run, _ = ingest(source, {"a": FakeTable("a"), "b": well}, outcomes=outcomes)
+    assert run.run()
+    assert outcomes.by_folder == {}
+
+
+def test_a_table_that_had_nothing_more_to_read_is_found_well_too() -> None:
+    outcomes = FakeOutcomes({"quarantine/a": Outcome("retrying", "2026-01-01T00:00:00+00:00", "S3 is away")})
+    run, _ = ingest(FakeSource({"a": 4}), {"a": FakeTable("a", position=4)}, outcomes=outcomes)
+
+    assert run.run()
+    assert outcomes.by_folder == {}
+
+
+def test_an_outcome_that_cannot_be_written_is_written_later() -> None:
+    outcomes = FakeOutcomes(failures=[OSError("S3 is away")] * 2)
+    run, _ = ingest(FakeSource({"a": 4}), {"a": FakeTable("a", [TributaryError("no")])}, True, outcomes)
+    outcomes.after_write = run.stop.set
+
+    assert not run.run()
+    assert outcomes.by_folder["quarantine/a"].what == "no"
 
 
 def test_a_signal_that_comes_at_any_moment_ends_a_run() -> None:

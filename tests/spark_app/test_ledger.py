@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.ledger import Ledger, LedgerError, Sequence, SourceTimes
+from spark_app.ledger import Ledger, LedgerError, Sequence, SourceTimes, Truncate
 
 PARTITIONS = st.integers(0, 9)
 NUMBERS = st.integers(0, 2**62)
+SEQUENCES = st.builds(Sequence, NUMBERS, NUMBERS)
 LEDGERS = st.builds(
     Ledger,
     topic=st.text(),
     epoch=st.integers(0, 100),
+    topic_id=st.none() | st.text(),
     positions=st.dictionaries(PARTITIONS, NUMBERS),
-    sequences=st.dictionaries(PARTITIONS, st.builds(Sequence, NUMBERS, NUMBERS)),
+    sequences=st.dictionaries(PARTITIONS, SEQUENCES),
     sequence_ts_us=st.dictionaries(PARTITIONS, NUMBERS),
+    truncate=st.none() | st.builds(Truncate, PARTITIONS, NUMBERS, SEQUENCES, NUMBERS),
     key_columns=st.lists(st.text()).map(tuple),
     events=NUMBERS,
     deletes=NUMBERS,
@@ -39,6 +43,25 @@ def test_the_next_commit_keeps_where_the_table_is_and_counts_anew(ledger: Ledger
     assert (following.positions, following.sequences) == (ledger.positions, ledger.sequences)
     assert (following.events, following.deletes, following.quarantined) == (0, 0, 0)
     assert following.source_times is None
+
+
+@given(LEDGERS)
+def test_a_ledger_of_before_topics_were_told_apart_is_read(ledger: Ledger) -> None:
+    written = json.loads(ledger.to_json())
+    del written["topic_id"]
+
+    assert Ledger.from_json(json.dumps(written)) == replace(ledger, topic_id=None)
+
+
+@given(LEDGERS, st.none() | st.text())
+def test_a_new_epoch_begins_at_the_beginning_and_forgets_nothing_of_the_source(
+    ledger: Ledger, topic_id: str | None
+) -> None:
+    following = ledger.next_epoch(topic_id)
+
+    assert (following.epoch, following.topic_id, following.positions) == (ledger.epoch + 1, topic_id, {})
+    assert (following.sequences, following.key_columns) == (ledger.sequences, ledger.key_columns)
+    assert following.events == 0
 
 
 @given(LEDGERS, st.integers().filter(lambda version: version != 1))

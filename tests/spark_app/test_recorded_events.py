@@ -92,7 +92,10 @@ def test_real_events_of_every_kind_leave_the_rows_that_the_database_had(
 
     apply_all(ingest, at_once)
 
-    rows = [row.asDict(recursive=True) for row in ingest.hudi.read().collect()]
+    found = ingest.hudi.read()
+    # Python has no infinite dates, which some of the other columns hold.
+    names = [name for name in (*COMPARED[table], "_deleted") if name in found.columns]
+    rows = [row.asDict(recursive=True) for row in found.select(*names).collect()]
     present = {
         tuple(row[name] for name in KEYS[table]): {name: row[name] for name in COMPARED[table]}
         for row in rows
@@ -131,10 +134,10 @@ def test_a_table_without_a_key_is_set_aside_whole_and_never_made(spark: SparkSes
 
 
 def holds_what_the_lake_cannot(event: Recorded) -> bool:
-    """An infinite timestamp, or a numeric of hundreds of digits, and all else that happens to those rows."""
+    """A numeric of hundreds of digits as a JSON number, and all else that happens to those rows."""
     return event.table == "listing" and any(
         f'"listid":{number}}}'.encode() in text
-        for number in (8, 9, 108)
+        for number in (8, 108)
         for text in (event.key or b"", event.moved_from or b"")
     )
 

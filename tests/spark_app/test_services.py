@@ -1,56 +1,251 @@
-"""Table services run while commits go on, and neither they nor a crash among them changes what is read."""
+"""Table services run while commits go on, and neither they nor a crash among them changes what is read, now
+or as of any commit of the history."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from pathlib import Path
+from typing import cast, get_args
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from contract.lake import TablePolicy
+from contract.lake import Storage, TablePolicy
+from spark_app import hudi as hudi_module
 from spark_app import table_ingest
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
+from spark_app.ledger import Ledger
+from spark_app.table_columns import APP_COLUMNS, TableColumns
 from spark_app.table_ingest import TableIngest
-from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 
-COMMITS = 7
+COMMITS = 10
+FEWEST_ACTIVE, MOST_ACTIVE = 3, 5
+
+Names = dict[int, str]
 
 
-def test_rows_and_ledger_are_the_same_through_compactions_and_one_left_by_a_crash(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 3)
+@dataclass
+class Served:
+    """A table after many commits and services of all kinds: its states, by the instants of its commits."""
+
+    table: TableIngest
+    hudi: HudiTable
+    states: dict[str, Names]
+
+    def timeline(self, suffix: str) -> int:
+        return len(list(Path(self.hudi.path, ".hoodie").glob(f"[0-9]*.{suffix}")))
+
+    def data_files(self) -> set[str]:
+        return {path.name for path in Path(self.hudi.path).iterdir() if "_" in path.name.strip(".")}
+
+
+@dataclass
+class CountedServices:
+    """Stands for a Hudi table whose services take no time."""
+
+    policy: TablePolicy
+    done: list[str] = field(default_factory=list)
+
+    def compact(self) -> None:
+        self.done.append("compact")
+
+    def archive(self) -> None:
+        self.done.append("archive")
+
+    def clean(self) -> None:
+        self.done.append("clean")
+
+
+@pytest.mark.parametrize("storage", get_args(Storage))
+def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
+    hudi = CountedServices(TablePolicy(storage=storage))
+    columns = TableColumns((("id", IntegerType()),), ("id",))
+    table = TableIngest("things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "")
+    assert not table.is_service_due(is_idle=True)
+    table._columns = columns
+    assert table.is_service_due(is_idle=True)
+    table.maintain()
+    assert hudi.done == ["clean"]
+
+    due = {True: 0, False: 0}
+    for is_idle in due:
+        while not table.is_service_due(is_idle=is_idle):
+            table._commits_since_services += 1
+        due[is_idle] = table._commits_since_services
+    assert 0 < due[True] < due[False]
+    table.maintain()
+    assert not table.is_service_due(is_idle=True)
+    assert hudi.done[1:] == (["compact", "archive"] if storage == "merge_on_read" else ["archive"])
+
+
+@pytest.fixture(scope="module", params=["merge_on_read", "copy_on_write"])
+def served(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    storage: Storage = request.param
+    folder = tmp_path_factory.mktemp(storage)
+    events = history()
+    hudi = HudiTable(spark, str(folder / "silver"), "things", TablePolicy(buckets=1, storage=storage))
+    rows = [event_row(event, offset) for offset, event in enumerate(events)]
+    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(folder / "quarantine"))
+    states: dict[str, Names] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 3)
+        patch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", str(FEWEST_ACTIVE))
+        patch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", str(MOST_ACTIVE))
+        for number in range(COMMITS):
+            committed = table.apply((OffsetRange(0, 2 * number, 2 * number + 2),))
+            assert committed is not None
+            states[committed.instant] = {
+                key: row["name"] for key, row in events[2 * number + 1].state.items()
+            }
+            if table.is_service_due(is_idle=True):
+                table.maintain()
+        yield Served(table, hudi, states)
+
+
+def history() -> list[SentEvent]:
+    """Two events a commit; a column is added among them."""
     shop = SourceTable()
     shop.begin()
     for key in range(COMMITS):
         shop.insert(key, "first", None)
-    for key in range(COMMITS):
-        shop.update(key % 3, f"change {key}", None, body_is_unchanged=False)
-    shop.commit()
-    rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
-    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
-
+    shop.add_column("added", "text")
     for number in range(COMMITS):
-        table.apply((OffsetRange(0, 2 * number, 2 * number + 2),))
-        table.maintain()
-        assert table.ledger.positions == {0: 2 * number + 2}
-        assert names(hudi) == {key: row["name"] for key, row in shop.events[2 * number + 1].state.items()}
-
-    assert compactions(tmp_path, "commit") == COMMITS // 3
-    hudi._run_compaction("schedule")
-    assert compactions(tmp_path, "compaction.requested") == COMMITS // 3 + 1
-    table.recover()
-    assert compactions(tmp_path, "commit") == COMMITS // 3 + 1
-    assert table.ledger.positions == {0: 2 * COMMITS}
-    assert names(hudi) == {key: row["name"] for key, row in shop.rows.items()}
+        shop.update(number % 3, f"change {number}", None, body_is_unchanged=False)
+    shop.commit()
+    return shop.events
 
 
-def names(table: HudiTable) -> dict[int, str]:
-    return {row["id"]: row["name"] for row in table.read().collect()}
+def test_rows_and_positions_outlast_compactions_and_archivals(served: Served) -> None:
+    last = list(served.states)[-1]
+    assert names(served.hudi.read()) == served.states[last]
+    served.table.recover()
+    assert served.table.ledger.positions == {0: 2 * COMMITS}
+    if served.hudi.policy.storage == "merge_on_read":
+        assert served.timeline("commit") > 0
 
 
-def compactions(folder: Path, state: str) -> int:
-    return len(list((folder / "silver" / ".hoodie").glob(f"[0-9]*.{state}")))
+def test_the_active_timeline_stays_short(served: Served) -> None:
+    completed = served.timeline("commit") + served.timeline("deltacommit")
+    assert FEWEST_ACTIVE <= completed <= MOST_ACTIVE + 3
+    assert served.timeline("*") <= 3 * completed
+
+
+def test_a_compaction_that_a_crash_left_behind_is_run_before_the_next_commit(served: Served) -> None:
+    if served.hudi.policy.storage == "copy_on_write":
+        pytest.skip("has no compactions")
+    compacted = served.timeline("commit")
+    served.hudi._run_compaction("schedule")
+    assert served.timeline("compaction.requested") == served.timeline("commit") + 1
+    served.table.recover()
+    assert served.timeline("commit") == compacted + 1
+    assert names(served.hudi.read()) == list(served.states.values())[-1]
+
+
+def test_what_has_changed_since_a_commit_is_told_by_the_commit_time_of_a_later_states_rows(
+    served: Served,
+) -> None:
+    instants = list(served.states)
+    for since, until in combinations(instants[:: COMMITS // 3], 2):
+        before, after = served.states[since], served.states[until]
+        changed = as_of(served.hudi, until).where(F.col("_hoodie_commit_time") > since)
+        assert names(changed) == {key: name for key, name in after.items() if before.get(key) != name}
+
+
+def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleaned(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
+    instants = list(served.states)
+    for first in (0, COMMITS // 2, COMMITS - 1):
+        files = served.data_files()
+        clean_all_before(served.hudi, instants[first])
+        assert (served.data_files() < files) == (first > 0)
+        for instant in instants[first:]:
+            assert names(as_of(served.hudi, instant)) == served.states[instant]
+
+
+def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_cleaned(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
+    monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "2")
+    monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "3")
+    policy = TablePolicy(buckets=1, storage="copy_on_write")
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
+    served = Served(cast(TableIngest, None), hudi, {})
+    write(hudi, {1: "old", 2: "old"})
+    replacing = {**hudi._options, "hoodie.datasource.write.operation": "insert_overwrite_table"}
+    rows({1: "new"}, spark).write.format("hudi").options(**replacing).mode("append").save(hudi.path)
+    for number in range(4):
+        write(hudi, {3: f"change {number}"})
+    commit = hudi.last_commit()
+    assert commit is not None
+
+    hudi.archive()
+    assert served.timeline("replacecommit") == 1
+    assert names(hudi.read()) == {1: "new", 3: "change 3"}
+    clean_all_before(hudi, commit.instant)
+    hudi.archive()
+    assert served.timeline("replacecommit") == 0
+    assert names(hudi.read()) == {1: "new", 3: "change 3"}
+
+
+def test_nothing_is_cleaned_while_a_commit_is_unfinished(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
+    policy = TablePolicy(buckets=1, storage="copy_on_write")
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
+    served = Served(cast(TableIngest, None), hudi, {})
+    for number in range(3):
+        write(hudi, {1: f"change {number}"})
+    commit = hudi.last_commit()
+    assert commit is not None
+    files, timeline = served.data_files(), Path(hudi.path, ".hoodie")
+    requested = timeline / f"{int(commit.instant) + 1}.commit.requested"
+
+    requested.touch()
+    clean_all_before(hudi, commit.instant)
+    assert served.data_files() == files
+    requested.unlink()
+    clean_all_before(hudi, commit.instant)
+    assert served.data_files() < files
+
+
+def write(hudi: HudiTable, values: Names) -> None:
+    hudi.write(rows(values, hudi.spark), Ledger(TOPIC))
+
+
+def rows(values: Names, spark: SparkSession) -> DataFrame:
+    schema = [*APP_COLUMNS.fields, StructField("id", IntegerType()), StructField("name", StringType())]
+    found = [
+        (str(key), "u", time.time_ns(), datetime.now(UTC), TOPIC, 0, 0, 0, key, name)
+        for key, name in values.items()
+    ]
+    return spark.createDataFrame(found, StructType(schema)).coalesce(1)
+
+
+def clean_all_before(hudi: HudiTable, instant: str) -> None:
+    written = datetime.strptime(instant, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
+    # A compaction can follow its last commit within some milliseconds, a commit the other cannot.
+    age = datetime.now(UTC) - written + timedelta(milliseconds=100)
+    replace(hudi, policy=hudi.policy.model_copy(update={"history": age})).clean()
+
+
+def as_of(hudi: HudiTable, instant: str) -> DataFrame:
+    return hudi.spark.read.format("hudi").option("as.of.instant", instant).load(hudi.path)
+
+
+def names(rows: DataFrame) -> Names:
+    return {row["id"]: row["name"] for row in rows.select("id", "name").collect()}

@@ -1,0 +1,37 @@
+"""Moves: the two halves of a changed primary key, found where the headers that mark them were lost."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+DELETE, CREATE = "d", "c"
+
+
+def with_paired_moves(changes: DataFrame) -> DataFrame:
+    """The changes (`decode.change_type`) with `moved_to` and `moved_from` of a delete and a create that share
+    a transaction and a place in the log: PostgreSQL logs them as one update, any other two changes apart.
+
+    Both halves have to be among the changes. What has no place is left as it is."""
+    same = Window.partitionBy("partition", "tx_id", "commit_lsn", "lsn")
+    is_good = F.col("reason").isNull() & F.col("tx_id").isNotNull() & (F.col("lsn") > 0)
+    old = F.when(is_good & (F.col("op") == DELETE), F.col("key"))
+    new = F.when(is_good & (F.col("op") == CREATE), F.col("key"))
+    ends = changes.select(
+        "*",
+        # Debezium can send the pair twice, but never two pairs of one place.
+        *(F.min(old).over(same).alias("old"), F.max(old).over(same).alias("other_old")),
+        *(F.min(new).over(same).alias("new"), F.max(new).over(same).alias("other_new")),
+    )
+    is_pair = (F.col("old") == F.col("other_old")) & (F.col("new") == F.col("other_new"))
+    is_move = is_pair & (F.col("old") != F.col("new"))
+    paired = {
+        "moved_to": F.when(is_move & (F.col("op") == DELETE), F.col("new")),
+        "moved_from": F.when(is_move & (F.col("op") == CREATE), F.col("old")),
+    }
+    return ends.select(
+        *[
+            F.coalesce(F.col(name), paired[name]).alias(name) if name in paired else F.col(name)
+            for name in changes.columns
+        ]
+    )

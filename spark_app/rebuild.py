@@ -1,0 +1,164 @@
+"""The rebuild: a table made anew from all that was ever sent of it, in the place of the old one at once."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from contract.errors import TributaryError
+from spark_app.decode import DELETE, TRUNCATE
+from spark_app.event import OffsetRange, positions_text
+from spark_app.ledger import Ledger, LedgerError
+from spark_app.progress import Committed
+from spark_app.quarantine import read_quarantine, remove_quarantine
+from spark_app.survey import Survey
+from spark_app.table_columns import TableColumns, columns_of, merge_anew
+from spark_app.table_ingest import PositionLost, TableIngest
+
+PATIENCE_SECONDS = 120.0
+"""The sink lands events some seconds after they are in Kafka."""
+
+_SECONDS_BETWEEN_LOOKS = 2.0
+
+
+class NotRebuilt(TributaryError):
+    """A table that cannot be made anew as things are; it is as it was."""
+
+
+def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS) -> Committed:
+    """Replaces the rows of the table by those that all events of its source give, in one commit.
+
+    Nothing else may write to the table meanwhile. The new rows are those of the position that the table had
+    reached, or of a later one; the next ingest goes on from there. A column whose type has changed gets one
+    that holds all its values. Of the quarantine stays what still cannot be applied. Raises `NotRebuilt`,
+    `PositionLost` and what `TableIngest.apply` raises; the table is then as it was."""
+    before = _ledger_of(table)
+    if before.epoch > 0:
+        raise NotRebuilt(
+            what="The table's topic was made anew once, so that no source has all of its events in one order",
+            where=f"topic {table.topic}",
+            found=f"epoch {before.epoch}",
+            remedy="Remove the table's folder in silver, and let Debezium take a new snapshot.",
+        )
+    ranges = _all_ranges(table, before, patience_seconds)
+    anew = _TableAnew(
+        table.name,
+        table.topic,
+        table.source,
+        table.hudi,
+        table.quarantine_path,
+        written=table.written,
+        _ledger=Ledger(table.topic, topic_id=before.topic_id),
+        replaced=before,
+        replaced_instant=table.hudi.last_instant(),
+    )
+    quarantine = read_quarantine(table.hudi.spark, table.quarantine_path, before.epoch)
+    committed = anew.apply(ranges)
+    if committed is None:
+        raise NotRebuilt(
+            what="No event of the table can be read",
+            where=f"topic {table.topic}",
+            remedy="tributary quarantine list says why.",
+        )
+    if quarantine is not None:
+        old = [folder for folder in quarantine[1] if folder.rpartition("/")[2] != anew.quarantine_name]
+        remove_quarantine(table.hudi.spark, old)
+    table.forget()
+    return committed
+
+
+def _ledger_of(table: TableIngest) -> Ledger:
+    """Of a table that cannot tell how far it is nothing is known; it can be made anew all the same."""
+    try:
+        table.recover()
+        return table.ledger
+    except LedgerError:
+        table.hudi.finish_pending_compaction()
+        return Ledger(table.topic)
+
+
+def _all_ranges(table: TableIngest, before: Ledger, patience_seconds: float) -> tuple[OffsetRange, ...]:
+    """From the first event of the topic to the last that the source holds, once that is what the table has
+    applied or more."""
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        extent = table.source.extents(frozenset({table.topic}))[table.topic]
+        if all(extent.end.get(partition, 0) >= position for partition, position in before.positions.items()):
+            break
+        if time.monotonic() >= deadline:
+            raise PositionLost(
+                what="The source does not hold all events that the table has applied",
+                where=f"topic {table.topic}",
+                found=f"events up to {positions_text(extent.end)}",
+                expected=f"events up to {positions_text(before.positions)}",
+                remedy="Wait until the sink has landed the last events in bronze, and rebuild again.",
+            )
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    lost = {partition: first for partition, first in extent.beginning.items() if first > 0}
+    if lost:
+        raise PositionLost(
+            what="The source does not hold the first events of the table any more",
+            where=f"topic {table.topic}",
+            found=f"events from {positions_text(lost)} on",
+            expected="events from offset 0 on",
+            remedy="Rebuild from bronze, which keeps all events.",
+        )
+    ranges = tuple(OffsetRange(partition, 0, end) for partition, end in sorted(extent.end.items()) if end)
+    _check_each_once(table, ranges)
+    return ranges
+
+
+def _check_each_once(table: TableIngest, ranges: tuple[OffsetRange, ...]) -> None:
+    events = table.source.read(table.topic, ranges).select("partition", "offset")
+    counts = events.agg(F.count("*"), F.countDistinct("partition", "offset")).first()
+    assert counts is not None
+    if counts[0] != counts[1]:
+        raise NotRebuilt(
+            what="The source holds the events of more than one topic of this name: it was made anew once",
+            where=f"topic {table.topic}",
+            found=f"{counts[0]:,} events at {counts[1]:,} offsets",
+            expected="one event at each offset",
+            remedy="If the newer topic began with a snapshot, remove the older one's events from bronze.",
+        )
+
+
+@dataclass
+class _TableAnew(TableIngest):
+    """A table as if there were none yet, whose first commit takes the place of all that `hudi` holds: a table
+    of the ledger `replaced` and the last instant `replaced_instant`."""
+
+    replaced: Ledger = field(default_factory=lambda: Ledger(""))
+    replaced_instant: str | None = None
+    quarantine_name: str | None = None
+
+    def _merged_columns(self) -> TableColumns | None:
+        return merge_anew(columns_of(version) for version in self._versions)
+
+    def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> str:
+        folder = super()._quarantine(events, bad, ranges)
+        self.quarantine_name = folder.rpartition("/")[2]
+        return folder
+
+    def _ledger_after(
+        self, ranges: tuple[OffsetRange, ...], survey: Survey, key: tuple[str, ...], quarantined_events: int
+    ) -> Ledger:
+        # How long ago the source committed all of this says nothing of how fresh the lake is.
+        return replace(super()._ledger_after(ranges, survey, key, quarantined_events), source_times=None)
+
+    def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
+        is_behind = any(
+            ledger.positions.get(partition, 0) < position
+            for partition, position in self.replaced.positions.items()
+        )
+        if is_behind or self.hudi.last_instant() != self.replaced_instant:
+            raise NotRebuilt(
+                what="The table has changed while it was made anew",
+                where=self.name,
+                remedy="Stop what writes to it, and rebuild again.",
+            )
+        is_gone = F.col("_op").isin(DELETE, TRUNCATE)
+        is_soft = self.hudi.policy.deletes == "soft"
+        self.hudi.replace_all(rows if is_soft else rows.where(~is_gone), ledger)

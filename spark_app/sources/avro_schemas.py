@@ -1,0 +1,158 @@
+"""What the schema in an Avro file says of the Connect schema that its records were written from.
+
+Source: io.confluent.connect.avro.AvroData, which all of the sinks write with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from contract.errors import TributaryError
+from spark_app.connect_schema import WRITTEN_AS_NUMBER
+from spark_app.lake_types import MAX_DECIMAL_PRECISION
+
+Json = Mapping[str, Any]
+
+
+class UnreadableAvro(TributaryError):
+    """An Avro schema that no Kafka Connect sink writes."""
+
+
+@dataclass(frozen=True)
+class AvroSchema:
+    """`reader`: the schema for Spark to read the file with, so that each value arrives as JsonConverter would
+    write it. `connect`: the schema that JsonConverter would write beside it. `fields`: of the record."""
+
+    reader: str
+    connect: str
+    fields: tuple[str, ...]
+
+
+def read_avro_schema(text: str) -> AvroSchema:
+    """Raises `UnreadableAvro`."""
+    schema = json.loads(text)
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise UnreadableAvro(
+            what="An Avro file does not hold records",
+            found=text[:200],
+            expected="a record: a Debezium envelope or an unwrapped row",
+        )
+    connect = _ConnectSchemas().node(schema, None)
+    return AvroSchema(
+        reader=json.dumps(_as_written(schema)),
+        connect=json.dumps(connect, separators=(",", ":"), ensure_ascii=False),
+        fields=tuple(one["name"] for one in schema["fields"]),
+    )
+
+
+def _as_written(schema: Any) -> Any:
+    """Without logical types, of which Spark would make values of its own, but for decimals it can hold."""
+    match schema:
+        case list():
+            return [_as_written(branch) for branch in schema]
+        case {"logicalType": "decimal", "scale": int(scale)} if scale <= MAX_DECIMAL_PRECISION:
+            return {
+                "type": "bytes",
+                "logicalType": "decimal",
+                "scale": scale,
+                "precision": MAX_DECIMAL_PRECISION,
+            }
+        case dict():
+            kept = {name: value for name, value in schema.items() if name not in _NOT_FOR_READING}
+            for name in ("type", "items", "values"):
+                if name in kept:
+                    kept[name] = _as_written(kept[name])
+            if "fields" in kept:
+                kept["fields"] = [_as_written(one) for one in kept["fields"]]
+            return kept
+        case _:
+            return schema
+
+
+_NOT_FOR_READING = ("logicalType", "precision", "scale", "default", "doc")
+_PRIMITIVES = {
+    "boolean": "boolean",
+    "int": "int32",
+    "long": "int64",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "bytes": "bytes",
+    "enum": "string",
+    "fixed": "bytes",
+}
+_LOGICAL_NAMES = {
+    "decimal": "org.apache.kafka.connect.data.Decimal",
+    "date": "org.apache.kafka.connect.data.Date",
+    "time-millis": "org.apache.kafka.connect.data.Time",
+    "time-micros": "io.debezium.time.MicroTime",
+    "timestamp-millis": "org.apache.kafka.connect.data.Timestamp",
+    "timestamp-micros": "io.debezium.time.MicroTimestamp",
+}
+
+
+@dataclass
+class _ConnectSchemas:
+    """Knows the records that the schema has named so far: a second use of one is its name alone."""
+
+    named: dict[str, Json] = field(default_factory=dict)
+
+    def node(self, schema: Any, namespace: str | None) -> Json:
+        match schema:
+            case str() if schema in _PRIMITIVES:
+                return {"type": _PRIMITIVES[schema]}
+            case str() if _full_name(schema, namespace) in self.named:
+                return self.named[_full_name(schema, namespace)]
+            case list():
+                branches = [branch for branch in schema if branch != "null"]
+                if len(branches) == 1:
+                    return {**self.node(branches[0], namespace), "optional": True}
+            case {"type": "record", "name": str(name), "fields": list(fields)}:
+                full_name = _full_name(name, schema.get("namespace", namespace))
+                record = self._record(schema, full_name, fields)
+                self.named[full_name] = record
+                return record
+            case {"type": "array", "items": items}:
+                return self._described(schema, {"type": "array", "items": self.node(items, namespace)})
+            case {"type": "map", "values": values}:
+                keys = {"type": "string"}
+                node = {"type": "map", "keys": keys, "values": self.node(values, namespace)}
+                return self._described(schema, node)
+            case {"type": dict() | list() as inner}:
+                return self.node(inner, namespace)
+            case {"type": str(name)} if name in _PRIMITIVES:
+                return self._described(schema, {"type": _PRIMITIVES[name]})
+            case {"type": str(name)}:
+                return self.node(name, namespace)
+        raise UnreadableAvro(
+            what="An Avro file has a type that Kafka Connect does not",
+            found=json.dumps(schema)[:200],
+            expected="a record, an array, a map, a primitive type, or a union of one of them with null",
+        )
+
+    def _record(self, schema: Json, full_name: str, fields: list[Json]) -> Json:
+        namespace = full_name.rpartition(".")[0] or None
+        nodes = [{**self.node(one["type"], namespace), "field": one["name"]} for one in fields]
+        return {"type": "struct", "fields": nodes, "name": schema.get("connect.name", full_name)}
+
+    def _described(self, schema: Json, node: Json) -> Json:
+        name = schema.get("connect.name") or _LOGICAL_NAMES.get(schema.get("logicalType", ""))
+        parameters = dict(schema.get("connect.parameters", {}))
+        if schema.get("logicalType") == "decimal":
+            parameters.setdefault("scale", str(schema.get("scale", 0)))
+            key, value = WRITTEN_AS_NUMBER
+            parameters[key] = value
+            if "connect.name" not in schema:
+                parameters.setdefault("connect.decimal.precision", str(schema["precision"]))
+        return {
+            **node,
+            "type": schema.get("connect.type", node["type"]),
+            **({"name": name} if name else {}),
+            **({"parameters": parameters} if parameters else {}),
+        }
+
+
+def _full_name(name: str, namespace: str | None) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"

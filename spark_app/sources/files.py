@@ -1,0 +1,309 @@
+"""Files as a source of events: what an S3 sink of Confluent, Aiven or Lenses has left in a bucket."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from threading import RLock
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
+from pyspark.sql import functions as F
+
+from contract.errors import TributaryError
+from contract.lake import TablePolicy
+from spark_app.event import EVENT, OffsetRange, TopicExtent
+from spark_app.frame import is_bare
+from spark_app.sources.avro_schemas import AvroSchema, read_avro_schema
+from spark_app.sources.file_layouts import (
+    EventFile,
+    FileCount,
+    FileName,
+    FileStatus,
+    Layout,
+    Span,
+    UnreadableFiles,
+    check_complete,
+    check_single,
+    find_layout,
+    spans,
+)
+
+LISTING_SECONDS = 10.0
+"""A listing of a large bucket takes long, and sinks write a file every few minutes."""
+
+_AVRO_MAGIC = b"Obj\x01"
+_DELETE_MARKS = ('"op":"d"', '"__deleted":"true"')
+"""As JsonConverter writes them. Inside a JSON string the quotes would be escaped."""
+
+
+class TableUndescribed(TributaryError):
+    """The lake file does not say what the files of a table do not tell."""
+
+
+@dataclass
+class FilesSource:
+    """The files below `location`, a folder or a bucket with a prefix.
+
+    `policy_of` gives what the lake file says of a topic's table. `allows_gaps`: offsets that no file holds
+    are taken for ones that never held an event.
+    """
+
+    spark: SparkSession
+    location: str
+    policy_of: Callable[[str], TablePolicy]
+    allows_gaps: bool = False
+    _lock: RLock = field(default_factory=RLock, repr=False)
+    _listed: _Listing | None = field(default=None, repr=False)
+    _counts: dict[FileName, FileCount] = field(default_factory=dict, repr=False)
+    _kinds: dict[str, str] = field(default_factory=dict, repr=False)
+    _changes: dict[str, UnreadableFiles] = field(default_factory=dict, repr=False)
+    _described: set[str] = field(default_factory=set, repr=False)
+    _avro_schemas: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def topics(self) -> frozenset[str]:
+        return frozenset(file.topic for file in self._listing().files)
+
+    def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        extents = {}
+        for topic in topics:
+            partitions = self._spans(topic)
+            beginning = {
+                partition: 0 if self.allows_gaps else s[0].first for partition, s in partitions.items()
+            }
+            extents[topic] = TopicExtent(beginning, {p: s[-1].until for p, s in partitions.items()})
+        return extents
+
+    def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        """Raises `UnreadableFiles` where the files of the ranges do not hold all events, and
+        `TableUndescribed`."""
+        partitions = self._spans(topic)
+        if topic in self._changes:
+            raise self._changes[topic]
+        wanted = [span for r in ranges for span in partitions[r.partition] if _overlap(span, r)]
+        if not wanted:
+            return self.spark.createDataFrame([], EVENT)
+        files = [span.file for span in wanted]
+        self._check_described(topic, files)
+        for r in ranges:
+            check_single(span.file for span in partitions[r.partition])
+        if not self.allows_gaps:
+            counts = self._count({*files, *(span.before for span in wanted if span.before is not None)})
+            for span in wanted:
+                check_complete(self._listing().layout, span, counts)
+        return self._events(topic, files, ranges)
+
+    def _events(self, topic: str, files: Sequence[EventFile], ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        of_file = Window.partitionBy("file")
+        row = F.row_number().over(of_file.orderBy("block", "number"))
+        named = self._in_name(3).cast("bigint")
+        names_last = self._listing().layout.names_last
+        before = named - F.count("*").over(of_file) if names_last else named - 1
+        values: dict[str, Column] = {
+            "topic": F.lit(topic),
+            "partition": self._in_name(2),
+            "offset": before + row,
+            "value": F.col("value"),
+        }
+        numbered = self._records(files).select(
+            *[values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in EVENT.fields]
+        )
+        in_ranges = [
+            (F.col("partition") == r.partition) & (F.col("offset") >= r.first) & (F.col("offset") < r.until)
+            for r in ranges
+        ]
+        return numbered.where(reduce(lambda a, b: a | b, in_ranges))
+
+    def _records(self, files: Sequence[EventFile]) -> DataFrame:
+        """The records of the files: `file string, block bigint, number bigint, value string, is_delete
+        boolean`. The rows of a file are in the order of `block` and `number`."""
+        lines = [file.path for file in files if self._kind(file) == "json"]
+        by_schema: dict[str, list[str]] = {}
+        for file in files:
+            if self._kind(file) == "avro":
+                by_schema.setdefault(self._avro_schema(file), []).append(file.path)
+        parts = [self._lines(lines)] if lines else []
+        parts += [self._avro_records(read_avro_schema(text), paths) for text, paths in by_schema.items()]
+        return reduce(DataFrame.unionAll, parts)
+
+    def _lines(self, paths: list[str]) -> DataFrame:
+        lines = self._reader().option("lineSep", "\n").format("text").load(paths)
+        is_delete = reduce(lambda a, b: a | b, [F.col("value").contains(mark) for mark in _DELETE_MARKS])
+        return lines.where(F.length("value") > 0).select(
+            *_place(), F.col("value"), is_delete.alias("is_delete")
+        )
+
+    def _avro_records(self, schema: AvroSchema, paths: list[str]) -> DataFrame:
+        """Each record as JsonConverter would have written it, with its schema."""
+        records = self._reader().format("avro").option("avroSchema", schema.reader).load(paths)
+        deletes = {"op": F.col("op") == "d", "__deleted": F.col("__deleted") == "true"}
+        is_delete = [condition for name, condition in deletes.items() if name in schema.fields]
+        payload = F.to_json(F.struct(*[F.col(f"`{name}`") for name in schema.fields]))
+        value = F.concat(F.lit(f'{{"schema":{schema.connect},"payload":'), payload, F.lit("}"))
+        return records.select(
+            *_place(),
+            value.alias("value"),
+            F.coalesce(*is_delete, F.lit(False)).alias("is_delete"),
+        )
+
+    def _reader(self) -> DataFrameReader:
+        # Spark would make columns of folders such as partition=0.
+        return self.spark.read.option("recursiveFileLookup", "true")
+
+    def _spans(self, topic: str) -> Mapping[int, tuple[Span, ...]]:
+        listing = self._listing()
+        partitions: dict[int, list[EventFile]] = {}
+        for file in listing.files:
+            if file.topic == topic:
+                partitions.setdefault(file.partition, []).append(file)
+        by_offset = {p: sorted(files, key=lambda file: file.offset) for p, files in partitions.items()}
+        counts = self._count(files[0 if listing.layout.names_last else -1] for files in by_offset.values())
+        return {partition: spans(listing.layout, files, counts) for partition, files in by_offset.items()}
+
+    def _count(self, files: Iterable[EventFile]) -> Mapping[FileName, FileCount]:
+        """Of a topic's files. One Spark job over those that were not counted yet."""
+        with self._lock:
+            new = [file for file in files if file.name not in self._counts]
+            if new:
+                by_name = (self._in_name(2).cast("int"), self._in_name(3).cast("bigint"))
+                counted = self._records(new).groupBy(
+                    by_name[0].alias("partition"), by_name[1].alias("offset")
+                )
+                rows = counted.agg(F.count("*").alias("events"), F.count_if("is_delete").alias("deletes"))
+                self._counts |= {file.name: FileCount(0, 0) for file in new}
+                for row in rows.collect():
+                    name = FileName(new[0].topic, row["partition"], row["offset"])
+                    self._counts[name] = FileCount(row["events"], row["deletes"])
+            return self._counts
+
+    def _in_name(self, group: int) -> Column:
+        return F.regexp_extract("file", self._listing().layout.pattern, group)
+
+    def _check_described(self, topic: str, files: Sequence[EventFile]) -> None:
+        if topic in self._described:
+            return
+        policy = self.policy_of(topic)
+        if policy.key is None:
+            raise TableUndescribed(
+                what="Files hold no keys, and the lake file does not name the table's",
+                where=f"topic {topic} in {self.location}",
+                expected='key = ["…"] in the table\'s entry',
+                remedy="Name the columns of its primary key.",
+            )
+        lines = [file for file in files if self._kind(file) == "json"]
+        if policy.columns is None and lines and not self._lines([lines[0].path]).where(is_bare()).isEmpty():
+            raise TableUndescribed(
+                what="The events come without schemas, and the lake file does not name the table's columns",
+                where=lines[0].path,
+                expected='columns = { id = "bigint", … } in the table\'s entry',
+                remedy="Name all columns of the table with their types.",
+            )
+        self._described.add(topic)
+
+    def _listing(self) -> _Listing:
+        """The files as they were a few seconds ago, at most."""
+        with self._lock:
+            before, now = self._listed, time.monotonic()
+            if before is not None and now - before.at < LISTING_SECONDS:
+                return before
+            layout, files = find_layout(self.location, self._statuses())
+            if not files:
+                raise UnreadableFiles(
+                    what="There are no files of events", where=self.location, remedy="Name another folder."
+                )
+            if before is not None:
+                self._note_changes(before.files, files)
+            self._listed = _Listing(layout, files, time.monotonic())
+            return self._listed
+
+    def _note_changes(self, before: Iterable[EventFile], now: Iterable[EventFile]) -> None:
+        statuses = {file.status.uri: file.status for file in before}
+        for file in now:
+            status = statuses.get(file.status.uri, file.status)
+            if status != file.status:
+                # Counted anew, so that events which were added to it are seen to be there.
+                self._counts.pop(file.name, None)
+                self._changes[file.topic] = _changed(status, file.status)
+
+    def _statuses(self) -> list[FileStatus]:
+        path, file_system = self._hadoop(self.location)
+        if not file_system.exists(path):
+            return []
+        found, statuses = file_system.listFiles(path, True), []
+        while found.hasNext():
+            status = found.next()
+            uri = str(status.getPath().toUri().toString())
+            statuses.append(FileStatus(uri, int(status.getLen()), int(status.getModificationTime())))
+        return statuses
+
+    def _kind(self, file: EventFile) -> str:
+        if file.kind is not None:
+            return file.kind
+        with self._lock:
+            if file.status.uri not in self._kinds:
+                path, file_system = self._hadoop(file.path)
+                opened = file_system.open(path)
+                try:
+                    start = bytes(opened.read() & 0xFF for _ in _AVRO_MAGIC)
+                finally:
+                    opened.close()
+                self._kinds[file.status.uri] = "avro" if start == _AVRO_MAGIC else "json"
+            return self._kinds[file.status.uri]
+
+    def _avro_schema(self, file: EventFile) -> str:
+        with self._lock:
+            if file.status.uri not in self._avro_schemas:
+                avro, (path, _) = self._jvm.org.apache.avro, self._hadoop(file.path)
+                opened = avro.file.DataFileReader(
+                    avro.mapred.FsInput(path, self._configuration), avro.generic.GenericDatumReader()
+                )
+                try:
+                    self._avro_schemas[file.status.uri] = str(opened.getMetaString("avro.schema"))
+                finally:
+                    opened.close()
+            return self._avro_schemas[file.status.uri]
+
+    def _hadoop(self, text: str) -> tuple[Any, Any]:
+        path = self._jvm.org.apache.hadoop.fs.Path(text)
+        return path, path.getFileSystem(self._configuration)
+
+    @property
+    def _configuration(self) -> Any:
+        java_context: Any = self.spark.sparkContext._jsc
+        return java_context.hadoopConfiguration()
+
+    @property
+    def _jvm(self) -> Any:
+        return self.spark._jvm
+
+
+@dataclass(frozen=True)
+class _Listing:
+    layout: Layout
+    files: tuple[EventFile, ...]
+    at: float
+
+
+def _place() -> tuple[Column, Column, Column]:
+    return (
+        F.col("_metadata.file_path").alias("file"),
+        F.col("_metadata.file_block_start").alias("block"),
+        F.monotonically_increasing_id().alias("number"),
+    )
+
+
+def _overlap(span: Span, wanted: OffsetRange) -> bool:
+    return span.file.partition == wanted.partition and span.first < wanted.until and wanted.first < span.until
+
+
+def _changed(before: FileStatus, now: FileStatus) -> UnreadableFiles:
+    """A sink writes a file once: one that changes would put other events where some were read already."""
+    return UnreadableFiles(
+        what="A file has changed since it was first seen",
+        where=now.uri,
+        found=f"{now.length} bytes",
+        expected=f"{before.length} bytes, and the time at which they were written",
+        remedy="Start again when the sink has finished: the tables keep the positions that they reached.",
+    )

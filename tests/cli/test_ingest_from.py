@@ -1,0 +1,33 @@
+"""Where events are to be read from is told to the Spark app as it can find it from its own folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from cli.commands.ingest import events_source
+from spark_app.main import _parser
+
+
+@pytest.mark.parametrize(
+    ("told", "meant"),
+    [
+        ("kafka", "kafka"),
+        ("bronze", "bronze"),
+        ("files:s3://bucket/topics", "files:s3a://bucket/topics"),
+        ("files:hdfs://name/topics", "files:hdfs://name/topics"),
+        ("files:topics", f"files:{Path('topics').absolute()}"),
+    ],
+)
+def test_a_source_is_passed_on_whole(told: str, meant: str) -> None:
+    required = ["--lake", "l", "--silver", "s", "--quarantine", "q"]
+    assert events_source(told) == meant
+    assert _parser().parse_args(["ingest", "--from", meant, *required]).source == meant
+
+
+@pytest.mark.parametrize("told", ["", "s3://bucket/topics", "files:", "kafka:"])
+def test_what_is_no_source_is_refused_before_anything_is_started(told: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        events_source(told)

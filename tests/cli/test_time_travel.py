@@ -1,0 +1,110 @@
+"""A moment in the past means one commit, and is refused where the table does not hold it whole any more."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow.fs import LocalFileSystem
+
+from cli.lake_tables import LakeTable
+from cli.time_travel import NotAMoment, OutOfHistory, ReadInSpark, check_readable, instant_of
+from cli.timeline import earliest_retained
+from contract.table_name import TableName
+
+FILES: Any = LocalFileSystem()
+INSTANTS = ["20260102030405678", "20260102040000000", "20260102050000000"]
+
+
+@given(
+    st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)),
+    st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes))),
+)
+def test_a_time_is_the_instant_of_its_millisecond_in_utc(moment: datetime, zone: timezone) -> None:
+    expected = f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03}"
+    assert instant_of(moment.isoformat(" ")) == expected
+    assert instant_of(moment.replace(tzinfo=UTC).astimezone(zone).isoformat()) == expected
+    assert instant_of(expected) == expected
+
+
+@pytest.mark.parametrize("text", ["", "noon", "2026010203040567", "2026-13-01"])
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    with pytest.raises(NotAMoment, match="neither an instant nor a time"):
+        instant_of(text)
+
+
+def test_a_state_is_readable_from_the_first_commit_on_that_the_cleanings_have_left_whole(
+    tmp_path: Path,
+) -> None:
+    table = _table(tmp_path)
+    with pytest.raises(OutOfHistory, match="no commit yet"):
+        check_readable(FILES, table, "20260101000000000")
+    for instant in INSTANTS:
+        check_readable(FILES, table, instant)
+
+    for number, retained in enumerate(["", INSTANTS[1], ""]):
+        (tmp_path / ".hoodie" / f"2026010306000000{number}.clean").write_bytes(_clean_metadata(retained))
+    with pytest.raises(OutOfHistory, match=f"expected {INSTANTS[1]} or later"):
+        check_readable(FILES, table, str(int(INSTANTS[1]) - 1))
+    check_readable(FILES, table, INSTANTS[1])
+
+
+def test_a_state_from_before_a_rebuild_that_changed_a_type_is_left_to_spark(tmp_path: Path) -> None:
+    table = _table(tmp_path)
+    _commit(tmp_path, "20260102060000000.replacecommit", {"id": "long", "amount": _decimal(14, "again")})
+    check_readable(FILES, table, INSTANTS[-1])
+
+    _commit(tmp_path, "20260102070000000.replacecommit", {"id": "long", "amount": _decimal(20, "wider")})
+    check_readable(FILES, table, "20260102070000000")
+    with pytest.raises(ReadInSpark, match="another type of amount"):
+        check_readable(FILES, table, INSTANTS[-1])
+
+
+@given(st.text(), st.text(), st.integers(-(2**40), 2**40))
+def test_the_field_of_a_cleaning_is_found_behind_whatever_comes_before(
+    retained: str, start: str, millis: int
+) -> None:
+    assert earliest_retained(_clean_metadata(retained, start, millis)) == retained
+
+
+def _table(folder: Path) -> LakeTable:
+    (folder / ".hoodie").mkdir()
+    for instant in INSTANTS:
+        _commit(folder, f"{instant}.deltacommit", {"id": "long", "amount": _decimal(14, instant)})
+    return LakeTable(TableName("shop", "public", "orders"), str(folder))
+
+
+def _commit(folder: Path, name: str, types: dict[str, object]) -> None:
+    fields = [{"name": column, "type": ["null", avro_type]} for column, avro_type in types.items()]
+    schema = json.dumps({"type": "record", "name": "orders", "fields": fields})
+    (folder / ".hoodie" / name).write_text(json.dumps({"extraMetadata": {"schema": schema}}))
+
+
+def _decimal(precision: int, namespace: str) -> dict[str, object]:
+    fixed = {"type": "fixed", "name": "fixed", "namespace": namespace, "size": 7}
+    return {**fixed, "logicalType": "decimal", "precision": precision, "scale": 4}
+
+
+def _clean_metadata(retained: str, start: str = "20260103060000000", millis: int = 12) -> bytes:
+    """An Avro file of one HoodieCleanMetadata, as far as the field that is looked for."""
+    record = _avro_text(start) + _avro_long(millis) + _avro_long(3) + _avro_text(retained)
+    header = _avro_long(1) + _avro_text("avro.schema") + _avro_text("{}") + _avro_long(0)
+    return b"Obj\x01" + header + bytes(16) + _avro_long(1) + _avro_long(len(record)) + record + bytes(16)
+
+
+def _avro_text(text: str) -> bytes:
+    return _avro_long(len(text.encode())) + text.encode()
+
+
+def _avro_long(number: int) -> bytes:
+    rest = number * 2 if number >= 0 else -number * 2 - 1
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*encoded, rest])

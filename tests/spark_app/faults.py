@@ -1,0 +1,76 @@
+"""A Hudi table whose writer dies in the middle, as a killed process leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+from unittest import mock
+
+import pytest
+from py4j.protocol import Py4JError
+
+from spark_app import hudi, table_ingest
+from spark_app.hudi import HudiTable
+from spark_app.quarantine import write_quarantine
+
+Death = Literal["before the write", "within the write", "after the write", "after the quarantine"]
+DEATHS: tuple[Death, ...] = (
+    "before the write",
+    "within the write",
+    "after the write",
+    "after the quarantine",
+)
+
+
+class Killed(BaseException):
+    """The process has ended: nothing may catch it."""
+
+
+@contextmanager
+def death(when: Death) -> Iterator[None]:
+    """Ends the first write within the context at that point, where it comes there, and swallows the end."""
+    write = HudiTable.write
+
+    def killed_write(table: HudiTable, *arguments: object, **options: object) -> None:
+        if when == "after the write":
+            write(table, *arguments, **options)  # type: ignore[arg-type]
+        if when == "within the write":
+            with mock.patch.dict(hudi._SMALL_COMMIT_OPTIONS, _FAILING), pytest.raises(Py4JError):
+                write(replace(table), *arguments, **options)  # type: ignore[arg-type]
+        raise Killed
+
+    def killed_after_quarantine(*arguments: object) -> str:
+        write_quarantine(*arguments)  # type: ignore[arg-type]
+        raise Killed
+
+    target = (
+        mock.patch.object(table_ingest, "write_quarantine", killed_after_quarantine)
+        if when == "after the quarantine"
+        else mock.patch.object(HudiTable, "write", killed_write)
+    )
+    try:
+        with target:
+            yield
+    except Killed:
+        pass
+
+
+_FAILING = {
+    "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator",
+    "hoodie.precommit.validators.single.value.sql.queries": "select count(*) from <TABLE_NAME>#-1",
+}
+"""With them a write fails once all its files are there, right before it is completed, and tidies nothing."""
+
+
+def take_back_compaction(table: HudiTable, before: frozenset[Path]) -> None:
+    """As if the process had died right before it completed the compaction that is not among those before."""
+    for completed in compactions(table) - before:
+        completed.unlink()
+
+
+def compactions(table: HudiTable) -> frozenset[Path]:
+    """The completed compactions of a merge-on-read table."""
+    return frozenset(Path(table.path, ".hoodie").glob("[0-9]*.commit"))

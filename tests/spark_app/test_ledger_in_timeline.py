@@ -1,0 +1,102 @@
+"""Where a table is, is found in any timeline that its services, a rebuild and a crash leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JError
+from pyarrow.fs import LocalFileSystem
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from cli.lake_tables import LakeTable
+from cli.time_travel import OutOfHistory, check_readable
+from cli.timeline import read_earliest_retained, read_last_commit
+from contract.lake import TablePolicy
+from contract.table_name import TableName
+from spark_app import hudi as hudi_module
+from spark_app import table_ingest
+from spark_app.event import OffsetRange
+from spark_app.hudi import HudiTable
+from spark_app.rebuild import rebuild_table
+from spark_app.table_columns import APP_COLUMNS
+from spark_app.table_ingest import TableIngest
+from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.memory_source import MemorySource
+
+COMMITS = 8
+KEEPS_LITTLE = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
+NO_TIME = timedelta(0)
+
+
+def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 2)
+    monkeypatch.setattr(table_ingest, "SECONDS_BETWEEN_CLEANINGS", 0.0)
+    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", NO_TIME)
+    monkeypatch.setattr(hudi_module, "_wait_for_a_later_second", lambda: None)
+    for option, value in KEEPS_LITTLE.items():
+        monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, option, value)
+    shop = SourceTable()
+    shop.begin()
+    shop.insert(0, "first", None)
+    for number in range(1, COMMITS):
+        shop.update(0, f"change {number}", None, body_is_unchanged=False)
+    shop.commit()
+    rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1, history=NO_TIME))
+    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+
+    first_instant = last_instant = ""
+    for number in range(COMMITS):
+        table.apply((OffsetRange(0, number, number + 1),))
+        first_instant = first_instant or str(hudi.last_instant())
+        table.maintain()
+        if number == 2:
+            _rebuild(table, rows[:3])
+        if number == COMMITS - 3:
+            _fail_a_commit(table)
+        table.forget()
+        assert table.ledger.positions == {0: number + 1}
+        commit = read_last_commit(_FILES, hudi.path)
+        assert commit is not None
+        assert commit.ledger == table.ledger
+        last_instant = commit.instant
+
+    timeline = tmp_path / "silver" / ".hoodie"
+    assert {path.suffix for path in timeline.glob("[0-9]*")} >= {
+        *(".deltacommit", ".commit", ".rollback", ".clean")
+    }
+    assert list((timeline / "history").glob(".commits_*"))
+    assert not list(timeline.parent.rglob(f"*{first_instant}*"))
+    assert [row["name"] for row in hudi.read().collect()] == [f"change {COMMITS - 1}"]
+
+    retained = read_earliest_retained(_FILES, hudi.path)
+    assert retained is not None
+    assert first_instant < retained <= last_instant
+    lake_table = LakeTable(TableName("shop", "public", "things"), hudi.path)
+    check_readable(_FILES, lake_table, retained)
+    with pytest.raises(OutOfHistory, match=f"expected {retained} or later"):
+        check_readable(_FILES, lake_table, str(int(retained) - 1))
+
+
+_FILES: Any = LocalFileSystem()
+
+
+def _rebuild(table: TableIngest, rows: Sequence[tuple[object, ...]]) -> None:
+    source, table.source = table.source, MemorySource(table.hudi.spark, rows)
+    rebuild_table(table)
+    table.source = source
+
+
+def _fail_a_commit(table: TableIngest) -> None:
+    """Leaves a commit that was begun and not completed."""
+    rows = table.hudi.read().select(*APP_COLUMNS.fieldNames(), "id", "name", "body")
+    broken = rows.withColumn("name", F.raise_error(F.lit("as if the disk were full")).cast("string"))
+    with pytest.raises(Py4JError, match="as if the disk were full"):
+        table.hudi.write(broken, table.ledger)

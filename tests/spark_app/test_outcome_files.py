@@ -1,0 +1,35 @@
+"""Why a table is not well is kept as a file that any reader of the quarantine passes over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from contract.errors import TributaryError
+from spark_app.outcome import OUTCOME_FILE, Outcome
+from spark_app.outcome_files import OutcomeFiles
+from spark_app.quarantine import read_quarantine
+
+
+def test_an_outcome_is_read_as_it_was_written_until_it_is_cleared(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    files, folder = OutcomeFiles(spark), f"{tmp_path}/shop/public/orders"
+    error = TributaryError("zu groß", where="column ł", found="1", expected="2", remedy="Rebuild it.")
+    outcome = Outcome.of("blocked", error, None)
+
+    assert files.read(folder) is None
+    for written in (Outcome.of("retrying", OSError("away"), None), outcome):
+        files.write(folder, written)
+        assert files.read(folder) == written
+    assert outcome.reason == "column ł: zu groß: found 1, expected 2."
+    assert json.loads(Path(folder, OUTCOME_FILE).read_text())["remedy"] == "Rebuild it."
+    assert read_quarantine(spark, folder, 0) is None
+
+    files.clear(folder)
+    assert files.read(folder) is None
+
+    Path(folder, OUTCOME_FILE).write_text('{"of": "another version"}')
+    assert files.read(folder) is None
