@@ -17,7 +17,10 @@ _POLL_SECONDS = 0.2
 _REBALANCE_SECONDS = 60.0
 """A worker that was killed is missed by its group only after a session, of 10 seconds by default."""
 _REQUEST_SECONDS = 60
-_REBALANCING = 409
+_CONFLICT = 409
+_REBALANCE_EXPECTED = "a rebalance is expected"
+"""A read of a connector's config answers 500 with these words (DistributedHerder.checkRebalanceNeeded); what
+changes something answers 409 (HerderRequestHandler.completeOrForwardRequest)."""
 
 
 class ConnectUnreachable(TributaryError):
@@ -141,7 +144,7 @@ class ConnectRest:
     def _request(
         self, method: str, path: str, body: dict[str, str] | None = None, where: str | None = None
     ) -> Any:
-        """The answer's JSON. While the worker rebalances it answers 409, and is asked again."""
+        """The answer's JSON. A worker that rebalances is asked again."""
         deadline = time.monotonic() + _REBALANCE_SECONDS
         while True:
             try:
@@ -153,7 +156,7 @@ class ConnectRest:
                     found=type(error).__name__,
                     remedy="`tributary status` tells whether it runs, and its log why it does not.",
                 ) from error
-            if answer.status_code != _REBALANCING or time.monotonic() >= deadline:
+            if not _is_rebalancing(answer) or time.monotonic() >= deadline:
                 break
             time.sleep(_POLL_SECONDS)
         if not answer.ok:
@@ -180,6 +183,10 @@ def _not_in_time(status: ConnectorStatus, timeout_seconds: float) -> ConnectorFa
         expected="RUNNING, with its tasks",
         remedy="See the log of the Connect worker.",
     )
+
+
+def _is_rebalancing(answer: requests.Response) -> bool:
+    return answer.status_code == _CONFLICT or (not answer.ok and _REBALANCE_EXPECTED in _message(answer))
 
 
 def _message(answer: requests.Response) -> str:

@@ -162,7 +162,7 @@ class HudiTable:
         later second than it was scheduled in, also where the clock of S3 is up to a second behind.
         """
         self._run_compaction("schedule")
-        time.sleep(2 - time.time() % 1)
+        _wait_for_a_later_second()
         self._run_compaction("run")
 
     def finish_pending_compaction(self) -> None:
@@ -309,6 +309,10 @@ class HudiTable:
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )
+
+
+def _wait_for_a_later_second() -> None:
+    time.sleep(2 - time.time() % 1)
 
 
 def _sql(text: str) -> str:

@@ -92,7 +92,8 @@ def test_a_config_is_put_as_it_was_rendered(connect: ConnectRest, script: Script
 
 
 def test_a_request_during_a_rebalance_is_made_again(connect: ConnectRest, script: Script) -> None:
-    script.answers = [(409, {"message": "rebalance"}), (409, {"message": "rebalance"}), (201, {})]
+    expected = {"message": "Request cannot be completed because a rebalance is expected."}
+    script.answers = [(409, {"message": "rebalance"}), (500, expected), (201, {})]
     connect.put(SOURCE)
     assert len(script.requests) == 3
 

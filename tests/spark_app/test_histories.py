@@ -41,7 +41,7 @@ POLICIES = [
 @pytest.fixture(autouse=True)
 def compactions_need_not_wait() -> Iterator[None]:
     """This file system knows the milliseconds of a file's time, which S3 does not."""
-    with mock.patch("spark_app.hudi.time.sleep"):
+    with mock.patch("spark_app.hudi._wait_for_a_later_second"):
         yield
 
 

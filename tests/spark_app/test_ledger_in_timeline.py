@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +29,19 @@ from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 
 COMMITS = 8
-KEEPS_LITTLE = {
-    "hoodie.clean.policy": "KEEP_LATEST_COMMITS",
-    "hoodie.clean.commits.retained": "2",
-    "hoodie.keep.min.commits": "3",
-    "hoodie.keep.max.commits": "4",
-}
+KEEPS_LITTLE = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
+NO_TIME = timedelta(0)
 
 
 def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 2)
-    options = hudi_module._write_options
-
-    def write_options(name: str, policy: TablePolicy) -> Mapping[str, str]:
-        return {**options(name, policy), **KEEPS_LITTLE}
-
-    monkeypatch.setattr(hudi_module, "_write_options", write_options)
+    monkeypatch.setattr(table_ingest, "SECONDS_BETWEEN_CLEANINGS", 0.0)
+    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", NO_TIME)
+    monkeypatch.setattr(hudi_module, "_wait_for_a_later_second", lambda: None)
+    for option, value in KEEPS_LITTLE.items():
+        monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, option, value)
     shop = SourceTable()
     shop.begin()
     shop.insert(0, "first", None)
@@ -53,7 +49,7 @@ def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
         shop.update(0, f"change {number}", None, body_is_unchanged=False)
     shop.commit()
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
-    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1, history=NO_TIME))
     table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
 
     first_instant = last_instant = ""

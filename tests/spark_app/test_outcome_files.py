@@ -28,8 +28,8 @@ def test_an_outcome_is_read_as_it_was_written_until_it_is_cleared(
     assert json.loads(Path(folder, OUTCOME_FILE).read_text())["remedy"] == "Rebuild it."
     assert read_quarantine(spark, folder, 0) is None
 
-    Path(folder, OUTCOME_FILE).write_text('{"of": "another version"}')
+    files.clear(folder)
     assert files.read(folder) is None
 
-    files.clear(folder)
+    Path(folder, OUTCOME_FILE).write_text('{"of": "another version"}')
     assert files.read(folder) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, DoubleType, FloatType, TimestampNTZType, TimestampType
 
 from contract.lake import Events, TablePolicy, parse_lake
 from contract.table_name import TableName
@@ -78,6 +80,13 @@ ALL_PLACES = {
     "add.fields": "op,table,lsn,source.ts_ms,source.ts_us,source.snapshot,source.sequence,source.txId",
 }
 ONLY_OPERATIONS = {**REWRITTEN, "add.fields": "op,lsn"}
+
+AS_TEXT = (DateType, TimestampType, TimestampNTZType, DoubleType, FloatType)
+"""Python has no infinite dates, and its NaN does not equal itself."""
+
+WITH_INFINITIES = 9
+"""The row that JsonConverter, which makes most of the forms here, does not read back as it wrote it: its NaN
+and infinities become 0."""
 
 Rows = dict[int, dict[str, Any]]
 
@@ -179,8 +188,9 @@ def test_every_form_gives_the_table_that_envelopes_with_schemas_give(
 
     apply_all(table, 1000)
 
+    of_kept = expected_of_kept(expected)
     # The transform puts a column's default where its value is NULL.
-    as_sent = expected | {3: expected[3] | {"note": "none"}} if "unwrapped" in sink.__name__ else expected
+    as_sent = of_kept | {3: of_kept[3] | {"note": "none"}} if "unwrapped" in sink.__name__ else of_kept
     assert rows_of(table) == as_sent
 
 
@@ -196,7 +206,7 @@ def test_a_run_goes_on_within_a_file_and_with_the_next_one_where_the_last_run_en
         table.apply((OffsetRange(0, first, until),))
         table = ingest_files(spark, tmp_path, ONLY_KEY)
 
-    assert rows_of(table) == expected
+    assert rows_of(table) == expected_of_kept(expected)
     held = table.source.extents(frozenset({TOPIC}))[TOPIC]
     assert table.pending(held, 1000) == ()
 
@@ -225,7 +235,7 @@ def test_a_row_with_a_column_that_the_lake_file_does_not_name_waits_in_quarantin
 
     reasons = spark.read.parquet(f"{table.quarantine_path}/*").select("reason").distinct().collect()
     assert [row["reason"] for row in reasons] == ["unnamed_column"]
-    assert 40 not in {row["listid"] for row in table.hudi.read().collect()}
+    assert 40 not in {row["listid"] for row in table.hudi.read().select("listid").collect()}
 
 
 def test_what_files_cannot_tell_and_what_they_lack_stops_the_table_with_a_clear_error(
@@ -259,17 +269,26 @@ def test_a_file_that_changes_while_a_run_goes_on_is_an_error_and_not_a_loss(
     assert again.hudi.read().count() == 3
 
 
+def expected_of_kept(expected: Rows) -> Rows:
+    return {key: row for key, row in expected.items() if key != WITH_INFINITIES}
+
+
 def recorded_events() -> list[Recorded]:
-    """Real events of the table with a column of most types, as Kafka would number them."""
+    """Real events of the table with a column of most types."""
     listing = [e for e in recorded() if e.table == "listing" and not holds_what_the_lake_cannot(e)]
-    events = [event for event in listing if event.value is None or event.value.startswith(b'{"schema')]
-    return [replace(event, offset=offset) for offset, event in enumerate(events)]
+    return _numbered(e for e in listing if e.value is None or e.value.startswith(b'{"schema'))
 
 
 def kept() -> Kept:
-    pairs = [(event.offset, event.value) for event in recorded_events() if event.value is not None]
-    offsets, values = zip(*pairs, strict=True)
+    mark = f'"after":{{"listid":{WITH_INFINITIES},'.encode()
+    events = _numbered(e for e in recorded_events() if mark not in (e.value or b""))
+    offsets, values = zip(*((e.offset, e.value) for e in events if e.value is not None), strict=True)
     return Kept(offsets, values)
+
+
+def _numbered(events: Iterable[Recorded]) -> list[Recorded]:
+    """As Kafka would number them."""
+    return [replace(event, offset=offset) for offset, event in enumerate(events)]
 
 
 def ingest_files(
@@ -287,8 +306,13 @@ def ingest_files(
 
 def rows_of(table: TableIngest) -> Rows:
     """What the source's columns hold, and what was done last, by key."""
-    columns = ["_op", *(name for name, _ in DESCRIBED.columns or ())]
-    rows = table.hudi.read().select(*columns).collect()
+    found = table.hudi.read()
+    as_text = {field.name for field in found.schema if isinstance(field.dataType, AS_TEXT)}
+    columns = [
+        F.col(name).cast("string").alias(name) if name in as_text else F.col(name)
+        for name in ("_op", *(name for name, _ in DESCRIBED.columns or ()))
+    ]
+    rows = found.select(*columns).collect()
     return {row["listid"]: row.asDict(recursive=True) for row in rows}
 
 
