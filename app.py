@@ -1,0 +1,1 @@
+"""The CDK app: reads the lake file, wires the stacks, nothing else."""
