@@ -53,6 +53,7 @@ class Output:
     EMR_SERVERLESS = "EmrServerlessApplicationId"
     RUNTIME_ROLE = "RuntimeRoleArn"
     SPARK_APP = "SparkAppUri"
+    SPARK_ENTRY_POINT = "SparkEntryPointUri"
     SPARK_JARS = "SparkJarsUri"
     LAKE_FILE = "LakeFileUri"
     BRONZE = "BronzeUri"
