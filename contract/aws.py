@@ -52,6 +52,26 @@ KafkaVersion = Annotated[str, matching(r"[34]\.[0-9]+\.(x|[0-9]+)(\.kraft)?", "a
 Release = Annotated[
     str, matching(r"emr-7\.[0-9]{1,2}\.[0-9]{1,2}", 'a release of EMR 7, such as "emr-7.13.0"')
 ]
+LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827)
+"""How long CloudWatch Logs can keep a log group (API reference, PutRetentionPolicy), up to ten years."""
+
+
+def _whole_days(duration: timedelta) -> timedelta:
+    if duration % timedelta(days=1):
+        raise expecting('whole days, written "90d"')
+    return duration
+
+
+def _log_days(duration: timedelta) -> timedelta:
+    if duration not in map(timedelta, LOG_DAYS):
+        raise expecting(
+            f"one of the spans that CloudWatch offers: {', '.join(f'{days}d' for days in LOG_DAYS)}"
+        )
+    return duration
+
+
+Days = Annotated[Duration, AfterValidator(_whole_days)]
+LogDays = Annotated[Duration, AfterValidator(_log_days)]
 Sha256 = Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")]
 ConnectorOptions = dict[str, str]
 
@@ -185,8 +205,8 @@ class Storage(Entry):
     """
 
     encryption: Literal["kms", "s3"] = "s3"
-    bronze_cold_after: Duration = timedelta(days=90)
-    logs_kept: Duration = timedelta(days=90)
+    bronze_cold_after: Days = timedelta(days=90)
+    logs_kept: LogDays = timedelta(days=90)
     scan_limit_gb: Annotated[int, Field(ge=1, le=100_000)] = 100
     readers: Annotated[tuple[PrincipalArn, ...], BeforeValidator(as_tuple)] = ()
 

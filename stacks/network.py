@@ -1,0 +1,176 @@
+"""The network of the lake: private subnets, the ways out of them, and who its clients are.
+
+The security groups here are those of clients. What they call has a group in its own stack, which lets them
+in: with a rule here that names that group, each of the two stacks would refer to the other.
+"""
+
+from __future__ import annotations
+
+from aws_cdk import Fn
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from constructs import Construct
+
+from contract.lake import Lake
+from stacks.base import TributaryStack
+from stacks.findings import acknowledge
+from stacks.log_groups import LakeLogGroup, LogKey
+
+KAFKA_PORT = 9098
+"""Of Amazon MSK's brokers, for clients within AWS that log in with IAM."""
+
+HTTPS_PORT = 443
+POSTGRES_PORT = 5432
+"""Of the clusters that the database stack makes."""
+
+_ENDPOINTS = {
+    "Glue": ec2.InterfaceVpcEndpointAwsService.GLUE,
+    "Sts": ec2.InterfaceVpcEndpointAwsService.STS,
+    "SecretsManager": ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER,
+    "Logs": ec2.InterfaceVpcEndpointAwsService.CLOUDWATCH_LOGS,
+    "Monitoring": ec2.InterfaceVpcEndpointAwsService.CLOUDWATCH_MONITORING,
+    "Kms": ec2.InterfaceVpcEndpointAwsService.KMS,
+}
+"""The services, but for S3, that a connector or the Spark app calls at run time."""
+
+
+class NetworkStack(TributaryStack):
+    """vpc        the lake's own, or the existing one of `[aws.network.vpc]`
+    private    the subnets that all of the lake is in, one an availability zone
+    log_key    for the log groups of every stack; None where `[aws.storage].encryption` is "s3"
+    debezium, sink, spark, functions  whose connections these are: each connector kind's, the Spark app's, and
+               those of the functions that prepare databases and topics
+
+    An existing VPC is left as it is: no endpoints, no flow logs, no NAT.
+    """
+
+    def __init__(self, scope: Construct, lake: Lake) -> None:
+        super().__init__(scope, "network", lake, "VPC, endpoints and the clients' security groups")
+        self.log_key: kms.IKey | None = (
+            LogKey(self, "LogKey") if self.aws.storage.encryption == "kms" else None
+        )
+        self.vpc: ec2.IVpc = self._own_vpc() if self.aws.network.vpc is None else self._existing_vpc()
+        self.private = _private_subnets(self.vpc)
+
+        databases = sorted({POSTGRES_PORT, *(database.port for database in self.aws.source.values())})
+        self.debezium = self._clients("Debezium", "Debezium connectors", [KAFKA_PORT, *databases])
+        self.sink = self._clients("Sink", "S3 sink connectors", [KAFKA_PORT])
+        self.sink.connections.allow_internally(ec2.Port.all_tcp(), "workers of one connector")
+        self.spark = self._clients("Spark", "the Spark app", [KAFKA_PORT])
+        self.functions = self._clients("Functions", "functions of a deployment", [KAFKA_PORT, *databases])
+
+    def _own_vpc(self) -> ec2.Vpc:
+        network = self.aws.network
+        private = ec2.SubnetConfiguration(
+            name="Private",
+            subnet_type=(
+                ec2.SubnetType.PRIVATE_WITH_EGRESS
+                if network.nat_gateways
+                else ec2.SubnetType.PRIVATE_ISOLATED
+            ),
+            cidr_mask=19,
+        )
+        public = ec2.SubnetConfiguration(
+            name="Public", subnet_type=ec2.SubnetType.PUBLIC, cidr_mask=24, map_public_ip_on_launch=False
+        )
+        vpc = ec2.Vpc(
+            self,
+            "Vpc",
+            vpc_name=self.names.resource,
+            ip_addresses=ec2.IpAddresses.cidr(network.cidr),
+            # max_azs would be two zones at most where the stack's account is not known at synth.
+            availability_zones=[Fn.select(zone, Fn.get_azs()) for zone in range(network.availability_zones)],
+            nat_gateways=min(network.nat_gateways, network.availability_zones),
+            subnet_configuration=[private, public] if network.nat_gateways else [private],
+            restrict_default_security_group=True,
+        )
+        for subnet in vpc.public_subnets:
+            acknowledge(subnet, _ROUTE_OF_NAT)
+        vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
+        if network.interface_endpoints:
+            self._add_endpoints(vpc)
+        if network.flow_logs:
+            self._add_flow_logs(vpc)
+        return vpc
+
+    def _existing_vpc(self) -> ec2.IVpc:
+        existing = self.aws.network.vpc
+        assert existing is not None
+        return ec2.Vpc.from_vpc_attributes(
+            self,
+            "Vpc",
+            vpc_id=existing.id,
+            vpc_cidr_block=existing.cidr,
+            availability_zones=list(existing.availability_zones),
+            private_subnet_ids=list(existing.private_subnets),
+        )
+
+    def _add_endpoints(self, vpc: ec2.Vpc) -> None:
+        group = ec2.SecurityGroup(
+            self,
+            "Endpoints",
+            vpc=vpc,
+            description=f"Private ways of lake {self.lake.name} to AWS services",
+            allow_all_outbound=False,
+        )
+        # Not the construct's own rule: its port is a token, which no security pack can read.
+        group.add_ingress_rule(
+            ec2.Peer.ipv4(self.aws.network.cidr), ec2.Port.tcp(HTTPS_PORT), "all of the VPC"
+        )
+        for name, service in _ENDPOINTS.items():
+            vpc.add_interface_endpoint(
+                f"{name}Endpoint",
+                service=service,
+                subnets=_private_subnets(vpc),
+                security_groups=[group],
+                open=False,
+            )
+
+    def _add_flow_logs(self, vpc: ec2.Vpc) -> None:
+        group = LakeLogGroup(self, "FlowLogs", "flow-logs", self.log_key)
+        role = iam.Role(self, "FlowLogRole", assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"))
+        iam.ManagedPolicy(
+            self,
+            "FlowLogPolicy",
+            description=f"Writes the flow logs of lake {self.lake.name}",
+            statements=[
+                iam.PolicyStatement(
+                    actions=["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+                    resources=[group.log_group_arn],
+                )
+            ],
+            roles=[role],
+        )
+        vpc.add_flow_log(
+            "FlowLog",
+            # Else the construct gives the role a policy that is part of it.
+            destination=ec2.FlowLogDestination.to_cloud_watch_logs(group, role.without_policy_updates()),
+            traffic_type=ec2.FlowLogTrafficType.ALL,
+        )
+
+    def _clients(self, name: str, whose: str, ports: list[int]) -> ec2.SecurityGroup:
+        """A group whose members may call AWS and these ports, and which nobody may call."""
+        group = ec2.SecurityGroup(
+            self,
+            name,
+            vpc=self.vpc,
+            description=f"Connections of {whose} of lake {self.lake.name}",
+            allow_all_outbound=False,
+        )
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(HTTPS_PORT), "AWS services")
+        for port in ports:
+            group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(port), "Kafka and databases")
+        return group
+
+
+def _private_subnets(vpc: ec2.IVpc) -> ec2.SubnetSelection:
+    """CDK calls them isolated where there is no NAT gateway."""
+    return ec2.SubnetSelection(subnets=[*vpc.private_subnets, *vpc.isolated_subnets])
+
+
+_ROUTE_OF_NAT = {
+    f"{pack}-VPCNoUnrestrictedRouteToIGW": "The way out of the NAT gateway, which is all there is in this "
+    "subnet: nothing else is started here, and no address is given out."
+    for pack in ("NIST.800.53.R5", "HIPAA.Security", "PCI.DSS.321")
+}
