@@ -1,7 +1,8 @@
 """What a PostgreSQL needs before Debezium may read it: a role, its rights, a publication and a heartbeat.
 
-`setup_sql` is the whole of it, as SQL that may be run again at any time: an administrator can run it by hand,
-and `apply_postgres_setup` runs the very same. `connectors.postgres_check` tells what a table lacks.
+`setup_statements` is the whole of it, as SQL that may be run again at any time: an administrator can run it
+by hand, and `apply_postgres_setup` and the AWS deployment run the very same. `connectors.postgres_check`
+tells what a table lacks. No statement holds a colon: the RDS Data API takes what follows one for a parameter.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from contract.lake import Lake, Source
 from contract.naming import HEARTBEAT_SCHEMA, HEARTBEAT_TABLE
 from contract.patterns import OWN_SCHEMA, TablePattern
 
+_HEARTBEAT = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
+
 
 class PostgresSetupFailed(TributaryError):
     """The SQL that prepares the database did not run."""
@@ -26,7 +29,7 @@ class PostgresSetupFailed(TributaryError):
 def heartbeat_query(lake: Lake, source: Source) -> str:
     """What Debezium runs with each heartbeat: a write, so that the slot moves on in a quiet database."""
     return (
-        f"INSERT INTO {HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE} (lake, source, beaten_at) "
+        f"INSERT INTO {_HEARTBEAT} (lake, source, beaten_at) "
         f"VALUES ({_literal(lake.name)}, {_literal(source.name)}, now()) "
         "ON CONFLICT (lake, source) DO UPDATE SET beaten_at = now()"
     )
@@ -42,23 +45,65 @@ def setup_script(lake: Lake, source: Source) -> str:
 
 
 def setup_sql(lake: Lake, source: Source) -> str:
+    """`setup_statements` as one text."""
+    return "\n\n".join(f"{statement};" for statement in setup_statements(lake, source))
+
+
+def setup_statements(lake: Lake, source: Source) -> tuple[str, ...]:
     """The SQL that prepares the source's database; to be run in one transaction.
 
     It sets no password. Run again, it takes in tables that were created in the meantime.
     """
     role, names = replication_user(lake, source), lake.source_names(source)
-    return "\n".join(
-        [
-            _role(role),
-            _heartbeat(role),
-            _matched_tables(source),
-            _replica_identity_guard(source),
-            _rights(role),
-            *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
-            _publication(names.publication, names.slot, source),
-            "DROP TABLE pg_temp.tributary_matched;",
-        ]
+    return (
+        _role(role),
+        *_heartbeat(role),
+        *_matched_tables(source),
+        _replica_identity_guard(source),
+        _rights(role),
+        *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
+        _publication(names.publication, names.slot, source),
+        "DROP TABLE pg_temp.tributary_matched",
     )
+
+
+def removal_statements(lake: Lake, source: Source) -> tuple[str, ...]:
+    """The SQL that undoes `setup_statements`, each of them on its own; the slot has to be inactive by then.
+
+    The tables of the source stay as they are. Whoever runs it is the one who ran the other, or a superuser.
+    """
+    names = lake.source_names(source)
+    return (
+        "SELECT count(pg_drop_replication_slot(slot_name)) FROM pg_replication_slots "
+        f"WHERE slot_name = {_literal(names.slot)} AND NOT active",
+        f"DROP PUBLICATION IF EXISTS {_identifier(names.publication)}",
+        _heartbeat_removal(lake, source),
+        _role_removal(replication_user(lake, source)),
+    )
+
+
+def unpublished_tables_query(lake: Lake, source: Source) -> str:
+    """A query for the tables, as texts, that the lake takes and that are not published yet."""
+    publication = _literal(lake.source_names(source).publication)
+    return (
+        "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
+        f"WHERE {_taken(source)}\n"
+        "AND NOT EXISTS (SELECT FROM pg_publication_tables p\n"
+        f"  WHERE p.pubname = {publication} AND p.schemaname = n.nspname AND p.tablename = c.relname)\n"
+        "ORDER BY 1"
+    )
+
+
+def patterns_without_table_query(source: Source) -> str:
+    """A query for the source's patterns, as texts, that no table of the database matches."""
+    table = (
+        "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')"
+    )
+    rows = ",\n  ".join(
+        f"({_literal(str(pattern))}, EXISTS ({table} AND {_pattern_condition(pattern)}))"
+        for pattern in source.patterns.include
+    )
+    return f"SELECT pattern FROM (VALUES\n  {rows}\n) AS patterns (pattern, has_table) WHERE NOT has_table"
 
 
 def whole_schemas(source: Source) -> tuple[str, ...]:
@@ -134,38 +179,38 @@ def _role(role: str) -> str:
           END IF;
           EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), {_literal(role)});
         END
-        $tributary$;
-        """
+        $tributary$"""
     )
 
 
-def _heartbeat(role: str) -> str:
-    table = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
-    return dedent(
-        f"""\
-        -- A row that Debezium writes again and again, so that the slot keeps no log of a quiet database.
-        CREATE SCHEMA IF NOT EXISTS {HEARTBEAT_SCHEMA};
-        CREATE TABLE IF NOT EXISTS {table} (
-          lake text, source text, beaten_at timestamptz NOT NULL, PRIMARY KEY (lake, source)
-        );
-        GRANT USAGE ON SCHEMA {HEARTBEAT_SCHEMA} TO {_identifier(role)};
-        GRANT SELECT (lake, source), INSERT, UPDATE (beaten_at) ON {table} TO {_identifier(role)};
-        """
+def _heartbeat(role: str) -> tuple[str, ...]:
+    return (
+        "-- A row that Debezium writes again and again, so that the slot keeps no log of a quiet database.\n"
+        f"CREATE SCHEMA IF NOT EXISTS {HEARTBEAT_SCHEMA}",
+        f"CREATE TABLE IF NOT EXISTS {_HEARTBEAT} (\n"
+        "  lake text, source text, beaten_at timestamptz NOT NULL, PRIMARY KEY (lake, source)\n"
+        ")",
+        f"GRANT USAGE ON SCHEMA {HEARTBEAT_SCHEMA} TO {_identifier(role)}",
+        f"GRANT SELECT (lake, source), INSERT, UPDATE (beaten_at) ON {_HEARTBEAT} TO {_identifier(role)}",
     )
 
 
-def _matched_tables(source: Source) -> str:
-    return dedent(
-        """\
-        -- The tables that the lake takes.
-        DROP TABLE IF EXISTS pg_temp.tributary_matched;
-        CREATE TEMPORARY TABLE tributary_matched AS
-        SELECT c.oid, n.nspname, c.relname, c.relreplident
-        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relispartition
-          AND {patterns};
-        """
-    ).format(patterns=indent(_patterns_condition(source), "  ").strip())
+def _matched_tables(source: Source) -> tuple[str, ...]:
+    return (
+        "-- The tables that the lake takes.\nDROP TABLE IF EXISTS pg_temp.tributary_matched",
+        "CREATE TEMPORARY TABLE tributary_matched AS\n"
+        "SELECT c.oid, n.nspname, c.relname, c.relreplident\n"
+        "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
+        f"WHERE {_taken(source)}",
+    )
+
+
+def _taken(source: Source) -> str:
+    """The tables that the lake takes, as SQL over n and c."""
+    return (
+        "c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relispartition\n"
+        f"  AND {indent(_patterns_condition(source), '  ').strip()}"
+    )
 
 
 def _replica_identity_guard(source: Source) -> str:
@@ -189,14 +234,13 @@ def _replica_identity_guard(source: Source) -> str:
               OR c.relreplident = 'i' AND EXISTS (
                 SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident));
           IF unsafe IS NOT NULL THEN
-            RAISE EXCEPTION 'tables without a replica identity cannot be published: %', unsafe
+            RAISE EXCEPTION 'tables without a replica identity cannot be published, namely %', unsafe
               USING DETAIL = 'a primary key that is not DEFERRABLE, or REPLICA IDENTITY FULL',
                     HINT = 'Give them a primary key, or ALTER TABLE … REPLICA IDENTITY FULL, '
                            'or leave them out with an exclude pattern ("!schema.table").';
           END IF;
         END
-        $tributary$;
-        """
+        $tributary$"""
     )
 
 
@@ -212,8 +256,7 @@ def _rights(role: str) -> str:
             EXECUTE format('GRANT SELECT ON %I.%I TO %I', matched.nspname, matched.relname, {_literal(role)});
           END LOOP;
         END
-        $tributary$;
-        """
+        $tributary$"""
     )
 
 
@@ -246,8 +289,7 @@ def _rights_on_later_tables(role: str, schema: str) -> str:
             END LOOP;
           END IF;
         END
-        $tributary$;
-        """
+        $tributary$"""
     )
 
 
@@ -280,16 +322,16 @@ def _publication(publication: str, replication_slot: str, source: Source) -> str
           SELECT coalesce(string_agg(format('%I.%I, ', nspname, relname), '' ORDER BY nspname, relname), '')
           INTO wanted FROM pg_temp.tributary_matched;
           BEGIN
-            IF whole <> '' AND current_setting('server_version_num')::int < 150000 THEN
+            IF whole <> '' AND CAST(current_setting('server_version_num') AS int) < 150000 THEN
               RAISE feature_not_supported;
             END IF;
-            EXECUTE format('ALTER PUBLICATION %I SET %sTABLE %s{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}',
+            EXECUTE format('ALTER PUBLICATION %I SET %sTABLE %s{_HEARTBEAT}',
                            {name}, whole, single);
           EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
             IF whole = '' THEN
               RAISE;
             END IF;
-            EXECUTE format('ALTER PUBLICATION %I SET TABLE %s{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}',
+            EXECUTE format('ALTER PUBLICATION %I SET TABLE %s{_HEARTBEAT}',
                            {name}, wanted);
             RAISE WARNING 'tables created later are published only after `tributary up` ran again, because '
                           'publishing whole schemas needs PostgreSQL 15 and a superuser';
@@ -301,14 +343,50 @@ def _publication(publication: str, replication_slot: str, source: Source) -> str
             LOOP
               EXECUTE format('SELECT EXISTS (SELECT FROM %I.%I)', added.nspname, added.relname) INTO has_rows;
               IF has_rows THEN
-                RAISE WARNING '%.% held rows before it was published: the lake gets only later changes',
+                RAISE WARNING '%.% held rows before it was published, and the lake gets only later changes',
                   added.nspname, added.relname;
               END IF;
             END LOOP;
           END IF;
         END
-        $tributary$;
-        """
+        $tributary$"""
+    )
+
+
+def _heartbeat_removal(lake: Lake, source: Source) -> str:
+    """Other sources may have their row in the same table."""
+    return dedent(
+        f"""\
+        DO $tributary$
+        DECLARE
+          is_in_use boolean;
+        BEGIN
+          IF to_regclass({_literal(_HEARTBEAT)}) IS NOT NULL THEN
+            DELETE FROM {_HEARTBEAT} WHERE lake = {_literal(lake.name)} AND source = {_literal(source.name)};
+            SELECT EXISTS (SELECT FROM {_HEARTBEAT}) INTO is_in_use;
+            IF NOT is_in_use THEN
+              DROP TABLE {_HEARTBEAT};
+              DROP SCHEMA {HEARTBEAT_SCHEMA};
+            END IF;
+          END IF;
+        END
+        $tributary$"""
+    )
+
+
+def _role_removal(role: str) -> str:
+    """A role has rights in this database only; who made it may take it on, and then away."""
+    return dedent(
+        f"""\
+        DO $tributary$
+        BEGIN
+          IF EXISTS (SELECT FROM pg_roles WHERE rolname = {_literal(role)}) THEN
+            GRANT {_identifier(role)} TO CURRENT_USER;
+            DROP OWNED BY {_identifier(role)};
+            DROP ROLE {_identifier(role)};
+          END IF;
+        END
+        $tributary$"""
     )
 
 
@@ -340,17 +418,20 @@ def _literals(texts: Iterable[str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """A literal that reads the same wherever it stands, also between dollar quotes."""
+    """A literal that reads the same wherever it stands, also between dollar quotes; without a colon."""
     quoted = text.replace("'", "''")
-    if "\\" not in quoted and "$" not in quoted:
+    if not any(character in quoted for character in "\\$:"):
         return f"'{quoted}'"
-    escaped = quoted.replace("\\", "\\\\").replace("$", "\\x24")
+    escaped = quoted.replace("\\", "\\\\").replace("$", "\\x24").replace(":", "\\x3a")
     return f"E'{escaped}'"
 
 
 def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    quoted = '"' + name.replace('"', '""') + '"'
+    if ":" not in name:
+        return quoted
+    return "U&" + quoted.replace("\\", "\\\\").replace(":", "\\003a")
 
 
 def _comment(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(text.replace(":", " ").split())
