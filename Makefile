@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 FETCHED := $(VENV)/.fetched
+CHECKOV_VENV := .venv-checkov
+CHECKOV_INSTALLED := $(CHECKOV_VENV)/.installed
 LOCKS := connectors/plugins.lock.json local/services.lock.json spark_app/jars.lock.json
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
@@ -16,7 +18,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(INSTALLED) $(FETCHED) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
+setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
 
 .PHONY: demo
 demo: setup ## run the whole pipeline on a demo database and prove that the lake equals it
@@ -44,14 +46,14 @@ lint: $(INSTALLED) ## check style and types
 .PHONY: lock
 lock: $(INSTALLED) ## renew every pinned version and checksum that the .in files and the lock files allow
 	@$(PIP_INSTALL) --require-hashes -r requirements-lock.txt
-	@for name in requirements requirements-dev requirements-build requirements-lock artifacts/java-requirements spark_app/requirements; do \
+	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov artifacts/java-requirements spark_app/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 			--no-header --no-emit-index-url --no-emit-find-links $$name.in -o $$name.txt; done
 	@$(BIN)/python -m artifacts.renew $(LOCKS)
 
 .PHONY: clean
 clean: ## remove what the set-up and the tests made here; the cache and the demo's data stay
-	@rm -rf $(VENV) *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(CHECKOV_VENV) *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # A new package has to be made known to the environment, hence its __init__.py.
 $(INSTALLED): requirements-build.txt requirements-dev.txt pyproject.toml $(wildcard */__init__.py)
@@ -62,6 +64,14 @@ $(INSTALLED): requirements-build.txt requirements-dev.txt pyproject.toml $(wildc
 	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements-dev.txt
 	@# setuptools warns that an editable install looks at this folder: that is what it is for.
 	@PYTHONWARNINGS=ignore $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Everything is pinned, so there is nothing to resolve and nothing to depend on.
+$(CHECKOV_INSTALLED): requirements-checkov.txt | $(INSTALLED)
+	@echo "installing checkov into an environment of its own (pinned, hash-checked; about 100 MB the first time)"
+	@$(BIN)/python -m venv --clear $(CHECKOV_VENV)
+	@$(CHECKOV_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes \
+		-r requirements-checkov.txt
 	@touch $@
 
 $(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt artifacts/java-requirements.txt
