@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from contract.aws import Processing
+from contract.aws import Aws, Processing
 from contract.aws_names import AwsNames, Output
 from contract.errors import TributaryError
 from contract.naming import LakeNames
@@ -67,6 +67,7 @@ class Addresses:
     entry_point, package, lake_file  s3:// addresses of the assets; the last two are zips
     jars              s3:// addresses of the jars that EMR does not bring
     bronze, silver, quarantine  s3:// addresses without a slash at the end
+    bronze_table      None where another sink than Iceberg's fills bronze
     """
 
     lake: str
@@ -80,24 +81,25 @@ class Addresses:
     silver: str
     quarantine: str
     glue_database: str
+    bronze_table: str | None
 
     @classmethod
-    def of_outputs(cls, lake: str, region: str, outputs: Mapping[str, str]) -> Addresses:
+    def of_outputs(cls, lake: str, aws: Aws, outputs: Mapping[str, str]) -> Addresses:
         """From the outputs of all stacks of the lake. Raises TributaryError where one is missing."""
 
         def output(key: str) -> str:
             if key not in outputs:
                 raise TributaryError(
                     f"no stack of the lake has an output {key}",
-                    where=f"lake {lake}, region {region}",
+                    where=f"lake {lake}, region {aws.region}",
                     found=", ".join(sorted(outputs)) or "no outputs",
-                    remedy="Deploy all of the lake's stacks with this version of Tributary: cdk deploy --all.",
+                    remedy="Deploy all of the lake's stacks with this version of Tributary.",
                 )
             return outputs[key]
 
         return cls(
             lake=lake,
-            region=region,
+            region=aws.region,
             bootstrap_servers=output(Output.BOOTSTRAP_SERVERS),
             entry_point=output(Output.SPARK_ENTRY_POINT),
             package=output(Output.SPARK_APP),
@@ -107,6 +109,7 @@ class Addresses:
             silver=output(Output.SILVER).rstrip("/"),
             quarantine=output(Output.QUARANTINE).rstrip("/"),
             glue_database=output(Output.GLUE_DATABASE),
+            bronze_table=LakeNames(lake).spark_bronze_table if aws.connect.sink is None else None,
         )
 
 
@@ -153,12 +156,12 @@ def job_driver(job: Job, addresses: Addresses, processing: Processing) -> dict[s
 
 def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
     """Those of `spark_app.main` itself."""
-    names = LakeNames(addresses.lake)
     arguments = [job.command, *("--lake", f"{LAKE_FOLDER}/{LAKE_FILE}")]
     if job.source is not None:
         arguments += ["--from", job.source]
     arguments += ["--kafka", addresses.bootstrap_servers, "--msk-iam"]
-    arguments += ["--bronze-table", names.spark_bronze_table]
+    if addresses.bronze_table is not None:
+        arguments += ["--bronze-table", addresses.bronze_table]
     arguments += ["--silver", addresses.silver, "--quarantine", addresses.quarantine]
     arguments += ["--metrics-log-group", AwsNames(addresses.lake).log_group("metrics")]
     if job.command == "ingest":
@@ -213,15 +216,15 @@ def _sizes(processing: Processing) -> dict[str, str]:
         "spark.dynamicAllocation.enabled": "true",
         "spark.dynamicAllocation.initialExecutors": "1",
         "spark.dynamicAllocation.minExecutors": "1",
-        "spark.dynamicAllocation.maxExecutors": str(most_executors(processing)),
+        "spark.dynamicAllocation.maxExecutors": str(_most_executors(processing)),
     }
 
 
-def most_executors(processing: Processing) -> int:
-    """Of two processors each: two an instance, or what EMR Serverless leaves beside the driver's two."""
+def _most_executors(processing: Processing) -> int:
+    """Two an instance of a cluster; on EMR Serverless all workers but the driver."""
     if processing.on == "emr-serverless":
-        return max(1, (processing.units_max - 2) // 2)
-    return 2 * max(processing.units_max, processing.core_count)
+        return processing.units_max - 1
+    return 2 * processing.units_max
 
 
 def _confs(options: Mapping[str, str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What is done once to each of some tables: replaying its quarantine, making it anew, opening an epoch."""
+"""What is done once to each of some tables: replaying its quarantine, making it anew, its services."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from contract.errors import TributaryError
 from spark_app.event import EventSource
 from spark_app.outcome import OutcomeStore
-from spark_app.progress import Blocked, Committed, ProgressWriter, Replayed, Started, Stopped
+from spark_app.progress import Blocked, Committed, ProgressWriter, Replayed, Serviced, Started, Stopped
 from spark_app.table_ingest import TableIngest
 
 
 def run_errand(
     source: EventSource,
     table_of: Callable[[str], TableIngest | None],
-    errand: Callable[[TableIngest], Committed | Replayed],
+    errand: Callable[[TableIngest], Committed | Replayed | Serviced],
     progress: ProgressWriter,
     outcomes: OutcomeStore,
 ) -> bool:

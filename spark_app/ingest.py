@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from contract.errors import TributaryError
 from spark_app.catalog_sync import CatalogSync
 from spark_app.event import EventSource, OffsetRange, TopicExtent
+from spark_app.metrics import MetricsSender, TableState
 from spark_app.outcome import Outcome, OutcomeStore, State
 from spark_app.progress import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
 from spark_app.table_ingest import TableIngest
@@ -26,6 +27,7 @@ class Pace:
 
     poll_seconds: float = 0.2
     discovery_seconds: float = 5.0
+    metrics_seconds: float = 60.0
     events_per_commit: int = 200_000
     parallel: int = 4
     attempts: int = 3
@@ -59,6 +61,7 @@ class _TableRun:
 
     `working`: whether it got on, once done. `target`: where it has to get to, None where it follows.
     `outcome`: None where nothing is wrong, once that `is_known`; `recorded`: what the store holds.
+    `lag`: the events that it was behind by when it was last looked at; `got_on_at`: when it last got on.
     """
 
     table: TableIngest
@@ -72,12 +75,21 @@ class _TableRun:
     is_known: bool = False
     outcome: Outcome | None = None
     recorded: Outcome | None = None
+    lag: int = 0
+    got_on_at: float = field(default_factory=time.monotonic)
 
     def set_well(self) -> None:
         self.attempts, self.error, self.outcome, self.is_known = 0, None, None, True
+        self.got_on_at = time.monotonic()
 
     def set_outcome(self, state: State, error: Exception) -> None:
         self.outcome, self.is_known = Outcome.of(state, error, self.outcome or self.recorded), True
+
+    @property
+    def state(self) -> TableState:
+        is_behind = self.is_blocked or not self.is_caught_up
+        stuck_seconds = time.monotonic() - self.got_on_at if is_behind else 0.0
+        return TableState(self.table.name, self.lag, stuck_seconds, self.is_blocked)
 
     @property
     def is_over(self) -> bool:
@@ -89,7 +101,7 @@ class Ingest:
     """Brings the tables of the topics up to their source and, where it follows, keeps them there.
 
     `table_of` makes the table of a topic, or None for a topic that is none of the lake's. `catalog` shows the
-    tables to others; None where nothing does.
+    tables to others, and `metrics` tells others how they are; None where nothing does.
     """
 
     spark: SparkSession
@@ -99,6 +111,7 @@ class Ingest:
     outcomes: OutcomeStore
     follow: bool
     catalog: CatalogSync | None = None
+    metrics: MetricsSender | None = None
     pace: Pace = Pace()
     stop: StopRequest = field(default_factory=StopRequest)
     _runs: dict[str, _TableRun] = field(default_factory=dict)
@@ -106,7 +119,7 @@ class Ingest:
     def run(self) -> bool:
         """Whether every table is well at the end, and shown as it is. One table's failure does not stop the
         others."""
-        next_discovery = 0.0
+        next_discovery = next_metrics = 0.0
         with ThreadPoolExecutor(self.pace.parallel, thread_name_prefix="table") as pool:
             while not self.stop.is_set():
                 if time.monotonic() >= next_discovery:
@@ -117,6 +130,9 @@ class Ingest:
                 if not self.follow and all(run.is_over for run in self._runs.values()):
                     break
                 self._start_pending(pool)
+                if self.metrics is not None and time.monotonic() >= next_metrics:
+                    self._measure(self.metrics)
+                    next_metrics = time.monotonic() + self.pace.metrics_seconds
                 if self.catalog is not None:
                     self.catalog.step()
                 time.sleep(self.pace.poll_seconds)
@@ -185,9 +201,11 @@ class Ingest:
             return
         if ranges:
             run.is_caught_up = False
+            run.lag = run.table.behind(held)
             run.working = pool.submit(self._work, run.table, ranges)
             return
         run.set_well()
+        run.lag = 0
         if not run.is_caught_up:
             run.is_caught_up = True
             self.progress.write(CaughtUp(run.table.name))
@@ -250,6 +268,10 @@ class Ingest:
         run.not_before = time.monotonic() + wait
         run.table.forget()
         self.progress.write(Failed(run.table.name, run.error, run.attempts, wait))
+
+    def _measure(self, metrics: MetricsSender) -> None:
+        for run in self._runs.values():
+            metrics.offer(run.state)
 
     def _record_outcomes(self) -> None:
         """Keeps what has changed. What cannot be written now is tried again with the next discovery."""

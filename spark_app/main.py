@@ -20,23 +20,25 @@ from spark_app.event import EventSource
 from spark_app.glue import GlueCatalog, glue_client
 from spark_app.hudi import HudiTable
 from spark_app.ingest import Ingest, Pace, StopRequest
+from spark_app.metrics import MeasuredProgress, MetricsSender, logs_client
 from spark_app.outcome_files import OutcomeFiles
-from spark_app.progress import Committed, ProgressWriter, Replayed
+from spark_app.progress import Committed, ProgressWriter, Replayed, Serviced
 from spark_app.rebuild import rebuild_table
 from spark_app.session import start_session
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.files import FilesSource
-from spark_app.sources.kafka import KafkaSource
+from spark_app.sources.kafka import MSK_IAM, KafkaSource
 from spark_app.table_ingest import TableIngest
 
 FILES = "files:"
 # Looking at bronze costs a Spark job; the sink lands every few seconds.
 BRONZE_PACE = Pace(poll_seconds=2.0)
 
-ERRANDS: Mapping[str, Callable[[TableIngest], Committed | Replayed]] = {
+ERRANDS: Mapping[str, Callable[[TableIngest], Committed | Replayed | Serviced]] = {
     "replay": TableIngest.replay,
     "rebuild": rebuild_table,
     "new-epoch": TableIngest.open_epoch,
+    "compact": TableIngest.serve,
 }
 
 
@@ -53,9 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     spark = start_session(f"tributary {options.command} {lake.name}")
+    metrics = _metrics(lake, options)
     try:
         source = _source(spark, lake, options)
-        progress = ProgressWriter()
+        progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
         table_of = partial(_table, spark, lake, wanted, options, source)
         if errand := ERRANDS.get(options.command):
             return 0 if run_errand(source, table_of, errand, progress, OutcomeFiles(spark)) else 1
@@ -67,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcomes=OutcomeFiles(spark),
             follow=options.follow,
             catalog=_catalog(lake, options, progress),
+            metrics=metrics,
             pace=BRONZE_PACE if options.source == "bronze" else Pace(),
             stop=stop,
         )
@@ -75,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     finally:
+        if metrics is not None:
+            metrics.close()
         spark.stop()
 
 
@@ -94,6 +100,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_common(rebuild, default_source="bronze")
     new_epoch = commands.add_parser("new-epoch", help="go on at the beginning of topics that were made anew")
     _add_common(new_epoch, default_source="kafka")
+    compact = commands.add_parser("compact", help="run the table services now, while nothing else writes")
+    _add_common(compact, default_source="kafka")
     return parser
 
 
@@ -119,6 +127,12 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
         default=[],
         type=_name_and_value,
         help="a property of the Kafka clients, such as security.protocol=SASL_SSL",
+    )
+    command.add_argument(
+        "--msk-iam", action="store_true", help="log in to Amazon MSK as the IAM role that runs the app"
+    )
+    command.add_argument(
+        "--metrics-log-group", metavar="NAME", help="send metrics to CloudWatch through this log group"
     )
     command.add_argument(
         "--bronze-table",
@@ -174,8 +188,14 @@ def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> Eve
         spark,
         bootstrap_servers=options.kafka,
         group_prefix=lake.names.spark_group_prefix,
-        client_options=dict(options.kafka_options),
+        client_options={**(MSK_IAM if options.msk_iam else {}), **dict(options.kafka_options)},
     )
+
+
+def _metrics(lake: Lake, options: argparse.Namespace) -> MetricsSender | None:
+    if options.metrics_log_group is None:
+        return None
+    return MetricsSender(logs_client(), options.metrics_log_group, lake.name)
 
 
 def _catalog(lake: Lake, options: argparse.Namespace, progress: ProgressWriter) -> CatalogSync | None:

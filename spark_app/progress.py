@@ -96,6 +96,15 @@ class Replayed:
 
 
 @dataclass(frozen=True)
+class Serviced:
+    """The table's services have run: its log files are merged, what is older than its history is gone."""
+
+    event: ClassVar[str] = "serviced"
+    table: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Cataloged:
     """The catalog shows the table as it is, under `name`, with so many partitions."""
 
@@ -127,7 +136,18 @@ class Stopped:
     not_in_catalog: Mapping[str, str] = field(default_factory=dict)
 
 
-Report = Started | Committed | CaughtUp | Failed | Blocked | Replayed | Cataloged | CatalogFailed | Stopped
+Report = (
+    Started
+    | Committed
+    | CaughtUp
+    | Failed
+    | Blocked
+    | Replayed
+    | Serviced
+    | Cataloged
+    | CatalogFailed
+    | Stopped
+)
 
 
 class ProgressWriter:

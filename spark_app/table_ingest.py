@@ -31,7 +31,7 @@ from spark_app.frame import schema_texts
 from spark_app.hudi import HudiTable
 from spark_app.ledger import Ledger, Truncate
 from spark_app.order import last_truncate, remembered_truncate, without_applied
-from spark_app.progress import Committed, Freshness, Replayed, iso_utc
+from spark_app.progress import Committed, Freshness, Replayed, Serviced, iso_utc
 from spark_app.quarantine import quarantined, read_quarantine, replace_quarantine, write_quarantine
 from spark_app.quarantine_limit import LATEST_EVENTS, LatestEvents, QuarantineLimitReached
 from spark_app.survey import Survey, first_halved_moves, survey_changes
@@ -149,6 +149,11 @@ class TableIngest:
         reaching_back = self._reaching_back(extent)
         _check_held(self.topic, self.ledger.positions, reaching_back)
         return ranges_from(self.ledger.positions, reaching_back, limit)
+
+    def behind(self, extent: TopicExtent) -> int:
+        """How many of the topic's events are not applied yet. Offsets without an event count too."""
+        positions = self.ledger.positions
+        return sum(max(0, end - positions.get(partition, 0)) for partition, end in extent.end.items())
 
     def _reaching_back(self, extent: TopicExtent) -> TopicExtent:
         """The extent, beginning where `older` does in those partitions of which the source has lost the next
@@ -310,6 +315,16 @@ class TableIngest:
         if self._is_cleaning_due:
             self.hudi.clean()
             self._clean_again_at = time.monotonic() + SECONDS_BETWEEN_CLEANINGS
+
+    def serve(self) -> Serviced:
+        """All table services, whether or not they are due. Nothing else may write to the table meanwhile."""
+        started = time.monotonic()
+        self._recover_once()
+        if self._columns is not None:
+            self._commits_since_services = max(self._commits_since_services, COMMITS_BETWEEN_SERVICES)
+            self._clean_again_at = 0.0
+            self.maintain()
+        return Serviced(self.name, round(time.monotonic() - started, 3))
 
     def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
         self.hudi.write(rows, ledger)

@@ -17,6 +17,14 @@ from spark_app.event import EVENT, MOVED_FROM_HEADER, MOVED_TO_HEADER, OffsetRan
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 REQUEST_TIMEOUT_MS = 30_000
 
+MSK_IAM: Mapping[str, str] = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "AWS_MSK_IAM",
+    "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+    "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+}
+"""How clients log in to Amazon MSK as the IAM role that runs them."""
+
 
 @dataclass
 class KafkaSource:

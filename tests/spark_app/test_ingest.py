@@ -44,6 +44,9 @@ class FakeTable:
     def pending(self, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
         return ranges_from({0: self.position}, extent, limit)
 
+    def behind(self, extent: TopicExtent) -> int:
+        return extent.end[0] - self.position
+
     def apply(self, ranges: tuple[OffsetRange, ...]) -> Committed:
         self.attempts += 1
         if self.failures:
