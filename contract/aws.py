@@ -6,6 +6,7 @@ here: `stacks.known_to_aws` asks botocore's own lists.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
@@ -42,8 +43,13 @@ InstanceType = Annotated[
     str, matching(r"[a-z0-9-]+\.[a-z0-9-]+", 'an EC2 instance type, such as "m7g.xlarge"')
 ]
 DatabaseClass = Annotated[
-    str, matching(r"db\.[a-z0-9]+\.[a-z0-9-]+", 'an RDS instance class, such as "db.r7g.large"')
+    str,
+    matching(
+        r"db\.(serverless|(?!t[0-9])[a-z0-9]+\.[a-z0-9-]+)",
+        'an RDS instance class, such as "db.serverless" or "db.r7g.large"; not one of db.t, which have no Data API',
+    ),
 ]
+HalfUnits = Annotated[float, Field(ge=0.5, le=256, multiple_of=0.5)]
 BrokerType = Annotated[
     str,
     matching(r"(kafka|express)\.[a-z0-9]+\.[a-z0-9]+", 'an MSK broker type, such as "kafka.m7g.large"'),
@@ -122,22 +128,35 @@ class Database(Entry):
     """The Aurora PostgreSQL cluster of each source that `[aws.source.NAME]` gives no host.
 
     engine_version  Aurora's
+    instance        of the writer and the readers; "db.serverless" grows and shrinks between capacity_min and
+                    capacity_max, in Aurora's capacity units of 2 GiB of memory, and never pauses, because a
+                    replication slot is in use
+    readers         further instances; the first of them takes over where the writer fails
     slot_wal_gb     how much log a replication slot may hold back before PostgreSQL gives the slot up
-    demo_schema     makes and fills the demo's tables
+    demo_schema     makes the demo's tables and fills them
     """
 
-    engine_version: Annotated[str, matching(r"1[5-9]\.[0-9]+", 'a version, such as "16.6"')] = "16.6"
-    instance: DatabaseClass = "db.t4g.medium"
+    engine_version: Annotated[str, matching(r"1[5-9]\.[0-9]+", 'a version, such as "16.11"')] = "16.11"
+    instance: DatabaseClass = "db.serverless"
+    capacity_min: HalfUnits = 0.5
+    capacity_max: HalfUnits = 4
     readers: Annotated[int, Field(ge=0, le=5)] = 0
     backup_days: Annotated[int, Field(ge=1, le=35)] = 7
     slot_wal_gb: Annotated[int, Field(ge=1, le=1000)] = 20
     demo_schema: bool = False
 
+    @model_validator(mode="after")
+    def _range_of_capacity(self) -> Database:
+        if self.capacity_min > self.capacity_max:
+            raise expecting("capacity_min that is not above capacity_max")
+        return self
+
 
 class ExistingDatabase(Entry):
     """One `[aws.source.NAME]`: a PostgreSQL that is there already and that the VPC reaches.
 
-    secret  JSON with the `username` and `password` that Debezium logs in with
+    secret  JSON with the `password` of the role that the SQL makes which `cdk synth` writes for the database's
+            administrator; in the lake's own region
     """
 
     host: Host
@@ -216,8 +235,12 @@ class Processing(Entry):
 
     on           an EMR cluster on EC2, or EMR Serverless
     groups       "fleets" lets EMR choose among several instance types, and Spot where `spot` is true
-    core         instances that are always there; units are instances, or processors on EMR Serverless
-    units_max    how far managed scaling, or EMR Serverless, may go
+    architecture of the processors; instance types have to be of it, and the wheels are fetched for it
+    primary      the instance that starts jobs but runs none
+    core         instances that are always there; on EMR Serverless, workers that wait for a job, each with 2
+                 processors and 8 GB, beside one for the driver
+    task         of fleets: the types of the instances that come and go
+    units_max    how far managed scaling may go: in instances without the primary one, or in workers
     spot         all above `core_count` are Spot instances
     """
 
@@ -231,6 +254,28 @@ class Processing(Entry):
     task: Names = ("m7g.xlarge", "m6g.xlarge")
     units_max: Annotated[int, Field(ge=1, le=1000)] = 2
     spot: bool = False
+
+    @model_validator(mode="after")
+    def _room_for_all_that_is_always_there(self) -> Processing:
+        always = self.core_count + (self.on == "emr-serverless")
+        if self.units_max < always:
+            raise expecting(f"units_max = {always} or more: so many are always there")
+        return self
+
+    @model_validator(mode="after")
+    def _instances_of_the_architecture(self) -> Processing:
+        if self.on == "emr":
+            for instance in (self.primary, self.core, *self.task):
+                if ("arm64" if _is_graviton(instance) else "x86_64") != self.architecture:
+                    raise expecting(
+                        f'instance types of the architecture "{self.architecture}", which {instance} is not'
+                    )
+        return self
+
+
+def _is_graviton(instance: str) -> bool:
+    """By its family's name: letters, the generation, `g` (Amazon EC2 Instance Types, naming conventions)."""
+    return re.match(r"(a1|[a-z]+[0-9]+g)", instance) is not None
 
 
 class Alarms(Entry):
