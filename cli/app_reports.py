@@ -17,6 +17,7 @@ from spark_app.progress import (
     Freshness,
     Replayed,
     Report,
+    Serviced,
     Started,
     Stopped,
 )
@@ -73,7 +74,7 @@ class RunProgress:
                         for name, outcome in outcomes.items()
                     }
                 )
-            case Cataloged() | CatalogFailed():
+            case Cataloged() | CatalogFailed() | Serviced():
                 return self
             case Committed() | CaughtUp() | Failed() | Blocked() | Replayed():
                 return RunProgress({**self.tables, report.table: _after(self._of(report.table), report)})
@@ -131,6 +132,8 @@ def parse_report(line: str) -> Report | None:
             return Blocked(**found)
         case "replayed":
             return Replayed(**found)
+        case "serviced":
+            return Serviced(**found)
         case "cataloged":
             return Cataloged(**found)
         case "catalog_failed":

@@ -19,6 +19,7 @@ LOCKS = [
     Path(connectors.__file__).with_name("plugins.lock.json"),
     Path(local.__file__).with_name("services.lock.json"),
     Path(spark_app.__file__).with_name("jars.lock.json"),
+    Path(spark_app.__file__).with_name("emr-jars.lock.json"),
 ]
 PART = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,8}", fullmatch=True)
 ARTIFACTS = st.builds(
