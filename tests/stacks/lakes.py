@@ -1,0 +1,131 @@
+"""The lakes that the checks of the templates go over: each but the last differs from the cheapest in one thing.
+
+All of them have the same name, so that what a setting does not touch is the same template in each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+ACCOUNT = "111122223333"
+"""One of AWS's own examples, for settings that name an account."""
+
+_LAKE = """
+[lake]
+name = "shop"
+
+[source.web]
+engine = "postgres"
+database = "webshop"
+tables = ["public.*"]
+
+[table."web.public.orders"]
+deletes = "soft"
+
+[table."web.public.customers"]
+
+[aws]
+region = "us-east-1"
+"""
+
+_SECRET = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:webshop-debezium-AbCdEf"
+_OTHER_SINK = b"an S3 sink of the user's own choice"
+
+SETTINGS = {
+    "small": "",
+    "production": 'profile = "production"',
+    "existing-vpc": """
+[aws.network.vpc]
+id = "vpc-0123456789abcdef0"
+private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+availability_zones = ["us-east-1a", "us-east-1b"]
+cidr = "10.0.0.0/16"
+""",
+    "existing-database": f"""
+[aws.source.web]
+host = "webshop.example.org"
+secret = "{_SECRET}"
+""",
+    "serverless-kafka": """
+[aws.kafka]
+kind = "serverless"
+""",
+    "emr-serverless": """
+[aws.processing]
+on = "emr-serverless"
+""",
+    "spot-fleets": """
+[aws.processing]
+groups = "fleets"
+spot = true
+""",
+    "own-sink": f"""
+[aws.connect.sink]
+plugin = "own-sink.zip"
+sha256 = "{hashlib.sha256(_OTHER_SINK).hexdigest()}"
+
+[aws.connect.sink.config]
+"connector.class" = "org.example.S3Sink"
+"tasks.max" = "1"
+""",
+    "kms": """
+[aws.storage]
+encryption = "kms"
+""",
+    "deletable": """
+on_destroy = "delete"
+delete_data_of = "shop"
+""",
+    "endpoints-and-no-nat": """
+[aws.network]
+nat_gateways = 0
+interface_endpoints = true
+""",
+    "serverless-production": """
+profile = "production"
+
+[aws.kafka]
+kind = "serverless"
+
+[aws.processing]
+on = "emr-serverless"
+""",
+    "everything-else": f"""
+account = "{ACCOUNT}"
+
+[aws.network]
+flow_logs = false
+
+[aws.database]
+demo_schema = true
+
+[aws.storage]
+readers = ["arn:aws:iam::{ACCOUNT}:role/analyst"]
+
+[aws.processing]
+architecture = "x86_64"
+primary = "m7i.xlarge"
+core = "m7i.xlarge"
+task = ["m7i.xlarge"]
+
+[aws.alarms]
+email = "lake@example.org"
+""",
+}
+"""By its name, what a lake's `[aws]` says beside the region."""
+
+
+def write_lake_file(settings: str, folder: Path) -> Path:
+    """A lake file with the settings of this name, and what it points at, in an existing folder."""
+    (folder / "own-sink.zip").write_bytes(_OTHER_SINK)
+    path = folder / "lake.toml"
+    path.write_text(_LAKE + SETTINGS[settings])
+    return path
+
+
+def write_assets(folder: Path) -> Path:
+    """A folder with files in place of the plugins and packages that are built; no template holds their bytes."""
+    assets = folder / "assets"
+    assets.mkdir()
+    return assets

@@ -1,0 +1,143 @@
+"""Synthesizes a lake as `cdk synth` does, but with every finding of the security packs open, and keeps the
+acknowledgements beside it: so that both can be compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from aws_cdk import App
+from cdk_nag import (
+    AwsSolutionsChecks,
+    HIPAASecurityChecks,
+    NIST80053R5Checks,
+    PCIDSS321Checks,
+)
+from constructs import IConstruct
+
+from contract.lake import read_lake
+from stacks import findings
+from stacks.assembly import assemble
+from tests.stacks.conftest import FLAGS
+from tests.stacks.lakes import write_assets, write_lake_file
+
+PACKS = {
+    "AwsSolutions": AwsSolutionsChecks,
+    "NIST 800-53 R5": NIST80053R5Checks,
+    "HIPAA": HIPAASecurityChecks,
+    "PCI DSS 3.2.1": PCIDSS321Checks,
+}
+
+Template = Mapping[str, Any]
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """A rule that a resource breaks: the rule's whole id, such as `AwsSolutions-IAM5[Resource::*]`."""
+
+    rule: str
+    construct: str
+
+
+@dataclass(frozen=True, order=True)
+class Acknowledged:
+    rule: str
+    construct: str
+    reason: str
+
+    def covers(self, finding: Finding) -> bool:
+        """Children of a construct inherit what is acknowledged for it."""
+        return finding.rule == self.rule and f"{finding.construct}/".startswith(f"{self.construct}/")
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """A lake's synthesized app.
+
+    settings  the name that tests.stacks.lakes gives them
+    folder       the cloud assembly
+    """
+
+    settings: str
+    app: App
+    folder: Path
+    acknowledged: tuple[Acknowledged, ...]
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """The templates as they are in their files."""
+        return {
+            path.name.removesuffix(".template.json"): path.read_text()
+            for path in sorted(self.folder.glob("*.template.json"))
+        }
+
+    @cached_property
+    def templates(self) -> dict[str, Template]:
+        """By the stack's id in the app."""
+        return {stack: json.loads(text) for stack, text in self.texts.items()}
+
+    @property
+    def resources(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Stack, logical id and resource."""
+        for stack, template in self.templates.items():
+            for logical_id, resource in template["Resources"].items():
+                yield stack, logical_id, resource
+
+    @cached_property
+    def findings(self) -> Mapping[str, tuple[Finding, ...]]:
+        """By pack, as if nothing was acknowledged."""
+        return {name: _findings(pack, self.app) for name, pack in PACKS.items()}
+
+
+def synthesize(settings: str, folder: Path) -> Synthesis:
+    """Into a folder of its own, which exists."""
+    app = App(outdir=str(folder / "cdk.out"), context=FLAGS)
+    acknowledged: list[Acknowledged] = []
+
+    def of(construct: IConstruct) -> SimpleNamespace:
+        return SimpleNamespace(
+            acknowledge=lambda *all_of_them: acknowledged.extend(
+                Acknowledged(each.id, construct.node.path, each.reason or "") for each in all_of_them
+            )
+        )
+
+    with mock.patch.object(findings, "Validations", SimpleNamespace(of=of)):
+        _assemble(app, settings, folder)
+        app.synth()
+    return Synthesis(settings, app, folder / "cdk.out", tuple(acknowledged))
+
+
+def synthesize_for_deployment(settings: str, folder: Path) -> App:
+    """As `cdk synth` has it: what is acknowledged is no finding."""
+    app = App(outdir=str(folder / "cdk.out"), context=FLAGS)
+    _assemble(app, settings, folder)
+    app.synth()
+    return app
+
+
+def open_findings(app: App) -> list[Finding]:
+    return [finding for pack in PACKS.values() for finding in _findings(pack, app)]
+
+
+def _assemble(app: App, settings: str, folder: Path) -> None:
+    lake_file = write_lake_file(settings, folder)
+    assemble(app, read_lake(lake_file), lake_file, write_assets(folder))
+
+
+def _findings(pack: type[Any], app: App) -> tuple[Finding, ...]:
+    report = pack(app).validate_scope(app)
+    return tuple(
+        sorted(
+            {
+                Finding(violation.rule_name, resource.construct_path)
+                for violation in report.violations
+                for resource in violation.violating_resources
+            }
+        )
+    )

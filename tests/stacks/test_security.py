@@ -1,0 +1,60 @@
+"""Security packs and checkov over every lake of the matrix: nothing open, nothing acknowledged in vain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.stacks.checkov import CheckovFinding, checkov_findings, skipped
+from tests.stacks.conftest import Synthesized
+from tests.stacks.lakes import SETTINGS
+from tests.stacks.synthesis import PACKS, open_findings, synthesize_for_deployment
+
+everywhere = pytest.mark.parametrize("settings", SETTINGS)
+
+
+@everywhere
+@pytest.mark.parametrize("pack", PACKS)
+def test_every_finding_of_a_pack_is_acknowledged(synthesized: Synthesized, settings: str, pack: str) -> None:
+    lake = synthesized(settings)
+    assert [
+        finding
+        for finding in lake.findings[pack]
+        if not any(acknowledged.covers(finding) for acknowledged in lake.acknowledged)
+    ] == []
+
+
+@everywhere
+def test_every_acknowledgement_is_of_a_finding_that_is_there(synthesized: Synthesized, settings: str) -> None:
+    lake = synthesized(settings)
+    findings = [finding for found in lake.findings.values() for finding in found]
+    assert [
+        acknowledged
+        for acknowledged in lake.acknowledged
+        if not any(acknowledged.covers(finding) for finding in findings)
+    ] == []
+
+
+@pytest.mark.parametrize("settings", ["small", "production"])
+def test_what_is_acknowledged_is_no_finding_when_the_app_is_deployed(settings: str, tmp_path: Path) -> None:
+    assert open_findings(synthesize_for_deployment(settings, tmp_path)) == []
+
+
+@pytest.fixture(scope="session")
+def checked(synthesized: Synthesized, tmp_path_factory: pytest.TempPathFactory) -> set[CheckovFinding]:
+    return checkov_findings(synthesized.templates, tmp_path_factory.mktemp("checkov"))
+
+
+def test_every_finding_of_checkov_is_skipped_beside_its_cause(
+    checked: set[CheckovFinding], synthesized: Synthesized
+) -> None:
+    assert sorted(checked - {finding for finding, _ in skipped(synthesized.templates)}) == []
+
+
+def test_every_skip_of_checkov_is_of_a_finding_that_is_there_and_says_why(
+    checked: set[CheckovFinding], synthesized: Synthesized
+) -> None:
+    assert [
+        (finding, why) for finding, why in skipped(synthesized.templates) if finding not in checked or not why
+    ] == []
