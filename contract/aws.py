@@ -46,7 +46,7 @@ DatabaseClass = Annotated[
     str,
     matching(
         r"db\.(serverless|(?!t[0-9])[a-z0-9]+\.[a-z0-9-]+)",
-        'an RDS instance class, such as "db.serverless" or "db.r7g.large"; not one of db.t, which have no Data API',
+        'an RDS instance class, such as "db.serverless" or "db.r7g.large"; those of db.t have no Data API',
     ),
 ]
 HalfUnits = Annotated[float, Field(ge=0.5, le=256, multiple_of=0.5)]
@@ -155,8 +155,8 @@ class Database(Entry):
 class ExistingDatabase(Entry):
     """One `[aws.source.NAME]`: a PostgreSQL that is there already and that the VPC reaches.
 
-    secret  JSON with the `password` of the role that the SQL makes which `cdk synth` writes for the database's
-            administrator; in the lake's own region
+    secret  JSON with the `password` of the role that Debezium logs in as: the one that the SQL makes which
+            `cdk synth` writes for the database's administrator. In the lake's own region
     """
 
     host: Host

@@ -415,6 +415,9 @@ def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
         if name not in file.source:
             entry, expected = f"[aws.source.{_toml_key(name)}]", " or ".join(file.source)
             yield entry, "a database of an unknown source", name, expected
+        elif aws.source[name].secret.split(":")[3] != aws.region:
+            entry, found = f"[aws.source.{_toml_key(name)}].secret", aws.source[name].secret
+            yield entry, "a secret of another region", found, f"one of {aws.region}"
     if aws.deletes_data and aws.delete_data_of != file.lake.name:
         found = json.dumps(aws.delete_data_of) if aws.delete_data_of else "nothing"
         what, expected = "data may be deleted only where two entries agree", f'"{file.lake.name}"'
