@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from pathlib import Path
 
-import stacks  # noqa: F401  (chooses the Node.js that aws_cdk starts when it is imported)
+import stacks  # noqa: F401  (before aws_cdk, whose import starts the Node.js that this one chooses)
+
+# isort: split
 from aws_cdk import App
 
 from contract.errors import TributaryError
@@ -16,8 +20,13 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Context: `lake`, the lake file (lake.toml), and `assets`, the folder of what was built (dist)."""
-    app = App()
+    """Writes the templates to cdk.out, or to where the command `cdk` wants them.
+
+    Context: `lake`, the lake file (lake.toml), and `assets`, the folder of what has been built (dist); paths
+    are from this folder. Without the command the context is what cdk.json says, and $CDK_CONTEXT_JSON.
+    """
+    flags = json.loads((HERE / "cdk.json").read_text())["context"]
+    app = App(context=flags, outdir=os.environ.get("CDK_OUTDIR") or str(HERE / "cdk.out"))
     lake_file = HERE / (app.node.try_get_context("lake") or "lake.toml")
     assets = HERE / (app.node.try_get_context("assets") or "dist")
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 from aws_cdk import App
 
 from contract.lake import Lake
+from stacks.known_to_aws import check_known
 from stacks.lake import LakeStack
 from stacks.network import NetworkStack
 
@@ -18,5 +19,6 @@ def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
 
     Raises TributaryError.
     """
+    check_known(lake)
     NetworkStack(app, lake)
     LakeStack(app, lake)
