@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment
+from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, TopicPolicy
 from connectors.postgres_setup import heartbeat_query
 from contract.lake import Lake, Source
 from contract.naming import TOPIC_NAMING_STRATEGY
 
-MAX_EVENT_BYTES = 16 * 1024 * 1024
-"""The largest event that producer and topic let through: a row's before and after, with their schema."""
-
-TOPIC_RETENTION_MS = 7 * 24 * 60 * 60 * 1000
-"""How long a topic keeps its events; bronze keeps them for ever."""
+MAX_EVENT_BYTES = TopicPolicy.max_event_bytes
+"""The largest event on one machine."""
 
 
 def render(lake: Lake, source: Source, deployment: Deployment) -> ConnectorConfig:
@@ -37,14 +34,16 @@ def render(lake: Lake, source: Source, deployment: Deployment) -> ConnectorConfi
             **_keys(lake, source),
             **_LOSSLESS,
             **_JSON_WITH_SCHEMAS,
-            **_PACE,
-            **_topics(source),
+            **_pace(deployment.topics),
+            **_topics(source, deployment.topics),
             "heartbeat.interval.ms": "5000",
             "heartbeat.action.query": heartbeat_query(lake, source),
             # By default each record carries the connector's name, task and run in headers.
             "extended.headers.enabled": "false",
             # An application's own pg_logical_emit_message is no row.
             "message.prefix.exclude.list": ".*",
+            # MSK Connect restarts a connector that uses a configuration provider again and again otherwise.
+            "config.action.reload": "none",
             "errors.log.enable": "true",
         },
     )
@@ -88,18 +87,6 @@ _JSON_WITH_SCHEMAS: Mapping[str, str] = {
     "header.converter.decimal.format": "NUMERIC",
 }
 
-_PACE: Mapping[str, str] = {
-    "poll.interval.ms": "100",
-    "max.batch.size": "8192",
-    "max.queue.size": "32768",
-    "max.queue.size.in.bytes": str(4 * MAX_EVENT_BYTES),
-    # The inline schema is the same text in each event of a table: it nearly vanishes in a compressed batch.
-    "producer.override.compression.type": "zstd",
-    "producer.override.batch.size": "262144",
-    "producer.override.linger.ms": "10",
-    "producer.override.max.request.size": str(MAX_EVENT_BYTES),
-}
-
 
 def _database(source: Source, access: DatabaseAccess) -> dict[str, str]:
     certificates = {} if access.sslrootcert is None else {"database.sslrootcert": access.sslrootcert}
@@ -132,11 +119,21 @@ def _literally(name: str) -> str:
     return re.sub(r"[^0-9A-Za-z]", lambda character: f"\\x{{{ord(character[0]):x}}}", name)
 
 
-def _topics(source: Source) -> dict[str, str]:
+def _pace(topics: TopicPolicy) -> dict[str, str]:
     return {
-        "topic.creation.default.replication.factor": "-1",
-        "topic.creation.default.partitions": str(source.partitions),
-        "topic.creation.default.cleanup.policy": "delete",
-        "topic.creation.default.retention.ms": str(TOPIC_RETENTION_MS),
-        "topic.creation.default.max.message.bytes": str(MAX_EVENT_BYTES),
+        "poll.interval.ms": "100",
+        "max.batch.size": "8192",
+        "max.queue.size": "32768",
+        "max.queue.size.in.bytes": str(4 * topics.max_event_bytes),
+        # The inline schema is the same text in each event of a table: it nearly vanishes in a compressed batch.
+        "producer.override.compression.type": "zstd",
+        "producer.override.batch.size": "262144",
+        "producer.override.linger.ms": "10",
+        "producer.override.max.request.size": str(topics.max_event_bytes),
     }
+
+
+def _topics(source: Source, topics: TopicPolicy) -> dict[str, str]:
+    """How Debezium makes the topic of a table that it meets for the first time; -1: as the broker does."""
+    made = {"replication.factor": "-1", "partitions": str(source.partitions), **topics.config}
+    return {f"topic.creation.default.{option}": value for option, value in made.items()}

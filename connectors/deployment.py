@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from contract.errors import TributaryError
 from contract.lake import Lake, Source, SslMode
@@ -136,6 +137,28 @@ class DatabaseAccess:
 
 
 @dataclass(frozen=True)
+class TopicPolicy:
+    """How a table's topic keeps its events, whoever makes it.
+
+    retention        bronze keeps them for ever
+    max_event_bytes  the largest event that producer and topic let through: a row's before and after, with
+                     their schema
+    """
+
+    retention: timedelta = timedelta(days=7)
+    max_event_bytes: int = 16 * 1024 * 1024
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The topic's own options."""
+        return {
+            "cleanup.policy": "delete",
+            "retention.ms": str(self.retention // timedelta(milliseconds=1)),
+            "max.message.bytes": str(self.max_event_bytes),
+        }
+
+
+@dataclass(frozen=True)
 class Deployment:
     """One place where a lake's connectors run.
 
@@ -149,6 +172,7 @@ class Deployment:
     bronze_bucket: str
     databases: Mapping[str, DatabaseAccess]
     s3_endpoint: S3Endpoint | None = None
+    topics: TopicPolicy = TopicPolicy()
 
 
 @dataclass(frozen=True)

@@ -172,6 +172,7 @@ class Kafka(Entry):
     storage_gb      of a broker at first; storage_max_gb is how far it may grow
     retention       how long a table's topic keeps its events; bronze keeps them for ever
     min_insync      how many replicas must have an event
+    open_monitoring whether brokers show their metrics to Prometheus; ports 11001 and 11002 are for you to open
     """
 
     kind: Literal["provisioned", "serverless"] = "provisioned"
@@ -186,6 +187,7 @@ class Kafka(Entry):
     retention: Duration = timedelta(days=7)
     replication: Annotated[int, Field(ge=2, le=3)] = 2
     min_insync: Annotated[int, Field(ge=1, le=3)] = 1
+    open_monitoring: bool = False
 
 
 class OtherSink(Entry):

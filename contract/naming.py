@@ -215,6 +215,11 @@ class SourceNames:
         """AbstractTopicNamingStrategy.heartbeatTopic: not escaped."""
         return f"__debezium-heartbeat.{self.topic_prefix}"
 
+    @property
+    def connect_offsets_topic(self) -> str:
+        """Where the source's own workers on AWS keep how far Debezium has read."""
+        return f"__tributary.{self.lake.lake}.{self.source}.connect-offsets"
+
     def topic(self, schema: str, table: str) -> str:
         """The Kafka topic of a table's changes. Raises NameNotAllowed where no topic can name the table."""
         problem = self.topic_problem(schema, table)

@@ -194,6 +194,7 @@ _CONNECTS_OWN = (
     "connector.class",
     "tasks.max",
     "errors.",
+    "config.action.reload",
     "key.converter",
     "value.converter",
     "header.converter",

@@ -1,0 +1,25 @@
+"""The streaming stack: Kafka, and the topics that are known beforehand."""
+
+from __future__ import annotations
+
+from aws_cdk import CfnOutput
+from constructs import Construct
+
+from contract.aws_names import Output
+from contract.lake import Lake
+from stacks.base import TributaryStack
+from stacks.kafka_cluster import KafkaCluster
+from stacks.kafka_topics import DeclaredTopics
+from stacks.network import NetworkStack
+
+
+class StreamingStack(TributaryStack):
+    """kafka  the cluster; its `ready` stands for the topics too"""
+
+    def __init__(self, scope: Construct, lake: Lake, network: NetworkStack) -> None:
+        super().__init__(scope, "streaming", lake, "Kafka and its topics")
+        self.kafka = KafkaCluster(self, "Kafka", network)
+        if not self.kafka.is_serverless:
+            DeclaredTopics(self, "Topics", self.kafka)
+        CfnOutput(self, Output.BOOTSTRAP_SERVERS, value=self.kafka.bootstrap_servers)
+        CfnOutput(self, Output.KAFKA_CLUSTER, value=self.kafka.arn)
