@@ -20,6 +20,7 @@ from cli.commands.reading import history, query, tables
 from cli.commands.rebuild import new_epoch, rebuild
 from cli.commands.reconcile import reconcile
 from cli.commands.services import down, status, up
+from cli.commands.submit import submit
 from cli.rendering import messages
 from contract.errors import TributaryError
 
@@ -52,6 +53,7 @@ app.command(rich_help_panel="Look at the lake")(reconcile)
 app.add_typer(quarantine, name="quarantine", rich_help_panel="Look at the lake")
 app.add_typer(plugins, name="plugins", rich_help_panel="Build for AWS")
 app.command(rich_help_panel="Build for AWS")(package)
+app.command(rich_help_panel="Run on AWS")(submit)
 
 
 def main() -> NoReturn:

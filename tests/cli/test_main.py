@@ -28,6 +28,7 @@ COMMANDS = (
     "quarantine replay",
     "plugins build",
     "package",
+    "submit",
 )
 LAKE = """
 [lake]

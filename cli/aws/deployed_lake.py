@@ -1,0 +1,68 @@
+"""A lake as it is deployed: which stack has which output, and what its jobs run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from cli.aws.emr import EmrCluster
+from cli.aws.emr_serverless import ServerlessApplication
+from cli.aws.jobs import JobPlace
+from cli.aws.lake_objects import read_table_names
+from cli.aws.session import AwsSession
+from cli.aws.stack_outputs import StackOutputs
+from cli.lake_tables import resolve_names
+from contract.aws_names import AwsNames, Output, StackKind
+from contract.lake import Lake
+from contract.spark_submit import Addresses
+from contract.table_name import TableName
+
+_OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
+    "lake": (Output.BRONZE, Output.SILVER, Output.QUARANTINE, Output.GLUE_DATABASE),
+    "streaming": (Output.BOOTSTRAP_SERVERS,),
+    "processing": (Output.SPARK_ENTRY_POINT, Output.SPARK_APP, Output.SPARK_JARS, Output.LAKE_FILE),
+}
+
+
+@dataclass(frozen=True)
+class DeployedLake:
+    """The lake of a lake file, on AWS."""
+
+    lake: Lake
+    session: AwsSession
+
+    @cached_property
+    def names(self) -> AwsNames:
+        return AwsNames(self.lake.name)
+
+    @cached_property
+    def job_place(self) -> JobPlace:
+        """Raises NotDeployed."""
+        processing, role = self.session.aws.processing, self.output("processing", Output.RUNTIME_ROLE)
+        if processing.on == "emr":
+            cluster = self.output("processing", Output.EMR_CLUSTER)
+            return EmrCluster(self.session, self.names, processing, cluster, role)
+        application = self.output("processing", Output.EMR_SERVERLESS)
+        return ServerlessApplication(self.session, self.names, processing, application, role)
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """Raises NotDeployed."""
+        outputs = {key: self.output(kind, key) for kind, keys in _OUTPUTS.items() for key in keys}
+        return Addresses.of_outputs(self.lake.name, self.session.aws, outputs)
+
+    def resolve_tables(self, texts: Sequence[str]) -> tuple[TableName, ...]:
+        """The tables that are meant by names or patterns: those that have rows or events in quarantine.
+
+        Raises UnknownTable and NotDeployed."""
+        uris = (self.addresses.silver, self.addresses.quarantine)
+        return resolve_names(texts, read_table_names(self.session.s3, self.lake.names, *uris))
+
+    def output(self, kind: StackKind, output: str) -> str:
+        """Raises NotDeployed."""
+        return self._outputs.get(kind, output)
+
+    @cached_property
+    def _outputs(self) -> StackOutputs:
+        return StackOutputs(self.session, self.names)

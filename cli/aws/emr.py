@@ -1,0 +1,149 @@
+"""How the lake's jobs run as steps of its EMR cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from cli.aws.jobs import Call, JobRun, NothingToRunOn, State, moment
+from cli.aws.session import AwsSession
+from contract.aws import Processing
+from contract.aws_names import AwsNames
+from contract.spark_submit import Addresses, Job, submit_arguments
+
+if TYPE_CHECKING:
+    from mypy_boto3_emr.literals import StepStateType
+    from mypy_boto3_emr.type_defs import (
+        ClusterStatusTypeDef,
+        ClusterTypeDef,
+        StepStatusTypeDef,
+        StepSummaryTypeDef,
+        StepTypeDef,
+    )
+
+_STATES: Mapping[str, State] = {
+    "PENDING": "waiting",
+    "RUNNING": "running",
+    "CANCEL_PENDING": "running",
+    "COMPLETED": "ended",
+    "CANCELLED": "cancelled",
+}
+"""The others are failures."""
+_ACTIVE: Sequence[StepStateType] = ("PENDING", "RUNNING", "CANCEL_PENDING")
+_GONE = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
+
+
+@dataclass(frozen=True)
+class EmrCluster:
+    """`role`: the ARN of the runtime role that the steps have."""
+
+    session: AwsSession
+    names: AwsNames
+    processing: Processing
+    cluster: str
+    role: str
+
+    @property
+    def name(self) -> str:
+        return f"EMR cluster {self.cluster}"
+
+    def require_usable(self) -> None:
+        status = self._description["Status"]
+        if status.get("State") in _GONE:
+            raise self._gone("the cluster is terminated", _reason_of_end(status))
+
+    def start_call(self, job: Job, addresses: Addresses) -> Call:
+        arguments = submit_arguments(job, addresses, self.processing)
+        step = {
+            "Name": job.name(self.names.lake),
+            "ActionOnFailure": "CONTINUE",
+            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": list(arguments)},
+        }
+        parameters = {"JobFlowId": self.cluster, "Steps": [step], "ExecutionRoleArn": self.role}
+        return Call("emr", "AddJobFlowSteps", parameters)
+
+    def start(self, call: Call) -> str:
+        parameters: Any = call.parameters
+        return self.session.emr_once.add_job_flow_steps(**parameters)["StepIds"][0]
+
+    def read(self, job_id: str) -> JobRun:
+        return self._run(self.session.emr.describe_step(ClusterId=self.cluster, StepId=job_id)["Step"])
+
+    def active(self) -> Iterator[JobRun]:
+        pages = self.session.emr.get_paginator("list_steps")
+        for page in pages.paginate(ClusterId=self.cluster, StepStates=_ACTIVE):
+            yield from self._own(page["Steps"])
+
+    def recent(self) -> Iterator[JobRun]:
+        # EMR lists the latest first, some fifty of them.
+        yield from self._own(self.session.emr.list_steps(ClusterId=self.cluster)["Steps"])
+
+    def stop_command(self, run: JobRun) -> str:
+        return (
+            f"aws emr cancel-steps --region {self.session.region} --cluster-id {self.cluster} "
+            f"--step-ids {run.id} --step-cancellation-option SEND_INTERRUPT"
+        )
+
+    @cached_property
+    def _description(self) -> ClusterTypeDef:
+        try:
+            return self.session.emr.describe_cluster(ClusterId=self.cluster)["Cluster"]
+        except ClientError as error:
+            if error.response["Error"].get("Code") != "InvalidRequestException":
+                raise
+            raise self._gone("EMR knows no such cluster", error.response["Error"].get("Message")) from error
+
+    def _own(self, steps: Sequence[StepSummaryTypeDef]) -> Iterator[JobRun]:
+        prefix = f"{self.names.resource}-"
+        return (self._run(step) for step in steps if step.get("Name", "").startswith(prefix))
+
+    def _gone(self, what: str, found: str | None) -> NothingToRunOn:
+        return NothingToRunOn(
+            what,
+            where=f"{self.name}, of stack {self.names.stack('processing')}",
+            found=found,
+            remedy="It cannot be started again, and cdk deploy alone does not see that it is gone: destroy "
+            "the stack, which holds no data, and build it anew with cdk deploy --all.",
+        )
+
+    def _run(self, step: StepTypeDef | StepSummaryTypeDef) -> JobRun:
+        status = step["Status"]
+        timeline = status.get("Timeline", {})
+        ended = timeline.get("EndDateTime")
+        return JobRun(
+            id=step["Id"],
+            name=step["Name"],
+            kind="step",
+            state=_STATES.get(status["State"], "failed"),
+            aws_state=status["State"],
+            created=timeline["CreationDateTime"].astimezone(UTC),
+            ended=ended and ended.astimezone(UTC),
+            reason=_reason(status),
+            log=status.get("FailureDetails", {}).get("LogFile") or self._log(step["Id"]),
+        )
+
+    def _log(self, step: str) -> str | None:
+        # EMR gives it in the old scheme s3n.
+        _, _, place = self._description.get("LogUri", "").partition("://")
+        return f"s3://{place.rstrip('/')}/{self.cluster}/steps/{step}/" if place else None
+
+
+def _reason(status: StepStatusTypeDef) -> str | None:
+    details = status.get("FailureDetails", {})
+    texts = (
+        details.get("Reason"),
+        details.get("Message"),
+        status.get("StateChangeReason", {}).get("Message"),
+    )
+    return "; ".join(dict.fromkeys(text for text in texts if text)) or None
+
+
+def _reason_of_end(status: ClusterStatusTypeDef) -> str:
+    why, ended = status.get("StateChangeReason", {}), status.get("Timeline", {}).get("EndDateTime")
+    since = f" since {moment(ended.astimezone(UTC))}" if ended else ""
+    return ": ".join(filter(None, (f"{status.get('State')}{since}", why.get("Code"), why.get("Message"))))

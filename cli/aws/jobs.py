@@ -1,0 +1,138 @@
+"""The lake's jobs on AWS, whatever they run on: which may run at a time, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from contract.errors import TributaryError
+from contract.spark_submit import Addresses, Job
+
+State = Literal["waiting", "running", "ended", "cancelled", "failed"]
+"""`ended`: as it should."""
+
+
+class JobRefused(TributaryError):
+    """A job that would write the tables that another one is writing."""
+
+
+class JobFailed(TributaryError):
+    """A job that did not end as it should."""
+
+
+class NothingToRunOn(TributaryError):
+    """The cluster or application that the jobs run on is gone."""
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """One job as AWS tells of it.
+
+    kind       what AWS calls it: step, or job run
+    aws_state  in AWS's own words
+    reason     why it is in that state, where AWS says so
+    log        where its log is, by URI; None: the place keeps none in S3
+    """
+
+    id: str
+    name: str
+    kind: Literal["step", "job run"]
+    state: State
+    aws_state: str
+    created: datetime
+    ended: datetime | None
+    reason: str | None
+    log: str | None
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in ("waiting", "running")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request as the service's API describes it; without effect until it is sent."""
+
+    service: str
+    operation: str
+    parameters: Mapping[str, Any]
+
+
+class JobPlace(Protocol):
+    """What the jobs of one lake run on."""
+
+    @property
+    def name(self) -> str:
+        """What it is, and its id."""
+
+    def require_usable(self) -> None:
+        """Raises NothingToRunOn."""
+
+    def start_call(self, job: Job, addresses: Addresses) -> Call:
+        """The request that starts the job."""
+
+    def start(self, call: Call) -> str:
+        """The id of the job that the request has started."""
+
+    def read(self, job_id: str) -> JobRun: ...
+
+    def active(self) -> Iterator[JobRun]:
+        """The lake's jobs that have not ended."""
+
+    def recent(self) -> Iterator[JobRun]:
+        """The lake's latest jobs, the active ones not all among them."""
+
+    def stop_command(self, run: JobRun) -> str:
+        """What a person types to stop the job."""
+
+
+def refusal(place: JobPlace, job: Job, name: str) -> JobRefused | None:
+    """Why the job, which would be called `name`, may not be started; None where it may.
+
+    A table has one writer at a time, so no job starts beside another one of the lake.
+    """
+    active = list(place.active())
+    if not active:
+        return None
+    # Where several are there, the one that is asked for a second time tells most.
+    run = next((run for run in active if run.name == name), active[0])
+    goes_on = "" if job.follow or "follow" not in run.name else ", and submit follow again afterwards"
+    return JobRefused(
+        f"{run.name} has not ended, and a table has one writer at a time",
+        where=place.name,
+        found=f"{run.kind} {run.id}, {run.aws_state} since {moment(run.created)}",
+        remedy=f"Wait for its end, or stop it{goes_on}: {place.stop_command(run)}",
+    )
+
+
+def wait_for(
+    place: JobPlace,
+    job_id: str,
+    is_enough: Callable[[JobRun], bool],
+    show: Callable[[JobRun], None],
+    sleep: Callable[[], None],
+) -> JobRun:
+    """The job as it is when it has come far enough, or has ended. Raises JobFailed."""
+    while True:
+        run = place.read(job_id)
+        show(run)
+        if run.state in ("failed", "cancelled"):
+            raise failure(place, run)
+        if is_enough(run) or not run.is_active:
+            return run
+        sleep()
+
+
+def failure(place: JobPlace, run: JobRun) -> JobFailed:
+    return JobFailed(
+        f"the {run.kind} {run.name} is {run.aws_state}",
+        where=f"{place.name}, {run.kind} {run.id}",
+        found=run.reason,
+        remedy=None if run.log is None else f"Its log is {run.log}",
+    )
+
+
+def moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"

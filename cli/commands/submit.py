@@ -1,0 +1,155 @@
+"""The command `submit`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cli.commands.options import DEFAULT_LAKE_FILE, AsJson, LakeFile
+from cli.rendering import messages, output, print_json
+
+if TYPE_CHECKING:
+    from cli.aws.deployed_lake import DeployedLake
+    from cli.aws.jobs import Call, JobPlace, JobRun
+    from contract.spark_submit import Job
+
+Operation = Literal["ingest", "follow", "rebuild", "compact", "replay", "new-epoch"]
+
+_NAMES_TABLES = ("rebuild", "new-epoch")
+_TAKES_NO_TABLE = ("ingest", "follow")
+_SECONDS_BETWEEN_LOOKS = 10.0
+
+
+def submit(
+    operation: Annotated[
+        Operation,
+        typer.Argument(
+            help="ingest: until all is caught up; follow: until it is stopped; rebuild: tables anew from "
+            "bronze; compact: merge-on-read tables; replay: what is in quarantine; new-epoch: tables whose "
+            "topics were made anew."
+        ),
+    ],
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TABLE]...", help="Such as sales or 'public.*'. compact, replay: default all."
+        ),
+    ] = None,
+    events_from: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="kafka|bronze|files:URI",
+            help="Where the events are read from. Default: kafka, for rebuild and replay bronze.",
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Until the job has ended; a follow job, until it runs.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the request to AWS as JSON, and do not send it.")
+    ] = False,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    as_json: AsJson = False,
+) -> None:
+    """Start a job on the deployed lake: a step of its EMR cluster, or a job run of EMR Serverless.
+
+    What it needs to know it reads from the outputs of the lake's stacks. A table has one writer at a time: a
+    job is refused while another one of the lake has not ended.
+
+    The exit status is 0 if the job was taken, with --wait only if it has also ended well.
+    """
+    from cli.aws.deployed_lake import DeployedLake
+    from cli.aws.jobs import refusal
+    from cli.aws.session import aws_session
+    from contract.lake import read_lake
+
+    _check_usage(operation, tables or (), events_from)
+    the_lake = read_lake(lake)
+    with aws_session(the_lake, lake) as session:
+        deployed = DeployedLake(the_lake, session)
+        place = deployed.job_place
+        place.require_usable()
+        job = _job(deployed, operation, tables or (), events_from)
+        call = place.start_call(job, deployed.addresses)
+        refused = refusal(place, job, job.name(the_lake.name))
+        if dry_run:
+            print_json({"service": call.service, "operation": call.operation, "parameters": call.parameters})
+            if refused is not None:
+                messages.print(
+                    f"It would be refused: {refused}", style="yellow", markup=False, soft_wrap=True
+                )
+            return
+        if refused is not None:
+            raise refused
+        run = _start(place, call)
+        if not as_json:
+            _tell_started(place, run)
+        if wait:
+            run = _wait(place, run, until_it_runs=job.follow)
+        if as_json:
+            print_json(run_facts(run))
+
+
+def run_facts(run: JobRun) -> dict[str, Any]:
+    """A job, for a program to read."""
+    return {
+        "id": run.id,
+        "name": run.name,
+        "state": run.aws_state,
+        "since": run.created,
+        "ended": run.ended,
+        "reason": run.reason,
+        "log": run.log,
+    }
+
+
+def _check_usage(operation: Operation, tables: Sequence[str], events_from: str | None) -> None:
+    if operation in _NAMES_TABLES and not tables:
+        raise typer.BadParameter(f"{operation} needs one table or more", param_hint="TABLE")
+    if operation in _TAKES_NO_TABLE and tables:
+        raise typer.BadParameter(f"{operation} is for all tables of the lake", param_hint="TABLE")
+    if events_from not in (None, "kafka", "bronze") and not str(events_from).startswith("files:s3://"):
+        raise typer.BadParameter("expected kafka, bronze or files:s3://…", param_hint="--from")
+
+
+def _job(deployed: DeployedLake, operation: Operation, tables: Sequence[str], source: str | None) -> Job:
+    from contract.spark_submit import Job
+
+    names = tuple(map(str, deployed.resolve_tables(tables))) if tables else ()
+    if operation == "follow":
+        return Job("ingest", follow=True, source=source)
+    return Job(operation, tables=names, source=source)
+
+
+def _start(place: JobPlace, call: Call) -> JobRun:
+    return place.read(place.start(call))
+
+
+def _tell_started(place: JobPlace, run: JobRun) -> None:
+    output.print(f"{run.name} is {run.kind} {run.id} of {place.name}.", highlight=False, soft_wrap=True)
+    if run.log is not None:
+        output.print(f"Its log will be in {run.log}", highlight=False, soft_wrap=True)
+
+
+def _wait(place: JobPlace, run: JobRun, until_it_runs: bool) -> JobRun:
+    from cli.aws.job_view import job_view
+    from cli.aws.jobs import wait_for
+
+    try:
+        with job_view(messages) as show:
+            return wait_for(
+                place, run.id, lambda seen: until_it_runs and seen.state == "running", show, _pause
+            )
+    except KeyboardInterrupt:
+        messages.print(
+            f"{run.name} goes on. To stop it: {place.stop_command(run)}", highlight=False, soft_wrap=True
+        )
+        raise
+
+
+def _pause() -> None:
+    time.sleep(_SECONDS_BETWEEN_LOOKS)

@@ -1,0 +1,119 @@
+"""A lake that is deployed as far as a client of AWS sees: outputs of stacks, buckets, what jobs run on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from contract.aws_names import AwsNames, Output, StackKind
+
+if TYPE_CHECKING:
+    from mypy_boto3_emr import EMRClient
+    from mypy_boto3_emr_serverless import EMRServerlessClient
+    from mypy_boto3_s3 import S3Client
+
+REGION: Literal["eu-west-1"] = "eu-west-1"
+ACCOUNT = "123456789012"
+"""Moto's."""
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/runtime"
+NAMES = AwsNames("shop")
+LAKE = f"""
+[lake]
+name = "shop"
+[source.shop]
+engine = "postgres"
+database = "shop"
+tables = ["public.*"]
+[aws]
+region = "{REGION}"
+account = "{ACCOUNT}"
+"""
+SERVERLESS = LAKE + '[aws.processing]\non = "emr-serverless"\n'
+
+
+@contextmanager
+def moto_aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Moto for all of AWS, and nobody's real credentials."""
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    with mock_aws():
+        yield
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """`place_id`: of the EMR cluster or of the EMR Serverless application."""
+
+    place_id: str
+    emr: EMRClient
+    emr_serverless: EMRServerlessClient
+    s3: S3Client
+
+    def put(self, bucket: Literal["silver", "quarantine"], key: str, content: str = "") -> None:
+        name = NAMES.bucket(bucket, ACCOUNT, REGION)
+        self.s3.put_object(Bucket=name, Key=key, Body=content.encode())
+
+
+def deploy(on: Literal["emr", "emr-serverless"] = "emr", without: tuple[str, ...] = ()) -> Deployed:
+    """The stacks of the lake `shop`, but for the outputs `without`; within `moto_aws`."""
+    emr = boto3.client("emr", REGION)
+    serverless = boto3.client("emr-serverless", REGION)
+    s3 = boto3.client("s3", REGION)
+    buckets = {}
+    for kind in ("bronze", "silver", "quarantine"):
+        buckets[kind] = NAMES.bucket(kind, ACCOUNT, REGION)
+        s3.create_bucket(Bucket=buckets[kind], CreateBucketConfiguration={"LocationConstraint": REGION})
+    if on == "emr":
+        place_id = emr.run_job_flow(
+            Name="shop",
+            Instances={"MasterInstanceType": "m7g.xlarge", "KeepJobFlowAliveWhenNoSteps": True},
+            LogUri="s3n://shop-logs/emr/",
+        )["JobFlowId"]
+        place = {Output.EMR_CLUSTER: place_id}
+    else:
+        place_id = serverless.create_application(
+            releaseLabel="emr-7.13.0", type="SPARK", clientToken="application"
+        )["applicationId"]
+        place = {Output.EMR_SERVERLESS: place_id}
+    stacks: dict[StackKind, dict[str, str]] = {
+        "lake": {
+            Output.BRONZE: f"s3://{buckets['bronze']}",
+            Output.SILVER: f"s3://{buckets['silver']}",
+            Output.QUARANTINE: f"s3://{buckets['quarantine']}",
+            Output.GLUE_DATABASE: "shop_silver",
+        },
+        "streaming": {
+            Output.BOOTSTRAP_SERVERS: "b-1.kafka:9098,b-2.kafka:9098",
+            Output.KAFKA_CLUSTER: f"arn:aws:kafka:{REGION}:{ACCOUNT}:cluster/tributary-shop/0-1",
+        },
+        "processing": {
+            Output.RUNTIME_ROLE: ROLE,
+            Output.SPARK_ENTRY_POINT: "s3://assets/main.py",
+            Output.SPARK_APP: "s3://assets/package.zip",
+            Output.SPARK_JARS: "s3://assets/a.jar,s3://assets/b.jar",
+            Output.LAKE_FILE: "s3://assets/lake.zip",
+            **place,
+        },
+    }
+    for kind, outputs in stacks.items():
+        make_stack(kind, {key: value for key, value in outputs.items() if key not in without})
+    return Deployed(place_id, emr, serverless, s3)
+
+
+def make_stack(kind: StackKind, outputs: dict[str, str]) -> None:
+    template = {
+        "Resources": {"Topic": {"Type": "AWS::SNS::Topic"}},
+        "Outputs": {key: {"Value": value} for key, value in outputs.items()},
+    }
+    boto3.client("cloudformation", REGION).create_stack(
+        StackName=NAMES.stack(kind), TemplateBody=json.dumps(template)
+    )

@@ -1,0 +1,368 @@
+"""How a job gets onto the deployed lake, and what keeps it from there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.validate import validate_parameters
+from moto.emr.models import emr_backends
+from moto.emrserverless.models import emrserverless_backends
+
+from cli import main
+from cli.commands import submit as submit_command
+from contract.aws_names import Output
+from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, ROLE, SERVERLESS, Deployed, deploy, moto_aws
+
+
+@pytest.fixture(autouse=True)
+def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "lake.toml").write_text(LAKE)
+    monkeypatch.chdir(tmp_path)
+    with moto_aws(monkeypatch):
+        yield
+
+
+@pytest.fixture
+def on_emr() -> Deployed:
+    return deploy()
+
+
+@pytest.fixture
+def on_serverless(tmp_path: Path) -> Deployed:
+    (tmp_path / "lake.toml").write_text(SERVERLESS)
+    deployed = deploy("emr-serverless")
+    # Moto lists the job runs of no application that has none.
+    deployed.emr_serverless.start_job_run(
+        applicationId=deployed.place_id,
+        executionRoleArn=ROLE,
+        clientToken="somebody else's",
+        name="somebody-else-s",
+        jobDriver={"sparkSubmit": {"entryPoint": "s3://elsewhere/main.py"}},
+    )
+    return deployed
+
+
+def steps_of(deployed: Deployed) -> Sequence[Any]:
+    return deployed.emr.list_steps(ClusterId=deployed.place_id)["Steps"]
+
+
+def runs_of(deployed: Deployed) -> list[Any]:
+    runs = deployed.emr_serverless.list_job_runs(applicationId=deployed.place_id)["jobRuns"]
+    return [run for run in runs if run.get("name") != "somebody-else-s"]
+
+
+def let_step_be(deployed: Deployed, state: str, reason: str | None = None) -> None:
+    (step,) = emr_backends[ACCOUNT][REGION].clusters[deployed.place_id].steps
+    step.state = state
+    vars(step)["last_state_change_reason"] = reason
+
+
+def let_runs_be(deployed: Deployed, *states: str) -> None:
+    own = emrserverless_backends[ACCOUNT][REGION].job_runs[deployed.place_id][1:]
+    for run, state in zip(own, states, strict=True):
+        run.state = state
+
+
+def states_in_turn(monkeypatch: pytest.MonkeyPatch, *changes: Callable[[], None]) -> None:
+    """What happens between one look and the next."""
+    left = list(changes)
+    monkeypatch.setattr(submit_command, "_pause", lambda: left.pop(0)())
+
+
+def test_a_follow_job_is_a_step_of_the_cluster(on_emr: Deployed) -> None:
+    assert main.run(["submit", "follow"]) == 0
+    (step,) = steps_of(on_emr)
+    assert (step["Name"], step["ActionOnFailure"]) == ("tributary-shop-follow", "CONTINUE")
+    assert step["Config"]["Jar"] == "command-runner.jar"
+    arguments = step["Config"]["Args"]
+    assert arguments[0] == "spark-submit"
+    assert arguments[arguments.index("s3://assets/main.py") + 1] == "ingest"
+    assert "--follow" in arguments
+
+
+def test_a_follow_job_is_a_streaming_run_on_emr_serverless(on_serverless: Deployed) -> None:
+    assert main.run(["submit", "follow"]) == 0
+    (run,) = runs_of(on_serverless)
+    assert (run["name"], run["executionRole"]) == ("tributary-shop-follow", ROLE)
+    (sent,) = emrserverless_backends[ACCOUNT][REGION].job_runs[on_serverless.place_id][1:]
+    assert sent.job_driver is not None
+    assert "--follow" in sent.job_driver["sparkSubmit"]["entryPointArguments"]
+
+
+def test_a_dry_run_prints_a_request_that_the_service_takes_and_sends_none(
+    on_emr: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["submit", "ingest", "--dry-run"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["service"], printed["operation"]) == ("emr", "AddJobFlowSteps")
+    assert printed["parameters"]["JobFlowId"] == on_emr.place_id
+    assert printed["parameters"]["ExecutionRoleArn"] == ROLE
+    _validate(printed)
+    assert not steps_of(on_emr)
+
+
+@pytest.mark.parametrize(
+    ("operation", "mode", "minutes"), [("follow", "STREAMING", 0), ("ingest", "BATCH", 10080)]
+)
+def test_a_dry_run_for_emr_serverless_is_what_aws_s_own_command_takes(
+    operation: str,
+    mode: str,
+    minutes: int,
+    on_serverless: Deployed,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.run(["submit", operation, "--dry-run"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["service"], printed["operation"]) == ("emr-serverless", "StartJobRun")
+    # What sends it fills the token in.
+    _validate({**printed, "parameters": {**printed["parameters"], "clientToken": "token"}})
+    assert printed["parameters"]["mode"] == mode
+    assert printed["parameters"]["executionTimeoutMinutes"] == minutes
+    assert not runs_of(on_serverless)
+
+
+def _validate(printed: dict[str, Any]) -> None:
+    model = botocore.session.get_session().get_service_model(printed["service"])
+    shape = model.operation_model(printed["operation"]).input_shape
+    assert shape is not None
+    validate_parameters(printed["parameters"], shape)
+    assert printed["parameters"].keys() <= shape.members.keys()
+
+
+@pytest.mark.parametrize("second", ["follow", "ingest", "compact"])
+def test_a_second_job_is_refused_while_one_runs_and_the_running_step_is_named(
+    second: str, on_emr: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["submit", "follow"]) == 0
+    (step,) = steps_of(on_emr)
+    capsys.readouterr()
+    assert main.run(["submit", second]) == 1
+    told = capsys.readouterr().err
+    assert "tributary-shop-follow has not ended" in told
+    assert step["Id"] in told
+    assert "aws emr cancel-steps" in told
+    assert len(steps_of(on_emr)) == 1
+
+
+@pytest.mark.parametrize("state", ["SCHEDULED", "RUNNING", "CANCELLING"])
+def test_a_second_job_run_is_refused_while_one_runs(
+    state: str, on_serverless: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["submit", "follow"]) == 0
+    let_runs_be(on_serverless, state)
+    (run,) = runs_of(on_serverless)
+    assert main.run(["submit", "follow"]) == 1
+    told = capsys.readouterr().err
+    assert run["id"] in told
+    assert "aws emr-serverless cancel-job-run" in told
+    assert len(runs_of(on_serverless)) == 1
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "CANCELLED"])
+def test_a_job_that_has_ended_is_in_nobody_s_way(state: str, on_emr: Deployed) -> None:
+    assert main.run(["submit", "follow"]) == 0
+    let_step_be(on_emr, state)
+    assert main.run(["submit", "follow"]) == 0
+    assert len(steps_of(on_emr)) == 2
+
+
+def test_a_step_that_is_not_the_lake_s_is_in_nobody_s_way(on_emr: Deployed) -> None:
+    other = {"Name": "somebody else's", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["true"]}}
+    on_emr.emr.add_job_flow_steps(JobFlowId=on_emr.place_id, Steps=[other])  # type: ignore[list-item]
+    assert main.run(["submit", "follow"]) == 0
+
+
+def test_a_dry_run_tells_that_the_job_would_be_refused(
+    on_emr: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["submit", "follow"]) == 0
+    capsys.readouterr()
+    assert main.run(["submit", "follow", "--dry-run"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["operation"] == "AddJobFlowSteps"
+    assert "It would be refused" in told.err
+    assert len(steps_of(on_emr)) == 1
+
+
+def test_a_rebuild_is_of_the_tables_that_a_name_or_pattern_means(on_emr: Deployed) -> None:
+    on_emr.put("silver", "shop/public/orders/.hoodie/hoodie.properties")
+    on_emr.put("silver", "shop/public/lines/.hoodie/hoodie.properties")
+    on_emr.put("quarantine", "shop/public/odd/_outcome.json")
+    assert main.run(["submit", "rebuild", "orders", "public.o*"]) == 0
+    (step,) = steps_of(on_emr)
+    arguments = step["Config"]["Args"]
+    named = [arguments[place + 1] for place, text in enumerate(arguments) if text == "--tables"]
+    assert named == ["shop.public.odd", "shop.public.orders"]
+    assert arguments[arguments.index("s3://assets/main.py") + 1] == "rebuild"
+
+
+def test_an_unknown_table_is_told_with_the_one_that_was_meant(
+    on_emr: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_emr.put("silver", "shop/public/orders/.hoodie/hoodie.properties")
+    assert main.run(["submit", "rebuild", "ordres"]) == 1
+    assert "Did you mean shop.public.orders?" in capsys.readouterr().err
+    assert not steps_of(on_emr)
+
+
+def test_waiting_ends_with_the_job(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    states_in_turn(monkeypatch, lambda: None, lambda: let_step_be(on_emr, "COMPLETED"))
+    assert main.run(["submit", "ingest", "--wait"]) == 0
+    told = capsys.readouterr().err
+    assert told.count("RUNNING") == 1
+    assert "COMPLETED" in told
+
+
+def test_waiting_for_a_follow_job_ends_when_it_runs(
+    on_serverless: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = submit_command._start
+
+    def start_as_scheduled(*arguments: Any) -> Any:
+        run = read(*arguments)
+        let_runs_be(on_serverless, "SCHEDULED")
+        return run
+
+    monkeypatch.setattr(submit_command, "_start", start_as_scheduled)
+    states_in_turn(monkeypatch, lambda: let_runs_be(on_serverless, "RUNNING"))
+    assert main.run(["submit", "follow", "--wait"]) == 0
+    told = capsys.readouterr().err
+    assert "SCHEDULED" in told
+    assert "RUNNING" in told
+
+
+def test_a_job_that_fails_ends_the_waiting_with_status_1_the_reason_and_its_log(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    states_in_turn(monkeypatch, lambda: let_step_be(on_emr, "FAILED", "Exit status 137"))
+    assert main.run(["submit", "ingest", "--wait"]) == 1
+    (step,) = steps_of(on_emr)
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert "tributary-shop-ingest is FAILED" in told
+    assert "Exit status 137" in told
+    assert f"s3://shop-logs/emr/{on_emr.place_id}/steps/{step['Id']}/" in told
+
+
+def test_who_stops_waiting_is_told_that_the_job_goes_on(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    states_in_turn(monkeypatch, interrupt)
+    assert main.run(["submit", "ingest", "--wait"]) == 130
+    assert "tributary-shop-ingest goes on" in capsys.readouterr().err
+    assert steps_of(on_emr)[0]["Status"]["State"] == "RUNNING"
+
+
+def test_a_terminated_cluster_is_told_with_when_and_why(
+    on_emr: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    on_emr.emr.terminate_job_flows(JobFlowIds=[on_emr.place_id])
+    cluster = emr_backends[ACCOUNT][REGION].clusters[on_emr.place_id]
+    vars(cluster)["last_state_change_reason"] = "Terminated by user request"
+    assert main.run(["submit", "follow"]) == 1
+    told = capsys.readouterr().err
+    assert f"EMR cluster {on_emr.place_id}" in told
+    assert f"TERMINATED since {cluster.end_datetime:%Y-%m-%d %H:%M} UTC: Terminated by user request" in told
+    assert "cdk deploy" in told
+
+
+def test_an_application_that_is_gone_is_told(
+    on_serverless: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    emrserverless_backends[ACCOUNT][REGION].applications[on_serverless.place_id].state = "TERMINATED"
+    assert main.run(["submit", "follow"]) == 1
+    assert "the application is terminated" in capsys.readouterr().err
+
+
+def test_a_stack_that_is_not_there_is_named_with_the_command_that_builds_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.run(["submit", "follow"]) == 1
+    told = capsys.readouterr().err
+    assert (
+        f"stack tributary-shop-processing, account {ACCOUNT}, region {REGION}: there is no such stack" in told
+    )
+    assert "cdk deploy --all" in told
+
+
+@pytest.mark.parametrize(
+    ("output", "stack"),
+    [
+        (Output.RUNTIME_ROLE, NAMES.stack("processing")),
+        (Output.EMR_CLUSTER, NAMES.stack("processing")),
+        (Output.SPARK_APP, NAMES.stack("processing")),
+        (Output.BOOTSTRAP_SERVERS, NAMES.stack("streaming")),
+        (Output.SILVER, NAMES.stack("lake")),
+    ],
+)
+def test_a_missing_output_is_told_with_its_stack(
+    output: str, stack: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deploy(without=(output,))
+    assert main.run(["submit", "follow"]) == 1
+    told = capsys.readouterr().err
+    assert f"stack {stack}" in told
+    assert f"no output {output}" in told
+    assert "cdk deploy --all" in told
+
+
+def test_a_lake_file_without_aws_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lake.toml").write_text(LAKE.partition("[aws]")[0])
+    assert main.run(["submit", "follow"]) == 1
+    assert "a section [aws]" in capsys.readouterr().err
+
+
+def test_another_account_than_the_lake_s_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lake.toml").write_text(LAKE.replace(ACCOUNT, "999999999999"))
+    assert main.run(["submit", "follow"]) == 1
+    told = capsys.readouterr().err
+    assert "entry [aws].account" in told
+    assert f"of account {ACCOUNT}" in told
+    assert "expected account 999999999999" in told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["rebuild"],
+        ["new-epoch"],
+        ["follow", "orders"],
+        ["ingest", "orders"],
+        ["ingest", "--from", "x"],
+        ["x"],
+    ],
+)
+def test_wrong_usage_ends_with_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["submit", *arguments]) == 2
+    assert "Error" in capsys.readouterr().err
+
+
+def test_a_job_is_json_for_a_program(on_emr: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["submit", "compact", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (step,) = steps_of(on_emr)
+    assert (told["id"], told["name"], told["state"]) == (step["Id"], "tributary-shop-compact", "RUNNING")
+
+
+def test_the_command_starts_without_the_cdk_and_without_boto() -> None:
+    program = "import sys, cli.main; print([m for m in ('aws_cdk', 'boto3', 'botocore') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_no_command_on_aws_needs_the_cdk(on_emr: Deployed) -> None:
+    assert on_emr
+    program = "import sys, cli.aws.deployed_lake; print('aws_cdk' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
