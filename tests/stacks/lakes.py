@@ -1,4 +1,4 @@
-"""The lakes that the checks of the templates go over: each but the last differs from the cheapest in one thing.
+"""The lakes that the checks of the templates go over; most differ from the cheapest one in one thing.
 
 All of them have the same name, so that what a setting does not touch is the same template in each.
 """
@@ -125,7 +125,7 @@ def write_lake_file(settings: str, folder: Path) -> Path:
 
 
 def write_assets(folder: Path) -> Path:
-    """A folder with files in place of the plugins and packages that are built; no template holds their bytes."""
+    """A folder with files in place of the plugins and the packages: no template holds their bytes."""
     assets = folder / "assets"
     assets.mkdir()
     return assets

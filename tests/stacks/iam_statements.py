@@ -1,0 +1,100 @@
+"""Every IAM statement of templates as lines that a person can review, the same for the same templates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a policy.
+
+    holder  the stack and the logical id of the policy, role, key, bucket, topic, … that has it
+    """
+
+    holder: str
+    kind: str
+    content: Mapping[str, Any]
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        return _texts(self.content.get("Action", ()))
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        return _texts(self.content.get("Resource", ()))
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.content['Effect']} {', '.join(self.actions)}"
+        for key in ("NotAction", "NotResource", "NotPrincipal"):
+            if key in self.content:
+                yield f"  {key} {', '.join(_texts(self.content[key]))}"
+        if "Principal" in self.content:
+            yield f"  to {_principal(self.content['Principal'])}"
+        for resource in self.resources:
+            yield f"  on {resource}"
+        for operator, tests in sorted(self.content.get("Condition", {}).items()):
+            for key, value in sorted(tests.items()):
+                yield f"  if {key} {operator} {', '.join(_texts(value))}"
+
+
+def statements(templates: Mapping[str, Mapping[str, Any]]) -> Iterator[Statement]:
+    """All of them, in the order of stacks and of the templates."""
+    for stack, template in templates.items():
+        for logical_id, resource in template["Resources"].items():
+            for content in _statements_in(resource.get("Properties", {})):
+                yield Statement(f"{stack}/{logical_id}", resource["Type"], content)
+
+
+def managed_policies(templates: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Role, and each policy of AWS's own that is attached to it."""
+    for stack, template in templates.items():
+        for logical_id, resource in template["Resources"].items():
+            for policy in resource.get("Properties", {}).get("ManagedPolicyArns", ()):
+                if not (isinstance(policy, dict) and "Ref" in policy):
+                    yield f"{stack}/{logical_id}", rendered(policy)
+
+
+def rendered(value: Any) -> str:
+    """A value of a template as text: references in braces, joins joined."""
+    match value:
+        case str():
+            return value
+        case {"Ref": name}:
+            return f"{{{name}}}"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"{{{name}.{attribute}}}"
+        case {"Fn::Join": [separator, list(parts)]}:
+            return str(separator).join(rendered(part) for part in parts)
+        case {"Fn::ImportValue": name}:
+            return f"{{{rendered(name)}}}"
+        case {"Fn::Sub": str(text)}:
+            return text
+        case _:
+            return json.dumps(value, sort_keys=True)
+
+
+def _statements_in(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Wherever they are: a policy may be a property of nearly any resource."""
+    if isinstance(value, dict):
+        if value.get("Effect") in ("Allow", "Deny") and ("Action" in value or "NotAction" in value):
+            yield value
+        else:
+            for below in value.values():
+                yield from _statements_in(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from _statements_in(below)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(sorted(rendered(one) for one in (value if isinstance(value, list) else [value])))
+
+
+def _principal(principal: Any) -> str:
+    if not isinstance(principal, dict) or set(principal) - {"AWS", "Service", "Federated"}:
+        return rendered(principal)
+    return ", ".join(text for kind in sorted(principal) for text in _texts(principal[kind]))

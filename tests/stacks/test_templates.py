@@ -1,0 +1,238 @@
+"""What holds for the templates of every lake of the matrix, whatever is in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stacks.cfn_lint import lint
+from tests.stacks.committed import assert_committed
+from tests.stacks.conftest import Synthesized
+from tests.stacks.iam_statements import managed_policies, statements
+from tests.stacks.lakes import ACCOUNT, SETTINGS
+from tests.stacks.synthesis import Synthesis
+
+everywhere = pytest.mark.parametrize("settings", SETTINGS)
+ROOT = Path(__file__).parents[2]
+
+WARNINGS_OF_THE_CDK = {
+    "W3005": "DependsOn what a property refers to as well: the CDK writes both",
+}
+
+HOLDS_DATA = frozenset(
+    {
+        "AWS::Glue::Database",
+        "AWS::KMS::Key",
+        "AWS::MSK::Cluster",
+        "AWS::MSK::ServerlessCluster",
+        "AWS::MSK::Topic",
+        "AWS::RDS::DBCluster",
+        "AWS::RDS::DBInstance",
+        "AWS::S3::Bucket",
+        "AWS::SecretsManager::Secret",
+    }
+)
+"""Types whose resources cannot be made again with what was in them."""
+
+ON_ANY_RESOURCE: dict[str, str] = {}
+"""By action, why it is allowed on `*`."""
+
+
+WILDCARDS_OF_THE_CDK = {
+    "s3:DeleteObject*": "auto_delete_objects empties a bucket that may be deleted, of all versions",
+    "s3:GetBucket*": "the same",
+    "s3:List*": "the same",
+}
+
+
+def test_every_template_is_what_cloudformation_takes(synthesized: Synthesized, tmp_path: Path) -> None:
+    found = [
+        f"{finding.template}: {finding.rule} {finding.path}: {finding.message}"
+        for finding in lint(synthesized.templates, tmp_path, "us-east-1")
+        if finding.rule not in WARNINGS_OF_THE_CDK
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_what_holds_data_keeps_its_logical_id(synthesized: Synthesized) -> None:
+    ids = {
+        f"{stack}/{logical_id}": resource["Type"]
+        for settings in SETTINGS
+        for stack, logical_id, resource in synthesized(settings).resources
+        if _holds_data(resource)
+    }
+    assert_committed("tests/stacks/logical_ids.json", json.dumps(ids, indent=2, sort_keys=True) + "\n")
+
+
+def _holds_data(resource: Mapping[str, Any]) -> bool:
+    # A custom resource whose logical id changes is deleted, and so is what it has made.
+    return resource["Type"] in HOLDS_DATA or resource["Type"].startswith(
+        ("Custom::", "AWS::CloudFormation::Custom")
+    )
+
+
+@everywhere
+def test_data_outlives_its_stack_unless_the_lake_file_says_otherwise(
+    synthesized: Synthesized, settings: str
+) -> None:
+    kept = {"Delete"} if settings == "deletable" else {"Retain", "Snapshot"}
+    assert [
+        (stack, logical_id, resource.get("DeletionPolicy"))
+        for stack, logical_id, resource in synthesized(settings).resources
+        if resource["Type"] in HOLDS_DATA and resource.get("DeletionPolicy", "Delete") not in kept
+    ] == []
+
+
+def test_every_iam_statement_has_been_reviewed(synthesized: Synthesized) -> None:
+    assert_committed("tests/stacks/iam_statements.md", "\n".join(_reviewed(synthesized)) + "\n")
+
+
+def _reviewed(synthesized: Synthesized) -> Iterator[str]:
+    yield "# Who may do what"
+    yield ""
+    yield "Every IAM statement of the templates, by the settings of tests/stacks/lakes.py. What a lake has in"
+    yield "common with one above it is not repeated."
+    seen: set[str] = set()
+    for settings in SETTINGS:
+        yield from (lines for lines in _reviewed_of(settings, synthesized(settings), seen))
+
+
+def _reviewed_of(settings: str, lake: Synthesis, seen: set[str]) -> Iterator[str]:
+    by_holder: dict[str, list[str]] = {}
+    for statement in statements(lake.templates):
+        by_holder.setdefault(f"{statement.holder} ({statement.kind})", []).extend(statement.lines())
+    for role, policy in managed_policies(lake.templates):
+        by_holder.setdefault(f"{role} (AWS::IAM::Role)", []).append(f"AWS's own {policy}")
+    texts = {
+        holder: "\n".join([f"### {holder}", "", "```", *lines, "```"]) for holder, lines in by_holder.items()
+    }
+    new = [texts[holder] for holder in sorted(texts) if texts[holder] not in seen]
+    seen.update(new)
+    if new:
+        yield from ("", f"## {settings}")
+    for text in new:
+        yield from ("", text)
+
+
+@everywhere
+def test_an_action_on_any_resource_has_a_reason(synthesized: Synthesized, settings: str) -> None:
+    """In the policy of a key or a bucket, `*` is that very key or bucket."""
+    assert [
+        (statement.holder, action)
+        for statement in statements(synthesized(settings).templates)
+        if statement.kind.startswith("AWS::IAM::")
+        and "*" in statement.resources
+        and statement.content["Effect"] == "Allow"
+        for action in statement.actions
+        if action not in ON_ANY_RESOURCE
+    ] == []
+
+
+def test_every_reason_for_any_resource_is_of_an_action_that_is_there(synthesized: Synthesized) -> None:
+    allowed = {
+        action
+        for settings in SETTINGS
+        for statement in statements(synthesized(settings).templates)
+        if "*" in statement.resources
+        for action in statement.actions
+    }
+    assert set(ON_ANY_RESOURCE) - allowed == set()
+
+
+@everywhere
+def test_no_action_has_a_wildcard(synthesized: Synthesized, settings: str) -> None:
+    assert [
+        (statement.holder, action)
+        for statement in statements(synthesized(settings).templates)
+        if statement.content["Effect"] == "Allow" and not _administers_itself(statement.content)
+        for action in statement.actions
+        if "*" in action and action not in WILDCARDS_OF_THE_CDK
+    ] == []
+
+
+def _administers_itself(statement: Mapping[str, Any]) -> bool:
+    """Whether it is what every key's policy begins with: the account's own policies decide (kms:*)."""
+    return statement["Action"] == "kms:*" and ":root" in json.dumps(statement["Principal"])
+
+
+@everywhere
+def test_no_template_holds_a_secret(synthesized: Synthesized, settings: str) -> None:
+    assert [
+        found for template in synthesized(settings).templates.values() for found in _secrets(template)
+    ] == []
+
+
+def _secrets(value: Any, under: str = "") -> Iterator[tuple[str, str]]:
+    """Texts under a key that a password would be under, but for references to where the password is."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _secrets(below, key)
+    elif isinstance(value, list):
+        for below in value:
+            yield from _secrets(below, under)
+    elif (
+        isinstance(value, str)
+        and re.search(r"password$|secretstring$|\btoken$|private.?key$", under, re.IGNORECASE)
+        and not re.match(r"\{\{resolve:|\$\{secretManager:|\$\{secretsmanager:", value)
+    ):
+        yield under, value
+
+
+@everywhere
+def test_no_template_holds_an_account(synthesized: Synthesized, settings: str) -> None:
+    accounts = {
+        found
+        for template in synthesized(settings).templates.values()
+        for text in _strings(template)
+        for found in re.findall(r"(?<![0-9a-zA-Z])[0-9]{12}(?![0-9a-zA-Z])", text)
+    }
+    stated_by_the_lake_file = {ACCOUNT} if ACCOUNT in SETTINGS[settings] else set()
+    assert accounts - stated_by_the_lake_file == set()
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for below in value.values() if isinstance(value, dict) else value:
+            yield from _strings(below)
+
+
+def test_another_process_makes_the_same_templates(synthesized: Synthesized, tmp_path: Path) -> None:
+    """With another order of Python's sets."""
+    script = (
+        "import sys; from pathlib import Path; from tests.stacks.synthesis import synthesize\n"
+        "synthesize('production', Path(sys.argv[1]))"
+    )
+    seed = {"PYTHONHASHSEED": "1", "JSII_NODE": os.environ.get("JSII_NODE", "")}
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, cwd=ROOT, env=os.environ | seed)
+    here = synthesized("production").texts
+    assert {name: (tmp_path / "cdk.out" / f"{name}.template.json").read_text() for name in here} == here
+
+
+@everywhere
+def test_every_alarm_names_a_section_of_the_runbook(synthesized: Synthesized, settings: str) -> None:
+    runbook = (ROOT / "docs" / "operate-aws.md").read_text()
+    sections = {_anchor(heading) for heading in re.findall(r"^#+ (.+)$", runbook, re.MULTILINE)}
+    named = {
+        logical_id: re.findall(
+            r"docs/operate-aws\.md#([a-z-]+)", json.dumps(resource["Properties"]["AlarmDescription"])
+        )
+        for _, logical_id, resource in synthesized(settings).resources
+        if resource["Type"].startswith("AWS::CloudWatch::") and resource["Type"].endswith("Alarm")
+    }
+    assert named
+    assert {name: found for name, found in named.items() if len(found) != 1 or found[0] not in sections} == {}
+
+
+def _anchor(heading: str) -> str:
+    """GitHub's for a heading."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
