@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,8 @@ from zipfile import ZipFile
 import contract
 import spark_app
 from artifacts.cache import cache_root, cached_folder, sha256_of
-from artifacts.lock import platform_name
+from artifacts.fetch import fetch
+from artifacts.lock import platform_name, read_lock
 from artifacts.pip import fetch_wheels
 from artifacts.zips import unpack_zip, write_zip
 
@@ -19,6 +21,7 @@ ENTRY_POINT = "main.py"
 _AWS_SERVICES = frozenset({"glue", "logs", "sso", "sso-oidc", "sts"})
 """What the app calls, and what gives it credentials. Botocore describes all of AWS in 19 of its 22 MB."""
 _SPARK_APP = Path(spark_app.__file__).parent
+_EMR_JARS = _SPARK_APP / "emr-jars.lock.json"
 _CONTRACT = Path(contract.__file__).parent
 
 
@@ -37,6 +40,17 @@ def build_package(out: Path | None = None, platform: str | None = None) -> Path:
         unnamed = Path(scratch) / "package"
         write_zip(unnamed, contents)
         return unnamed.rename(folder / f"tributary-spark-app-{platform}-{sha256_of(unnamed)[:12]}.zip")
+
+
+def build_jars(out: Path) -> tuple[Path, ...]:
+    """The jars that a run on EMR needs beside those that EMR brings, in the folder `spark-jars` of `out`.
+
+    FetchError if they are not cached and cannot be fetched.
+    """
+    folder = out / "spark-jars"
+    folder.mkdir(parents=True, exist_ok=True)
+    cached = fetch(read_lock(_EMR_JARS)["emr"])
+    return tuple(Path(shutil.copyfile(path, folder / jar.filename)) for jar, path in cached.items())
 
 
 def unpack_package(package: Path) -> Path:

@@ -51,16 +51,18 @@ def package(
 ) -> None:
     """Build the Spark app with its dependencies as the one zip that spark-submit starts, here and on EMR.
 
-    The same sources give the same bytes on any machine.
+    The same sources give the same bytes on any machine. Beside it comes a folder with the jars that EMR does
+    not bring.
     """
     from artifacts.cache import sha256_of
-    from cli.packaging import build_package
+    from cli.packaging import build_jars, build_package
 
-    built = build_package(out, platform)
+    built = [build_package(out, platform), *build_jars(out)]
     if as_json:
-        print_json({"zip": str(built), "sha256": sha256_of(built)})
+        print_json([{"file": str(one), "sha256": sha256_of(one)} for one in built])
         return
-    _say_built(built, sha256_of(built))
+    for one in built:
+        _say_built(one, sha256_of(one))
 
 
 def _say_built(path: Path, sha256: str) -> None:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from artifacts.lock import read_lock
+from stacks.spark_package import JARS_LOCK
+
 ACCOUNT = "111122223333"
 """One of AWS's own examples, for settings that name an account."""
 
@@ -128,4 +131,9 @@ def write_assets(folder: Path) -> Path:
     """A folder with files in place of the plugins and the packages: no template holds their bytes."""
     assets = folder / "assets"
     assets.mkdir()
+    for platform in ("linux-amd64", "linux-arm64"):
+        (assets / f"tributary-spark-app-{platform}-0123456789ab.zip").touch()
+    (assets / "spark-jars").mkdir()
+    for jar in read_lock(JARS_LOCK)["emr"]:
+        (assets / "spark-jars" / jar.filename).touch()
     return assets

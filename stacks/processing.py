@@ -1,0 +1,45 @@
+"""The processing stack: where the Spark app runs, what it runs from, and what it may do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from constructs import Construct
+
+from contract.lake import Lake
+from stacks.base import TributaryStack
+from stacks.emr_cluster import EmrCluster
+from stacks.emr_serverless import EmrServerless
+from stacks.lake import LakeStack
+from stacks.log_groups import LakeLogGroup
+from stacks.network import NetworkStack
+from stacks.spark_access import job_access
+from stacks.spark_package import SparkFiles, SparkPackage
+from stacks.streaming import StreamingStack
+
+
+class ProcessingStack(TributaryStack):
+    """An EMR cluster or an application of EMR Serverless, as `[aws.processing].on` has it.
+
+    built  the folder in which `tributary package` has put its files
+
+    Runs of the app are not made here: `tributary submit` starts them, by the stack's outputs. Raises
+    TributaryError where something is not built.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        lake: Lake,
+        network: NetworkStack,
+        lake_stack: LakeStack,
+        streaming: StreamingStack,
+        built: Path,
+        lake_file: Path,
+    ) -> None:
+        super().__init__(scope, "processing", lake, "where the Spark app runs")
+        package = SparkPackage(self, "Package", SparkFiles.find(built, self.aws.processing), lake_file)
+        metrics = LakeLogGroup(self, "Metrics", "metrics", network.log_key)
+        access = job_access(lake, lake_stack, streaming.kafka, package, metrics)
+        place = EmrCluster if self.aws.processing.on == "emr" else EmrServerless
+        place(self, "Emr", network, lake_stack, access)
