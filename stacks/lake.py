@@ -13,6 +13,7 @@ from contract.lake import Lake
 from stacks.athena import LakeWorkgroup
 from stacks.base import TributaryStack
 from stacks.demo_queries import demo_queries
+from stacks.findings import skip_in_functions_of_the_cdk
 from stacks.lake_bucket import LakeBucket, LogBucket
 from stacks.lake_readers import grant_readers
 
@@ -56,6 +57,7 @@ class LakeStack(TributaryStack):
             Output.ATHENA_WORKGROUP: self.workgroup,
         }.items():
             CfnOutput(self, output, value=value)
+        skip_in_functions_of_the_cdk(self)
 
     def _key(self) -> kms.Key:
         return kms.Key(

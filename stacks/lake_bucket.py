@@ -10,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 
 from contract.aws_names import BucketKind
 from stacks.base import TributaryStack
-from stacks.findings import acknowledge
+from stacks.findings import acknowledge, skip
 
 DAYS_OF_UNDOING = 7
 """How long what is overwritten or deleted can be brought back."""
@@ -88,7 +88,9 @@ class LogBucket(s3.Bucket):
             removal_policy=stack.of_data,
             auto_delete_objects=stack.aws.deletes_data,
         )
-        acknowledge(self, _NO_SECOND_REGION | _S3_KEYS_FOR_LOGS | _WRITTEN_ONCE)
+        acknowledge(self, _NO_SECOND_REGION | _S3_KEYS_FOR_LOGS)
+        acknowledge(self, _in_packs("S3BucketVersioningEnabled", _WRITTEN_ONCE))
+        skip(self, {"CKV_AWS_21": _WRITTEN_ONCE, "CKV_AWS_18": _ENDLESS})
 
 
 def bucket_name(stack: TributaryStack, kind: BucketKind) -> str:
@@ -114,7 +116,7 @@ _S3_KEYS_FOR_LOGS = _in_packs(
     "S3 delivers access logs only to a bucket that S3's own keys encrypt (user guide, Enabling server access "
     "logging).",
 )
-_WRITTEN_ONCE = _in_packs(
-    "S3BucketVersioningEnabled",
-    "Each log file is written once, under a name of its own, and expires: there is no version to go back to.",
+_WRITTEN_ONCE = (
+    "Each log file is written once, under a name of its own, and expires: there is no version to go back to."
 )
+_ENDLESS = "The access logs of the bucket for access logs would be logged in turn, without an end."

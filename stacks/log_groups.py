@@ -9,7 +9,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from stacks.base import TributaryStack
-from stacks.findings import acknowledge
+from stacks.findings import acknowledge, skip
 
 
 class LogKey(kms.Key):
@@ -54,14 +54,15 @@ class LakeLogGroup(logs.LogGroup):
             encryption_key=key,
         )
         if key is None:
-            acknowledge(self, _WITHOUT_A_KEY)
+            packs = ("NIST.800.53.R5", "HIPAA.Security", "PCI.DSS.321")
+            acknowledge(self, {f"{pack}-CloudWatchLogGroupEncrypted": _SERVICE_KEY for pack in packs})
+            skip(self, {"CKV_AWS_158": _SERVICE_KEY})
 
 
-_WITHOUT_A_KEY = {
-    f"{pack}-CloudWatchLogGroupEncrypted": "CloudWatch Logs encrypts the group with a key of its own, as "
-    '[aws.storage].encryption = "s3" asks for; "kms" puts a key of the account\'s in its place.'
-    for pack in ("NIST.800.53.R5", "HIPAA.Security", "PCI.DSS.321")
-}
+_SERVICE_KEY = (
+    'CloudWatch Logs encrypts the group with a key of its own, as [aws.storage].encryption = "s3" asks for; '
+    '"kms" puts a key of the account\'s in its place.'
+)
 
 _RETENTION = {
     1: logs.RetentionDays.ONE_DAY,

@@ -6,7 +6,7 @@ in: with a rule here that names that group, each of the two stacks would refer t
 
 from __future__ import annotations
 
-from aws_cdk import Fn
+from aws_cdk import Annotations, Fn
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -14,7 +14,7 @@ from constructs import Construct
 
 from contract.lake import Lake
 from stacks.base import TributaryStack
-from stacks.findings import acknowledge
+from stacks.findings import acknowledge, skip_in_functions_of_the_cdk
 from stacks.log_groups import LakeLogGroup, LogKey
 
 KAFKA_PORT = 9098
@@ -59,6 +59,7 @@ class NetworkStack(TributaryStack):
         self.sink.connections.allow_internally(ec2.Port.all_tcp(), "workers of one connector")
         self.spark = self._clients("Spark", "the Spark app", [KAFKA_PORT])
         self.functions = self._clients("Functions", "functions of a deployment", [KAFKA_PORT, *databases])
+        skip_in_functions_of_the_cdk(self)
 
     def _own_vpc(self) -> ec2.Vpc:
         network = self.aws.network
@@ -92,12 +93,14 @@ class NetworkStack(TributaryStack):
             self._add_endpoints(vpc)
         if network.flow_logs:
             self._add_flow_logs(vpc)
+        else:
+            acknowledge(vpc, _NO_FLOW_LOGS)
         return vpc
 
     def _existing_vpc(self) -> ec2.IVpc:
         existing = self.aws.network.vpc
         assert existing is not None
-        return ec2.Vpc.from_vpc_attributes(
+        vpc = ec2.Vpc.from_vpc_attributes(
             self,
             "Vpc",
             vpc_id=existing.id,
@@ -105,6 +108,12 @@ class NetworkStack(TributaryStack):
             availability_zones=list(existing.availability_zones),
             private_subnet_ids=list(existing.private_subnets),
         )
+        for subnet in vpc.private_subnets:
+            Annotations.of(subnet).acknowledge_warning(
+                "@aws-cdk/aws-ec2:noSubnetRouteTableId",
+                "No route is added to a network that is there already.",
+            )
+        return vpc
 
     def _add_endpoints(self, vpc: ec2.Vpc) -> None:
         group = ec2.SecurityGroup(
@@ -169,6 +178,15 @@ def _private_subnets(vpc: ec2.IVpc) -> ec2.SubnetSelection:
     return ec2.SubnetSelection(subnets=[*vpc.private_subnets, *vpc.isolated_subnets])
 
 
+_NO_FLOW_LOGS = dict.fromkeys(
+    (
+        "AwsSolutions-VPC7",
+        "NIST.800.53.R5-VPCFlowLogsEnabled",
+        "HIPAA.Security-VPCFlowLogsEnabled",
+        "PCI.DSS.321-VPCFlowLogsEnabled",
+    ),
+    "[aws.network].flow_logs = false: whoever deploys the lake has decided against their cost.",
+)
 _ROUTE_OF_NAT = {
     f"{pack}-VPCNoUnrestrictedRouteToIGW": "The way out of the NAT gateway, which is all there is in this "
     "subnet: nothing else is started here, and no address is given out."
