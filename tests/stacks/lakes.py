@@ -85,6 +85,19 @@ delete_data_of = "shop"
 nat_gateways = 0
 interface_endpoints = true
 """,
+    "express-brokers": """
+[aws.network]
+availability_zones = 3
+
+[aws.kafka]
+broker = "express.m7g.large"
+replication = 3
+min_insync = 2
+""",
+    "stopped": """
+[aws.connect]
+running = false
+""",
     "serverless-production": """
 profile = "production"
 
@@ -101,7 +114,12 @@ account = "{ACCOUNT}"
 flow_logs = false
 
 [aws.database]
+instance = "db.r7g.large"
+readers = 1
 demo_schema = true
+
+[aws.kafka]
+open_monitoring = true
 
 [aws.storage]
 readers = ["arn:aws:iam::{ACCOUNT}:role/analyst"]
@@ -131,6 +149,8 @@ def write_assets(folder: Path) -> Path:
     """A folder with files in place of the plugins and the packages: no template holds their bytes."""
     assets = folder / "assets"
     assets.mkdir()
+    for plugin in ("debezium-connector-postgres", "iceberg-sink"):
+        (assets / f"{plugin}-0123456789ab.zip").touch()
     for platform in ("linux-amd64", "linux-arm64"):
         (assets / f"tributary-spark-app-{platform}-0123456789ab.zip").touch()
     (assets / "spark-jars").mkdir()

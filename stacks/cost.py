@@ -1,0 +1,234 @@
+"""What a lake costs an hour on AWS before it has any data: from its templates and a list of prices.
+
+python -m stacks.cost [cdk.out]
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_PRICES = tomllib.loads(Path(__file__).with_name("prices.toml").read_text())
+REGION, AS_OF = str(_PRICES["region"]), _PRICES["as_of"]
+
+Resource = Mapping[str, Any]
+Templates = Mapping[str, Mapping[str, Any]]
+
+
+class NoPrice(LookupError):
+    """Something in a template that stacks/prices.toml has no price for."""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """least, most  how many of it there are for sure, and how many where all is scaled out
+    price        of one, in dollars an hour
+    """
+
+    stack: str
+    what: str
+    least: float
+    most: float
+    price: float
+
+
+def charges(templates: Templates) -> list[Charge]:
+    """Of templates by stack, in their order. Raises NoPrice."""
+    return [
+        Charge(stack, what, least, most, price_of(what))
+        for stack, template in templates.items()
+        for what, (least, most) in _sums(template["Resources"]).items()
+    ]
+
+
+def price_of(what: str) -> float:
+    """In dollars an hour."""
+    if what in _PRICES["hourly"]:
+        return float(_PRICES["hourly"][what]["price"])
+    if what in _PRICES["monthly"]:
+        return float(_PRICES["monthly"][what]["price"]) / int(_PRICES["hours_in_a_month"])
+    raise NoPrice(f"stacks/prices.toml has no price of {what}")
+
+
+def sum_of(found: list[Charge]) -> tuple[float, float]:
+    """What is paid an hour at least and at most."""
+    return sum(each.least * each.price for each in found), sum(each.most * each.price for each in found)
+
+
+def as_table(found: list[Charge]) -> str:
+    """In Markdown, dollars an hour."""
+    rows = [
+        f"| {each.stack} | {each.what} | {_range(each.least, each.most, '{:g}')} | {each.price:.4f} | "
+        f"{_range(each.least * each.price, each.most * each.price, '{:.4f}')} |"
+        for each in found
+    ]
+    least, most = sum_of(found)
+    return "\n".join(
+        [
+            "| Stack | What | How many | $/h each | $/h |",
+            "|---|---|--:|--:|--:|",
+            *rows,
+            f"| **all** | | | | **{_range(least, most, '{:.2f}')}** |",
+        ]
+    )
+
+
+def _range(least: float, most: float, form: str) -> str:
+    low, high = form.format(least), form.format(most)
+    return low if low == high else f"{low} to {high}"
+
+
+Counts = Iterator[tuple[str, float, float]]
+"""What is charged, and how many at least and at most."""
+
+
+def _sums(resources: Mapping[str, Resource]) -> dict[str, tuple[float, float]]:
+    sums: dict[str, tuple[float, float]] = {}
+    for resource in resources.values():
+        count = _CHARGED.get(resource["Type"])
+        if count is None and not _FREE_OR_BY_USE.fullmatch(resource["Type"]):
+            raise NoPrice(f"stacks/cost.py does not know whether {resource['Type']} costs anything")
+        if count is not None:
+            for what, least, most in count(resource.get("Properties", {}), resources):
+                before = sums.get(what, (0.0, 0.0))
+                sums[what] = (before[0] + least, before[1] + most)
+    return sums
+
+
+def _endpoint(properties: Resource, _: Mapping[str, Resource]) -> Counts:
+    if properties["VpcEndpointType"] == "Interface":
+        zones = len(properties["SubnetIds"])
+        yield "interface-endpoint", zones, zones
+
+
+def _database(properties: Resource, resources: Mapping[str, Resource]) -> Counts:
+    if properties["DBInstanceClass"] != "db.serverless":
+        yield properties["DBInstanceClass"], 1, 1
+        return
+    cluster = resources[properties["DBClusterIdentifier"]["Ref"]]["Properties"]
+    capacity = cluster["ServerlessV2ScalingConfiguration"]
+    yield "aurora-capacity-unit", capacity["MinCapacity"], capacity["MaxCapacity"]
+
+
+def _kafka(properties: Resource, resources: Mapping[str, Resource]) -> Counts:
+    brokers, nodes = properties["NumberOfBrokerNodes"], properties["BrokerNodeGroupInfo"]
+    yield nodes["InstanceType"], brokers, brokers
+    if "StorageInfo" in nodes:
+        size = nodes["StorageInfo"]["EBSStorageInfo"]["VolumeSize"]
+        grown = [
+            each["Properties"]["MaxCapacity"]
+            for each in resources.values()
+            if each["Type"] == "AWS::ApplicationAutoScaling::ScalableTarget"
+        ]
+        yield "kafka-storage-gigabyte", brokers * size, brokers * max([size, *grown])
+
+
+def _connector(properties: Resource, _: Mapping[str, Resource]) -> Counts:
+    capacity = properties["Capacity"]
+    if "AutoScaling" in capacity:
+        scaled = capacity["AutoScaling"]
+        units = scaled["McuCount"]
+        yield "connect-unit", units * scaled["MinWorkerCount"], units * scaled["MaxWorkerCount"]
+    else:
+        units = capacity["ProvisionedCapacity"]["McuCount"] * capacity["ProvisionedCapacity"]["WorkerCount"]
+        yield "connect-unit", units, units
+
+
+def _emr(properties: Resource, _: Mapping[str, Resource]) -> Counts:
+    """Spot instances are counted at the price on demand, which they stay below."""
+    instances, limits = properties["Instances"], properties["ManagedScalingPolicy"]["ComputeLimits"]
+    tasks = [*instances.get("TaskInstanceGroups", ()), *instances.get("TaskInstanceFleets", ())]
+    nodes = [("Master", 0)]
+    nodes.append(("Core", 0 if tasks else limits["MaximumCapacityUnits"] - limits["MinimumCapacityUnits"]))
+    for kind, more in nodes:
+        group = instances.get(f"{kind}InstanceGroup") or instances[f"{kind}InstanceFleet"]
+        count = _nodes(group)
+        yield from _node(group, count, count + more)
+    for group in tasks:
+        count = _nodes(group)
+        yield from _node(
+            group, count, max(count, limits["MaximumCapacityUnits"] - limits["MinimumCapacityUnits"])
+        )
+
+
+def _nodes(group: Resource) -> int:
+    if "InstanceCount" in group:
+        return int(group["InstanceCount"])
+    return int(group.get("TargetOnDemandCapacity", 0)) + int(group.get("TargetSpotCapacity", 0))
+
+
+def _node(group: Resource, least: int, most: int) -> Counts:
+    """Of a fleet's types the dearest."""
+    types = group.get("InstanceTypeConfigs", [group])
+    dearest = max(types, key=lambda each: price_of(each["InstanceType"]))
+    yield dearest["InstanceType"], least, most
+    disks = dearest.get("EbsConfiguration", {}).get("EbsBlockDeviceConfigs", ())
+    size = sum(disk["VolumeSpecification"]["SizeInGB"] for disk in disks)
+    yield "disk-gigabyte", least * size, most * size
+
+
+def _emr_serverless(properties: Resource, _: Mapping[str, Resource]) -> Counts:
+    """Nothing without a job; `most` is all that jobs may have at once."""
+    most, architecture = properties["MaximumCapacity"], properties["Architecture"].lower()
+    yield f"emr-serverless-{architecture}-processor", 0, _number(most["Cpu"])
+    yield f"emr-serverless-{architecture}-gigabyte", 0, _number(most["Memory"])
+
+
+def _number(text: str) -> float:
+    """Of a size such as "8 vCPU"."""
+    return float(text.split()[0])
+
+
+def _each(what: str) -> Callable[[Resource, Mapping[str, Resource]], Counts]:
+    def count(_: Resource, __: Mapping[str, Resource]) -> Counts:
+        yield what, 1, 1
+
+    return count
+
+
+_CHARGED: Mapping[str, Callable[[Resource, Mapping[str, Resource]], Counts]] = {
+    "AWS::CloudWatch::Alarm": _each("alarm"),
+    "AWS::CloudWatch::Dashboard": _each("dashboard"),
+    "AWS::EC2::EIP": _each("public-ipv4-address"),
+    "AWS::EC2::NatGateway": _each("nat-gateway"),
+    "AWS::EC2::VPCEndpoint": _endpoint,
+    "AWS::EMR::Cluster": _emr,
+    "AWS::EMRServerless::Application": _emr_serverless,
+    "AWS::KMS::Key": _each("key"),
+    "AWS::KafkaConnect::Connector": _connector,
+    "AWS::MSK::Cluster": _kafka,
+    "AWS::MSK::ServerlessCluster": _each("msk-serverless-cluster"),
+    "AWS::RDS::DBInstance": _database,
+    "AWS::SecretsManager::Secret": _each("secret"),
+}
+
+_FREE_OR_BY_USE = re.compile(
+    r"Custom::.+|AWS::(CDK|IAM|Glue|Logs|Lambda|S3|SNS|SQS|Athena|LakeFormation|CloudFormation|Events|"
+    r"ApplicationAutoScaling|Serverless|SSM|StepFunctions)::.+"
+    r"|AWS::EC2::(VPC|Subnet.*|Route.*|InternetGateway|VPCGatewayAttachment|SecurityGroup.*|FlowLog)"
+    r"|AWS::KafkaConnect::(CustomPlugin|WorkerConfiguration)|AWS::MSK::(Configuration|Topic|ClusterPolicy)"
+    r"|AWS::RDS::DB(Cluster|SubnetGroup|(Cluster)?ParameterGroup)|AWS::KMS::Alias"
+    r"|AWS::SecretsManager::(ResourcePolicy|RotationSchedule|SecretTargetAttachment)"
+    r"|AWS::EMR::SecurityConfiguration|AWS::CloudWatch::(CompositeAlarm|AnomalyDetector)"
+)
+"""What costs nothing, or only what it is used for: bytes kept, read, written or sent."""
+
+
+def main() -> None:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "cdk.out")
+    templates = {
+        path.name.removesuffix(".template.json"): json.loads(path.read_text())
+        for path in sorted(folder.glob("*.template.json"))
+    }
+    print(as_table(charges(templates)))
+    print(f"\nList prices of {REGION} as known on {AS_OF}, without data: see docs/cost.md.")
+
+
+if __name__ == "__main__":
+    main()
