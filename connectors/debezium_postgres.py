@@ -125,7 +125,7 @@ def _pace(topics: TopicPolicy) -> dict[str, str]:
         "max.batch.size": "8192",
         "max.queue.size": "32768",
         "max.queue.size.in.bytes": str(4 * topics.max_event_bytes),
-        # The inline schema is the same text in each event of a table: it nearly vanishes in a compressed batch.
+        # The inline schema is the same text in each event of a table: compressed, it nearly vanishes.
         "producer.override.compression.type": "zstd",
         "producer.override.batch.size": "262144",
         "producer.override.linger.ms": "10",

@@ -29,7 +29,7 @@ class DirectorySecret:
 
 @dataclass(frozen=True)
 class SecretsManagerSecret:
-    """One key of a JSON secret in AWS Secrets Manager, for AWS's config provider for MSK Connect."""
+    """One key of a JSON secret in AWS Secrets Manager, for the config provider in the plugin of a source."""
 
     name: str
     key: str

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from connectors.deployment import PlaintextKafka
 from contract.naming import LakeNames
 
-_AWS_PROVIDERS = "com.amazonaws.kafka.config.providers"
+SECRETS_MANAGER_PROVIDER = "io.tributary.connect.SecretsManagerConfigProvider"
+"""The class that the plugin of a source holds for this (connectors/java)."""
 
 # Both connectors bring their own converters; Connect wants a default all the same.
 _SAME_EVERYWHERE: Mapping[str, str] = {
@@ -44,18 +45,30 @@ def local_worker(names: LakeNames, kafka: PlaintextKafka, rest_port: int, plugin
     }
 
 
-def msk_worker(offsets_topic: str, region: str) -> dict[str, str]:
-    """The properties of a custom worker configuration of MSK Connect, which sets all others itself.
+def msk_source_worker(offsets_topic: str, region: str) -> dict[str, str]:
+    """A worker of MSK Connect that reads a database: where it keeps its place, and how it gets its password.
 
-    It refuses properties that begin with admin., client., connect., rest., sasl., security. and a few more
-    (MSK developer guide, "Supported worker configuration properties").
+    A worker configuration of MSK Connect is what may be set at all: it refuses properties that begin with
+    admin., client., connect., rest., sasl., security. and a few more, and sets the others itself (MSK
+    developer guide, "Supported worker configuration properties").
     """
     return {
-        **_SAME_EVERYWHERE,
+        **msk_sink_worker(),
         "offset.storage.topic": offsets_topic,
+        "offset.storage.partitions": "1",
         "config.providers": "secretsmanager",
-        "config.providers.secretsmanager.class": f"{_AWS_PROVIDERS}.SecretsManagerConfigProvider",
+        "config.providers.secretsmanager.class": SECRETS_MANAGER_PROVIDER,
         "config.providers.secretsmanager.param.region": region,
+    }
+
+
+def msk_sink_worker() -> dict[str, str]:
+    """A worker of MSK Connect that reads topics: how far it has come is its consumer group's."""
+    return {
+        **_SAME_EVERYWHERE,
+        # A small broker lets four clients a second log in (MSK developer guide, "Quota").
+        "consumer.reconnect.backoff.ms": "1000",
+        "producer.reconnect.backoff.ms": "1000",
     }
 
 

@@ -172,7 +172,7 @@ class Kafka(Entry):
     storage_gb      of a broker at first; storage_max_gb is how far it may grow
     retention       how long a table's topic keeps its events; bronze keeps them for ever
     min_insync      how many replicas must have an event
-    open_monitoring whether brokers show their metrics to Prometheus; ports 11001 and 11002 are for you to open
+    open_monitoring whether brokers show their metrics to Prometheus, on ports 11001 and 11002
     """
 
     kind: Literal["provisioned", "serverless"] = "provisioned"
@@ -195,12 +195,21 @@ class OtherSink(Entry):
 
     plugin  path of its zip, from the lake file's folder
     sha256  of that zip
-    config  the whole of its options but for name, topics and addresses
+    config  the whole of its options but for name and topics; in them {bucket} stands for the bronze bucket's
+            name and {region} for the region
     """
 
     plugin: Annotated[str, Field(min_length=1)]
     sha256: Sha256
     config: ConnectorOptions
+
+    @model_validator(mode="after")
+    def _a_connector_without_name_and_topics(self) -> OtherSink:
+        if "connector.class" not in self.config:
+            raise expecting('config with "connector.class" = "…"')
+        if given := {"name", "topics", "topics.regex"} & self.config.keys():
+            raise expecting(f"config without {' and '.join(sorted(given))}, which follow from the lake")
+        return self
 
 
 class Connect(Entry):
@@ -208,12 +217,15 @@ class Connect(Entry):
 
     debezium_mcus     of each source's one worker
     sink_workers_max  the sink has one worker at least
+    running           false removes the connectors and nothing that they go on from; a new plugin or version
+                      of theirs is deployed with false, then with true
     """
 
     version: Literal["3.7.x"] = "3.7.x"
     debezium_mcus: Literal[1, 2, 4, 8] = 1
     sink_mcus: Literal[1, 2, 4, 8] = 1
     sink_workers_max: Annotated[int, Field(ge=1, le=10)] = 2
+    running: bool = True
     sink: OtherSink | None = None
 
 

@@ -1,4 +1,4 @@
-"""What each client may do in Kafka: which actions of `kafka-cluster` on which topics, groups and transactions.
+"""What each client may do in Kafka: actions of `kafka-cluster` on topics, groups and transactions.
 
 A right that ends in `*` is on a prefix that is the lake's alone. The actions are those that the clients'
 versions call (Kafka Connect 3.7, Debezium 3.6, Iceberg's sink 1.10, Spark's Kafka source 3.5), and MSK's
@@ -7,7 +7,8 @@ developer guide, "Understand service execution role".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from aws_cdk import aws_iam as iam
 
@@ -16,56 +17,70 @@ from contract.naming import topic_escape
 from contract.patterns import WILDCARDS, TablePattern
 from stacks.kafka_cluster import KafkaCluster
 
-CONNECT_INTERNAL = "__amazon_msk_connect_*"
-"""Topics and groups in which MSK Connect keeps its workers' state; it ends their names with an id of its own."""
+
+@dataclass(frozen=True)
+class Access:
+    """statements    all that a client may do in Kafka
+    acknowledged  by the finding's id, why some of it is on a prefix: for the policy that holds the statements
+    """
+
+    statements: tuple[iam.PolicyStatement, ...]
+    acknowledged: Mapping[str, str]
+
+    def __iter__(self) -> Iterator[iam.PolicyStatement]:
+        return iter(self.statements)
 
 
-def debezium_access(kafka: KafkaCluster, lake: Lake, source: Source) -> list[iam.PolicyStatement]:
+def debezium_access(kafka: KafkaCluster, lake: Lake, source: Source) -> Access:
     """Sends a source's changes and keeps how far it has read; makes the topics that only it can know of."""
-    names = lake.source_names(source)
-    made = [topic for topic in table_topics(lake, source) if topic.endswith("*")]
-    return [
-        *_worker_access(kafka, names.connector),
-        _on_topics(kafka, [names.connect_offsets_topic], "CreateTopic", *_READ, "WriteData"),
-        _on_topics(kafka, [names.heartbeat_topic, *table_topics(lake, source)], *_WRITE),
-        *([_on_topics(kafka, made, "CreateTopic")] if made else []),
-        # Only MSK Serverless has no other way to make these.
-        *(
-            [_on_topics(kafka, [names.heartbeat_topic, *known_topics(lake, source)], "CreateTopic")]
-            if kafka.is_serverless
-            else []
-        ),
-    ]
+    names, tables = lake.source_names(source), table_topics(lake, source)
+    rights = _Rights(kafka)
+    rights.of_a_worker(names.connector)
+    rights.on("topic", [names.connect_offsets_topic], "CreateTopic", *_READ, "WriteData")
+    rights.on("topic", [names.heartbeat_topic, *tables], "DescribeTopic", "WriteData", why=_BY_PATTERN)
+    if new := [topic for topic in tables if topic.endswith("*")]:
+        rights.on("topic", new, "CreateTopic", why=_BY_PATTERN)
+    return rights.granted
 
 
-def iceberg_sink_access(kafka: KafkaCluster, lake: Lake) -> list[iam.PolicyStatement]:
+def iceberg_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
     """Reads the tables' topics; its tasks agree on commits over the control topic, in transactions."""
-    names = lake.names
-    transactions = kafka.transactional_id_arn(f"{names.bronze_transactional_prefix}*")
-    return [
-        *_worker_access(kafka, names.bronze_connector),
-        _on_topics(kafka, _all_table_topics(lake), *_READ),
-        _on_topics(kafka, [names.bronze_control_topic], *_READ, "WriteData"),
-        _on_groups(kafka, [f"{names.bronze_control_group_prefix}*"]),
-        _statement(["AlterTransactionalId", "DescribeTransactionalId"], [transactions]),
-    ]
+    names, rights = lake.names, _Rights(kafka)
+    rights.of_a_worker(names.bronze_connector)
+    rights.on("topic", _all_table_topics(lake), *_READ, why=_BY_PATTERN)
+    rights.on("topic", [names.bronze_control_topic], *_READ, "WriteData")
+    groups = [f"connect-{names.bronze_connector}-coord", f"{names.bronze_control_group_prefix}*"]
+    rights.on("group", groups, *_GROUP, why=_BY_TASK)
+    transactions = [f"{names.bronze_transactional_prefix}*"]
+    rights.on(
+        "transactional-id", transactions, "AlterTransactionalId", "DescribeTransactionalId", why=_BY_TASK
+    )
+    return rights.granted
 
 
-def other_sink_access(kafka: KafkaCluster, lake: Lake) -> list[iam.PolicyStatement]:
+def other_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
     """Reads the tables' topics."""
-    return [
-        *_worker_access(kafka, lake.names.bronze_connector),
-        _on_topics(kafka, _all_table_topics(lake), *_READ),
-    ]
+    rights = _Rights(kafka)
+    rights.of_a_worker(lake.names.bronze_connector)
+    rights.on("topic", _all_table_topics(lake), *_READ, why=_BY_PATTERN)
+    return rights.granted
 
 
-def spark_access(kafka: KafkaCluster, lake: Lake) -> list[iam.PolicyStatement]:
+def spark_access(kafka: KafkaCluster, lake: Lake) -> Access:
     """Reads the tables' topics under consumer groups of its own, in which it commits nothing."""
-    return [
-        _statement(["Connect", "DescribeCluster"], [kafka.arn]),
-        _on_topics(kafka, _all_table_topics(lake), *_READ),
-        _on_groups(kafka, [f"{lake.names.spark_group_prefix}*"]),
-    ]
+    rights = _Rights(kafka)
+    rights.to_connect()
+    rights.on("topic", _all_table_topics(lake), *_READ, why=_BY_PATTERN)
+    rights.on("group", [f"{lake.names.spark_group_prefix}*"], *_GROUP, why=_BY_RUN)
+    return rights.granted
+
+
+def topic_maker_access(kafka: KafkaCluster, topics: Iterable[str]) -> Access:
+    """Makes these topics and knows whether they are there."""
+    rights = _Rights(kafka)
+    rights.to_connect()
+    rights.on("topic", topics, "CreateTopic", "DescribeTopic")
+    return rights.granted
 
 
 def table_topics(lake: Lake, source: Source) -> list[str]:
@@ -76,18 +91,16 @@ def table_topics(lake: Lake, source: Source) -> list[str]:
     return sorted({_topics_of(lake, source, pattern) for pattern in source.patterns.include})
 
 
-def known_topics(lake: Lake, source: Source) -> list[str]:
+def known_topics(lake: Lake, source: Source) -> Iterator[str]:
     """The topics of the tables that the lake file names in full."""
-    return [topic for topic in table_topics(lake, source) if not topic.endswith("*")]
+    return (topic for topic in table_topics(lake, source) if not topic.endswith("*"))
 
 
 def _topics_of(lake: Lake, source: Source, pattern: TablePattern) -> str:
     text = str(pattern)
     literal = next((text[:at] for at, character in enumerate(text) if character in WILDCARDS), text)
-    schema, dot, table = literal.partition(".")
-    parts = [lake.name, *map(topic_escape, (source.name, schema))]
-    name = ".".join(parts) + (f".{topic_escape(table)}" if dot else "")
-    return name if literal == text else f"{name}*"
+    parts = [lake.name, topic_escape(source.name), *map(topic_escape, literal.split("."))]
+    return ".".join(parts) + ("" if literal == text else "*")
 
 
 def _all_table_topics(lake: Lake) -> list[str]:
@@ -95,27 +108,46 @@ def _all_table_topics(lake: Lake) -> list[str]:
 
 
 _READ = ("DescribeTopic", "ReadData")
-_WRITE = ("DescribeTopic", "WriteData")
+_GROUP = ("AlterGroup", "DescribeGroup")
+_CONNECT_INTERNAL = "__amazon_msk_connect_*"
+
+_BY_CONNECT = "MSK Connect ends the names of its workers' own topics and groups with an id of its own choice."
+_BY_PATTERN = "The lake file takes these tables by a pattern: their topics come with the tables."
+_BY_TASK = "Each task ends these names with an id that it makes up when it starts."
+_BY_RUN = "Spark ends the names of its groups with an id that it makes up for each query."
 
 
-def _worker_access(kafka: KafkaCluster, connector: str) -> list[iam.PolicyStatement]:
-    """What every worker of MSK Connect needs, whatever its connector does."""
-    return [
-        _statement(["Connect", "DescribeCluster"], [kafka.arn]),
-        _on_topics(kafka, [CONNECT_INTERNAL], "CreateTopic", *_READ, "WriteData"),
-        _on_groups(kafka, [CONNECT_INTERNAL, f"connect-{connector}*"]),
-    ]
+class _Rights:
+    """Collects what one client is granted."""
 
+    def __init__(self, kafka: KafkaCluster) -> None:
+        self._kafka = kafka
+        self._statements: list[iam.PolicyStatement] = []
+        self._acknowledged: dict[str, str] = {}
 
-def _on_topics(kafka: KafkaCluster, topics: Iterable[str], *actions: str) -> iam.PolicyStatement:
-    return _statement(actions, [kafka.topic_arn(topic) for topic in topics])
+    @property
+    def granted(self) -> Access:
+        return Access(tuple(self._statements), self._acknowledged)
 
+    def of_a_worker(self, connector: str) -> None:
+        """What every worker of MSK Connect needs, whatever its connector does."""
+        self.to_connect()
+        self.on("topic", [_CONNECT_INTERNAL], "CreateTopic", *_READ, "WriteData", why=_BY_CONNECT)
+        self.on("group", [_CONNECT_INTERNAL, f"connect-{connector}"], *_GROUP, why=_BY_CONNECT)
 
-def _on_groups(kafka: KafkaCluster, groups: Iterable[str]) -> iam.PolicyStatement:
-    return _statement(["AlterGroup", "DescribeGroup"], [kafka.group_arn(group) for group in groups])
+    def to_connect(self) -> None:
+        self._allow(["Connect", "DescribeCluster"], [self._kafka.arn])
 
+    def on(self, kind: str, names: Iterable[str], *actions: str, why: str = "") -> None:
+        """`why` some of the names end in `*`."""
+        names = list(names)
+        self._allow(actions, [self._kafka.arn_of(kind, name) for name in names])
+        self._acknowledged |= {
+            f"AwsSolutions-IAM5[Resource::{self._kafka.finding_of(kind, name)}]": why
+            for name in names
+            if name.endswith("*")
+        }
 
-def _statement(actions: Iterable[str], resources: Sequence[str]) -> iam.PolicyStatement:
-    return iam.PolicyStatement(
-        actions=sorted(f"kafka-cluster:{action}" for action in actions), resources=list(resources)
-    )
+    def _allow(self, actions: Iterable[str], resources: list[str]) -> None:
+        named = sorted(f"kafka-cluster:{action}" for action in actions)
+        self._statements.append(iam.PolicyStatement(actions=named, resources=resources))

@@ -67,18 +67,23 @@ class KafkaCluster(Construct):
 
     def topic_arn(self, name: str) -> str:
         """`name` may end in `*`, here and below."""
-        return self._arn_of("topic", name)
+        return self.arn_of("topic", name)
 
     def group_arn(self, name: str) -> str:
-        return self._arn_of("group", name)
+        return self.arn_of("group", name)
 
     def transactional_id_arn(self, name: str) -> str:
-        return self._arn_of("transactional-id", name)
+        return self.arn_of("transactional-id", name)
 
-    def _arn_of(self, kind: str, name: str) -> str:
-        """By the export's literal name: what reads the policies then sees the same text wherever they are."""
+    def arn_of(self, kind: str, name: str) -> str:
+        """For another stack: by an export's literal name, so that a policy reads alike in each of them."""
         place = f"arn:{Aws.PARTITION}:kafka:{self._stack.aws.region}:{Aws.ACCOUNT_ID}"
         return f"{place}:{kind}/{self._name}/{Fn.import_value(self._uuid_export)}/{name}"
+
+    def finding_of(self, kind: str, name: str) -> str:
+        """How a security pack writes `arn_of`."""
+        place = f"arn:<AWS::Partition>:kafka:{self._stack.aws.region}:<AWS::AccountId>"
+        return f"{place}:{kind}/{self._name}/{self._uuid_export}/{name}"
 
     def _uuid(self) -> str:
         """What MSK tells clusters of one name apart by, at the end of the ARN."""
@@ -191,7 +196,7 @@ class KafkaCluster(Construct):
         )
 
     def _grow_volumes(self, cluster: msk.CfnCluster, kafka: Kafka) -> None:
-        # MSK scales under its service-linked role; the library's own construct would make one that nobody uses.
+        # MSK scales under its service-linked role: the library's own construct makes one that nobody uses.
         target = autoscaling.CfnScalableTarget(
             self,
             "Storage",
