@@ -1,0 +1,160 @@
+"""The RDS Data API: how statements are sent, and which of its refusals pass by themselves."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+Result = TypeVar("Result")
+
+_PAUSE_SECONDS = 5.0
+
+_STARTING = {
+    "BadRequestException",
+    "DatabaseErrorException",
+    "DatabaseNotFoundException",
+    "DatabaseResumingException",
+    "DatabaseUnavailableException",
+    "HttpEndpointNotEnabledException",
+    "InternalServerErrorException",
+    "InvalidResourceStateException",
+    "SecretsErrorException",
+    "ServiceUnavailableError",
+    "StatementTimeoutException",
+    "ThrottlingException",
+    "TransactionNotFoundException",
+}
+"""Refusals (rds-data's service model) of a cluster that was just made, fails over or rotates its secret."""
+
+_DENIED = {"AccessDeniedException", "ForbiddenException"}
+_DENIED_SECONDS = 120.0
+"""A role's policy holds within seconds of its making, but not at once."""
+
+_SQL_STATE = re.compile(r"SQLState: ([0-9A-Z]{5})")
+_PASSING_STATES = ("08", "28", "40", "53", "55P03", "57P")
+"""Connections, logins while a secret is rotated, serialisation, resources, locks, and shutdowns."""
+
+
+class StatementFailed(Exception):
+    """The database refuses a statement; the message is the database's own, without the statement."""
+
+
+class RdsData(Protocol):
+    """As much of boto3's client `rds-data` as is used."""
+
+    def begin_transaction(self, **request: Any) -> Mapping[str, Any]: ...
+
+    def commit_transaction(self, **request: Any) -> Mapping[str, Any]: ...
+
+    def rollback_transaction(self, **request: Any) -> Mapping[str, Any]: ...
+
+    def execute_statement(self, **request: Any) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class DataApi:
+    """One database of one cluster, as the user of a secret."""
+
+    client: RdsData
+    cluster: str
+    secret: str
+    database: str
+    transaction_id: str | None = field(default=None, kw_only=True)
+
+    def run(self, statement: str, **texts: str) -> list[str | None]:
+        """The first column of the result, as texts. `texts` are the statement's parameters `:name`.
+
+        Raises StatementFailed, or ClientError for what is no fault of the statement.
+        """
+        request: dict[str, Any] = {"sql": statement, **self._where, "database": self.database}
+        if self.transaction_id is not None:
+            request["transactionId"] = self.transaction_id
+        if texts:
+            request["parameters"] = [
+                {"name": name, "value": {"stringValue": text}} for name, text in texts.items()
+            ]
+        try:
+            answer = self.client.execute_statement(**request)
+        except ClientError as error:
+            if _is_refusal(error):
+                raise StatementFailed(_message(error)) from None
+            raise
+        return [_text(record[0]) for record in answer.get("records", ())]
+
+    @contextmanager
+    def transaction(self) -> Iterator[DataApi]:
+        """All or nothing of what is run through the value."""
+        begun = self.client.begin_transaction(**self._where, database=self.database)["transactionId"]
+        try:
+            yield DataApi(self.client, self.cluster, self.secret, self.database, transaction_id=begun)
+        except BaseException:
+            _quietly(lambda: self.client.rollback_transaction(**self._where, transactionId=begun))
+            raise
+        self.client.commit_transaction(**self._where, transactionId=begun)
+
+    @property
+    def _where(self) -> dict[str, str]:
+        return {"resourceArn": self.cluster, "secretArn": self.secret}
+
+
+def patiently(
+    action: Callable[[], Result],
+    seconds: float,
+    tell: Callable[[str], None] = print,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Result:
+    """What the action returns, which is tried again for so long while the cluster is not ready for it.
+
+    Raises what the action raised last.
+    """
+    began = time.monotonic()
+    while True:
+        try:
+            return action()
+        except (ClientError, BotoCoreError) as error:
+            patience = _patience(error, seconds)
+            if time.monotonic() - began + _PAUSE_SECONDS > patience:
+                raise
+            tell(f"not ready yet: {_message(error)}")
+            sleep(_PAUSE_SECONDS)
+
+
+def _patience(error: Exception, seconds: float) -> float:
+    code = _code(error)
+    if code in _DENIED:
+        return min(seconds, _DENIED_SECONDS)
+    return seconds if code is None or code in _STARTING else 0
+
+
+def _is_refusal(error: ClientError) -> bool:
+    """Whether the database refuses the statement itself; without an SQLState it has not seen it."""
+    state = _SQL_STATE.search(_message(error))
+    return state is not None and not state[1].startswith(_PASSING_STATES)
+
+
+def _code(error: Exception) -> str | None:
+    """None where there was no answer."""
+    return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else None
+
+
+def _message(error: Exception) -> str:
+    return str(error.response["Error"].get("Message", "")) if isinstance(error, ClientError) else str(error)
+
+
+def _text(field_: Mapping[str, Any]) -> str | None:
+    """One field of a record: a union of which one member is set."""
+    return None if field_.get("isNull") else str(next(iter(field_.values())))
+
+
+def _quietly(action: Callable[[], object]) -> None:
+    """For a rollback: the transaction may have ended with the error that led here."""
+    try:
+        action()
+    except (ClientError, BotoCoreError) as error:
+        print(f"no rollback: {_message(error)}")
