@@ -33,6 +33,6 @@ def skip_in_functions_of_the_cdk(stack: Stack) -> None:
 
 
 _DURING_DEPLOYMENT = (
-    "The CDK's own function, which CloudFormation calls while it deploys, one call at a time, and whose answer "
-    "it waits for. The function calls nothing but AWS's interfaces."
+    "The CDK's own function, which CloudFormation calls while it deploys: one call at a time, whose "
+    "answer it waits for. The function calls nothing but AWS's interfaces."
 )
