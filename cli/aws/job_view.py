@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -35,6 +36,19 @@ def job_view(console: Console) -> Iterator[Show]:
             live.refresh()
 
         yield show
+
+
+def run_facts(run: JobRun) -> dict[str, Any]:
+    """A job, for a program to read."""
+    return {
+        "id": run.id,
+        "name": run.name,
+        "state": run.aws_state,
+        "since": run.created,
+        "ended": run.ended,
+        "reason": run.reason,
+        "log": run.log,
+    }
 
 
 def elapsed_text(run: JobRun) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.commands.options import DEFAULT_LAKE_FILE, DEFAULT_STATE_FOLDER, AsJson, LakeFile, StateFolderPath
+from cli.outcome_view import outcome_facts, tell_outcome
 from cli.rendering import messages, output, print_json, print_table
 from cli.workspace import Workspace
 
@@ -54,7 +56,12 @@ def down(state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False)
 
 
 def status(
-    lake: LakeFile = DEFAULT_LAKE_FILE, state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False
+    on_aws: Annotated[
+        bool, typer.Option("--aws", help="Of the deployed lake, instead of what runs on this machine.")
+    ] = False,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
 ) -> None:
     """Say how the servers, the connectors and the tables are.
 
@@ -62,8 +69,12 @@ def status(
     after the run has ended. It is behind by the events that its topic in Kafka holds and it has not applied
     yet: if that grows while the table is well, no ingest runs.
 
-    The exit status is 0 only if all servers and connectors run and no table is blocked.
+    The exit status is 0 only if all servers and connectors run and no table is blocked. With --aws the jobs
+    are in the servers' place, and the latest one must not have failed.
     """
+    if on_aws:
+        _say_how_the_deployed_lake_is(lake, as_json)
+        return
     from cli.table_lag import read_lags
     from cli.table_outcomes import read_outcomes
     from local.status import read_status
@@ -80,6 +91,24 @@ def status(
     else:
         _tell(found, tables)
     if not is_well:
+        raise typer.Exit(1)
+
+
+def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
+    from cli.aws.deployed_lake import DeployedLake
+    from cli.aws.session import aws_session
+    from cli.aws.status import read_status
+    from cli.aws.status_view import status_facts, tell_status
+    from contract.lake import read_lake
+
+    lake = read_lake(lake_file)
+    with aws_session(lake, lake_file) as session:
+        found = read_status(DeployedLake(lake, session))
+    if as_json:
+        print_json(status_facts(found))
+    else:
+        tell_status(found)
+    if not found.is_well:
         raise typer.Exit(1)
 
 
@@ -116,10 +145,7 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
             {
                 "table": str(one.table),
                 "events_behind": one.behind,
-                "state": one.outcome.state if one.outcome else "well",
-                "since": one.outcome.since if one.outcome else None,
-                "reason": one.outcome.reason if one.outcome else None,
-                "remedy": one.outcome.remedy if one.outcome else None,
+                **outcome_facts(one.outcome),
             }
             for one in tables
         ],
@@ -158,13 +184,7 @@ def _tell(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
         )
     for one in tables:
         if one.outcome is not None:
-            _tell_outcome(one.table, one.outcome)
-
-
-def _tell_outcome(table: TableName, outcome: Outcome) -> None:
-    text = f"{table} is {outcome.state} since {outcome.since}: {outcome.reason} {outcome.remedy or ''}"
-    output.print()
-    output.print(text.rstrip(), style="red", markup=False, highlight=False, soft_wrap=True)
+            tell_outcome(one.table, one.outcome)
 
 
 def _uptime_text(seconds: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -63,6 +63,7 @@ def submit(
     The exit status is 0 if the job was taken, with --wait only if it has also ended well.
     """
     from cli.aws.deployed_lake import DeployedLake
+    from cli.aws.job_view import run_facts
     from cli.aws.jobs import refusal
     from cli.aws.session import aws_session
     from contract.lake import read_lake
@@ -92,19 +93,6 @@ def submit(
             run = _wait(place, run, until_it_runs=job.follow)
         if as_json:
             print_json(run_facts(run))
-
-
-def run_facts(run: JobRun) -> dict[str, Any]:
-    """A job, for a program to read."""
-    return {
-        "id": run.id,
-        "name": run.name,
-        "state": run.aws_state,
-        "since": run.created,
-        "ended": run.ended,
-        "reason": run.reason,
-        "log": run.log,
-    }
 
 
 def _check_usage(operation: Operation, tables: Sequence[str], events_from: str | None) -> None:

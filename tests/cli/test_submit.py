@@ -361,8 +361,7 @@ def test_the_command_starts_without_the_cdk_and_without_boto() -> None:
     assert found.stdout.strip() == "[]"
 
 
-def test_no_command_on_aws_needs_the_cdk(on_emr: Deployed) -> None:
-    assert on_emr
-    program = "import sys, cli.aws.deployed_lake; print('aws_cdk' in sys.modules)"
+def test_no_command_on_aws_needs_the_cdk() -> None:
+    program = "import sys, cli.aws.deployed_lake, cli.aws.status_view; print('aws_cdk' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

@@ -1,0 +1,245 @@
+"""How a deployed lake is said to be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto.emr.models import emr_backends
+
+from cli import main
+from cli.aws.session import AwsSession
+from contract.aws_names import METRICS_NAMESPACE, Output
+from spark_app.outcome import OUTCOME_FILE, Outcome
+from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, Deployed, deploy, make_stack, moto_aws
+
+DEBEZIUM, SINK = "tributary-shop-shop-debezium", "tributary-shop-bronze-iceberg"
+BLOCKED = Outcome(
+    "blocked", "2026-11-20T10:00:00+00:00", "a type has changed", remedy="Rebuild it: tributary rebuild."
+)
+
+
+@pytest.fixture(autouse=True)
+def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
+    (tmp_path / "lake.toml").write_text(LAKE)
+    monkeypatch.chdir(tmp_path)
+    with moto_aws(monkeypatch):
+        lake = deploy()
+        make_stack("connect", {Output.CONNECTORS: json.dumps([DEBEZIUM, SINK])})
+        yield lake
+
+
+@dataclass
+class MskConnect:
+    """MSK Connect as botocore's model describes it, since moto has none. Another lake has one there."""
+
+    monkeypatch: pytest.MonkeyPatch
+
+    def has(self, **states: str) -> None:
+        """The connectors' states; a failed one says why."""
+        client = boto3.client("kafkaconnect", REGION)
+        stub = Stubber(client)
+        named = {DEBEZIUM: states.get("debezium"), SINK: states.get("sink")}
+        there = {name: state for name, state in named.items() if state} | {
+            "tributary-shop-eu-shop-debezium": "FAILED"
+        }
+        summaries = [
+            {"connectorName": name, "connectorState": state, "connectorArn": f"arn:{name}"}
+            for name, state in there.items()
+        ]
+        half = len(summaries) // 2
+        asked = {"connectorNamePrefix": "tributary-shop"}
+        stub.add_response("list_connectors", {"connectors": summaries[:half], "nextToken": "more"}, asked)
+        stub.add_response("list_connectors", {"connectors": summaries[half:]}, {**asked, "nextToken": "more"})
+        for name in sorted(name for name, state in named.items() if state not in (None, "RUNNING")):
+            stub.add_response(
+                "describe_connector",
+                {"stateDescription": {"code": "UnknownError", "message": "The slot is gone"}},
+                {"connectorArn": f"arn:{name}"},
+            )
+        stub.activate()
+        self.monkeypatch.setattr(AwsSession, "kafkaconnect", client)
+
+
+@pytest.fixture
+def msk_connect(monkeypatch: pytest.MonkeyPatch) -> MskConnect:
+    return MskConnect(monkeypatch)
+
+
+def measure(
+    namespace: str, dimensions: Mapping[str, str], ago: timedelta = timedelta(), **values: float
+) -> None:
+    boto3.client("cloudwatch", REGION).put_metric_data(
+        Namespace=namespace,
+        MetricData=[
+            {
+                "MetricName": name,
+                "Dimensions": [{"Name": name, "Value": value} for name, value in dimensions.items()],
+                "Timestamp": datetime.now(UTC) - ago,
+                "Value": value,
+            }
+            for name, value in values.items()
+        ],
+    )
+
+
+def status(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    exit_status = main.run(["status", "--aws", "--json"])
+    return exit_status, json.loads(capsys.readouterr().out)
+
+
+def table(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    by_name: Mapping[str, Mapping[str, Any]] = {one["table"]: one for one in found["tables"]}
+    return by_name[name]
+
+
+def test_a_lake_whose_connectors_run_is_well(
+    msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    exit_status, found = status(capsys)
+    assert (exit_status, found["is_well"]) == (0, True)
+    assert [one["name"] for one in found["connectors"]] == [SINK, DEBEZIUM]
+
+
+def test_a_failed_connector_is_told_with_its_reason(
+    msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    msk_connect.has(debezium="FAILED", sink="RUNNING")
+    assert main.run(["status", "--aws"]) == 1
+    assert f"{DEBEZIUM} is FAILED: The slot is gone" in capsys.readouterr().out
+
+
+def test_a_missing_connector_is_told(msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]) -> None:
+    msk_connect.has(sink="RUNNING")
+    exit_status, found = status(capsys)
+    assert exit_status == 1
+    assert {one["name"]: one["state"] for one in found["connectors"]} == {
+        DEBEZIUM: "MISSING",
+        SINK: "RUNNING",
+    }
+
+
+def test_connectors_that_the_lake_file_has_removed_are_not_missed(
+    tmp_path: Path, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lake.toml").write_text(f"{LAKE}[aws.connect]\nrunning = false\n")
+    msk_connect.has()
+    exit_status, found = status(capsys)
+    assert (exit_status, found["connectors"]) == (0, [])
+
+
+def test_a_connector_that_runs_with_a_failed_task_is_not_well(
+    msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    of = {"ConnectorName": DEBEZIUM}
+    measure("AWS/KafkaConnect", of, ErroredTaskCount=1, RunningTaskCount=0, WorkerCount=1)
+    exit_status, found = status(capsys)
+    (connector,) = [one for one in found["connectors"] if one["name"] == DEBEZIUM]
+    assert exit_status == 1
+    assert (connector["workers"], connector["tasks"], connector["failed_tasks"]) == (1, 0, 1)
+
+
+def test_a_table_s_freshness_and_lag_are_what_was_measured_last(
+    msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    of = {"Lake": "shop", "Table": "shop.public.orders"}
+    measure(METRICS_NAMESPACE, of, timedelta(minutes=5), Freshness=90.0, Lag=4000)
+    measure(METRICS_NAMESPACE, of, Freshness=2.5, Lag=12)
+    measure(METRICS_NAMESPACE, {"Lake": "shop"}, Freshness=2.5, Lag=12)
+    measure(METRICS_NAMESPACE, {"Lake": "other", "Table": "shop.public.lines"}, Freshness=1.0)
+    exit_status, found = status(capsys)
+    assert exit_status == 0
+    orders = table(found, "shop.public.orders")
+    assert (orders["fresh_seconds"], orders["events_behind"], orders["state"]) == (2.5, 12, "well")
+    assert len(found["tables"]) == 1
+
+
+def test_a_table_whose_name_is_not_ascii_is_told_by_its_name(
+    msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    measure(METRICS_NAMESPACE, {"Lake": "shop", "Table": "shop.public.stra\\xdfe"}, Lag=1)
+    _, found = status(capsys)
+    assert table(found, "shop.public.straße")["events_behind"] == 1
+
+
+def test_how_far_bronze_is_behind_is_the_lag_of_the_sink_s_group(
+    msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    of = {"Cluster Name": "tributary-shop", "Topic": "shop.shop.public.orders"}
+    measure("AWS/Kafka", {**of, "Consumer Group": f"connect-{SINK}"}, SumOffsetLag=7)
+    measure("AWS/Kafka", {**of, "Consumer Group": "somebody-else"}, SumOffsetLag=99)
+    _, found = status(capsys)
+    assert table(found, "shop.public.orders")["bronze_events_behind"] == 7
+
+
+def test_a_blocked_table_is_told_with_reason_and_remedy(
+    deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    deployed.put("silver", "shop/public/lines/.hoodie/hoodie.properties")
+    deployed.put("quarantine", f"shop/public/orders/{OUTCOME_FILE}", BLOCKED.to_json())
+    assert main.run(["status", "--aws"]) == 1
+    told = capsys.readouterr().out
+    assert (
+        "shop.public.orders is blocked since 2026-11-20T10:00:00+00:00: A type has changed"
+        in told.replace(": a type", ": A type")
+    )
+    assert "Rebuild it: tributary rebuild." in told
+    (line,) = [line for line in told.splitlines() if line.startswith("shop.public.lines")]
+    assert line.split()[1:] == ["well", "-", "-", "-"]
+
+
+def test_the_jobs_are_told_and_the_latest_must_not_have_failed(
+    deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = _submit_and_end(deployed, ["ingest", "FAILED"], ["follow", "RUNNING"])
+    capsys.readouterr()
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    exit_status, found = status(capsys)
+    assert exit_status == 0
+    assert [(one["name"], one["state"]) for one in found["jobs"]] == [
+        ("tributary-shop-follow", "RUNNING"),
+        ("tributary-shop-ingest", "FAILED"),
+    ]
+    steps[1].state = "FAILED"
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    assert main.run(["status", "--aws"]) == 1
+    assert f"tributary-shop-follow ({steps[1].id}) is FAILED" in capsys.readouterr().out
+
+
+def _submit_and_end(deployed: Deployed, *jobs: Sequence[str]) -> list[Any]:
+    steps = emr_backends[ACCOUNT][REGION].clusters[deployed.place_id].steps
+    for operation, state in jobs:
+        assert main.run(["submit", operation]) == 0
+        steps[-1].state = state
+    return list(steps)
+
+
+def test_a_terminated_cluster_is_not_well_and_the_rest_is_told_nevertheless(
+    deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.emr.terminate_job_flows(JobFlowIds=[deployed.place_id])
+    deployed.put("silver", "shop/public/lines/.hoodie/hoodie.properties")
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    assert main.run(["status", "--aws"]) == 1
+    told = capsys.readouterr().out
+    assert "the cluster is terminated" in told
+    assert "shop.public.lines" in told
+
+
+def test_a_stack_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    boto3.client("cloudformation", REGION).delete_stack(StackName=NAMES.stack("connect"))
+    assert main.run(["status", "--aws"]) == 1
+    assert "stack tributary-shop-connect" in capsys.readouterr().err
