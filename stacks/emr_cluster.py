@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import CfnOutput, CfnTag
 from aws_cdk import aws_emr as emr
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from contract.aws import Processing
 from contract.aws_names import Output
 from stacks.base import TributaryStack
 from stacks.emr_groups import EmrGroups
+from stacks.emr_instances import instances, scaling
 from stacks.emr_roles import EMR_TAG, LOGS, EmrRoles
 from stacks.findings import acknowledge
-from stacks.lake import LakeStack
+from stacks.kafka_access import Access
+from stacks.lake_bucket import bucket_name
 from stacks.network import NetworkStack
 
 _STEPS_AT_ONCE = 10
 """One that follows never ends; others, such as a rebuild of another table, run beside it."""
-
-_DISK_GB = 64
-_SPOT_TIMEOUT_MINUTES = 10
 
 
 class EmrCluster(Construct):
@@ -35,24 +32,23 @@ class EmrCluster(Construct):
         stack: TributaryStack,
         construct_id: str,
         network: NetworkStack,
-        lake_stack: LakeStack,
-        job_access: Sequence[iam.PolicyStatement],
+        lake_key: kms.IKey | None,
+        job_access: Access,
     ) -> None:
         super().__init__(stack, construct_id)
         processing = stack.aws.processing
-        disk_key = lake_stack.key or self._disk_key(stack)
+        disk_key = lake_key or self._disk_key(stack)
         groups = EmrGroups(stack, "Groups", network)
         roles = EmrRoles(
             stack,
             "Roles",
             network=network,
-            lake_stack=lake_stack,
             groups=groups,
             disk_key=disk_key,
             job_access=job_access,
         )
         security = emr.CfnSecurityConfiguration(
-            self, "Security", security_configuration=_security(lake_stack.key, disk_key)
+            self, "Security", security_configuration=_security(lake_key, disk_key)
         )
         self.cluster = emr.CfnCluster(
             self,
@@ -64,12 +60,12 @@ class EmrCluster(Construct):
             security_configuration=security.ref,
             service_role=roles.service.role_arn,
             job_flow_role=roles.profile.ref,
-            log_uri=f"s3://{lake_stack.logs.bucket_name}/{LOGS}/",
+            log_uri=f"s3://{bucket_name(stack, 'logs')}/{LOGS}/",
             ebs_root_volume_size=30,
             step_concurrency_level=_STEPS_AT_ONCE,
             visible_to_all_users=True,
-            managed_scaling_policy=_scaling(processing),
-            instances=_instances(processing, network, groups),
+            managed_scaling_policy=scaling(processing),
+            instances=instances(processing, network, groups),
             tags=[CfnTag(key=EMR_TAG[0], value=EMR_TAG[1])],
         )
         # Without its rights the service could not end a cluster whose start has failed.
@@ -143,106 +139,17 @@ def _configurations() -> list[emr.CfnCluster.ConfigurationProperty]:
     ]
 
 
-def _scaling(processing: Processing) -> emr.CfnCluster.ManagedScalingPolicyProperty:
-    is_fleet = processing.groups == "fleets"
-    always, most = processing.core_count, processing.units_max
-    return emr.CfnCluster.ManagedScalingPolicyProperty(
-        compute_limits=emr.CfnCluster.ComputeLimitsProperty(
-            unit_type="InstanceFleetUnits" if is_fleet else "Instances",
-            minimum_capacity_units=always,
-            maximum_capacity_units=most,
-            maximum_core_capacity_units=always,
-            maximum_on_demand_capacity_units=always if processing.spot else most,
-        )
-    )
-
-
-def _instances(
-    processing: Processing, network: NetworkStack, groups: EmrGroups
-) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
-    subnets = network.vpc.select_subnets(subnets=network.private.subnets).subnet_ids
-    own = _fleets(processing, subnets) if processing.groups == "fleets" else _groups(processing, subnets[0])
-    return emr.CfnCluster.JobFlowInstancesConfigProperty(
-        **own,
-        keep_job_flow_alive_when_no_steps=True,
-        # It holds nothing; protected, it could not be replaced by one of another release.
-        termination_protected=False,
-        unhealthy_node_replacement=True,
-        emr_managed_master_security_group=groups.primary.security_group_id,
-        emr_managed_slave_security_group=groups.workers.security_group_id,
-        service_access_security_group=groups.service.security_group_id,
-        additional_master_security_groups=[network.spark.security_group_id],
-        additional_slave_security_groups=[network.spark.security_group_id],
-    )
-
-
-def _groups(processing: Processing, subnet: str) -> dict[str, Any]:
-    def group(name: str, instance: str, count: int, spot: bool = False) -> Any:
-        return emr.CfnCluster.InstanceGroupConfigProperty(
-            name=name,
-            instance_type=instance,
-            instance_count=count,
-            market="SPOT" if spot else "ON_DEMAND",
-            ebs_configuration=_disks(),
-        )
-
-    return {
-        "ec2_subnet_id": subnet,
-        "master_instance_group": group("primary", processing.primary, 1),
-        "core_instance_group": group("core", processing.core, processing.core_count),
-        "task_instance_groups": [group("task", processing.task[0], 0, processing.spot)],
-    }
-
-
-def _fleets(processing: Processing, subnets: Sequence[str]) -> dict[str, Any]:
-    """EMR takes the zone that has all instances."""
-
-    def fleet(name: str, instances: Sequence[str], count: int, spot: bool = False) -> Any:
-        specifications = emr.CfnCluster.InstanceFleetProvisioningSpecificationsProperty(
-            on_demand_specification=emr.CfnCluster.OnDemandProvisioningSpecificationProperty(
-                allocation_strategy="lowest-price"
-            ),
-            spot_specification=emr.CfnCluster.SpotProvisioningSpecificationProperty(
-                allocation_strategy="price-capacity-optimized",
-                timeout_action="SWITCH_TO_ON_DEMAND",
-                timeout_duration_minutes=_SPOT_TIMEOUT_MINUTES,
-            )
-            if spot
-            else None,
-        )
-        return emr.CfnCluster.InstanceFleetConfigProperty(
-            name=name,
-            target_on_demand_capacity=0 if spot else count,
-            target_spot_capacity=count if spot else 0,
-            launch_specifications=specifications,
-            instance_type_configs=[
-                emr.CfnCluster.InstanceTypeConfigProperty(
-                    instance_type=instance, weighted_capacity=1, ebs_configuration=_disks()
-                )
-                for instance in instances
-            ],
-        )
-
-    grows = processing.units_max > processing.core_count
-    return {
-        "ec2_subnet_ids": list(subnets),
-        "master_instance_fleet": fleet("primary", [processing.primary], 1),
-        "core_instance_fleet": fleet("core", [processing.core], processing.core_count),
-        # Managed scaling grows a fleet that there is, and a fleet begins with an instance.
-        "task_instance_fleets": [fleet("task", processing.task, 1, processing.spot)] if grows else None,
-    }
-
-
-def _disks() -> emr.CfnCluster.EbsConfigurationProperty:
-    return emr.CfnCluster.EbsConfigurationProperty(
-        ebs_block_device_configs=[
-            emr.CfnCluster.EbsBlockDeviceConfigProperty(
-                volume_specification=emr.CfnCluster.VolumeSpecificationProperty(
-                    volume_type="gp3", size_in_gb=_DISK_GB
-                )
-            )
-        ]
-    )
-
-
-_FINDINGS: dict[str, str] = {}
+_NO_LOGIN = (
+    "Nobody can log in to a node: it has no key pair, is in a private subnet, and its groups let in nobody "
+    "but EMR. Steps come over AWS's own interface, and each runs as a role of IAM."
+)
+_FINDINGS = {
+    "AwsSolutions-EMR4": "The security configuration has LocalDiskEncryptionConfiguration where EMR expects "
+    "it, below AtRestEncryptionConfiguration; the rule looks for it one level above.",
+    "AwsSolutions-EMR5": "EMR's own encryption in transit needs a private key in S3, which no template can "
+    "make. Spark encrypts what its processes send to each other (spark.network.crypto), and S3, Kafka and "
+    "Glue are reached by TLS only.",
+    "AwsSolutions-EMR6": _NO_LOGIN,
+    "HIPAA.Security-EMRKerberosEnabled": _NO_LOGIN,
+    "PCI.DSS.321-EMRKerberosEnabled": _NO_LOGIN,
+}

@@ -12,8 +12,9 @@ from constructs import Construct
 from stacks.base import TributaryStack
 from stacks.emr_groups import EmrGroups
 from stacks.findings import acknowledge
-from stacks.lake import LakeStack
+from stacks.kafka_access import Access
 from stacks.network import NetworkStack
+from stacks.spark_access import bucket_arn, objects_finding
 
 EMR_TAG = ("for-use-with-amazon-emr-managed-policies", "true")
 """EMR hands a cluster's tags on to all that it makes for it; by this one its role knows its own."""
@@ -34,10 +35,9 @@ class EmrRoles(Construct):
         construct_id: str,
         *,
         network: NetworkStack,
-        lake_stack: LakeStack,
         groups: EmrGroups,
         disk_key: kms.IKey,
-        job_access: Sequence[iam.PolicyStatement],
+        job_access: Access,
     ) -> None:
         super().__init__(stack, construct_id)
         self._stack = stack
@@ -66,11 +66,12 @@ class EmrRoles(Construct):
             self._policy(
                 "ServicePolicy", self.service, self._service_access(network, groups, nodes, disk_key)
             ),
-            self._policy("NodesPolicy", nodes, _nodes_access(region, lake_stack, self.job, disk_key)),
-            self._policy("JobPolicy", self.job, job_access),
+            self._policy("NodesPolicy", nodes, self._nodes_access(disk_key)),
+            self._policy("JobPolicy", self.job, job_access.statements),
         )
-        acknowledge(self.ready[0], _WILDCARDS_OF_EMR)
-        acknowledge(self.ready[1], _wildcards_of_nodes(region))
+        acknowledge(self.ready[0], _findings_of_service(region))
+        acknowledge(self.ready[1], self._findings_of_nodes())
+        acknowledge(self.ready[2], job_access.acknowledged)
 
     def _role(self, construct_id: str, principal: iam.IPrincipal, what: str) -> iam.Role:
         return iam.Role(
@@ -87,6 +88,30 @@ class EmrRoles(Construct):
             statements=list(statements),
             roles=[role],
         )
+
+    def _nodes_access(self, disk_key: kms.IKey) -> Iterable[iam.PolicyStatement]:
+        """What a node does by itself: it fetches what EMR installs, encrypts its disks, writes logs, and
+        takes on the role of the job that it runs."""
+        yield iam.PolicyStatement(actions=["sts:AssumeRole", "sts:TagSession"], resources=[self.job.role_arn])
+        yield iam.PolicyStatement(
+            actions=["s3:AbortMultipartUpload", "s3:PutObject"],
+            resources=[f"{bucket_arn(self._stack, 'logs')}/{LOGS}/*"],
+        )
+        installed = f"arn:{Aws.PARTITION}:s3:::{self._stack.aws.region}.elasticmapreduce"
+        yield iam.PolicyStatement(actions=["s3:ListBucket"], resources=[installed])
+        yield iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{installed}/*"])
+        yield from _disk_access(disk_key)
+
+    def _findings_of_nodes(self) -> dict[str, str]:
+        installed = f"arn:<AWS::Partition>:s3:::{self._stack.aws.region}.elasticmapreduce/*"
+        return {
+            objects_finding(self._stack, "logs", f"{LOGS}/*"): (
+                "EMR names the files after the cluster, its nodes and steps; the folder holds nothing else."
+            ),
+            f"AwsSolutions-IAM5[Resource::{installed}]": (
+                "The bucket is EMR's own and open to all: from it nodes install what the release brings."
+            ),
+        }
 
     def _service_access(
         self, network: NetworkStack, groups: EmrGroups, nodes: iam.Role, disk_key: kms.IKey
@@ -169,22 +194,6 @@ class EmrRoles(Construct):
         )
 
 
-def _nodes_access(
-    region: str, lake_stack: LakeStack, job: iam.Role, disk_key: kms.IKey
-) -> Iterable[iam.PolicyStatement]:
-    """What a node does by itself: it fetches what EMR installs, encrypts its disks, writes logs, and takes on
-    the role of the job that it runs."""
-    yield iam.PolicyStatement(actions=["sts:AssumeRole", "sts:TagSession"], resources=[job.role_arn])
-    yield iam.PolicyStatement(
-        actions=["s3:AbortMultipartUpload", "s3:PutObject"],
-        resources=[lake_stack.logs.arn_for_objects(f"{LOGS}/*")],
-    )
-    installed = f"arn:{Aws.PARTITION}:s3:::{region}.elasticmapreduce"
-    yield iam.PolicyStatement(actions=["s3:ListBucket"], resources=[installed])
-    yield iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{installed}/*"])
-    yield from _disk_access(disk_key)
-
-
 def _disk_access(disk_key: kms.IKey) -> Iterable[iam.PolicyStatement]:
     yield iam.PolicyStatement(
         actions=[
@@ -221,8 +230,18 @@ _DESCRIBE = [
     "ec2:DescribeVpcs",
 ]
 
-_WILDCARDS_OF_EMR: dict[str, str] = {}
 
-
-def _wildcards_of_nodes(region: str) -> dict[str, str]:
-    return {}
+def _findings_of_service(region: str) -> dict[str, str]:
+    place = f"arn:<AWS::Partition>:ec2:{region}:<AWS::AccountId>"
+    tagged = "EC2 makes up the ids; EMR may touch only what carries, or is made with, the tag of its cluster."
+    launched = (
+        "EC2 makes up the ids; EMR needs them to start instances, which it can in the lake's subnets only."
+    )
+    reasons = {
+        "*": "EC2's Describe actions know no narrower resource; they read and change nothing.",
+        **{f"{place}:{kind}/*": tagged for kind in ("instance", "launch-template", "volume")},
+        f"{place}:network-interface/*": launched,
+        f"{place}:fleet/*": launched,
+        f"arn:<AWS::Partition>:ec2:{region}::image/ami-*": "EMR chooses the image of its release.",
+    }
+    return {f"AwsSolutions-IAM5[Resource::{resource}]": reason for resource, reason in reasons.items()}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from aws_cdk import Aws, CfnOutput
 from aws_cdk import aws_emrserverless as emr
 from aws_cdk import aws_iam as iam
@@ -11,8 +9,11 @@ from constructs import Construct
 
 from contract.aws_names import Output
 from stacks.base import TributaryStack
-from stacks.lake import LakeStack
+from stacks.findings import acknowledge
+from stacks.kafka_access import Access
+from stacks.lake_bucket import bucket_name
 from stacks.network import NetworkStack
+from stacks.spark_access import bucket_arn, objects_finding
 
 _CPUS, _MEMORY_GB, _DISK_GB = 2, 8, 20
 """Of a worker."""
@@ -29,8 +30,7 @@ class EmrServerless(Construct):
         stack: TributaryStack,
         construct_id: str,
         network: NetworkStack,
-        lake_stack: LakeStack,
-        job_access: Sequence[iam.PolicyStatement],
+        job_access: Access,
     ) -> None:
         super().__init__(stack, construct_id)
         processing = stack.aws.processing
@@ -60,7 +60,7 @@ class EmrServerless(Construct):
             ),
             monitoring_configuration=emr.CfnApplication.MonitoringConfigurationProperty(
                 s3_monitoring_configuration=emr.CfnApplication.S3MonitoringConfigurationProperty(
-                    log_uri=f"s3://{lake_stack.logs.bucket_name}/{_LOGS}/"
+                    log_uri=f"s3://{bucket_name(stack, 'logs')}/{_LOGS}/"
                 ),
                 managed_persistence_monitoring_configuration=(
                     emr.CfnApplication.ManagedPersistenceMonitoringConfigurationProperty(enabled=False)
@@ -81,18 +81,20 @@ class EmrServerless(Construct):
                 },
             ),
         )
-        iam.ManagedPolicy(
+        policy = iam.ManagedPolicy(
             self,
             "JobPolicy",
             description=f"What the Spark app of lake {stack.lake.name} may do",
             statements=[
-                *job_access,
+                *job_access.statements,
                 iam.PolicyStatement(
-                    actions=["s3:PutObject"], resources=[lake_stack.logs.arn_for_objects(f"{_LOGS}/*")]
+                    actions=["s3:PutObject"], resources=[f"{bucket_arn(stack, 'logs')}/{_LOGS}/*"]
                 ),
             ],
             roles=[self.role],
         )
+        reason = "EMR Serverless names the files of a job run after it; the folder holds nothing else."
+        acknowledge(policy, {**job_access.acknowledged, objects_finding(stack, "logs", f"{_LOGS}/*"): reason})
         CfnOutput(stack, Output.EMR_SERVERLESS, value=self.application.attr_application_id)
         CfnOutput(stack, Output.RUNTIME_ROLE, value=self.role.role_arn)
 

@@ -40,6 +40,8 @@ class ProcessingStack(TributaryStack):
         super().__init__(scope, "processing", lake, "where the Spark app runs")
         package = SparkPackage(self, "Package", SparkFiles.find(built, self.aws.processing), lake_file)
         metrics = LakeLogGroup(self, "Metrics", "metrics", network.log_key)
-        access = job_access(lake, lake_stack, streaming.kafka, package, metrics)
-        place = EmrCluster if self.aws.processing.on == "emr" else EmrServerless
-        place(self, "Emr", network, lake_stack, access)
+        access = job_access(lake_stack, streaming.kafka, package, metrics)
+        if self.aws.processing.on == "emr":
+            EmrCluster(self, "Emr", network, lake_stack.key, access)
+        else:
+            EmrServerless(self, "Emr", network, access)

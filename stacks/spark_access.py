@@ -3,64 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3 as s3
 
-from contract.lake import Lake
-from stacks.base import TributaryStack, deployment_of
-from stacks.kafka_access import spark_access
+from contract.aws_names import BucketKind
+from stacks.base import TributaryStack
+from stacks.kafka_access import Access, spark_access
+from stacks.kafka_cluster import KafkaCluster
 from stacks.lake import LakeStack
+from stacks.lake_bucket import bucket_name
 from stacks.spark_package import SparkPackage
-
-if TYPE_CHECKING:
-    from stacks.kafka_cluster import KafkaCluster
 
 
 def job_access(
-    lake: Lake, lake_stack: LakeStack, kafka: KafkaCluster, package: SparkPackage, metrics: logs.ILogGroup
-) -> list[iam.PolicyStatement]:
-    """Every statement of the role that a run has."""
-    return [
+    lake_stack: LakeStack, kafka: KafkaCluster, package: SparkPackage, metrics: logs.ILogGroup
+) -> Access:
+    """All that a run of the app may do."""
+    in_kafka = spark_access(kafka, lake_stack.lake)
+    statements = (
         *package.read_access(),
-        *_reading(lake_stack.bronze),
-        *_writing(lake_stack.silver),
-        *_writing(lake_stack.quarantine),
-        *_catalog_access(lake, lake_stack),
-        *spark_access(kafka, lake),
-        *key_access(lake_stack.key, f"s3.{deployment_of(lake).region}.amazonaws.com"),
+        *_reading(lake_stack, "bronze"),
+        *_writing(lake_stack, "silver"),
+        *_writing(lake_stack, "quarantine"),
+        *_catalog_access(lake_stack),
+        *in_kafka.statements,
+        *_key_access(lake_stack),
         # The group's ARN ends in `:*`, which stands for its streams.
         iam.PolicyStatement(
             actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[metrics.log_group_arn]
         ),
-    ]
+    )
+    buckets: tuple[BucketKind, ...] = ("bronze", "silver", "quarantine")
+    return Access(
+        statements,
+        {
+            **in_kafka.acknowledged,
+            **{objects_finding(lake_stack, kind, "*"): _OWN_BUCKET for kind in buckets},
+            _tables_finding(
+                lake_stack
+            ): "The tables come with those of the sources; the database is the app's.",
+        },
+    )
 
 
-def key_access(key: kms.IKey | None, service: str) -> Iterator[iam.PolicyStatement]:
-    """Using the key through a service, where there is one."""
-    if key is not None:
+def bucket_arn(stack: TributaryStack, kind: BucketKind) -> str:
+    """By the bucket's name, so that no other stack has to export it."""
+    return f"arn:{Aws.PARTITION}:s3:::{bucket_name(stack, kind)}"
+
+
+def objects_finding(stack: TributaryStack, kind: BucketKind, objects: str) -> str:
+    """The finding's id where a statement is on such objects of the bucket."""
+    name = stack.names.bucket(kind, "<AWS::AccountId>", stack.aws.region)
+    return f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{name}/{objects}]"
+
+
+_OWN_BUCKET = "Hudi and Iceberg make up the names of their files; the bucket holds nothing but this lake's."
+
+
+def _key_access(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
+    if stack.key is not None:
         yield iam.PolicyStatement(
             actions=["kms:Decrypt", "kms:GenerateDataKey"],
-            resources=[key.key_arn],
-            conditions={"StringEquals": {"kms:ViaService": service}},
+            resources=[stack.key.key_arn],
+            conditions={"StringEquals": {"kms:ViaService": f"s3.{stack.aws.region}.amazonaws.com"}},
         )
 
 
-def _reading(bucket: s3.IBucket) -> Iterator[iam.PolicyStatement]:
-    yield iam.PolicyStatement(
-        actions=["s3:GetBucketLocation", "s3:ListBucket"], resources=[bucket.bucket_arn]
-    )
-    yield iam.PolicyStatement(actions=["s3:GetObject"], resources=[bucket.arn_for_objects("*")])
+def _reading(stack: TributaryStack, kind: BucketKind) -> Iterator[iam.PolicyStatement]:
+    bucket = bucket_arn(stack, kind)
+    yield iam.PolicyStatement(actions=["s3:GetBucketLocation", "s3:ListBucket"], resources=[bucket])
+    yield iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{bucket}/*"])
 
 
-def _writing(bucket: s3.IBucket) -> Iterator[iam.PolicyStatement]:
+def _writing(stack: TributaryStack, kind: BucketKind) -> Iterator[iam.PolicyStatement]:
+    bucket = bucket_arn(stack, kind)
     yield iam.PolicyStatement(
         actions=["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"],
-        resources=[bucket.bucket_arn],
+        resources=[bucket],
     )
     yield iam.PolicyStatement(
         actions=[
@@ -70,11 +91,11 @@ def _writing(bucket: s3.IBucket) -> Iterator[iam.PolicyStatement]:
             "s3:ListMultipartUploadParts",
             "s3:PutObject",
         ],
-        resources=[bucket.arn_for_objects("*")],
+        resources=[f"{bucket}/*"],
     )
 
 
-def _catalog_access(lake: Lake, lake_stack: LakeStack) -> Iterator[iam.PolicyStatement]:
+def _catalog_access(lake_stack: LakeStack) -> Iterator[iam.PolicyStatement]:
     """Showing the silver tables (`spark_app.glue`), and finding bronze's one table."""
     yield iam.PolicyStatement(
         actions=[
@@ -89,7 +110,7 @@ def _catalog_access(lake: Lake, lake_stack: LakeStack) -> Iterator[iam.PolicySta
         ],
         resources=_in_catalog(lake_stack, lake_stack.silver_database, "*"),
     )
-    bronze_table = lake.names.bronze_table.rsplit(".", 1)[1]
+    bronze_table = lake_stack.lake.names.bronze_table.rsplit(".", 1)[1]
     yield iam.PolicyStatement(
         actions=["glue:GetDatabase", "glue:GetTable"],
         resources=_in_catalog(lake_stack, lake_stack.bronze_database, bronze_table),
@@ -100,3 +121,8 @@ def _in_catalog(stack: TributaryStack, database: str, table: str) -> list[str]:
     """Glue asks for a right on the catalog and the database beside that on the table."""
     catalog = f"arn:{Aws.PARTITION}:glue:{stack.aws.region}:{Aws.ACCOUNT_ID}"
     return [f"{catalog}:catalog", f"{catalog}:database/{database}", f"{catalog}:table/{database}/{table}"]
+
+
+def _tables_finding(stack: LakeStack) -> str:
+    place = f"arn:<AWS::Partition>:glue:{stack.aws.region}:<AWS::AccountId>"
+    return f"AwsSolutions-IAM5[Resource::{place}:table/{stack.silver_database}/*]"

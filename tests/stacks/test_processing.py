@@ -1,0 +1,265 @@
+"""Where the Spark app runs: on a cluster or without servers, closed, encrypted, and with narrow rights."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Match, Template
+
+from artifacts.lock import read_lock
+from contract.aws_names import Output
+from contract.errors import TributaryError
+from contract.lake import read_lake
+from stacks.lake import LakeStack
+from stacks.network import NetworkStack
+from stacks.processing import ProcessingStack
+from stacks.spark_package import JARS_LOCK
+from stacks.streaming import StreamingStack
+from tests.stacks.conftest import FLAGS
+from tests.stacks.lakes import write_assets, write_lake_file
+
+Processing = Callable[[str], Template]
+CLUSTER = "AWS::EMR::Cluster"
+
+
+@pytest.fixture(scope="module")
+def processing(tmp_path_factory: pytest.TempPathFactory) -> Processing:
+    """The template of the processing stack, by the settings' name."""
+    made: dict[str, Template] = {}
+
+    def template(settings: str) -> Template:
+        if settings not in made:
+            made[settings] = Template.from_stack(build(settings, tmp_path_factory.mktemp(settings)))
+        return made[settings]
+
+    return template
+
+
+def build(settings: str, folder: Path, assets: Path | None = None) -> ProcessingStack:
+    app = App(outdir=str(folder / "cdk.out"), context=FLAGS)
+    lake_file = write_lake_file(settings, folder)
+    lake = read_lake(lake_file)
+    network, lake_stack = NetworkStack(app, lake), LakeStack(app, lake)
+    streaming = StreamingStack(app, lake, network)
+    built = assets or write_assets(folder)
+    return ProcessingStack(app, lake, network, lake_stack, streaming, built, lake_file)
+
+
+def cluster(template: Template) -> dict[str, Any]:
+    (found,) = template.find_resources(CLUSTER).values()
+    properties: dict[str, Any] = found["Properties"]
+    return properties
+
+
+def security(template: Template) -> dict[str, Any]:
+    (found,) = template.find_resources("AWS::EMR::SecurityConfiguration").values()
+    configuration: dict[str, Any] = found["Properties"]["SecurityConfiguration"]
+    return configuration
+
+
+def statements(template: Template, policy: str) -> list[Mapping[str, Any]]:
+    found = template.find_resources("AWS::IAM::ManagedPolicy")
+    ((_, resource),) = [item for item in found.items() if policy in item[0]]
+    document: list[Mapping[str, Any]] = resource["Properties"]["PolicyDocument"]["Statement"]
+    return document
+
+
+def test_the_default_is_a_cluster_on_graviton_that_stays(processing: Processing) -> None:
+    found = cluster(processing("small"))
+    assert found["ReleaseLabel"] == "emr-7.13.0"
+    assert found["Instances"]["CoreInstanceGroup"]["InstanceType"] == "m7g.xlarge"
+    assert found["Instances"]["KeepJobFlowAliveWhenNoSteps"] is True
+    assert "AutoTerminationPolicy" not in found
+
+
+def test_managed_scaling_stays_between_the_core_and_units_max(processing: Processing) -> None:
+    assert cluster(processing("small"))["ManagedScalingPolicy"]["ComputeLimits"] == {
+        "UnitType": "Instances",
+        "MinimumCapacityUnits": 1,
+        "MaximumCapacityUnits": 2,
+        "MaximumCoreCapacityUnits": 1,
+        "MaximumOnDemandCapacityUnits": 2,
+    }
+
+
+def test_all_above_the_core_is_spot_in_fleets_with_spot(processing: Processing) -> None:
+    found = cluster(processing("production"))
+    (task,) = found["Instances"]["TaskInstanceFleets"]
+    assert (task["TargetOnDemandCapacity"], task["TargetSpotCapacity"]) == (0, 1)
+    assert [one["InstanceType"] for one in task["InstanceTypeConfigs"]] == [
+        "r7g.2xlarge",
+        "r6g.2xlarge",
+        "m7g.2xlarge",
+    ]
+    core = found["Instances"]["CoreInstanceFleet"]
+    assert (core["TargetOnDemandCapacity"], core["TargetSpotCapacity"]) == (2, 0)
+    assert found["ManagedScalingPolicy"]["ComputeLimits"]["MaximumOnDemandCapacityUnits"] == 2
+
+
+def test_fleets_may_start_in_any_zone_of_the_lake(processing: Processing) -> None:
+    assert len(cluster(processing("production"))["Instances"]["Ec2SubnetIds"]) == 3
+
+
+def test_disks_and_what_goes_to_s3_are_encrypted(processing: Processing) -> None:
+    at_rest = security(processing("small"))["EncryptionConfiguration"]["AtRestEncryptionConfiguration"]
+    assert at_rest["S3EncryptionConfiguration"] == {"EncryptionMode": "SSE-S3"}
+    assert at_rest["LocalDiskEncryptionConfiguration"]["EnableEbsEncryption"] is True
+
+
+def test_with_a_key_of_the_account_s_own_it_encrypts_disks_and_s3(processing: Processing) -> None:
+    at_rest = security(processing("kms"))["EncryptionConfiguration"]["AtRestEncryptionConfiguration"]
+    in_s3 = at_rest["S3EncryptionConfiguration"]
+    assert in_s3["EncryptionMode"] == "SSE-KMS"
+    assert in_s3["AwsKmsKey"] == at_rest["LocalDiskEncryptionConfiguration"]["AwsKmsKey"]
+    processing("kms").resource_count_is("AWS::KMS::Key", 0)
+
+
+def test_what_spark_s_processes_send_to_each_other_is_encrypted(processing: Processing) -> None:
+    by_name = {
+        one["Classification"]: one["ConfigurationProperties"]
+        for one in cluster(processing("small"))["Configurations"]
+    }
+    encrypted = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+    assert by_name["spark-defaults"] == encrypted
+    assert encrypted.items() <= by_name["yarn-site"].items()
+
+
+def test_a_node_s_metadata_needs_a_session(processing: Processing) -> None:
+    assert security(processing("small"))["InstanceMetadataServiceConfiguration"] == {
+        "MinimumInstanceMetadataServiceVersion": 2,
+        "HttpPutResponseHopLimit": 1,
+    }
+
+
+def test_steps_run_as_a_role_that_only_the_nodes_take_on(processing: Processing) -> None:
+    template = processing("small")
+    authorization = security(template)["AuthorizationConfiguration"]["IAMConfiguration"]
+    assert authorization == {"EnableApplicationScopedIAMRole": True}
+    roles = template.find_resources("AWS::IAM::Role")
+    nodes = next(name for name in roles if "Nodes" in name)
+    job = next(role for name, role in roles.items() if "Job" in name)
+    (trusted,) = job["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert trusted["Principal"] == {"AWS": {"Fn::GetAtt": [nodes, "Arn"]}}
+    assert trusted["Action"] == ["sts:AssumeRole", "sts:TagSession"]
+
+
+def test_a_job_writes_silver_and_quarantine_but_only_reads_bronze(processing: Processing) -> None:
+    writable = json.dumps(
+        [
+            one["Resource"]
+            for one in statements(processing("small"), "JobPolicy")
+            if "s3:PutObject" in one["Action"]
+        ]
+    )
+    assert "shop-silver" in writable
+    assert "shop-quarantine" in writable
+    assert "shop-bronze" not in writable
+
+
+def test_a_job_reads_of_the_assets_its_own_only(processing: Processing) -> None:
+    text = json.dumps(
+        [
+            one["Resource"]
+            for one in statements(processing("small"), "JobPolicy")
+            if "s3:GetObject" in one["Action"]
+        ]
+    )
+    objects = re.findall(r"assets-[^/]*/([^\"]*)", text)
+    assert objects
+    assert all(re.fullmatch(r"[0-9a-f]{64}\.(zip|jar|py)", name) for name in objects)
+
+
+def test_nodes_write_logs_but_reach_none_of_the_lake_s_data(processing: Processing) -> None:
+    text = json.dumps(statements(processing("small"), "NodesPolicy"))
+    assert "shop-logs" in text
+    assert not [kind for kind in ("bronze", "silver", "quarantine") if f"shop-{kind}" in text]
+
+
+def test_emr_may_pass_on_the_nodes_role_only_and_only_to_ec2(processing: Processing) -> None:
+    (passing,) = [
+        one for one in statements(processing("small"), "ServicePolicy") if one["Action"] == "iam:PassRole"
+    ]
+    assert "Nodes" in json.dumps(passing["Resource"])
+    assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+
+
+def test_the_groups_that_emr_would_add_rules_to_have_them_already(processing: Processing) -> None:
+    rules = processing("small").find_resources("AWS::EC2::SecurityGroupIngress").values()
+    by_port = sorted((one["Properties"]["IpProtocol"], one["Properties"].get("FromPort")) for one in rules)
+    among_nodes = [
+        (protocol, port) for protocol, port in (("icmp", -1), ("tcp", 0), ("udp", 0)) for _ in range(4)
+    ]
+    assert by_port == sorted([*among_nodes, ("tcp", 8443), ("tcp", 8443), ("tcp", 9443)])
+
+
+def test_the_cluster_comes_after_its_rights_and_its_rules(processing: Processing) -> None:
+    (found,) = processing("small").find_resources(CLUSTER).values()
+    needed = " ".join(found["DependsOn"])
+    assert all(part in needed for part in ("ServicePolicy", "NodesPolicy", "JobPolicy", "Groups"))
+
+
+def test_serverless_has_an_application_in_place_of_a_cluster(processing: Processing) -> None:
+    template = processing("emr-serverless")
+    template.resource_count_is(CLUSTER, 0)
+    template.has_resource_properties(
+        "AWS::EMRServerless::Application",
+        {
+            "Architecture": "ARM64",
+            "ReleaseLabel": "emr-7.13.0",
+            "MaximumCapacity": {"Cpu": "4 vCPU", "Memory": "16 GB", "Disk": "40 GB"},
+            "AutoStopConfiguration": {"Enabled": True, "IdleTimeoutMinutes": 15},
+            "NetworkConfiguration": Match.object_like({"SecurityGroupIds": [Match.any_value()]}),
+        },
+    )
+
+
+def test_only_runs_of_this_application_take_on_the_serverless_role(processing: Processing) -> None:
+    (role,) = [
+        one
+        for name, one in processing("emr-serverless").find_resources("AWS::IAM::Role").items()
+        if "JobRole" in name
+    ]
+    (trusted,) = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    assert "ApplicationId" in json.dumps(trusted["Condition"]["ArnEquals"]["aws:SourceArn"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"), [("small", Output.EMR_CLUSTER), ("emr-serverless", Output.EMR_SERVERLESS)]
+)
+def test_the_outputs_say_all_that_a_submit_needs(processing: Processing, settings: str, place: str) -> None:
+    outputs = set(processing(settings).find_outputs("*"))
+    assert outputs >= {
+        place,
+        Output.RUNTIME_ROLE,
+        Output.SPARK_APP,
+        Output.SPARK_ENTRY_POINT,
+        Output.SPARK_JARS,
+        Output.LAKE_FILE,
+    }
+
+
+def test_the_jars_are_those_of_the_lock(processing: Processing) -> None:
+    (jars,) = processing("small").find_outputs(Output.SPARK_JARS).values()
+    assert json.dumps(jars["Value"]).count("s3://") == len(read_lock(JARS_LOCK)["emr"])
+
+
+def test_a_package_that_is_not_built_is_named_with_the_command_that_builds_it(tmp_path: Path) -> None:
+    empty = tmp_path / "dist"
+    empty.mkdir()
+    with pytest.raises(TributaryError, match="Run tributary package --platform linux-arm64 --out "):
+        build("small", tmp_path, empty)
+
+
+def test_x86_gets_the_package_with_wheels_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "built"
+    folder.mkdir()
+    assets = write_assets(folder)
+    next(assets.glob("*linux-amd64*")).unlink()
+    with pytest.raises(TributaryError, match="tributary-spark-app-linux-amd64"):
+        build("everything-else", tmp_path, assets)
