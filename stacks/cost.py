@@ -5,20 +5,17 @@ python -m stacks.cost [cdk.out]
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from stacks.synthesized import Resource, Templates, read_templates
 
 _PRICES = tomllib.loads(Path(__file__).with_name("prices.toml").read_text())
 REGION, AS_OF = str(_PRICES["region"]), _PRICES["as_of"]
-
-Resource = Mapping[str, Any]
-Templates = Mapping[str, Mapping[str, Any]]
 
 
 class NoPrice(LookupError):
@@ -209,7 +206,7 @@ _CHARGED: Mapping[str, Callable[[Resource, Mapping[str, Resource]], Counts]] = {
 }
 
 _FREE_OR_BY_USE = re.compile(
-    r"Custom::.+|AWS::(CDK|IAM|Glue|Logs|Lambda|S3|SNS|SQS|Athena|LakeFormation|CloudFormation|Events|"
+    r"Custom::.+|AWS::(CDK|IAM|Glue|Logs|Lambda|S3|SNS|SQS|Athena|LakeFormation|CloudFormation|Events|Scheduler|"
     r"ApplicationAutoScaling|Serverless|SSM|StepFunctions)::.+"
     r"|AWS::EC2::(VPC|Subnet.*|Route.*|InternetGateway|VPCGatewayAttachment|SecurityGroup.*|FlowLog)"
     r"|AWS::KafkaConnect::(CustomPlugin|WorkerConfiguration)|AWS::MSK::(Configuration|Topic|ClusterPolicy)"
@@ -221,12 +218,11 @@ _FREE_OR_BY_USE = re.compile(
 
 
 def main() -> None:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "cdk.out")
-    templates = {
-        path.name.removesuffix(".template.json"): json.loads(path.read_text())
-        for path in sorted(folder.glob("*.template.json"))
-    }
-    print(as_table(charges(templates)))
+    templates = read_templates(Path(sys.argv[1] if len(sys.argv) > 1 else "cdk.out"))
+    try:
+        print(as_table(charges(templates)))
+    except NoPrice as error:
+        sys.exit(str(error))
     print(f"\nList prices of {REGION} as known on {AS_OF}, without data: see docs/cost.md.")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from stacks.synthesized import rendered
 
 
 @dataclass(frozen=True)
@@ -58,25 +59,6 @@ def managed_policies(templates: Mapping[str, Mapping[str, Any]]) -> Iterator[tup
                     yield f"{stack}/{logical_id}", rendered(policy)
 
 
-def rendered(value: Any) -> str:
-    """A value of a template as text: references in braces, joins joined."""
-    match value:
-        case str():
-            return value
-        case {"Ref": name}:
-            return f"{{{name}}}"
-        case {"Fn::GetAtt": [name, attribute]}:
-            return f"{{{name}.{attribute}}}"
-        case {"Fn::Join": [separator, list(parts)]}:
-            return str(separator).join(rendered(part) for part in parts)
-        case {"Fn::ImportValue": name}:
-            return f"{{{rendered(name)}}}"
-        case {"Fn::Sub": str(text)}:
-            return text
-        case _:
-            return json.dumps(value, sort_keys=True)
-
-
 def _statements_in(value: Any) -> Iterator[Mapping[str, Any]]:
     """Wherever they are: a policy may be a property of nearly any resource."""
     if isinstance(value, dict):
@@ -91,7 +73,7 @@ def _statements_in(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(sorted(rendered(one) for one in (value if isinstance(value, list) else [value])))
+    return tuple(sorted(rendered(one) for one in (value if isinstance(value, list | tuple) else [value])))
 
 
 def _principal(principal: Any) -> str:

@@ -150,10 +150,10 @@ def write_assets(folder: Path) -> Path:
     assets = folder / "assets"
     assets.mkdir()
     for plugin in ("debezium-connector-postgres", "iceberg-sink"):
-        (assets / f"{plugin}-0123456789ab.zip").touch()
+        (assets / f"{plugin}-0123456789ab.zip").write_text(plugin)
     for platform in ("linux-amd64", "linux-arm64"):
-        (assets / f"tributary-spark-app-{platform}-0123456789ab.zip").touch()
+        (assets / f"tributary-spark-app-{platform}-0123456789ab.zip").write_text(platform)
     (assets / "spark-jars").mkdir()
     for jar in read_lock(JARS_LOCK)["emr"]:
-        (assets / "spark-jars" / jar.filename).touch()
+        (assets / "spark-jars" / jar.filename).write_text(jar.filename)
     return assets

@@ -3,8 +3,7 @@ acknowledgements beside it: so that both can be compared."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +23,7 @@ from constructs import IConstruct
 from contract.lake import read_lake
 from stacks import findings
 from stacks.assembly import assemble
+from stacks.synthesized import Templates, read_templates
 from tests.stacks.conftest import FLAGS
 from tests.stacks.lakes import write_assets, write_lake_file
 
@@ -33,8 +33,6 @@ PACKS = {
     "HIPAA": HIPAASecurityChecks,
     "PCI DSS 3.2.1": PCIDSS321Checks,
 }
-
-Template = Mapping[str, Any]
 
 
 @dataclass(frozen=True, order=True)
@@ -70,24 +68,13 @@ class Synthesis:
     acknowledged: tuple[Acknowledged, ...]
 
     @cached_property
-    def texts(self) -> dict[str, str]:
-        """The templates as they are in their files."""
-        return {
-            path.name.removesuffix(".template.json"): path.read_text()
-            for path in sorted(self.folder.glob("*.template.json"))
-        }
+    def texts(self) -> Mapping[str, str]:
+        """The templates by stack, as they are in their files."""
+        return {stack: (self.folder / f"{stack}.template.json").read_text() for stack in self.templates}
 
     @cached_property
-    def templates(self) -> dict[str, Template]:
-        """By the stack's id in the app."""
-        return {stack: json.loads(text) for stack, text in self.texts.items()}
-
-    @property
-    def resources(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-        """Stack, logical id and resource."""
-        for stack, template in self.templates.items():
-            for logical_id, resource in template["Resources"].items():
-                yield stack, logical_id, resource
+    def templates(self) -> Templates:
+        return read_templates(self.folder)
 
     @cached_property
     def findings(self) -> Mapping[str, tuple[Finding, ...]]:

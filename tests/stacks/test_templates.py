@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from stacks.synthesized import resources_of
 from tests.stacks.cfn_lint import lint
 from tests.stacks.committed import assert_committed
 from tests.stacks.conftest import Synthesized
@@ -66,7 +67,7 @@ def test_what_holds_data_keeps_its_logical_id(synthesized: Synthesized) -> None:
     ids = {
         f"{stack}/{logical_id}": resource["Type"]
         for settings in SETTINGS
-        for stack, logical_id, resource in synthesized(settings).resources
+        for stack, logical_id, resource in resources_of(synthesized(settings).templates)
         if _holds_data(resource)
     }
     assert_committed("tests/stacks/logical_ids.json", json.dumps(ids, indent=2, sort_keys=True) + "\n")
@@ -86,7 +87,7 @@ def test_data_outlives_its_stack_unless_the_lake_file_says_otherwise(
     kept = {"Delete"} if settings == "deletable" else {"Retain", "Snapshot"}
     assert [
         (stack, logical_id, resource.get("DeletionPolicy"))
-        for stack, logical_id, resource in synthesized(settings).resources
+        for stack, logical_id, resource in resources_of(synthesized(settings).templates)
         if resource["Type"] in HOLDS_DATA and resource.get("DeletionPolicy", "Delete") not in kept
     ] == []
 
@@ -226,7 +227,7 @@ def test_every_alarm_names_a_section_of_the_runbook(synthesized: Synthesized, se
         logical_id: re.findall(
             r"docs/operate-aws\.md#([a-z-]+)", json.dumps(resource["Properties"]["AlarmDescription"])
         )
-        for _, logical_id, resource in synthesized(settings).resources
+        for _, logical_id, resource in resources_of(synthesized(settings).templates)
         if resource["Type"].startswith("AWS::CloudWatch::") and resource["Type"].endswith("Alarm")
     }
     assert named

@@ -1,0 +1,53 @@
+"""Reads what `cdk synth` has written: the templates, in the order in which their stacks are built."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from contract.aws_names import StackKind
+
+Resource = Mapping[str, Any]
+Templates = Mapping[str, Mapping[str, Any]]
+"""By the stack's id in the app, such as `Network`."""
+
+_ORDER = [kind.title() for kind in get_args(StackKind)]
+_ENDING = ".template.json"
+
+
+def read_templates(folder: Path) -> Templates:
+    """Of a cloud assembly, such as cdk.out; none where the folder has none."""
+    texts = {path.name.removesuffix(_ENDING): path.read_text() for path in folder.glob(f"*{_ENDING}")}
+    return {stack: json.loads(texts[stack]) for stack in sorted(texts, key=_position)}
+
+
+def resources_of(templates: Templates) -> Iterator[tuple[str, str, Resource]]:
+    """Stack, logical id and resource."""
+    for stack, template in templates.items():
+        for logical_id, resource in template["Resources"].items():
+            yield stack, logical_id, resource
+
+
+def rendered(value: Any) -> str:
+    """A value of a template as text: references in braces, joins joined."""
+    match value:
+        case str():
+            return value
+        case {"Ref": name}:
+            return f"{{{name}}}"
+        case {"Fn::GetAtt": [name, attribute]}:
+            return f"{{{name}.{attribute}}}"
+        case {"Fn::Join": [separator, list(parts)]}:
+            return str(separator).join(rendered(part) for part in parts)
+        case {"Fn::ImportValue": name}:
+            return f"{{{rendered(name)}}}"
+        case {"Fn::Sub": str(text)}:
+            return text
+        case _:
+            return json.dumps(value, sort_keys=True)
+
+
+def _position(stack: str) -> tuple[int, str]:
+    return (_ORDER.index(stack) if stack in _ORDER else len(_ORDER), stack)
