@@ -1,0 +1,120 @@
+"""Names that AWS does not know are told before anything is built, with the setting that has them."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from aws_cdk import aws_ec2 as ec2
+
+from contract.errors import TributaryError
+from contract.lake import LakeFileError
+from stacks.known_to_aws import (
+    BROKER_TYPES,
+    DATABASE_FAMILIES,
+    _database_classes,
+    _instance_types,
+    check_known,
+)
+from tests.stacks.lakes import SETTINGS
+from tests.stacks.one_stack import lake_with
+
+UNKNOWN = {
+    "an instance type": ('[aws.processing]\ncore = "m7g.hugo"', "[aws.processing].core", "m7g.large"),
+    "one of several": (
+        '[aws.processing]\ntask = ["m7g.xlarge", "m99g.xlarge"]',
+        "[aws.processing].task[1]",
+        "an instance type of EC2",
+    ),
+    "a database's class": (
+        '[aws.database]\ninstance = "db.r7g.lage"',
+        "[aws.database].instance",
+        "db.r7g.large",
+    ),
+    "a broker's type": ('[aws.kafka]\nbroker = "kafka.m7g.small"', "[aws.kafka].broker", "kafka.t3.small"),
+    "a version of Kafka": ('[aws.kafka]\nversion = "3.9.x"', "[aws.kafka].version", "3.9.x.kraft"),
+    "a version of Aurora": (
+        '[aws.database]\nengine_version = "16.99"',
+        "[aws.database].engine_version",
+        "16.9",
+    ),
+    "a release of EMR": (
+        '[aws.processing]\nrelease = "emr-7.99.0"',
+        "[aws.processing].release",
+        "Hudi 1.0.2",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_an_unknown_name_is_told_with_its_setting_and_what_comes_near(what: str) -> None:
+    aws, setting, near = UNKNOWN[what]
+    with pytest.raises(TributaryError) as caught:
+        check_known(lake_with(aws))
+    assert str(caught.value).startswith(f"{setting}: ")
+    assert near in str(caught.value.expected)
+
+
+def test_an_unknown_region_is_told() -> None:
+    with pytest.raises(TributaryError, match=r"^\[aws\]\.region: .*found \"eu-mid-1\".*eu-west-1"):
+        check_known(lake_with(region="eu-mid-1"))
+
+
+def test_a_region_without_one_of_the_services_is_told_with_the_service() -> None:
+    with pytest.raises(TributaryError, match=r"^\[aws\]\.region: .*AWS offers kafkaconnect"):
+        check_known(lake_with(region="us-iso-east-1"))
+
+
+@pytest.mark.parametrize("region", ["eu-central-2", "us-gov-west-1", "cn-north-1", "il-central-1"])
+def test_regions_of_every_partition_are_known(region: str) -> None:
+    check_known(lake_with(region=region))
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_the_defaults_and_the_profiles_name_nothing_unknown(settings: str) -> None:
+    check_known(lake_with(SETTINGS[settings], region="us-east-1"))
+
+
+def test_what_a_lake_does_not_make_is_not_checked() -> None:
+    check_known(lake_with('[aws.kafka]\nkind = "serverless"\nversion = "4.9.x"'))
+    check_known(lake_with('[aws.processing]\non = "emr-serverless"\ncore = "m99g.xlarge"'))
+    existing = 'secret = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:web-AbCdEf"\nhost = "db"'
+    check_known(lake_with(f'[aws.database]\nengine_version = "15.99"\n[aws.source.web]\n{existing}'))
+
+
+def _extensions(path: str) -> Any:
+    """What cfn-lint has read from AWS, by region."""
+    return json.loads((files("cfnlint") / "data" / "schemas" / "extensions" / path).read_text())
+
+
+def test_every_class_that_aurora_offers_in_these_families_is_known() -> None:
+    offered = {
+        name
+        for region in _extensions("aws_rds_dbinstance/dbinstanceclass_enum.json").values()
+        for rule in region["allOf"]
+        if rule["if"]["properties"]["Engine"]["const"] == "aurora-postgresql"
+        for name in rule["then"]["properties"]["DBInstanceClass"]["enum"]
+    }
+    of_families = {name for name in offered if name.split(".")[1] in {*DATABASE_FAMILIES, "serverless"}}
+    assert {name.split(".")[1] for name in of_families} == {*DATABASE_FAMILIES, "serverless"}
+    assert of_families <= _database_classes()
+
+
+def test_a_broker_is_of_a_size_that_ec2_has() -> None:
+    assert {name.partition(".")[2] for name in BROKER_TYPES} <= _instance_types()
+
+
+def test_an_instance_types_architecture_is_what_the_cdk_says() -> None:
+    families = {name.partition(".")[0]: name for name in sorted(_instance_types())}
+    readable = [name for family, name in families.items() if re.fullmatch(r"[a-z]+\d{1,2}[a-z]*", family)]
+    assert len(readable) > 130
+    for name in readable:
+        is_arm = ec2.InstanceType(name).architecture == ec2.InstanceArchitecture.ARM_64
+        right, wrong = ("arm64", "x86_64") if is_arm else ("x86_64", "arm64")
+        all_of_it = f'primary = "{name}"\ncore = "{name}"\ntask = ["{name}"]'
+        lake_with(f'[aws.processing]\narchitecture = "{right}"\n{all_of_it}')
+        with pytest.raises(LakeFileError, match="architecture"):
+            lake_with(f'[aws.processing]\narchitecture = "{wrong}"\n{all_of_it}')
