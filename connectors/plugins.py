@@ -14,8 +14,11 @@ from artifacts.cache import cached_folder, is_intact, sha256_of
 from artifacts.fetch import FetchProgress, fetch
 from artifacts.lock import Artifact, read_lock
 from artifacts.zips import unpack_zip, write_zip
+from connectors.config_provider import JAR, compile_provider, inputs_digest
 
 LOCK = Path(__file__).with_name("plugins.lock.json")
+READS_SECRETS = frozenset({"debezium-connector-postgres"})
+"""The plugins that also hold the config provider for AWS Secrets Manager."""
 _LAYOUT = 1
 """Goes up when the same artifacts are to give another zip."""
 
@@ -63,7 +66,7 @@ def _cached(
         unnamed.rename(folder / f"{name}-{sha256[:12]}.zip")
         (folder / "sha256").write_text(sha256)
 
-    key = f"{name}-{_digest(artifacts)}"
+    key = f"{name}-{_digest(name, artifacts)}"
     plugin = _built(name, cached_folder("plugins", key, fill))
     if not is_intact(plugin.zip, plugin.sha256):
         shutil.rmtree(plugin.zip.parent)
@@ -81,8 +84,10 @@ def _copied(plugin: Plugin, out: Path) -> Plugin:
     return Plugin(plugin.name, Path(shutil.copyfile(plugin.zip, out / plugin.zip.name)), plugin.sha256)
 
 
-def _digest(artifacts: tuple[Artifact, ...]) -> str:
-    inputs = [_LAYOUT, *([artifact.filename, artifact.sha256] for artifact in artifacts)]
+def _digest(name: str, artifacts: tuple[Artifact, ...]) -> str:
+    inputs: list[object] = [_LAYOUT, *([artifact.filename, artifact.sha256] for artifact in artifacts)]
+    if name in READS_SECRETS:
+        inputs.append(inputs_digest())
     return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
 
@@ -93,6 +98,8 @@ def _contents(name: str, files: Mapping[Artifact, Path]) -> dict[str, Path | byt
             contents.update(_archived(name, path))
         else:
             contents[f"{name}/{artifact.filename}"] = path
+    if name in READS_SECRETS:
+        contents[f"{name}/{JAR}"] = compile_provider(path for path in files.values() if path.suffix == ".jar")
     return contents
 
 

@@ -60,8 +60,8 @@ class ConnectorParts:
 
 
 class MskConnector(Construct):
-    """A connector under its one name for ever: by that name it finds where to go on, in its offsets topic or its
-    consumer group.
+    """A connector under its one name for ever: by that name it finds where to go on, in its offsets topic or
+    its consumer group.
 
     Its options and its capacity can be changed in place. MSK Connect takes another plugin, worker
     configuration, role or version for a new connector only, and no two connectors of one name: for these the

@@ -6,7 +6,8 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,19 +73,27 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeli
 @pytest.fixture(scope="session")
 def jvm() -> Iterator[Any]:
     """A JVM that has Kafka, Connect and both plugins on its class path, as py4j shows it."""
+    from connectors.plugins import build_plugins, unpack_plugins
+
+    plugins = unpack_plugins(build_plugins())
+    with running_jvm([folder / "*" for folder in sorted(plugins.iterdir())]) as running:
+        yield running
+
+
+@contextmanager
+def running_jvm(more: Iterable[Path] = ()) -> Iterator[Any]:
+    """A JVM that has Kafka, Connect and `more` on its class path, as py4j shows it."""
     import pyspark
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-    from connectors.plugins import build_plugins, unpack_plugins
     from local.server_files import read_server_files
 
-    files, plugins = read_server_files(), unpack_plugins(build_plugins())
+    files = read_server_files()
     py4j = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
-    classpath = [py4j, *files.kafka, *(folder / "*" for folder in sorted(plugins.iterdir()))]
     process: subprocess.Popen[bytes]
     port, token, process = launch_gateway(
         jarpath=str(py4j),
-        classpath=":".join(map(str, classpath)),
+        classpath=":".join(map(str, [py4j, *files.kafka, *more])),
         java_path=str(files.java),
         javaopts=["-Xmx256m", "-XX:TieredStopAtLevel=1"],
         die_on_exit=True,

@@ -16,6 +16,7 @@ import local
 from artifacts.cache import cache_root
 from artifacts.fetch import fetch
 from artifacts.lock import read_lock
+from connectors import config_provider
 from connectors.plugins import LOCK, Plugin, build_plugins, unpack_plugins
 
 KAFKA_LOCK = Path(local.__file__).with_name("services.lock.json")
@@ -29,7 +30,8 @@ def plugins() -> tuple[Plugin, ...]:
 @pytest.fixture
 def copied_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own that holds the jars of the plugins, all younger, and no zip."""
-    jars = fetch(artifact for part in read_lock(LOCK).sets.values() for artifact in part.files)
+    locks = (read_lock(LOCK), read_lock(config_provider.LOCK))
+    jars = fetch(artifact for lock in locks for part in lock.sets.values() for artifact in part.files)
     shared = cache_root()
     monkeypatch.setenv("TRIBUTARY_CACHE", str(tmp_path / "cache"))
     for path in jars.values():

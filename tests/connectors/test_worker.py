@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from connectors.deployment import PlaintextKafka
-from connectors.worker import local_worker, msk_worker
+from connectors.worker import local_worker, msk_sink_worker, msk_source_worker
 from tests.connectors.deployments import LAKE
 
 # MSK developer guide, "Supported worker configuration properties".
@@ -44,22 +46,30 @@ def test_a_local_worker_listens_on_the_loopback_address_only() -> None:
     assert properties["offset.storage.topic"] == LAKE.names.connect_offsets_topic
 
 
-def test_msk_connect_takes_every_property() -> None:
-    properties = msk_worker("__tributary.shop.crm.offsets", "eu-west-1")
+# The same page; of clients' properties only listed ones are let through.
+TAKEN_BY_MSK = {"producer.reconnect.backoff.ms", "consumer.reconnect.backoff.ms"}
+
+
+@pytest.mark.parametrize(
+    "properties", [msk_source_worker("__tributary.shop.crm.offsets", "eu-west-1"), msk_sink_worker()]
+)
+def test_msk_connect_takes_every_property(properties: dict[str, str]) -> None:
     assert {"key.converter", "value.converter"} <= properties.keys()
     assert not [name for name in properties if name.startswith(REFUSED_BY_MSK)]
+    of_clients = {name for name in properties if name.startswith(("producer.", "consumer."))}
+    assert of_clients <= TAKEN_BY_MSK
 
 
 def test_both_workers_convert_alike_and_store_offsets_as_often() -> None:
     here = local_worker(LAKE.names, PlaintextKafka("127.0.0.1:19092"), 18083, "/plugins")
-    there = msk_worker("__tributary.shop.crm.offsets", "eu-west-1")
+    there = msk_source_worker("__tributary.shop.crm.offsets", "eu-west-1")
     alike = {"key.converter", "value.converter", "offset.flush.interval.ms"}
     assert {name for name in here.keys() & there.keys() if here[name] == there[name]} == alike
 
 
 def test_each_worker_has_the_provider_of_its_secrets() -> None:
     here = local_worker(LAKE.names, PlaintextKafka("127.0.0.1:19092"), 18083, "/plugins")
-    there = msk_worker("offsets", "eu-west-1")
+    there = msk_source_worker("offsets", "eu-west-1")
     for properties in (here, there):
         provider = properties["config.providers"]
         assert re.fullmatch(r"[a-z]+", provider)
