@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from aws_cdk import App
+from aws_cdk import App, Stack
 
 from contract.lake import Lake
+from stacks.connect import ConnectStack
+from stacks.connector_plugin import find_plugins
+from stacks.database import DatabaseStack
 from stacks.known_to_aws import check_known
 from stacks.lake import LakeStack
 from stacks.network import NetworkStack
+from stacks.processing import ProcessingStack
+from stacks.streaming import StreamingStack
 
 
 def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
@@ -17,8 +23,25 @@ def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
 
     assets  the folder with what `tributary plugins build` and `tributary package` have built
 
-    Raises TributaryError.
+    What can be built side by side is: network and lake; then database and streaming; then connect and
+    processing. They are destroyed the other way round. Raises TributaryError.
     """
     check_known(lake)
-    NetworkStack(app, lake)
-    LakeStack(app, lake)
+    plugins = find_plugins(lake, lake_file, assets)
+    network = NetworkStack(app, lake)
+    lake_stack = LakeStack(app, lake)
+    database = DatabaseStack(app, lake, network)
+    streaming = StreamingStack(app, lake, network)
+    connect = ConnectStack(app, lake, network, lake_stack, database, streaming, plugins)
+    processing = ProcessingStack(app, lake, network, lake_stack, streaming, assets, lake_file)
+
+    # Most refer to each other's resources by name: nothing in the templates shows that these come first.
+    _build(database, after=[network])
+    _build(streaming, after=[network])
+    _build(connect, after=[lake_stack, database, streaming])
+    _build(processing, after=[lake_stack, streaming])
+
+
+def _build(stack: Stack, after: Iterable[Stack]) -> None:
+    for before in after:
+        stack.add_stack_dependency(before)
