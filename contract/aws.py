@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from ipaddress import IPv4Network
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -36,8 +37,19 @@ SubnetId = Annotated[str, _identifier("subnet", "a subnet")]
 SecurityGroupId = Annotated[str, _identifier("sg", "a security group")]
 SecretArn = Annotated[str, _arn("secretsmanager", "a secret of Secrets Manager")]
 PrincipalArn = Annotated[str, _arn("iam", "an IAM role or user")]
-Cidr = Annotated[
-    str, matching(r"10\.[0-9]{1,3}\.0\.0/16", 'a network of 65,536 addresses, such as "10.42.0.0/16"')
+
+
+def _network(text: str) -> str:
+    try:
+        IPv4Network(text)
+    except ValueError:
+        raise expecting('a network\'s addresses, such as "10.42.0.0/16"') from None
+    return text
+
+
+Cidr = Annotated[str, AfterValidator(_network)]
+OwnCidr = Annotated[
+    Cidr, matching(r"10\..*/16", 'a network of 65,536 addresses that begin with 10, such as "10.42.0.0/16"')
 ]
 InstanceType = Annotated[
     str, matching(r"[a-z0-9-]+\.[a-z0-9-]+", 'an EC2 instance type, such as "m7g.xlarge"')
@@ -83,7 +95,8 @@ ConnectorOptions = dict[str, str]
 
 
 class ExistingVpc(Entry):
-    """A VPC that is there already. All of the lake is in its private subnets, one an availability zone.
+    """A VPC that is there already. All of the lake is in its private subnets, one an availability zone. They
+    need a way to AWS's services, such as a NAT gateway.
 
     private_subnets, availability_zones  two or three, in the same order
     cidr  the VPC's own addresses
@@ -92,7 +105,7 @@ class ExistingVpc(Entry):
     id: VpcId
     private_subnets: Annotated[tuple[SubnetId, ...], BeforeValidator(as_tuple)]
     availability_zones: Names
-    cidr: Annotated[str, matching(r"[0-9.]+/[0-9]{1,2}", 'addresses such as "10.0.0.0/16"')]
+    cidr: Cidr
 
     @model_validator(mode="after")
     def _one_subnet_a_zone(self) -> ExistingVpc:
@@ -102,13 +115,15 @@ class ExistingVpc(Entry):
 
 
 class Network(Entry):
-    """nat_gateways         0: only where nothing needs the internet and interface_endpoints is true
+    """availability_zones   of the lake's own VPC
+    nat_gateways         at most one a zone; 0: only where interface_endpoints is true
     interface_endpoints  private ways to Glue, STS, Secrets Manager, CloudWatch and KMS; S3's costs nothing
                          and is always there
-    vpc                  None: one of the lake's own
+    vpc                  None: one of the lake's own; an existing one is left as it is, and all of the above
+                         means nothing
     """
 
-    cidr: Cidr = "10.42.0.0/16"
+    cidr: OwnCidr = "10.42.0.0/16"
     availability_zones: Annotated[int, Field(ge=2, le=3)] = 2
     nat_gateways: Annotated[int, Field(ge=0, le=3)] = 1
     interface_endpoints: bool = False

@@ -418,6 +418,10 @@ def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
         elif aws.source[name].secret.split(":")[3] != aws.region:
             entry, found = f"[aws.source.{_toml_key(name)}].secret", aws.source[name].secret
             yield entry, "a secret of another region", found, f"one of {aws.region}"
+    for zone in aws.network.vpc.availability_zones if aws.network.vpc else ():
+        if not zone.startswith(aws.region):
+            entry = "[aws.network.vpc].availability_zones"
+            yield entry, "a zone of another region", zone, f'one of {aws.region}, such as "{aws.region}a"'
     if aws.deletes_data and aws.delete_data_of != file.lake.name:
         found = json.dumps(aws.delete_data_of) if aws.delete_data_of else "nothing"
         what, expected = "data may be deleted only where two entries agree", f'"{file.lake.name}"'
@@ -462,6 +466,8 @@ def _error_of(errors: list[ErrorDetails], where: str) -> LakeFileError:
 _EXPECTED_TYPE = {
     "string_type": "a text in quotes",
     "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
     "tuple_type": "a list",
     "dict_type": "a table of entries",
     "model_type": "a table of entries",
@@ -493,6 +499,8 @@ def _words(error: ErrorDetails, loc: tuple[int | str, ...]) -> tuple[str, str, s
             return "wrong value", _shown(error["input"], loc), f"at least {context['ge']}", None
         case "less_than_equal":
             return "wrong value", _shown(error["input"], loc), f"at most {context['le']}", None
+        case "multiple_of":
+            return "wrong value", _shown(error["input"], loc), f"a multiple of {context['multiple_of']}", None
         case kind:
             return "wrong type", _shown(error["input"], loc), _EXPECTED_TYPE.get(kind, error["msg"]), None
 
