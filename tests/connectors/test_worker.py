@@ -63,7 +63,7 @@ def test_msk_connect_takes_every_property(properties: dict[str, str]) -> None:
 def test_both_workers_convert_alike_and_store_offsets_as_often() -> None:
     here = local_worker(LAKE.names, PlaintextKafka("127.0.0.1:19092"), 18083, "/plugins")
     there = msk_source_worker("__tributary.shop.crm.offsets", "eu-west-1")
-    alike = {"key.converter", "value.converter", "offset.flush.interval.ms"}
+    alike = {"key.converter", "value.converter", "offset.flush.interval.ms", "offset.storage.partitions"}
     assert {name for name in here.keys() & there.keys() if here[name] == there[name]} == alike
 
 
