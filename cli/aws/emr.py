@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from cli.aws.jobs import Call, JobRun, NothingToRunOn, State, moment
+from cli.aws.jobs import STOP, Call, JobRun, NothingToRunOn, NoWayToStop, State, moment
 from cli.aws.session import AwsSession
 from contract.aws import Processing
 from contract.aws_names import AwsNames
@@ -83,11 +83,41 @@ class EmrCluster:
         # EMR lists the latest first, some fifty of them.
         yield from self._own(self.session.emr.list_steps(ClusterId=self.cluster)["Steps"])
 
-    def stop_command(self, run: JobRun) -> str:
-        return (
-            f"aws emr cancel-steps --region {self.session.region} --cluster-id {self.cluster} "
-            f"--step-ids {run.id} --step-cancellation-option SEND_INTERRUPT"
-        )
+    def stop_call(self, run: JobRun) -> Call:
+        if run.state == "waiting":
+            cancelled = {"ClusterId": self.cluster, "StepIds": [run.id]}
+            return Call("emr", "CancelSteps", {**cancelled, "StepCancellationOption": "SEND_INTERRUPT"})
+        # A cancelled step ends spark-submit alone: the driver, a process of YARN's, would go on writing.
+        step = {
+            "Name": f"{self.names.resource}-{STOP}",
+            "ActionOnFailure": "CONTINUE",
+            "HadoopJarStep": {
+                "Jar": "command-runner.jar",
+                "Args": ["yarn", "application", "-kill", *self._yarn_applications(run)],
+            },
+        }
+        return Call("emr", "AddJobFlowSteps", {"JobFlowId": self.cluster, "Steps": [step]})
+
+    def stop(self, call: Call) -> None:
+        parameters: Any = call.parameters
+        if call.operation == "CancelSteps":
+            self.session.emr.cancel_steps(**parameters)
+        else:
+            self.start(call)
+
+    def _yarn_applications(self, run: JobRun) -> Sequence[str]:
+        # Newer than its types.
+        step: Any = self.session.emr.describe_step(ClusterId=self.cluster, StepId=run.id)["Step"]
+        applications: Sequence[str] = step.get("AdditionalInfo", {}).get("ResourceManagerApplicationIds", ())
+        if not applications:
+            raise NoWayToStop(
+                "EMR does not say, or not yet, which YARN application the step has started",
+                where=f"{self.name}, step {run.id}",
+                remedy="Try again in a minute, or add a step of command-runner.jar with the arguments yarn "
+                "application -kill and its id, which is in the step's log. To cancel the step is not enough: "
+                "its application would go on.",
+            )
+        return applications
 
     @cached_property
     def _description(self) -> ClusterTypeDef:

@@ -93,12 +93,17 @@ class ServerlessApplication:
         )
         yield from self._own(found["jobRuns"])
 
-    def stop_command(self, run: JobRun) -> str:
-        return (
-            f"aws emr-serverless cancel-job-run --region {self.session.region} "
-            f"--application-id {self.application} --job-run-id {run.id} "
-            f"--shutdown-grace-period-in-seconds {_SECONDS_TO_STOP}"
-        )
+    def stop_call(self, run: JobRun) -> Call:
+        parameters = {
+            "applicationId": self.application,
+            "jobRunId": run.id,
+            "shutdownGracePeriodInSeconds": _SECONDS_TO_STOP,
+        }
+        return Call("emr-serverless", "CancelJobRun", parameters)
+
+    def stop(self, call: Call) -> None:
+        parameters: Any = call.parameters
+        self.session.emr_serverless.cancel_job_run(**parameters)
 
     @cached_property
     def _description(self) -> ApplicationTypeDef:

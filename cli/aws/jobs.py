@@ -13,6 +13,9 @@ from contract.spark_submit import Addresses, Job
 State = Literal["waiting", "running", "ended", "cancelled", "failed"]
 """`ended`: as it should."""
 
+STOP = "stop"
+"""What the name of a job ends with that ends another one."""
+
 
 class JobRefused(TributaryError):
     """A job that would write the tables that another one is writing."""
@@ -20,6 +23,10 @@ class JobRefused(TributaryError):
 
 class JobFailed(TributaryError):
     """A job that did not end as it should."""
+
+
+class NoWayToStop(TributaryError):
+    """A job that has to be ended by hand."""
 
 
 class NothingToRunOn(TributaryError):
@@ -84,12 +91,15 @@ class JobPlace(Protocol):
     def recent(self) -> Iterator[JobRun]:
         """The lake's latest jobs, the active ones not all among them."""
 
-    def stop_command(self, run: JobRun) -> str:
-        """What a person types to stop the job."""
+    def stop_call(self, run: JobRun) -> Call:
+        """The request that ends the job, which is active. Raises NoWayToStop."""
+
+    def stop(self, call: Call) -> None:
+        """Returns before the job has ended."""
 
 
-def refusal(place: JobPlace, job: Job, name: str) -> JobRefused | None:
-    """Why the job, which would be called `name`, may not be started; None where it may.
+def refusal(place: JobPlace, name: str) -> JobRefused | None:
+    """Why the job that would be called `name` may not be started; None where it may.
 
     A table has one writer at a time, so no job starts beside another one of the lake.
     """
@@ -98,13 +108,17 @@ def refusal(place: JobPlace, job: Job, name: str) -> JobRefused | None:
         return None
     # Where several are there, the one that is asked for a second time tells most.
     run = next((run for run in active if run.name == name), active[0])
-    goes_on = "" if job.follow or "follow" not in run.name else ", and submit follow again afterwards"
     return JobRefused(
         f"{run.name} has not ended, and a table has one writer at a time",
         where=place.name,
         found=f"{run.kind} {run.id}, {run.aws_state} since {moment(run.created)}",
-        remedy=f"Wait for its end, or stop it{goes_on}: {place.stop_command(run)}",
+        remedy="Wait until it has ended, or end it with tributary submit stop.",
     )
+
+
+def read_stoppable(place: JobPlace) -> tuple[JobRun, ...]:
+    """The active jobs, but for what ends another one."""
+    return tuple(run for run in place.active() if not run.name.endswith(f"-{STOP}"))
 
 
 def wait_for(
@@ -114,12 +128,10 @@ def wait_for(
     show: Callable[[JobRun], None],
     sleep: Callable[[], None],
 ) -> JobRun:
-    """The job as it is when it has come far enough, or has ended. Raises JobFailed."""
+    """The job as it is when it has come far enough, or has ended in whatever way."""
     while True:
         run = place.read(job_id)
         show(run)
-        if run.state in ("failed", "cancelled"):
-            raise failure(place, run)
         if is_enough(run) or not run.is_active:
             return run
         sleep()

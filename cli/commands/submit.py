@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from cli.aws.jobs import Call, JobPlace, JobRun
     from contract.spark_submit import Job
 
-Operation = Literal["ingest", "follow", "rebuild", "compact", "replay", "new-epoch"]
+Start = Literal["ingest", "follow", "rebuild", "compact", "replay", "new-epoch"]
+Operation = Literal[Start, "stop"]
 
 _NAMES_TABLES = ("rebuild", "new-epoch")
-_TAKES_NO_TABLE = ("ingest", "follow")
+_TAKES_NO_TABLE = ("ingest", "follow", "stop")
 _SECONDS_BETWEEN_LOOKS = 10.0
 
 
@@ -29,13 +30,14 @@ def submit(
         typer.Argument(
             help="ingest: until all is caught up; follow: until it is stopped; rebuild: tables anew from "
             "bronze; compact: merge-on-read tables; replay: what is in quarantine; new-epoch: tables whose "
-            "topics were made anew."
+            "topics were made anew; stop: end what runs."
         ),
     ],
     tables: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TABLE]...", help="Such as sales or 'public.*'. compact, replay: default all."
+            metavar="[TABLE]...",
+            help="Such as sales or 'public.*'. compact and replay: all, if none is named.",
         ),
     ] = None,
     events_from: Annotated[
@@ -58,13 +60,12 @@ def submit(
     """Start a job on the deployed lake: a step of its EMR cluster, or a job run of EMR Serverless.
 
     What it needs to know it reads from the outputs of the lake's stacks. A table has one writer at a time: a
-    job is refused while another one of the lake has not ended.
+    job is refused while another one of the lake has not ended. stop ends that one, at once: what it was
+    writing is not lost, the next job starts from each table's last commit.
 
     The exit status is 0 if the job was taken, with --wait only if it has also ended well.
     """
     from cli.aws.deployed_lake import DeployedLake
-    from cli.aws.job_view import run_facts
-    from cli.aws.jobs import refusal
     from cli.aws.session import aws_session
     from contract.lake import read_lake
 
@@ -74,25 +75,11 @@ def submit(
         deployed = DeployedLake(the_lake, session)
         place = deployed.job_place
         place.require_usable()
-        job = _job(deployed, operation, tables or (), events_from)
-        call = place.start_call(job, deployed.addresses)
-        refused = refusal(place, job, job.name(the_lake.name))
-        if dry_run:
-            print_json({"service": call.service, "operation": call.operation, "parameters": call.parameters})
-            if refused is not None:
-                messages.print(
-                    f"It would be refused: {refused}", style="yellow", markup=False, soft_wrap=True
-                )
-            return
-        if refused is not None:
-            raise refused
-        run = _start(place, call)
-        if not as_json:
-            _tell_started(place, run)
-        if wait:
-            run = _wait(place, run, until_it_runs=job.follow)
-        if as_json:
-            print_json(run_facts(run))
+        if operation == "stop":
+            _stop(place, wait, dry_run, as_json)
+        else:
+            job = _job(deployed, operation, tables or (), events_from)
+            _submit(deployed, job, wait, dry_run, as_json)
 
 
 def _check_usage(operation: Operation, tables: Sequence[str], events_from: str | None) -> None:
@@ -104,13 +91,36 @@ def _check_usage(operation: Operation, tables: Sequence[str], events_from: str |
         raise typer.BadParameter("expected kafka, bronze or files:s3://…", param_hint="--from")
 
 
-def _job(deployed: DeployedLake, operation: Operation, tables: Sequence[str], source: str | None) -> Job:
+def _job(deployed: DeployedLake, operation: Start, tables: Sequence[str], source: str | None) -> Job:
     from contract.spark_submit import Job
 
-    names = tuple(map(str, deployed.resolve_tables(tables))) if tables else ()
     if operation == "follow":
         return Job("ingest", follow=True, source=source)
+    names = tuple(map(str, deployed.resolve_tables(tables))) if tables else ()
     return Job(operation, tables=names, source=source)
+
+
+def _submit(deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json: bool) -> None:
+    from cli.aws.job_view import run_facts
+    from cli.aws.jobs import refusal
+
+    place = deployed.job_place
+    call = place.start_call(job, deployed.addresses)
+    refused = refusal(place, job.name(deployed.lake.name))
+    if dry_run:
+        _print_call(call)
+        if refused is not None:
+            messages.print(f"It would be refused: {refused}", style="yellow", markup=False, soft_wrap=True)
+        return
+    if refused is not None:
+        raise refused
+    run = _start(place, call)
+    if not as_json:
+        _tell_started(place, run)
+    if wait:
+        run = _wait(place, run, until_it_runs=job.follow)
+    if as_json:
+        print_json(run_facts(run))
 
 
 def _start(place: JobPlace, call: Call) -> JobRun:
@@ -125,18 +135,48 @@ def _tell_started(place: JobPlace, run: JobRun) -> None:
 
 def _wait(place: JobPlace, run: JobRun, until_it_runs: bool) -> JobRun:
     from cli.aws.job_view import job_view
-    from cli.aws.jobs import wait_for
+    from cli.aws.jobs import failure, wait_for
+
+    def is_enough(seen: JobRun) -> bool:
+        return until_it_runs and seen.state == "running"
 
     try:
         with job_view(messages) as show:
-            return wait_for(
-                place, run.id, lambda seen: until_it_runs and seen.state == "running", show, _pause
-            )
+            run = wait_for(place, run.id, is_enough, show, _pause)
     except KeyboardInterrupt:
-        messages.print(
-            f"{run.name} goes on. To stop it: {place.stop_command(run)}", highlight=False, soft_wrap=True
-        )
+        messages.print(f"{run.name} goes on; tributary submit stop ends it.", highlight=False)
         raise
+    if run.state in ("cancelled", "failed"):
+        raise failure(place, run)
+    return run
+
+
+def _stop(place: JobPlace, wait: bool, dry_run: bool, as_json: bool) -> None:
+    from cli.aws.job_view import job_view, run_facts
+    from cli.aws.jobs import read_stoppable, wait_for
+
+    runs = read_stoppable(place)
+    for run in runs:
+        call = place.stop_call(run)
+        if dry_run:
+            _print_call(call)
+            continue
+        place.stop(call)
+        if not as_json:
+            output.print(f"{run.name} ({run.kind} {run.id}) is being stopped.", highlight=False)
+    if dry_run:
+        return
+    if wait:
+        with job_view(messages) as show:
+            runs = tuple(wait_for(place, run.id, lambda _: False, show, _pause) for run in runs)
+    if as_json:
+        print_json([run_facts(run) for run in runs])
+    elif not runs:
+        output.print(f"No job runs on {place.name}.", highlight=False)
+
+
+def _print_call(call: Call) -> None:
+    print_json({"service": call.service, "operation": call.operation, "parameters": call.parameters})
 
 
 def _pause() -> None:

@@ -147,7 +147,7 @@ def test_a_second_job_is_refused_while_one_runs_and_the_running_step_is_named(
     told = capsys.readouterr().err
     assert "tributary-shop-follow has not ended" in told
     assert step["Id"] in told
-    assert "aws emr cancel-steps" in told
+    assert "tributary submit stop" in told
     assert len(steps_of(on_emr)) == 1
 
 
@@ -161,7 +161,7 @@ def test_a_second_job_run_is_refused_while_one_runs(
     assert main.run(["submit", "follow"]) == 1
     told = capsys.readouterr().err
     assert run["id"] in told
-    assert "aws emr-serverless cancel-job-run" in told
+    assert "tributary submit stop" in told
     assert len(runs_of(on_serverless)) == 1
 
 
