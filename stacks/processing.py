@@ -21,7 +21,8 @@ from stacks.streaming import StreamingStack
 class ProcessingStack(TributaryStack):
     """An EMR cluster or an application of EMR Serverless, as `[aws.processing].on` has it.
 
-    built  the folder in which `tributary package` has put its files
+    built           the folder in which `tributary package` has put its files
+    application_id  of EMR Serverless; None where there is a cluster
 
     Runs of the app are not made here: `tributary submit` starts them, by the stack's outputs. Raises
     TributaryError where something is not built.
@@ -38,10 +39,12 @@ class ProcessingStack(TributaryStack):
         lake_file: Path,
     ) -> None:
         super().__init__(scope, "processing", lake, "where the Spark app runs")
+        self.application_id: str | None = None
         package = SparkPackage(self, "Package", SparkFiles.find(built, self.aws.processing), lake_file)
         metrics = LakeLogGroup(self, "Metrics", "metrics", network.log_key)
         access = job_access(lake_stack, streaming.kafka, package, metrics)
         if self.aws.processing.on == "emr":
             EmrCluster(self, "Emr", network, lake_stack.key, access)
         else:
-            EmrServerless(self, "Emr", network, access)
+            serverless = EmrServerless(self, "Emr", network, access)
+            self.application_id = serverless.application.attr_application_id

@@ -1,0 +1,173 @@
+"""Who is told when something is wrong with a lake, of what, and where to read on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from aws_cdk import App
+from aws_cdk.assertions import Match, Template
+
+import spark_app.metrics
+from contract.aws_names import METRICS_NAMESPACE
+from stacks.alarms import RUNBOOK, SECTIONS
+from stacks.observability import ObservabilityStack
+from tests.stacks.test_processing import build
+
+Observed = Callable[[str], Template]
+
+
+@pytest.fixture(scope="module")
+def observed(tmp_path_factory: pytest.TempPathFactory) -> Observed:
+    """The template of the observability stack, by the settings' name."""
+    made: dict[str, Template] = {}
+
+    def template(settings: str) -> Template:
+        if settings not in made:
+            made[settings] = _template(settings, tmp_path_factory.mktemp(settings))
+        return made[settings]
+
+    return template
+
+
+def _template(settings: str, folder: Path) -> Template:
+    processing = build(settings, folder)
+    return Template.from_stack(
+        ObservabilityStack(cast(App, processing.node.root), processing.lake, processing)
+    )
+
+
+def alarms(template: Template) -> dict[str, dict[str, Any]]:
+    """By their names."""
+    found = template.find_resources("AWS::CloudWatch::Alarm").values()
+    return {one["Properties"]["AlarmName"]: one["Properties"] for one in found}
+
+
+def test_every_alarm_leads_to_a_section_of_the_runbook(observed: Observed) -> None:
+    for name, alarm in alarms(observed("small")).items():
+        (section,) = re.findall(rf"{re.escape(RUNBOOK)}#([a-z-]+)$", alarm["AlarmDescription"])
+        assert section in SECTIONS
+        assert name.startswith(f"tributary-shop-{section}")
+
+
+def test_every_section_is_led_to(observed: Observed) -> None:
+    text = json.dumps(observed("small").to_json())
+    assert {section for section in SECTIONS if f"{RUNBOOK}#{section}" not in text} == set()
+
+
+def test_every_alarm_tells_the_topic_when_it_is_raised_and_when_it_is_over(observed: Observed) -> None:
+    (topic,) = observed("small").find_resources("AWS::SNS::Topic")
+    for alarm in alarms(observed("small")).values():
+        assert alarm["AlarmActions"] == alarm["OKActions"] == [{"Ref": topic}]
+
+
+def test_a_slot_that_holds_back_too_much_log_is_told_of_the_writer(observed: Observed) -> None:
+    alarm = alarms(observed("small"))["tributary-shop-slot-lag-web"]
+    assert (alarm["MetricName"], alarm["Threshold"]) == ("OldestReplicationSlotLag", 5e9)
+    assert {one["Name"]: one["Value"] for one in alarm["Dimensions"]} == {
+        "DBClusterIdentifier": "tributary-shop-web",
+        "Role": "WRITER",
+    }
+
+
+def test_the_log_s_alarm_comes_before_postgresql_gives_the_slot_up(observed: Observed) -> None:
+    assert alarms(observed("small"))["tributary-shop-database-disk-web-log"]["Threshold"] == 0.8 * 20e9
+
+
+def test_an_existing_database_has_no_alarms_of_aurora(observed: Observed) -> None:
+    names = alarms(observed("existing-database"))
+    assert not [name for name in names if "slot-lag" in name or "database-disk" in name]
+
+
+def test_a_connector_without_a_running_task_is_told_also_where_it_sends_nothing(observed: Observed) -> None:
+    found = alarms(observed("small"))
+    for connector in ("tributary-shop-web-debezium", "tributary-shop-bronze-iceberg"):
+        stopped = found[f"tributary-shop-connector-failed-{connector}-stopped"]
+        assert (stopped["MetricName"], stopped["TreatMissingData"]) == ("RunningTaskCount", "breaching")
+
+
+def test_the_sink_s_lag_is_that_of_its_consumer_group_whatever_the_topics(observed: Observed) -> None:
+    (metric,) = alarms(observed("small"))["tributary-shop-sink-lag"]["Metrics"]
+    assert metric["Expression"].endswith("\"Consumer Group\" = 'connect-tributary-shop-bronze-iceberg'")
+
+
+def test_what_the_spark_app_is_watched_by_it_also_sends(observed: Observed) -> None:
+    sent = set(spark_app.metrics.UNITS)
+    watched = {
+        one["MetricName"]
+        for one in alarms(observed("small")).values()
+        if one.get("Namespace") == METRICS_NAMESPACE
+    }
+    assert watched == {"Freshness", "Blocked", "Quarantined"}
+    assert watched <= sent
+    assert ("Lake",) in spark_app.metrics.DIMENSIONS
+
+
+def test_silence_of_the_spark_app_is_told_too(observed: Observed) -> None:
+    freshness = alarms(observed("small"))["tributary-shop-freshness"]
+    assert freshness["InsufficientDataActions"] == freshness["AlarmActions"]
+    assert freshness["Threshold"] == 300
+
+
+def test_serverless_kafka_has_no_brokers_to_watch(observed: Observed) -> None:
+    assert [name for name in alarms(observed("small")) if "kafka" in name]
+    assert not [name for name in alarms(observed("serverless-kafka")) if "kafka" in name]
+
+
+def test_a_step_of_the_lake_s_that_has_failed_is_told(observed: Observed) -> None:
+    observed("small").has_resource_properties(
+        "AWS::Events::Rule",
+        {
+            "EventPattern": {
+                "source": ["aws.emr"],
+                "detail-type": ["EMR Step Status Change"],
+                "detail": {"name": [{"prefix": "tributary-shop-"}], "state": ["CANCELLED", "FAILED"]},
+            }
+        },
+    )
+
+
+def test_a_job_run_that_has_failed_is_told_of_this_application_only(observed: Observed) -> None:
+    observed("emr-serverless").has_resource_properties(
+        "AWS::Events::Rule",
+        {
+            "EventPattern": {
+                "source": ["aws.emr-serverless"],
+                "detail-type": ["EMR Serverless Job Run State Change"],
+                "detail": {"applicationId": [Match.any_value()], "state": ["CANCELLED", "FAILED"]},
+            }
+        },
+    )
+
+
+def test_a_cluster_can_be_replaced_as_no_other_stack_uses_its_id(observed: Observed) -> None:
+    assert "ImportValue" not in json.dumps(observed("small").to_json())
+
+
+def test_the_topic_is_encrypted_with_a_key_that_its_senders_may_use(observed: Observed) -> None:
+    template = observed("small")
+    (key,) = template.find_resources("AWS::KMS::Key")
+    template.has_resource_properties(
+        "AWS::SNS::Topic",
+        {"KmsMasterKeyId": {"Fn::GetAtt": [key, "Arn"]}, "TopicName": "tributary-shop-alarms"},
+    )
+    senders = json.dumps(template.find_resources("AWS::KMS::Key")[key]["Properties"]["KeyPolicy"])
+    assert all(sender in senders for sender in ("cloudwatch.amazonaws.com", "events.amazonaws.com"))
+
+
+def test_a_person_is_told_by_mail_where_the_lake_file_has_an_address(observed: Observed) -> None:
+    observed("small").resource_count_is("AWS::SNS::Subscription", 0)
+    observed("everything-else").has_resource_properties(
+        "AWS::SNS::Subscription", {"Protocol": "email", "Endpoint": "lake@example.org"}
+    )
+
+
+def test_the_dashboard_has_a_line_for_each_table_whenever_it_comes(observed: Observed) -> None:
+    (dashboard,) = observed("small").find_resources("AWS::CloudWatch::Dashboard").values()
+    body = json.dumps(dashboard["Properties"]["DashboardBody"]).replace("\\", "")
+    for name in ("Freshness", "Lag", "Events", "Quarantined", "Blocked", "CommitTime"):
+        assert f'{{Tributary,Lake,Table}} Lake="shop" MetricName="{name}"' in body
