@@ -302,8 +302,8 @@ def _publication(publication: str, replication_slot: str, source: Source) -> str
         -- themselves), else the tables one by one; and the heartbeat.
         DO $tributary$
         DECLARE
-          whole text := '';
-          single text := '';
+          whole text DEFAULT '';
+          single text DEFAULT '';
           wanted text;
           published text[];
           added record;

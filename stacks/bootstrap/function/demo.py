@@ -40,10 +40,11 @@ def _is_loaded(database: DataApi) -> bool:
 
 
 def _insert(table: TickitTable) -> str:
-    columns = ", ".join(table.columns)
+    # With its schema: `date` alone is PostgreSQL's own type.
+    name, columns = f"{SCHEMA}.{table.name}", ", ".join(table.columns)
     return (
-        f"INSERT INTO {table.name} ({columns}) SELECT {columns} "
-        f"FROM json_populate_recordset(CAST(NULL AS {table.name}), CAST(:rows AS json))"
+        f"INSERT INTO {name} ({columns}) SELECT {columns} "
+        f"FROM json_populate_recordset(CAST(NULL AS {name}), CAST(:rows AS json))"
     )
 
 

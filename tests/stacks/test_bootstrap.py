@@ -1,0 +1,370 @@
+"""The function that prepares Aurora: its very SQL on a real PostgreSQL, as an owner who is no superuser."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from cli.tickit.generator import generate
+from cli.tickit.schema import TABLES
+from connectors.deployment import replication_user
+from connectors.postgres_check import check_replication
+from connectors.postgres_setup import heartbeat_query, setup_sql
+from contract.lake import Lake, parse_lake
+from local.postgres import PostgresServer
+from stacks.bootstrap.function import preparation as function_preparation
+from stacks.bootstrap.function.data_api import StatementFailed
+from stacks.bootstrap.function.main import Services, serve
+from stacks.bootstrap.function.preparation import Preparation
+from stacks.bootstrap.function.scram import verifier
+from stacks.bootstrap.prepared_database import preparation
+from tests.connectors import conftest as postgres_fixtures
+from tests.stacks.data_api import DataApiOnPostgres
+
+pytestmark = pytest.mark.slow
+
+postgres = postgres_fixtures.postgres
+database = postgres_fixtures.database
+admin = postgres_fixtures.admin
+
+PASSWORD = "Replication0Password"
+CLUSTER = "arn:aws:rds:us-east-1:111122223333:cluster:tributary-shop-web"
+SHOP = """
+CREATE TABLE public.orders (id int PRIMARY KEY, note text);
+CREATE TABLE public."Order Items" (id int PRIMARY KEY);
+CREATE TABLE public.unwanted (id int PRIMARY KEY);
+INSERT INTO public.orders VALUES (1, 'one');
+"""
+
+
+@dataclass
+class Context:
+    """Lambda's, of a function that may run for so many more seconds."""
+
+    seconds: float = 900
+    log_stream_name: str = "a-log-stream"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return int(self.seconds * 1000)
+
+
+@dataclass
+class Function:
+    """The function, in front of one database."""
+
+    data_api: DataApiOnPostgres
+    answers: list[Mapping[str, Any]] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+    read_password: Callable[[str], str] = lambda _: PASSWORD
+
+    def ask(self, kind: str, content: Preparation, **more: Any) -> Mapping[str, Any]:
+        """What CloudFormation is answered."""
+        event = {
+            "RequestType": kind,
+            "ResponseURL": "https://example.org/presigned",
+            "StackId": "a-stack",
+            "RequestId": "a-request",
+            "LogicalResourceId": "WebPrepared",
+            "ResourceProperties": properties(content),
+            **more,
+        }
+        serve(event, Context(), self._services)
+        return self.answers[-1]
+
+    def refresh(self, content: Preparation) -> None:
+        serve(properties(content), Context(), self._services)
+
+    @property
+    def _services(self) -> Services:
+        def answer(url: str, body: bytes) -> None:
+            assert url == "https://example.org/presigned"
+            self.answers.append(json.loads(body))
+
+        return Services(self.data_api, self.read_password, answer, self.slept.append)
+
+
+def properties(content: Preparation) -> dict[str, str]:
+    return {
+        "Cluster": CLUSTER,
+        "Database": "shop",
+        "AdminSecret": "an-admin-secret",
+        "ReplicationSecret": "a-replication-secret",
+        "Preparation": content.to_json(),
+    }
+
+
+@pytest.fixture
+def owner(postgres: PostgresServer, database: str, admin: psycopg.Connection) -> Iterator[str]:
+    """How Aurora's administrator logs in, who owns the database, may make roles and is no superuser."""
+    name = f"admin_{secrets.token_hex(4)}"
+    role, rds = sql.Identifier(name), sql.Identifier("rds_replication")
+    admin.execute(
+        sql.SQL(
+            "CREATE ROLE {rds}; CREATE ROLE {role} LOGIN CREATEROLE PASSWORD 'x';"
+            "GRANT {rds} TO {role} WITH ADMIN OPTION; GRANT pg_monitor TO {role};"
+            "ALTER DATABASE {database} OWNER TO {role}"
+        ).format(rds=rds, role=role, database=sql.Identifier(database))
+    )
+    conninfo = f"host=127.0.0.1 port={postgres.port} dbname={database} user={name} password=x"
+    yield conninfo
+    admin.execute(sql.SQL("ALTER DATABASE {} OWNER TO postgres").format(sql.Identifier(database)))
+    admin.execute(sql.SQL("DROP OWNED BY {0} CASCADE; DROP ROLE {0}, {1}").format(role, rds))
+
+
+@pytest.fixture
+def lake(admin: psycopg.Connection, owner: str) -> Iterator[Lake]:
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute(SHOP)
+    lake = lake_of('["public.*", "!public.unwanted"]')
+    yield lake
+    drop_role(admin, lake)
+
+
+@pytest.fixture
+def function(owner: str, lake: Lake) -> Function:
+    del lake
+    return Function(DataApiOnPostgres(owner))
+
+
+def lake_of(tables: str, name: str | None = None) -> Lake:
+    return parse_lake(
+        f'[lake]\nname = "{name or "l" + secrets.token_hex(5)}"\n'
+        f'[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = {tables}\n'
+    )
+
+
+def prepared(lake: Lake, *, has_demo: bool = False) -> Preparation:
+    return preparation(lake, lake.sources[0], has_demo=has_demo)
+
+
+def drop_role(admin: psycopg.Connection, lake: Lake) -> None:
+    role = replication_user(lake, lake.sources[0])
+    if admin.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is not None:
+        admin.execute(sql.SQL("DROP OWNED BY {0} CASCADE; DROP ROLE {0}").format(sql.Identifier(role)))
+
+
+def log_in(
+    postgres: PostgresServer, database: str, lake: Lake, password: str = PASSWORD
+) -> psycopg.Connection:
+    user = replication_user(lake, lake.sources[0])
+    return psycopg.connect(
+        host="127.0.0.1", port=postgres.port, dbname=database, user=user, password=password, autocommit=True
+    )
+
+
+def published(admin: psycopg.Connection, lake: Lake) -> set[str]:
+    name = lake.source_names(lake.sources[0]).publication
+    query = "SELECT schemaname || '.' || tablename FROM pg_publication_tables WHERE pubname = %s"
+    return {row[0] for row in admin.execute(query, (name,))}
+
+
+def test_debezium_finds_all_it_needs_in_a_database_that_was_prepared(
+    function: Function, lake: Lake, postgres: PostgresServer, database: str, admin: psycopg.Connection
+) -> None:
+    answer = function.ask("Create", prepared(lake))
+    assert answer["Status"] == "SUCCESS", answer["Reason"]
+    assert published(admin, lake) == {"public.orders", "public.Order Items", "tributary.heartbeat"}
+    # What a member of rds_replication may do is RDS's own patch of PostgreSQL.
+    role = replication_user(lake, lake.sources[0])
+    members = (
+        "SELECT pg_has_role(%s, 'rds_replication', 'MEMBER'), rolreplication FROM pg_roles WHERE rolname = %s"
+    )
+    assert admin.execute(members, (role, role)).fetchone() == (True, False)
+    admin.execute(sql.SQL("ALTER ROLE {} REPLICATION").format(sql.Identifier(role)))
+    with log_in(postgres, database, lake) as replication:
+        check_replication(replication, lake, lake.sources[0])
+        replication.execute(heartbeat_query(lake, lake.sources[0]).encode())
+
+
+def test_the_statements_are_those_that_run_locally(function: Function, lake: Lake) -> None:
+    function.ask("Create", prepared(lake))
+    text = setup_sql(lake, lake.sources[0])
+    first = function.data_api.statements.index(prepared(lake).setup[0])
+    run = function.data_api.statements[first : first + len(prepared(lake).setup)]
+    assert "\n\n".join(f"{statement};" for statement in run) == text
+
+
+def test_a_second_and_a_third_time_changes_nothing(
+    function: Function, lake: Lake, admin: psycopg.Connection
+) -> None:
+    states = []
+    for kind in ("Create", "Update", "Update"):
+        assert function.ask(kind, prepared(lake))["Status"] == "SUCCESS"
+        states.append(
+            [
+                admin.execute(query).fetchall()
+                for query in (
+                    "SELECT relname, relacl::text FROM pg_class WHERE relnamespace IN "
+                    "('public'::regnamespace, 'tributary'::regnamespace) ORDER BY 1",
+                    "SELECT nspname, nspacl::text FROM pg_namespace ORDER BY 1",
+                    "SELECT defaclrole, defaclacl::text FROM pg_default_acl ORDER BY 1, 2",
+                    "SELECT * FROM pg_publication_tables ORDER BY 1, 2, 3",
+                    "SELECT rolname, rolreplication, rolcanlogin FROM pg_roles ORDER BY 1",
+                )
+            ]
+        )
+    assert states[0] == states[1] == states[2]
+    assert function.data_api.open_transactions == 0
+
+
+def test_tables_that_the_lake_takes_no_more_leave_the_publication(
+    function: Function, lake: Lake, admin: psycopg.Connection
+) -> None:
+    function.ask("Create", prepared(lake))
+    smaller = lake_of('["public.orders"]', name=lake.name)
+    assert function.ask("Update", prepared(smaller))["Status"] == "SUCCESS"
+    assert published(admin, lake) == {"public.orders", "tributary.heartbeat"}
+
+
+def test_the_password_of_the_secret_is_the_role_s_and_is_never_sent(
+    function: Function, lake: Lake, postgres: PostgresServer, database: str
+) -> None:
+    function.ask("Create", prepared(lake))
+    function.read_password = lambda _: "AnotherPassword1"
+    function.ask("Update", prepared(lake))
+    log_in(postgres, database, lake, "AnotherPassword1").close()
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        log_in(postgres, database, lake)
+    sent = "\n".join(function.data_api.statements) + json.dumps(function.answers)
+    assert PASSWORD not in sent
+    assert "AnotherPassword1" not in sent
+
+
+def test_the_verifier_is_the_one_that_postgresql_s_own_client_makes(admin: psycopg.Connection) -> None:
+    made = admin.pgconn.encrypt_password(PASSWORD.encode(), b"anybody", b"scram-sha-256").decode()
+    salt = made.partition(":")[2].partition("$")[0]
+    import base64
+
+    assert verifier(PASSWORD, base64.b64decode(salt)) == made
+
+
+def test_what_matches_no_table_yet_is_told(function: Function, lake: Lake) -> None:
+    more = lake_of('["public.*", "sales.*", "public.order_?", "!public.unwanted"]', name=lake.name)
+    remarks = function.ask("Create", prepared(more))["Data"]["Remarks"]
+    assert 'no table matches "sales.*" yet' in remarks
+    assert 'no table matches "public.order_?" yet' in remarks
+    assert '"public.*"' not in remarks
+
+
+def test_a_table_that_is_made_later_is_published_by_the_next_look(
+    function: Function, lake: Lake, admin: psycopg.Connection, owner: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = function.ask("Create", prepared(lake))
+    assert "a table that is made later is published within a minute" in answer["Data"]["Remarks"]
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute("CREATE TABLE public.later (id int PRIMARY KEY)")
+    assert "public.later" not in published(admin, lake)
+    capsys.readouterr()
+    function.refresh(prepared(lake))
+    assert "public.later" in published(admin, lake)
+    assert capsys.readouterr().out == "published from now on: public.later\n"
+
+
+def test_a_look_at_a_database_in_which_nothing_is_new_is_one_query(
+    function: Function, lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    function.ask("Create", prepared(lake))
+    capsys.readouterr()
+    before = len(function.data_api.statements)
+    function.refresh(prepared(lake))
+    assert function.data_api.statements[before:] == [prepared(lake).unpublished]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_table_without_a_replica_identity_fails_the_deployment_and_the_next_look(
+    function: Function, lake: Lake, admin: psycopg.Connection, owner: str
+) -> None:
+    with psycopg.connect(owner, autocommit=True) as connection:
+        connection.execute("CREATE TABLE public.keyless (id int)")
+    answer = function.ask("Create", prepared(lake))
+    assert answer["Status"] == "FAILED"
+    assert "public.keyless" in answer["Reason"]
+    assert published(admin, lake) == set()
+    with pytest.raises(StatementFailed, match=r"public\.keyless"):
+        function.refresh(prepared(lake))
+    assert function.data_api.open_transactions == 0
+    assert function.slept == []
+
+
+def test_what_was_made_goes_and_the_tables_stay(
+    function: Function, lake: Lake, admin: psycopg.Connection
+) -> None:
+    names = lake.source_names(lake.sources[0])
+    function.ask("Create", prepared(lake))
+    admin.execute(heartbeat_query(lake, lake.sources[0]).encode())
+    admin.execute(
+        sql.SQL("GRANT pg_create_subscription TO CURRENT_USER; ALTER ROLE {} REPLICATION").format(
+            sql.Identifier(_admin_of(function))
+        )
+    )
+    admin.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (names.slot,))
+    answer = function.ask("Delete", prepared(lake), PhysicalResourceId="it")
+    assert answer["Status"] == "SUCCESS"
+    assert answer["PhysicalResourceId"] == "it"
+    for query in (
+        "SELECT slot_name FROM pg_replication_slots",
+        "SELECT pubname FROM pg_publication",
+        f"SELECT rolname FROM pg_roles WHERE rolname = '{names.replication_role}'",
+        "SELECT nspname FROM pg_namespace WHERE nspname = 'tributary'",
+    ):
+        assert admin.execute(query.encode()).fetchall() == [], query
+    assert admin.execute("SELECT note FROM public.orders").fetchall() == [("one",)]
+    assert function.ask("Delete", prepared(lake), PhysicalResourceId="it")["Status"] == "SUCCESS"
+
+
+def test_the_heartbeat_of_another_lake_stays(
+    function: Function, lake: Lake, admin: psycopg.Connection
+) -> None:
+    function.ask("Create", prepared(lake))
+    admin.execute(heartbeat_query(lake, lake.sources[0]).encode())
+    admin.execute("INSERT INTO tributary.heartbeat VALUES ('another', 'shop', now())")
+    function.ask("Delete", prepared(lake), PhysicalResourceId="it")
+    assert admin.execute("SELECT lake FROM tributary.heartbeat").fetchall() == [("another",)]
+
+
+def test_a_slot_that_is_in_use_is_waited_for_and_then_left(
+    function: Function, lake: Lake, monkeypatch: pytest.MonkeyPatch, admin: psycopg.Connection
+) -> None:
+    function.ask("Create", prepared(lake))
+    monkeypatch.setattr(function_preparation, "_slot_is_active", lambda *_: True)
+    assert function.ask("Delete", prepared(lake), PhysicalResourceId="it")["Status"] == "SUCCESS"
+    assert sum(function.slept) == 60
+    assert published(admin, lake) == set()
+
+
+def test_the_demo_s_tables_are_made_filled_and_published_once(
+    function: Function, lake: Lake, admin: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(function_preparation, "DEMO_SCALE", 0.005)
+    for kind in ("Create", "Update"):
+        answer = function.ask(kind, prepared(lake, has_demo=True))
+        assert answer["Status"] == "SUCCESS", answer["Reason"]
+    rows = generate(0.005)
+    for table in TABLES:
+        query = sql.SQL("SELECT {} FROM {} ORDER BY 1").format(
+            sql.SQL(", ").join(
+                sql.SQL("preferences::text") if column == "preferences" else sql.Identifier(column)
+                for column in table.columns
+            ),
+            sql.Identifier(table.name),
+        )
+        stored = admin.execute(query).fetchall()
+        assert [tuple(map(_comparable, row)) for row in stored] == [
+            tuple(map(_comparable, row)) for row in sorted(rows[table.name])
+        ], table.name
+        assert f"public.{table.name}" in published(admin, lake)
+
+
+def _comparable(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) and value.startswith("{") else value
+
+
+def _admin_of(function: Function) -> str:
+    return function.data_api.conninfo.partition("user=")[2].partition(" ")[0]
