@@ -1,4 +1,4 @@
-"""Who may do what in Kafka: each client its own, by exact names but for prefixes that are the lake's alone."""
+"""Who may do what in Kafka: by exact names, but for prefixes that are the lake's alone."""
 
 from __future__ import annotations
 
