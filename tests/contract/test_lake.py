@@ -251,7 +251,7 @@ def test_the_lake_file_of_the_project_is_valid() -> None:
 
 
 def test_the_reference_tells_of_every_entry_and_its_default() -> None:
-    reference = (ROOT / "docs" / "lake-file.md").read_text()
+    reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[aws]`")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
     models = (SourceEntry, Connection, Events, Defaults, TableEntry, Local)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
@@ -265,7 +265,7 @@ def test_the_reference_tells_of_every_entry_and_its_default() -> None:
 
 
 def test_the_example_in_the_reference_is_a_valid_lake_file() -> None:
-    (example,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "lake-file.md").read_text(), re.DOTALL)
+    example, _ = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "lake-file.md").read_text(), re.DOTALL)
     lake = parse_lake(example)
     assert lake.policy(TableName.parse("web.public.orders")).deletes == "soft"
     assert lake.source("web").matches("billing", "invoice_line")

@@ -1,0 +1,429 @@
+"""The [aws] part of the lake file: every valid one means what it says, and a mistake is told by its entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from contract.aws import (
+    LOG_DAYS,
+    Alarms,
+    Aws,
+    Connect,
+    Database,
+    ExistingDatabase,
+    ExistingVpc,
+    Kafka,
+    Network,
+    OtherSink,
+    Processing,
+    Profile,
+    Storage,
+)
+from contract.aws_names import AwsNames, BucketKind
+from contract.lake import LakeFileError, parse_lake, read_lake
+from contract.naming import MAX_LAKE_NAME
+from tests.contract.lake_files import some, toml
+
+ROOT = Path(__file__).parents[2]
+LAKE: Mapping[str, Any] = {
+    "lake": {"name": "shop"},
+    "source": {"web": {"engine": "postgres", "database": "web", "tables": ["public.*"]}},
+}
+SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:web-AbCdEf"
+VPC = {
+    "id": "vpc-0123456789abcdef0",
+    "private_subnets": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
+    "availability_zones": ["eu-west-1a", "eu-west-1b"],
+    "cidr": "10.0.0.0/16",
+}
+
+DAYS = st.integers(1, 3650).map("{}d".format)
+INSTANCES = st.sampled_from(["m7g.xlarge", "r7g.2xlarge", "c7gn.large", "m6gd.4xlarge"])
+SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
+    "network": some(
+        {},
+        cidr=st.integers(0, 255).map("10.{}.0.0/16".format),
+        availability_zones=st.integers(2, 3),
+        nat_gateways=st.integers(1, 3),
+        interface_endpoints=st.booleans(),
+        flow_logs=st.booleans(),
+        vpc=st.just(VPC).map(dict),
+    ),
+    "database": some(
+        {},
+        instance=st.sampled_from(["db.serverless", "db.r7g.large", "db.r8g.48xlarge"]),
+        capacity_max=st.sampled_from([4.0, 8.5, 256]),
+        readers=st.integers(0, 5),
+        backup_days=st.integers(1, 35),
+        slot_wal_gb=st.integers(1, 1000),
+        demo_schema=st.booleans(),
+    ),
+    "kafka": some(
+        {"replication": st.just(2), "min_insync": st.just(1)},
+        kind=st.sampled_from(["provisioned", "serverless"]),
+        broker=st.sampled_from(["kafka.t3.small", "kafka.m7g.large", "express.m7g.large"]),
+        brokers=st.sampled_from([6, 12, 60]),
+        storage_max_gb=st.integers(2000, 16384),
+        retention=DAYS,
+    ),
+    "connect": some({}, debezium_mcus=st.sampled_from([1, 2, 4, 8]), running=st.booleans()),
+    "storage": some(
+        {},
+        encryption=st.sampled_from(["kms", "s3"]),
+        bronze_cold_after=DAYS,
+        logs_kept=st.sampled_from(LOG_DAYS).map("{}d".format),
+        scan_limit_gb=st.integers(1, 100_000),
+        readers=st.just(["arn:aws:iam::111122223333:role/analyst"]),
+    ),
+    "processing": some(
+        {},
+        on=st.sampled_from(["emr", "emr-serverless"]),
+        primary=INSTANCES,
+        core=INSTANCES,
+        task=st.lists(INSTANCES, min_size=1, unique=True),
+        units_max=st.integers(8, 1000),
+        spot=st.booleans(),
+    ),
+    "alarms": some(
+        {},
+        email=st.just("lake@example.org"),
+        freshness=st.integers(1, 60).map("{}m".format),
+        sink_lag=st.integers(1, 10**9),
+    ),
+    "source": some(
+        {},
+        web=some({"host": st.just("db.example.org"), "secret": st.just(SECRET)}, port=st.integers(1, 65535)),
+    ),
+}
+FILES = some(
+    # What production asks for of Kafka needs three zones.
+    {"region": st.just("eu-west-1"), "kafka": SECTIONS["kafka"]},
+    account=st.from_regex(r"[0-9]{12}", fullmatch=True),
+    profile=st.sampled_from(get_args(Profile)),
+    **{name: section for name, section in SECTIONS.items() if name != "kafka"},
+)
+"""Any valid [aws], as the nested values that TOML holds."""
+
+
+@given(FILES)
+def test_every_valid_part_means_what_it_says(aws: dict[str, Any]) -> None:
+    _assert_holds(_read(aws), aws)
+
+
+@given(FILES, st.sampled_from([Network, Database, Kafka, Connect, Storage, Processing, Alarms]))
+def test_what_is_left_out_is_as_the_profile_has_it(aws: dict[str, Any], model: type[BaseModel]) -> None:
+    section = next(name for name, field in Aws.model_fields.items() if field.annotation is model)
+    profile = _read({"region": "eu-west-1", "profile": aws.get("profile", "small")})
+    for key, value in getattr(_read(aws), section):
+        if key not in aws.get(section, {}):
+            assert value == getattr(getattr(profile, section), key)
+
+
+@given(FILES, st.data())
+def test_an_unknown_key_anywhere_is_refused_by_name(aws: dict[str, Any], data: st.DataObject) -> None:
+    paths = [path for path in _sections(aws) if path != ("source",)]
+    path = data.draw(st.sampled_from([(), *paths]))
+    _at(aws, path)["unknown_key"] = 7
+    error = _refused(aws)
+    assert error.found == "unknown_key"
+    assert ".".join(("aws", *path)) in str(error.where)
+
+
+@given(FILES, st.data())
+def test_a_value_of_a_wrong_type_anywhere_is_refused_by_its_entry(
+    aws: dict[str, Any], data: st.DataObject
+) -> None:
+    path = data.draw(st.sampled_from(list(_values(aws))))
+    right = _at(aws, path)
+    anything: list[Any] = ["no such", [7], {}, 7.25]
+    wrong = [value for value in anything if not isinstance(value, type(right))]
+    _at(aws, path[:-1])[path[-1]] = data.draw(st.sampled_from(wrong))
+    assert path[-1] in str(_refused(aws).where)
+
+
+def test_the_small_profile_is_the_default() -> None:
+    assert _read({"region": "eu-west-1"}) == _read({"region": "eu-west-1", "profile": "small"})
+
+
+def test_the_production_profile_survives_the_loss_of_a_zone() -> None:
+    aws = _read({"region": "eu-west-1", "profile": "production"})
+    assert aws.zones == aws.network.nat_gateways == aws.brokers == 3
+    assert aws.kafka.replication - aws.kafka.min_insync == 1
+    assert aws.database.readers > 0
+    assert aws.storage.encryption == "kms"
+
+
+def test_a_lake_of_one_machine_has_no_aws() -> None:
+    assert parse_lake(toml(LAKE)).aws is None
+
+
+def test_an_existing_vpc_brings_its_own_zones() -> None:
+    aws = _read(
+        {
+            "region": "eu-west-1",
+            "profile": "production",
+            "network": {"vpc": VPC},
+            "kafka": {"replication": 2, "min_insync": 1},
+        }
+    )
+    assert aws.zones == aws.brokers == 2
+
+
+MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
+    "no region": ({"region": None}, "[aws].region", "region = "),
+    "no region's name": ({"region": "Ireland"}, "[aws].region", "eu-west-1"),
+    "an account as a number": ({"account": 111122223333}, "[aws].account", "quotes"),
+    "a profile of its own": ({"profile": "big"}, "[aws].profile", "production"),
+    "one key of two": ({"on_destroy": "delete"}, "[aws].delete_data_of", '"shop"'),
+    "the other lake's key": (
+        {"on_destroy": "delete", "delete_data_of": "stock"},
+        "[aws].delete_data_of",
+        '"shop"',
+    ),
+    "no way out": ({"network": {"nat_gateways": 0}}, "[aws.network]", "interface_endpoints"),
+    "a network of no addresses": (
+        {"network": {"cidr": "10.999.0.0/16"}},
+        "[aws.network].cidr",
+        "10.42.0.0/16",
+    ),
+    "a network too small": ({"network": {"cidr": "10.0.0.0/24"}}, "[aws.network].cidr", "65,536"),
+    "a VPC without private subnets": (
+        {"network": {"vpc": {**VPC, "private_subnets": []}}},
+        "[aws.network.vpc]",
+        "two or three private subnets",
+    ),
+    "a VPC that does not say its private subnets": (
+        {"network": {"vpc": {key: value for key, value in VPC.items() if key != "private_subnets"}}},
+        "[aws.network.vpc].private_subnets",
+        "private_subnets",
+    ),
+    "a subnet twice": (
+        {"network": {"vpc": {**VPC, "private_subnets": ["subnet-01234567", "subnet-01234567"]}}},
+        "[aws.network.vpc]",
+        "two or three private subnets",
+    ),
+    "a zone of another region": (
+        {"network": {"vpc": {**VPC, "availability_zones": ["eu-west-1a", "eu-north-1b"]}}},
+        "[aws.network.vpc].availability_zones",
+        "eu-west-1a",
+    ),
+    "a capacity between the units": (
+        {"database": {"capacity_max": 0.7}},
+        "[aws.database].capacity_max",
+        "a multiple of 0.5",
+    ),
+    "a capacity upside down": ({"database": {"capacity_min": 8.0}}, "[aws.database]", "capacity_min"),
+    "a database of no source": (
+        {"source": {"wep": {"host": "db", "secret": SECRET}}},
+        "[aws.source.wep]",
+        "web",
+    ),
+    "a secret of another region": (
+        {"source": {"web": {"host": "db", "secret": SECRET.replace("eu-west", "us-west")}}},
+        "[aws.source.web].secret",
+        "eu-west-1",
+    ),
+    "a password for a secret": (
+        {"source": {"web": {"host": "db", "secret": "hunter2"}}},
+        "[aws.source.web].secret",
+        "ARN of a secret",
+    ),
+    "brokers for some zones only": ({"kafka": {"brokers": 3}}, "[aws.kafka].brokers", "multiple of the 2"),
+    "more replicas than brokers": ({"kafka": {"replication": 3}}, "[aws.kafka].replication", "at most 2"),
+    "replicas that must all be there": (
+        {"kafka": {"min_insync": 2}},
+        "[aws.kafka].min_insync",
+        "less than replication",
+    ),
+    "storage that shrinks": (
+        {"kafka": {"storage_gb": 500}},
+        "[aws.kafka].storage_max_gb",
+        "at least storage_gb",
+    ),
+    "days and hours": (
+        {"storage": {"bronze_cold_after": "36h"}},
+        "[aws.storage].bronze_cold_after",
+        "whole days",
+    ),
+    "a span that CloudWatch has not": ({"storage": {"logs_kept": "100d"}}, "[aws.storage].logs_kept", "90d"),
+    "instances of two architectures": (
+        {"processing": {"core": "m7i.xlarge"}},
+        "[aws.processing]",
+        'the architecture "arm64"',
+    ),
+    "less than is always there": ({"processing": {"core_count": 4}}, "[aws.processing]", "units_max = 4"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_with_its_entry_and_what_was_expected(mistake: str) -> None:
+    said, entry, expected = MISTAKES[mistake]
+    error = _refused(
+        {key: value for key, value in {"region": "eu-west-1", **said}.items() if value is not None}
+    )
+    assert str(error.where) == f"lake.toml, entry {entry}"
+    assert expected in str(error.expected)
+    assert "\n" not in str(error)
+
+
+def test_two_agreeing_entries_allow_data_to_be_deleted() -> None:
+    assert _read({"region": "eu-west-1", "on_destroy": "delete", "delete_data_of": "shop"}).deletes_data
+    assert not _read({"region": "eu-west-1", "delete_data_of": "shop"}).deletes_data
+
+
+def test_no_two_lakes_share_a_name() -> None:
+    one, other = (AwsNames(name) for name in ("shop", "shop-2"))
+    for name in ("resource", "stacks"):
+        assert getattr(one, name) != getattr(other, name)
+    assert not set(one.stacks) & set(other.stacks)
+    assert one.log_group("kafka") != other.log_group("kafka")
+
+
+@pytest.mark.parametrize("kind", get_args(BucketKind))
+def test_the_longest_name_of_a_bucket_is_one_that_s3_takes(kind: BucketKind) -> None:
+    longest = AwsNames("a" * MAX_LAKE_NAME).bucket(kind, "111122223333", "ap-southeast-1")
+    assert re.fullmatch(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", longest)
+
+
+def test_a_bucket_is_told_from_those_of_other_accounts_and_regions() -> None:
+    names = AwsNames("shop")
+    assert (
+        len({names.bucket("bronze", account, region) for account in "12" for region in ("a-1", "b-1")}) == 4
+    )
+
+
+DOCUMENTED: Mapping[str, type[BaseModel]] = {
+    "aws": Aws,
+    "aws.network": Network,
+    "aws.network.vpc": ExistingVpc,
+    "aws.database": Database,
+    "aws.source.NAME": ExistingDatabase,
+    "aws.kafka": Kafka,
+    "aws.connect": Connect,
+    "aws.connect.sink": OtherSink,
+    "aws.storage": Storage,
+    "aws.processing": Processing,
+    "aws.alarms": Alarms,
+}
+
+
+@pytest.mark.parametrize("section", DOCUMENTED)
+def test_the_reference_tells_of_every_entry_and_what_it_is_in_both_profiles(section: str) -> None:
+    rows = _reference(section)
+    model = DOCUMENTED[section]
+    below = {path.rpartition(".")[2] for path in DOCUMENTED if path.rpartition(".")[0] == section} | {
+        "source"
+    }
+    assert rows.keys() | below == model.model_fields.keys() | below
+    small, production = (_section(section, profile) for profile in get_args(Profile))
+    for name, (in_small, in_production) in rows.items():
+        if model.model_fields[name].is_required():
+            assert in_small == "required"
+            continue
+        assert in_small == _as_documented(getattr(small, name)), name
+        differs = getattr(production, name) != getattr(small, name) and name != "profile"
+        assert in_production == (_as_documented(getattr(production, name)) if differs else ""), name
+
+
+def test_the_projects_own_lake_file_is_one_to_deploy() -> None:
+    aws = read_lake(ROOT / "lake.toml").aws
+    assert aws is not None
+    assert aws.database.demo_schema
+
+
+def _read(aws: Mapping[str, Any]) -> Aws:
+    read = parse_lake(toml({**LAKE, "aws": aws})).aws
+    assert read is not None
+    return read
+
+
+def _refused(aws: Mapping[str, Any]) -> LakeFileError:
+    with pytest.raises(LakeFileError) as caught:
+        parse_lake(toml({**LAKE, "aws": aws}))
+    return caught.value
+
+
+def _assert_holds(read: Any, said: Any) -> None:
+    """`read` has all that was said, a duration in whatever unit."""
+    match said:
+        case dict():
+            for key, value in said.items():
+                _assert_holds(read[key] if isinstance(read, dict) else getattr(read, key), value)
+        case list():
+            assert read == tuple(said)
+        case str() if isinstance(read, timedelta):
+            assert read == timedelta(**{{"d": "days", "m": "minutes"}[said[-1]]: int(said[:-1])})
+        case _:
+            assert read == said
+
+
+def _sections(file: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in file.items():
+        if isinstance(value, dict):
+            yield (*path, key)
+            yield from _sections(value, (*path, key))
+
+
+def _values(file: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in file.items():
+        if isinstance(value, dict):
+            yield from _values(value, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def _at(file: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        file = file[key]
+    return file
+
+
+def _reference(section: str) -> dict[str, tuple[str, str]]:
+    """What the reference says of the section's entries: in the small profile, and in production."""
+    text = (ROOT / "docs" / "lake-file.md").read_text()
+    part = re.split(r"^#+ ", text.partition(f"# `[{section}]`\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*)\| ", part, re.MULTILINE)
+    return {
+        name: (small.strip().strip("`"), production.strip().strip("`")) for name, small, production in rows
+    }
+
+
+def _section(section: str, profile: str) -> Any:
+    part: Any = _read({"region": "eu-west-1", "profile": profile})
+    for name in section.split(".")[1:]:
+        part = getattr(part, name, None)
+    return part or _required_only(section)
+
+
+def _required_only(section: str) -> BaseModel:
+    """What has no defaults as a whole is there only where somebody has said it."""
+    if section == "aws.source.NAME":
+        return ExistingDatabase(host="db", secret=SECRET)
+    return DOCUMENTED[section].model_construct()
+
+
+def _as_documented(value: Any) -> str:
+    match value:
+        case None | ():
+            return "none"
+        case timedelta():
+            return f'"{value.days}d"' if value.days else f'"{value.seconds // 60}m"'
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return "[" + ", ".join(f'"{item}"' for item in value) + "]"
+        case str():
+            return f'"{value}"'
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
