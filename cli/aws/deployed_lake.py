@@ -10,19 +10,21 @@ from cli.aws.emr import EmrCluster
 from cli.aws.emr_serverless import ServerlessApplication
 from cli.aws.jobs import JobPlace
 from cli.aws.lake_objects import read_table_names
+from cli.aws.remedies import remedy_on_aws
 from cli.aws.session import AwsSession
 from cli.aws.stack_outputs import StackOutputs
-from cli.lake_tables import resolve_names
+from cli.lake_tables import UnknownTable, resolve_names
 from contract.aws_names import AwsNames, Output, StackKind
 from contract.lake import Lake
 from contract.spark_submit import Addresses
 from contract.table_name import TableName
 
-_OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
+OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
     "lake": (Output.BRONZE, Output.SILVER, Output.QUARANTINE, Output.GLUE_DATABASE),
     "streaming": (Output.BOOTSTRAP_SERVERS,),
     "processing": (Output.SPARK_ENTRY_POINT, Output.SPARK_APP, Output.SPARK_JARS, Output.LAKE_FILE),
 }
+"""What every job needs to be told."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class DeployedLake:
     @cached_property
     def addresses(self) -> Addresses:
         """Raises NotDeployed."""
-        outputs = {key: self.output(kind, key) for kind, keys in _OUTPUTS.items() for key in keys}
+        outputs = {key: self.output(kind, key) for kind, keys in OUTPUTS.items() for key in keys}
         return Addresses.of_outputs(self.lake.name, self.session.aws, outputs)
 
     def resolve_tables(self, texts: Sequence[str]) -> tuple[TableName, ...]:
@@ -57,7 +59,12 @@ class DeployedLake:
 
         Raises UnknownTable and NotDeployed."""
         uris = (self.addresses.silver, self.addresses.quarantine)
-        return resolve_names(texts, read_table_names(self.session.s3, self.lake.names, *uris))
+        known = read_table_names(self.session.s3, self.lake.names, *uris)
+        try:
+            return resolve_names(texts, known)
+        except UnknownTable as error:
+            error.remedy = remedy_on_aws(error.remedy)
+            raise
 
     def output(self, kind: StackKind, output: str) -> str:
         """Raises NotDeployed."""

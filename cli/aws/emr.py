@@ -8,10 +8,10 @@ from datetime import UTC
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
 from cli.aws.jobs import STOP, Call, JobRun, NothingToRunOn, NoWayToStop, State, moment
-from cli.aws.session import AwsSession
+from cli.aws.session import AwsSession, Unreachable
 from contract.aws import Processing
 from contract.aws_names import AwsNames
 from contract.spark_submit import Addresses, Job, submit_arguments
@@ -69,7 +69,15 @@ class EmrCluster:
 
     def start(self, call: Call) -> str:
         parameters: Any = call.parameters
-        return self.session.emr_once.add_job_flow_steps(**parameters)["StepIds"][0]
+        try:
+            return self.session.emr_once.add_job_flow_steps(**parameters)["StepIds"][0]
+        except (ReadTimeoutError, ConnectionClosedError) as error:
+            raise Unreachable(
+                "EMR has not answered, and may have added the step or not",
+                where=self.name,
+                found=str(error),
+                remedy="See with tributary status --aws before you submit it again.",
+            ) from error
 
     def read(self, job_id: str) -> JobRun:
         return self._run(self.session.emr.describe_step(ClusterId=self.cluster, StepId=job_id)["Step"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from cli.aws.connectors import Connector, read_connectors
@@ -12,6 +12,7 @@ from cli.aws.deployed_lake import DeployedLake
 from cli.aws.jobs import JobRun, NothingToRunOn
 from cli.aws.lake_objects import read_outcomes, read_table_names
 from cli.aws.metrics import Metric, find_metrics, read_latest
+from cli.aws.remedies import remedy_on_aws
 from contract.aws_names import METRICS_NAMESPACE, Output
 from contract.table_name import NotATableName, TableName
 from spark_app.outcome import Outcome
@@ -105,7 +106,10 @@ def _read_jobs(deployed: DeployedLake) -> tuple[NothingToRunOn | None, tuple[Job
 def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
     s3, names = deployed.session.s3, deployed.lake.names
     silver, quarantine = (deployed.output("lake", key) for key in (Output.SILVER, Output.QUARANTINE))
-    outcomes = read_outcomes(s3, names, quarantine)
+    outcomes = {
+        table: replace(outcome, remedy=remedy_on_aws(outcome.remedy))
+        for table, outcome in read_outcomes(s3, names, quarantine).items()
+    }
     fresh, behind = (_read_measured(deployed, name) for name in (_FRESHNESS, _LAG))
     bronze = _read_sink_lags(deployed)
     tables = {*read_table_names(s3, names, silver), *outcomes, *fresh, *behind, *bronze}

@@ -10,6 +10,7 @@ import typer
 
 from cli.commands.options import DEFAULT_LAKE_FILE, AsJson, LakeFile
 from cli.rendering import messages, output, print_json
+from contract.errors import TributaryError
 
 if TYPE_CHECKING:
     from cli.aws.deployed_lake import DeployedLake
@@ -94,10 +95,23 @@ def _check_usage(operation: Operation, tables: Sequence[str], events_from: str |
 def _job(deployed: DeployedLake, operation: Start, tables: Sequence[str], source: str | None) -> Job:
     from contract.spark_submit import Job
 
+    _check_source(deployed, operation, source)
     if operation == "follow":
         return Job("ingest", follow=True, source=source)
     names = tuple(map(str, deployed.resolve_tables(tables))) if tables else ()
     return Job(operation, tables=names, source=source)
+
+
+def _check_source(deployed: DeployedLake, operation: Start, source: str | None) -> None:
+    """Another sink than Iceberg's leaves files, and no table of events."""
+    default = "bronze" if operation in ("rebuild", "replay") else "kafka"
+    if deployed.session.aws.connect.sink is not None and (source or default) == "bronze":
+        raise TributaryError(
+            f"{operation} cannot read bronze as a table: a sink of your own choice writes it",
+            where=f"lake {deployed.lake.name}, entry [aws.connect.sink]",
+            expected="--from kafka, or --from files: and where that sink writes, such as "
+            f"files:{deployed.addresses.bronze}/topics",
+        )
 
 
 def _submit(deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json: bool) -> None:

@@ -196,7 +196,7 @@ def test_a_blocked_table_is_told_with_reason_and_remedy(
         "shop.public.orders is blocked since 2026-11-20T10:00:00+00:00: A type has changed"
         in told.replace(": a type", ": A type")
     )
-    assert "Rebuild it: tributary rebuild." in told
+    assert "Rebuild it: tributary submit rebuild." in told
     (line,) = [line for line in told.splitlines() if line.startswith("shop.public.lines")]
     assert line.split()[1:] == ["well", "-", "-", "-"]
 

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import boto3
 import botocore.session
 import pytest
+from botocore.exceptions import ReadTimeoutError
 from botocore.validate import validate_parameters
 from moto.emr.models import emr_backends
 from moto.emrserverless.models import emrserverless_backends
 
 from cli import main
+from cli.aws.session import AwsSession
 from cli.commands import submit as submit_command
 from contract.aws_names import Output
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, ROLE, SERVERLESS, Deployed, deploy, moto_aws
@@ -315,6 +318,38 @@ def test_a_missing_output_is_told_with_its_stack(
     assert f"stack {stack}" in told
     assert f"no output {output}" in told
     assert "cdk deploy --all" in told
+
+
+def test_bronze_of_another_sink_is_read_as_its_files(
+    tmp_path: Path, on_emr: Deployed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = '{"connector.class" = "org.example.S3Sink"}'
+    sink = f'[aws.connect.sink]\nplugin = "own.zip"\nsha256 = "{"0" * 64}"\nconfig = {config}\n'
+    (tmp_path / "lake.toml").write_text(LAKE + sink)
+    on_emr.put("silver", "shop/public/orders/.hoodie/hoodie.properties")
+    assert main.run(["submit", "rebuild", "orders"]) == 1
+    assert "entry [aws.connect.sink]" in capsys.readouterr().err
+    assert main.run(["submit", "rebuild", "orders", "--from", "files:s3://shop-bronze/topics"]) == 0
+    (step,) = steps_of(on_emr)
+    arguments = step["Config"]["Args"]
+    assert arguments[arguments.index("--from") + 1] == "files:s3://shop-bronze/topics"
+
+
+def test_a_request_without_an_answer_may_have_been_heard(
+    on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client, asked = boto3.client("emr", REGION), []
+
+    def never_answer(request: Any, **_: object) -> None:
+        asked.append(request.url)
+        raise ReadTimeoutError(endpoint_url=request.url)
+
+    client.meta.events.register_first("before-send.emr.AddJobFlowSteps", never_answer)
+    monkeypatch.setattr(AwsSession, "emr_once", client)
+    assert main.run(["submit", "follow"]) == 1
+    assert "may have added the step or not" in capsys.readouterr().err
+    assert asked
+    assert not steps_of(on_emr)
 
 
 def test_a_lake_file_without_aws_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
