@@ -14,17 +14,18 @@ from stacks.database import DatabaseStack
 from stacks.known_to_aws import check_known
 from stacks.lake import LakeStack
 from stacks.network import NetworkStack
+from stacks.observability import ObservabilityStack
 from stacks.processing import ProcessingStack
 from stacks.streaming import StreamingStack
 
 
 def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
-    """All stacks of the lake.
+    """Adds all stacks of the lake to the app.
 
     assets  the folder with what `tributary plugins build` and `tributary package` have built
 
-    What can be built side by side is: network and lake; then database and streaming; then connect and
-    processing. They are destroyed the other way round. Raises TributaryError.
+    Side by side can be built: network and lake; then database and streaming; then connect and processing; last
+    comes observability. They are destroyed the other way round. Raises TributaryError.
     """
     check_known(lake)
     plugins = find_plugins(lake, lake_file, assets)
@@ -34,12 +35,14 @@ def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
     streaming = StreamingStack(app, lake, network)
     connect = ConnectStack(app, lake, network, lake_stack, database, streaming, plugins)
     processing = ProcessingStack(app, lake, network, lake_stack, streaming, assets, lake_file)
+    observability = ObservabilityStack(app, lake, processing)
 
     # Most refer to each other's resources by name: nothing in the templates shows that these come first.
     _build(database, after=[network])
     _build(streaming, after=[network])
     _build(connect, after=[lake_stack, database, streaming])
     _build(processing, after=[lake_stack, streaming])
+    _build(observability, after=[connect, processing])
 
 
 def _build(stack: Stack, after: Iterable[Stack]) -> None:
