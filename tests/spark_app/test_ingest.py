@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from contract.errors import TributaryError
 from spark_app.event import OffsetRange, TopicExtent, ranges_from
 from spark_app.ingest import Ingest, Pace
+from spark_app.metrics import MetricsSender, TableState
 from spark_app.outcome import Outcome
 from spark_app.progress import Committed, ProgressWriter
 from spark_app.table_ingest import TableIngest
@@ -284,3 +285,35 @@ def test_a_signal_that_comes_at_any_moment_ends_a_run() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+
+
+class Told:
+    """Stands for what sends metrics."""
+
+    def __init__(self) -> None:
+        self.states: list[TableState] = []
+
+    def offer(self, observed: object) -> None:
+        if isinstance(observed, TableState):
+            self.states.append(observed)
+
+
+def test_while_it_runs_it_tells_how_far_each_table_is_behind_and_which_are_blocked() -> None:
+    tables = {"a": FakeTable("a"), "b": FakeTable("b", failures=[TributaryError("a person has to decide")])}
+    run, _ = ingest(FakeSource({"a": 100, "b": 10}), tables, follow=True)
+    told = Told()
+    run.metrics, run.pace = cast(MetricsSender, told), replace(FAST, metrics_seconds=0.0)
+
+    def until() -> None:
+        blocked = [state for state in told.states if state.is_blocked]
+        if tables["a"].position == 100 and blocked and told.states[-2].lag == 0:
+            run.stop.set()
+
+    cast(FakeSource, run.source).after_extents = until
+    run.run()
+    of_a = [state for state in told.states if state.table == "a"]
+    assert max(state.lag for state in of_a) > 90
+    assert (of_a[-1].lag, of_a[-1].stuck_seconds, of_a[-1].is_blocked) == (0, 0.0, False)
+    last_of_b = [state for state in told.states if state.table == "b"][-1]
+    assert last_of_b.is_blocked
+    assert last_of_b.stuck_seconds > 0

@@ -87,6 +87,21 @@ def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
     assert hudi.done[1:] == (["compact", "archive"] if storage == "merge_on_read" else ["archive"])
 
 
+@pytest.mark.parametrize("storage", get_args(Storage))
+def test_services_run_when_they_are_asked_for_whether_or_not_they_are_due(storage: Storage) -> None:
+    hudi = CountedServices(TablePolicy(storage=storage))
+    table = TableIngest("things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "")
+    table._ledger = Ledger(TOPIC)
+    assert table.serve().table == "things"
+    assert hudi.done == []  # there is no table yet
+
+    table._columns = TableColumns((("id", IntegerType()),), ("id",))
+    for _ in range(2):
+        hudi.done.clear()
+        table.serve()
+        assert hudi.done == (["compact"] if storage == "merge_on_read" else []) + ["archive", "clean"]
+
+
 @pytest.fixture(scope="module", params=["merge_on_read", "copy_on_write"])
 def served(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
@@ -249,3 +264,11 @@ def as_of(hudi: HudiTable, instant: str) -> DataFrame:
 
 def names(rows: DataFrame) -> Names:
     return {row["id"]: row["name"] for row in rows.select("id", "name").collect()}
+
+
+def test_services_that_are_asked_for_twice_change_nothing_that_is_read(served: Served) -> None:
+    before = served.hudi.read().orderBy("id").select("id", "name").collect()
+    for _ in range(2):
+        served.table.serve()
+        served.table.forget()
+        assert served.hudi.read().orderBy("id").select("id", "name").collect() == before
