@@ -55,7 +55,7 @@ cdk: $(CDK) ## install the command cdk as .venv/bin/cdk: .venv/bin/cdk deploy --
 .PHONY: lock
 lock: $(INSTALLED) ## renew every pinned version and checksum that the .in files and the lock files allow
 	@$(PIP_INSTALL) --require-hashes -r requirements-lock.txt
-	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov artifacts/java-requirements spark_app/requirements; do \
+	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov artifacts/java-requirements spark_app/requirements stacks/topic_function/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 			--no-header --no-emit-index-url --no-emit-find-links $$name.in -o $$name.txt; done
 	@$(BIN)/python -m artifacts.renew $(LOCKS)
@@ -94,8 +94,9 @@ $(CDK): stacks/command/package.json stacks/command/package-lock.json | $(INSTALL
 	printf '#!/bin/sh\nexec "%s/bin/node" "%s/node_modules/aws-cdk/bin/cdk" "$$@"\n' "$$node" "$(abspath $(VENV))/cdk" >$@
 	@chmod +x $@
 
-$(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt artifacts/java-requirements.txt
-	@$(BIN)/python -m artifacts $(LOCKS) --wheels spark_app/requirements.txt
+$(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt stacks/topic_function/requirements.txt artifacts/java-requirements.txt
+	@$(BIN)/python -m artifacts $(LOCKS) --wheels spark_app/requirements.txt \
+		--wheels stacks/topic_function/requirements.txt
 	@touch $@
 
 # The project runs on Python 3.11 only: the wheels that go to the Spark cluster are pinned for it.

@@ -75,14 +75,6 @@ def spark_access(kafka: KafkaCluster, lake: Lake) -> Access:
     return rights.granted
 
 
-def topic_maker_access(kafka: KafkaCluster, topics: Iterable[str]) -> Access:
-    """Makes these topics and knows whether they are there."""
-    rights = _Rights(kafka)
-    rights.to_connect()
-    rights.on("topic", topics, "CreateTopic", "DescribeTopic")
-    return rights.granted
-
-
 def table_topics(lake: Lake, source: Source) -> list[str]:
     """The topics of the source's tables: whole names, and prefixes that end in `*` for what patterns match.
 

@@ -42,7 +42,7 @@ class KafkaCluster(Construct):
     bootstrap_servers  for clients that log in with IAM
     security_group     the brokers'; it lets in the lake's clients
     ready              depend on it where the lake's topics have to be there; they add themselves
-    is_serverless      then nobody can declare topics: their writers make them
+    is_serverless      then topics are made by other means
     """
 
     def __init__(self, scope: Construct, construct_id: str, network: NetworkStack) -> None:
@@ -77,13 +77,20 @@ class KafkaCluster(Construct):
 
     def arn_of(self, kind: str, name: str) -> str:
         """For another stack: by an export's literal name, so that a policy reads alike in each of them."""
-        place = f"arn:{Aws.PARTITION}:kafka:{self._stack.aws.region}:{Aws.ACCOUNT_ID}"
-        return f"{place}:{kind}/{self._name}/{Fn.import_value(self._uuid_export)}/{name}"
+        return f"{self._place}:{kind}/{self._name}/{Fn.import_value(self._uuid_export)}/{name}"
+
+    def own_topic_arn(self, name: str) -> str:
+        """As `topic_arn`, but for the cluster's own stack, which cannot import what it exports."""
+        return f"{self._place}:topic/{self._name}/{self._uuid()}/{name}"
 
     def finding_of(self, kind: str, name: str) -> str:
         """How a security pack writes `arn_of`."""
         place = f"arn:<AWS::Partition>:kafka:{self._stack.aws.region}:<AWS::AccountId>"
         return f"{place}:{kind}/{self._name}/{self._uuid_export}/{name}"
+
+    @property
+    def _place(self) -> str:
+        return f"arn:{Aws.PARTITION}:kafka:{self._stack.aws.region}:{Aws.ACCOUNT_ID}"
 
     def _uuid(self) -> str:
         """What MSK tells clusters of one name apart by, at the end of the ARN."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -46,13 +46,15 @@ def declared_topics(lake: Lake) -> Iterator[Topic]:
 
 
 class DeclaredTopics(Construct):
-    """All of `declared_topics`, on a provisioned cluster."""
+    """The topics, on a provisioned cluster."""
 
-    def __init__(self, scope: Construct, construct_id: str, kafka: KafkaCluster) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, kafka: KafkaCluster, topics: Sequence[Topic]
+    ) -> None:
         super().__init__(scope, construct_id)
         stack = TributaryStack.of(self)
         assert isinstance(stack, TributaryStack)
-        for topic in declared_topics(stack.lake):
+        for topic in topics:
             declared = msk.CfnTopic(
                 self,
                 topic.name,

@@ -9,8 +9,9 @@ from contract.aws_names import Output
 from contract.lake import Lake
 from stacks.base import TributaryStack
 from stacks.kafka_cluster import KafkaCluster
-from stacks.kafka_topics import DeclaredTopics
+from stacks.kafka_topics import DeclaredTopics, declared_topics
 from stacks.network import NetworkStack
+from stacks.serverless_topics import ServerlessTopics
 
 
 class StreamingStack(TributaryStack):
@@ -19,7 +20,10 @@ class StreamingStack(TributaryStack):
     def __init__(self, scope: Construct, lake: Lake, network: NetworkStack) -> None:
         super().__init__(scope, "streaming", lake, "Kafka and its topics")
         self.kafka = KafkaCluster(self, "Kafka", network)
-        if not self.kafka.is_serverless:
-            DeclaredTopics(self, "Topics", self.kafka)
+        topics = list(declared_topics(lake))
+        if self.kafka.is_serverless:
+            ServerlessTopics(self, "Topics", self.kafka, network, topics)
+        else:
+            DeclaredTopics(self, "Topics", self.kafka, topics)
         CfnOutput(self, Output.BOOTSTRAP_SERVERS, value=self.kafka.bootstrap_servers)
         CfnOutput(self, Output.KAFKA_CLUSTER, value=self.kafka.arn)
