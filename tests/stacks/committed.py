@@ -1,8 +1,9 @@
-"""Compares what is made from the templates with the committed file of it, and renews that file on request."""
+"""Compares what is made from the templates with what is committed of it, and renews that on request."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,32 @@ _ROOT = Path(__file__).parents[2]
 def assert_committed(path: str, text: str) -> None:
     """`path` from the project's folder. With TRIBUTARY_RENEW=1 it is written, for a person to review."""
     file = _ROOT / path
+    _write_on_request(file, text)
+    if not file.exists() or file.read_text() != text:
+        _fail(path)
+
+
+def assert_documented(path: str, name: str, text: str) -> None:
+    """The same of a part of a document: what is between the comments `name` and `end of name`."""
+    file = _ROOT / path
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    part = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    before = file.read_text()
+    after, found = part.subn(lambda _: f"{begin}{text}\n{end}", before)
+    assert found == 1, f"{path} has no place for {name}"
+    _write_on_request(file, after)
+    if file.read_text() != after:
+        _fail(f"{path}, {name},")
+
+
+def _write_on_request(file: Path, text: str) -> None:
     if os.environ.get(RENEW) == "1":
         file.write_text(text)
-    if not file.exists() or file.read_text() != text:
-        pytest.fail(
-            f"{path} is not what the templates say. If the change is meant, renew it with\n"
-            f"    {RENEW}=1 .venv/bin/pytest tests/stacks/test_templates.py\n"
-            f"and review the difference."
-        )
+
+
+def _fail(what: str) -> None:
+    pytest.fail(
+        f"{what} is not what the templates say. If the change is meant, renew it with\n"
+        f"    {RENEW}=1 .venv/bin/pytest tests/stacks\n"
+        f"and review the difference."
+    )

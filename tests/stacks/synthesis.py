@@ -118,13 +118,10 @@ def _assemble(app: App, settings: str, folder: Path) -> None:
 
 
 def _findings(pack: type[Any], app: App) -> tuple[Finding, ...]:
-    report = pack(app).validate_scope(app)
-    return tuple(
-        sorted(
-            {
-                Finding(violation.rule_name, resource.construct_path)
-                for violation in report.violations
-                for resource in violation.violating_resources
-            }
-        )
-    )
+    """A rule that could not be applied is one too, and may be of no resource."""
+    found: set[Finding] = set()
+    for violation in pack(app).validate_scope(app).violations:
+        resources = violation.violating_resources or ()
+        found |= {Finding(violation.rule_name, resource.construct_path) for resource in resources}
+        found |= set() if resources else {Finding(violation.rule_name, "")}
+    return tuple(sorted(found))

@@ -220,18 +220,16 @@ def test_another_process_makes_the_same_templates(synthesized: Synthesized, tmp_
 
 
 @everywhere
-def test_every_alarm_names_a_section_of_the_runbook(synthesized: Synthesized, settings: str) -> None:
+def test_every_alarm_and_rule_names_a_section_of_the_runbook(synthesized: Synthesized, settings: str) -> None:
     runbook = (ROOT / "docs" / "operate-aws.md").read_text()
     sections = {_anchor(heading) for heading in re.findall(r"^#+ (.+)$", runbook, re.MULTILINE)}
     named = {
-        logical_id: re.findall(
-            r"docs/operate-aws\.md#([a-z-]+)", json.dumps(resource["Properties"]["AlarmDescription"])
-        )
+        logical_id: re.findall(r"docs/operate-aws\.md#([a-z-]+)", json.dumps(resource["Properties"]))
         for _, logical_id, resource in resources_of(synthesized(settings).templates)
-        if resource["Type"].startswith("AWS::CloudWatch::") and resource["Type"].endswith("Alarm")
+        if resource["Type"] in ("AWS::CloudWatch::Alarm", "AWS::Events::Rule")
     }
     assert named
-    assert {name: found for name, found in named.items() if len(found) != 1 or found[0] not in sections} == {}
+    assert {name: found for name, found in named.items() if not found or set(found) - sections} == {}
 
 
 def _anchor(heading: str) -> str:

@@ -1,0 +1,79 @@
+"""What the documents say of the templates: the picture, the numbers, the cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from stacks.cost import NoPrice, as_table, charges, price_of, sum_of
+from stacks.picture import as_mermaid
+from tests.stacks.committed import assert_documented
+from tests.stacks.conftest import Synthesized
+from tests.stacks.lakes import SETTINGS
+from tests.stacks.synthesis import PACKS
+
+DESCRIBED = ("small", "production", "serverless-production")
+
+
+def test_the_picture_is_that_of_the_templates(synthesized: Synthesized) -> None:
+    picture = as_mermaid(synthesized("small").templates)
+    assert_documented("docs/aws.md", "picture", f"```mermaid\n{picture}\n```")
+
+
+def test_the_numbers_of_resources_are_those_of_the_templates(synthesized: Synthesized) -> None:
+    lakes = {settings: synthesized(settings).templates for settings in DESCRIBED}
+    rows = [
+        f"| {stack.lower()} | "
+        + " | ".join(str(len(templates[stack]["Resources"])) for templates in lakes.values())
+        + " |"
+        for stack in lakes["small"]
+    ]
+    sums = [
+        sum(len(template["Resources"]) for template in templates.values()) for templates in lakes.values()
+    ]
+    assert_documented(
+        "docs/aws.md",
+        "resources",
+        "\n".join(
+            [
+                f"| Stack | {' | '.join(lakes)} |",
+                f"|---|{'--:|' * len(lakes)}",
+                *rows,
+                f"| **all** | {' | '.join(map(str, sums))} |",
+            ]
+        ),
+    )
+
+
+def test_the_numbers_of_findings_are_those_of_the_packs(synthesized: Synthesized) -> None:
+    rows = [
+        f"| {pack} | " + " | ".join(str(len(synthesized(each).findings[pack])) for each in DESCRIBED) + " |"
+        for pack in PACKS
+    ]
+    assert_documented(
+        "docs/aws.md",
+        "findings",
+        "\n".join(
+            [
+                f"| Acknowledged findings; none are open | {' | '.join(DESCRIBED)} |",
+                f"|---|{'--:|' * len(DESCRIBED)}",
+                *rows,
+            ]
+        ),
+    )
+
+
+@pytest.mark.parametrize("settings", ["small", "production", "emr-serverless"])
+def test_the_cost_is_that_of_the_templates(synthesized: Synthesized, settings: str) -> None:
+    table = as_table(charges(synthesized(settings).templates))
+    assert_documented("docs/cost.md", f"cost of {settings}", table)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_every_resource_has_a_price_or_is_known_to_have_none(synthesized: Synthesized, settings: str) -> None:
+    least, most = sum_of(charges(synthesized(settings).templates))
+    assert 0 < least < most
+
+
+def test_what_no_price_is_known_of_is_named() -> None:
+    with pytest.raises(NoPrice, match=r"db\.x99\.large"):
+        price_of("db.x99.large")
