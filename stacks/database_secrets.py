@@ -13,7 +13,7 @@ from constructs import Construct
 from connectors.deployment import replication_user
 from contract.lake import Source
 from stacks.base import TributaryStack
-from stacks.findings import acknowledge
+from stacks.findings import acknowledge, skip
 
 ADMIN = "tributary_admin"
 
@@ -38,6 +38,7 @@ class AdminSecret(rds.DatabaseSecret):
         self.apply_removal_policy(_stack_of(scope).of_data)
         if key is None:
             acknowledge(self, _WITHOUT_A_KEY)
+            skip(self, {"CKV_AWS_149": _AWS_KEY})
 
 
 class ReplicationSecret(secretsmanager.Secret):
@@ -68,6 +69,7 @@ class ReplicationSecret(secretsmanager.Secret):
         acknowledge(self, _NOT_ROTATED)
         if key is None:
             acknowledge(self, _WITHOUT_A_KEY)
+            skip(self, {"CKV_AWS_149": _AWS_KEY})
 
 
 def _stack_of(scope: Construct) -> TributaryStack:
@@ -83,8 +85,10 @@ _NOT_ROTATED = dict.fromkeys(
     "Kafka Connect reads the password when a task starts and not again: one that was rotated would stop the "
     "connector at its next connection. The role may read the lake's tables and write its own heartbeat.",
 )
-_WITHOUT_A_KEY = dict.fromkeys(
-    (f"{pack}-SecretsManagerUsingKMSKey" for pack in (*_NIST_AND_HIPAA, "PCI.DSS.321")),
+_AWS_KEY = (
     "Secrets Manager encrypts it with its own key of the account, aws/secretsmanager, as "
-    '[aws.storage].encryption = "s3" asks for; "kms" puts a key of the lake\'s in its place.',
+    '[aws.storage].encryption = "s3" asks for; "kms" puts a key of the lake\'s in its place.'
+)
+_WITHOUT_A_KEY = dict.fromkeys(
+    (f"{pack}-SecretsManagerUsingKMSKey" for pack in (*_NIST_AND_HIPAA, "PCI.DSS.321")), _AWS_KEY
 )

@@ -16,7 +16,7 @@ from contract.lake import Source
 from stacks.base import TributaryStack
 from stacks.bootstrap.prepared_database import DatabaseToPrepare
 from stacks.database_secrets import UNSAFE_CHARACTERS, AdminSecret, ReplicationSecret
-from stacks.findings import acknowledge
+from stacks.findings import acknowledge, skip
 from stacks.network import POSTGRES_PORT, NetworkStack
 
 _SERVERLESS = "db.serverless"
@@ -50,7 +50,7 @@ class DatabaseKey(kms.Key):
 
 
 class PostgresCluster(Construct):
-    """The database of one source, in a cluster of its own.
+    """The database of one source in a cluster of its own. Where data stays, so does all that it needs.
 
     cluster      writer and readers
     replication  of the role that Debezium logs in as
@@ -112,6 +112,7 @@ class PostgresCluster(Construct):
         )
         if self._key is None:
             acknowledge(group, _LOGS_WITHOUT_A_KEY)
+            skip(group, {"CKV_AWS_158": _LOGS_OF_AWS_KEY})
         return group
 
     def _cluster(self) -> rds.DatabaseCluster:
@@ -193,9 +194,10 @@ class PostgresCluster(Construct):
                 "max_wal_senders": "20",
                 # Megabytes. Past it PostgreSQL gives the slot up rather than let the volume grow.
                 "max_slot_wal_keep_size": str(self._stack.aws.database.slot_wal_gb * 1024),
-                # Milliseconds. Whom Debezium does not answer for so long ends, and its slot is free.
+                # Milliseconds without an answer of Debezium's, after which its slot is free again.
                 "wal_sender_timeout": "60000",
             },
+            removal_policy=self._stack.of_data,
         )
 
     def _security_group(self) -> ec2.SecurityGroup:
@@ -206,6 +208,7 @@ class PostgresCluster(Construct):
             description=f"Connections to the database of {self._source.name} of lake {self._stack.lake.name}",
             allow_all_outbound=False,
         )
+        group.apply_removal_policy(self._stack.of_data)
         # Not the cluster's own rules: their port is a token, which no security pack can read.
         group.add_ingress_rule(self._network.debezium, ec2.Port.tcp(POSTGRES_PORT), "Debezium")
         group.add_ingress_rule(self._network.functions, ec2.Port.tcp(POSTGRES_PORT), "rotation of the secret")
@@ -220,6 +223,7 @@ class PostgresCluster(Construct):
                 iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AmazonRDSEnhancedMonitoringRole")
             ],
         )
+        role.apply_removal_policy(self._stack.of_data)
         acknowledge(role, _MONITORING)
         return role
 
@@ -229,10 +233,12 @@ def construct_id(name: str) -> str:
     return "".join(part.title() for part in name.split("_"))
 
 
-_LOGS_WITHOUT_A_KEY = dict.fromkeys(
-    (f"{pack}-CloudWatchLogGroupEncrypted" for pack in _PACKS),
+_LOGS_OF_AWS_KEY = (
     'CloudWatch Logs encrypts the group with a key of its own, as [aws.storage].encryption = "s3" asks for; '
-    '"kms" puts a key of the lake\'s in its place.',
+    '"kms" puts a key of the lake\'s in its place.'
+)
+_LOGS_WITHOUT_A_KEY = dict.fromkeys(
+    (f"{pack}-CloudWatchLogGroupEncrypted" for pack in _PACKS), _LOGS_OF_AWS_KEY
 )
 _BACKED_UP_BY_AURORA = dict.fromkeys(
     (f"{pack}-RDSInBackupPlan" for pack in _NIST_AND_HIPAA),

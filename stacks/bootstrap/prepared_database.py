@@ -30,7 +30,7 @@ from contract.lake import Lake, Source
 from stacks.base import TributaryStack
 from stacks.bootstrap import function
 from stacks.bootstrap.function.preparation import Preparation
-from stacks.findings import acknowledge
+from stacks.findings import acknowledge, skip
 from stacks.log_groups import LakeLogGroup
 
 _PROJECT = Path(cli.tickit.__file__).parents[2]
@@ -92,7 +92,8 @@ class BootstrapFunction(Construct):
                 timeout=Duration.minutes(15),
                 memory_size=512,
             )
-        acknowledge(self.function, _AT_DEPLOYMENT)
+        acknowledge(self.function, _FINDINGS)
+        skip(self.function, _CHECKOV)
 
 
 class PreparedDatabase(Construct):
@@ -215,21 +216,21 @@ def _write_code(folder: Path) -> None:
 _WITH_PSYCOPG = ("load.py", "workload.py")
 """Modules of the demo that are of no use to the function, and could not be imported in it."""
 
-_AT_DEPLOYMENT = {
-    **dict.fromkeys(
-        (f"{pack}-LambdaConcurrency" for pack in _NIST_AND_HIPAA),
-        "CloudFormation calls it at a deployment and the schedule once a minute, each time for seconds, and "
-        "whoever comes second waits in the database. A reservation would be taken from an account that may "
-        "have no more than it needs.",
-    ),
-    **dict.fromkeys(
-        (f"{pack}-LambdaDLQ" for pack in _NIST_AND_HIPAA),
-        "What fails at a deployment is answered to CloudFormation, and what fails on the schedule is done "
-        "again a minute later: no request is worth keeping.",
-    ),
-    **dict.fromkeys(
-        (f"{pack}-LambdaInsideVPC" for pack in (*_NIST_AND_HIPAA, "PCI.DSS.321")),
-        "It opens no connection into the VPC: it reaches the database through the RDS Data API, an endpoint "
-        "of AWS's that IAM guards.",
-    ),
+_NO_RESERVATION = (
+    "CloudFormation calls it at a deployment and the schedule once a minute, each time for seconds, and who "
+    "comes second waits in the database. A reservation would be taken from an account that may have none."
+)
+_NO_DEAD_LETTERS = (
+    "What fails at a deployment is answered to CloudFormation, and what fails on the schedule is done again "
+    "a minute later: no request is worth keeping."
+)
+_NO_VPC = (
+    "It opens no connection into the VPC: it reaches the database through the RDS Data API, an endpoint of "
+    "AWS's that IAM guards."
+)
+_FINDINGS = {
+    **dict.fromkeys((f"{pack}-LambdaConcurrency" for pack in _NIST_AND_HIPAA), _NO_RESERVATION),
+    **dict.fromkeys((f"{pack}-LambdaDLQ" for pack in _NIST_AND_HIPAA), _NO_DEAD_LETTERS),
+    **dict.fromkeys((f"{pack}-LambdaInsideVPC" for pack in (*_NIST_AND_HIPAA, "PCI.DSS.321")), _NO_VPC),
 }
+_CHECKOV = {"CKV_AWS_115": _NO_RESERVATION, "CKV_AWS_116": _NO_DEAD_LETTERS, "CKV_AWS_117": _NO_VPC}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -240,8 +241,6 @@ def test_the_password_of_the_secret_is_the_role_s_and_is_never_sent(
 def test_the_verifier_is_the_one_that_postgresql_s_own_client_makes(admin: psycopg.Connection) -> None:
     made = admin.pgconn.encrypt_password(PASSWORD.encode(), b"anybody", b"scram-sha-256").decode()
     salt = made.partition(":")[2].partition("$")[0]
-    import base64
-
     assert verifier(PASSWORD, base64.b64decode(salt)) == made
 
 

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore import exceptions
+from botocore.exceptions import ClientError
 
 Result = TypeVar("Result")
 
@@ -31,6 +32,8 @@ _STARTING = {
     "TransactionNotFoundException",
 }
 """Refusals (rds-data's service model) of a cluster that was just made, fails over or rotates its secret."""
+
+_NO_ANSWER = (exceptions.ConnectionError, exceptions.HTTPClientError)
 
 _DENIED = {"AccessDeniedException", "ForbiddenException"}
 _DENIED_SECONDS = 120.0
@@ -117,7 +120,7 @@ def patiently(
     while True:
         try:
             return action()
-        except (ClientError, BotoCoreError) as error:
+        except (ClientError, *_NO_ANSWER) as error:
             patience = _patience(error, seconds)
             if time.monotonic() - began + _PAUSE_SECONDS > patience:
                 raise
@@ -156,5 +159,5 @@ def _quietly(action: Callable[[], object]) -> None:
     """For a rollback: the transaction may have ended with the error that led here."""
     try:
         action()
-    except (ClientError, BotoCoreError) as error:
+    except (ClientError, *_NO_ANSWER) as error:
         print(f"no rollback: {_message(error)}")
