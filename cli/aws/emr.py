@@ -101,7 +101,7 @@ class EmrCluster:
             "ActionOnFailure": "CONTINUE",
             "HadoopJarStep": {
                 "Jar": "command-runner.jar",
-                "Args": ["yarn", "application", "-kill", *self._yarn_applications(run)],
+                "Args": ["yarn", "application", "-kill", *self._started_by(run)],
             },
         }
         return Call("emr", "AddJobFlowSteps", {"JobFlowId": self.cluster, "Steps": [step]})
@@ -113,10 +113,9 @@ class EmrCluster:
         else:
             self.start(call)
 
-    def _yarn_applications(self, run: JobRun) -> Sequence[str]:
-        # Newer than its types.
-        step: Any = self.session.emr.describe_step(ClusterId=self.cluster, StepId=run.id)["Step"]
-        applications: Sequence[str] = step.get("AdditionalInfo", {}).get("ResourceManagerApplicationIds", ())
+    def _started_by(self, run: JobRun) -> Sequence[str]:
+        step = self.session.emr.describe_step(ClusterId=self.cluster, StepId=run.id)["Step"]
+        applications = _yarn_applications(step)
         if not applications:
             raise NoWayToStop(
                 "EMR does not say, or not yet, which YARN application the step has started",
@@ -162,13 +161,25 @@ class EmrCluster:
             created=timeline["CreationDateTime"].astimezone(UTC),
             ended=ended and ended.astimezone(UTC),
             reason=_reason(status),
-            log=status.get("FailureDetails", {}).get("LogFile") or self._log(step["Id"]),
+            logs=self._logs(step),
         )
 
-    def _log(self, step: str) -> str | None:
+    def _logs(self, step: StepTypeDef | StepSummaryTypeDef) -> tuple[str, ...]:
+        """Of spark-submit, and of the driver and the executors, which YARN keeps by application."""
         # EMR gives it in the old scheme s3n.
         _, _, place = self._description.get("LogUri", "").partition("://")
-        return f"s3://{place.rstrip('/')}/{self.cluster}/steps/{step}/" if place else None
+        if not place:
+            return ()
+        folder = f"s3://{place.rstrip('/')}/{self.cluster}"
+        own = step["Status"].get("FailureDetails", {}).get("LogFile") or f"{folder}/steps/{step['Id']}/"
+        return (own, *(f"{folder}/containers/{application}/" for application in _yarn_applications(step)))
+
+
+def _yarn_applications(step: StepTypeDef | StepSummaryTypeDef) -> Sequence[str]:
+    # Newer than the types of EMR's client; only a step that is described has it.
+    found: Mapping[str, Any] = {**step}
+    applications: Sequence[str] = found.get("AdditionalInfo", {}).get("ResourceManagerApplicationIds", ())
+    return applications
 
 
 def _reason(status: StepStatusTypeDef) -> str | None:

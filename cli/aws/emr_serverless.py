@@ -141,10 +141,10 @@ class ServerlessApplication:
             created=run["createdAt"].astimezone(UTC),
             ended=run["updatedAt"].astimezone(UTC) if has_ended else None,
             reason=run.get("stateDetails") or None,
-            log=self._log(run_id),
+            logs=self._logs(run_id),
         )
 
-    def _log(self, run_id: str) -> str | None:
+    def _logs(self, run_id: str) -> tuple[str, ...]:
         monitoring = self._description.get("monitoringConfiguration", {})
         uri = monitoring.get("s3MonitoringConfiguration", {}).get("logUri")
-        return uri and f"{uri.rstrip('/')}/applications/{self.application}/jobs/{run_id}/"
+        return (f"{uri.rstrip('/')}/applications/{self.application}/jobs/{run_id}/",) if uri else ()

@@ -47,7 +47,7 @@ def run_facts(run: JobRun) -> dict[str, Any]:
         "since": run.created,
         "ended": run.ended,
         "reason": run.reason,
-        "log": run.log,
+        "logs": run.logs,
     }
 
 

@@ -40,7 +40,7 @@ class JobRun:
     kind       what AWS calls it: step, or job run
     aws_state  in AWS's own words
     reason     why it is in that state, where AWS says so
-    log        where its log is, by URI; None: the place keeps none in S3
+    logs       addresses of files or folders in S3
     """
 
     id: str
@@ -51,7 +51,7 @@ class JobRun:
     created: datetime
     ended: datetime | None
     reason: str | None
-    log: str | None
+    logs: tuple[str, ...]
 
     @property
     def is_active(self) -> bool:
@@ -137,12 +137,12 @@ def wait_for(
         sleep()
 
 
-def failure(place: JobPlace, run: JobRun) -> JobFailed:
+def failure(place: str, run: JobRun) -> JobFailed:
     return JobFailed(
         f"the {run.kind} {run.name} is {run.aws_state}",
-        where=f"{place.name}, {run.kind} {run.id}",
+        where=f"{place}, {run.kind} {run.id}",
         found=run.reason,
-        remedy=None if run.log is None else f"Its log is {run.log}",
+        remedy=f"Its log is in {' and '.join(run.logs)}" if run.logs else None,
     )
 
 

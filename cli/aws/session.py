@@ -170,6 +170,8 @@ _LOGIN_CODES = frozenset(
         "AuthFailure",
     }
 )
+_REGION_CODES = frozenset({"InvalidClientTokenId", "UnrecognizedClientException"})
+_REGION_REMARK = " A region ([aws].region) that the account has not enabled gives the same answer."
 _RIGHTS_CODES = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnauthorizedException", "403"}
 )
@@ -190,7 +192,7 @@ _ACTION = re.compile(r"not authorized to perform:? ([a-z0-9-]+:[A-Za-z0-9*]+)")
 def _told_refusal(error: exceptions.ClientError, region: str) -> AwsError:
     code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
     if code in _LOGIN_CODES:
-        return _no_credentials(message or code)
+        return _no_credentials(message or code, _REGION_REMARK if code in _REGION_CODES else "")
     if code in _RIGHTS_CODES:
         named = _ACTION.search(message)
         return NotAllowed(
@@ -211,10 +213,10 @@ def _told_refusal(error: exceptions.ClientError, region: str) -> AwsError:
     )
 
 
-def _no_credentials(found: str) -> NoCredentials:
+def _no_credentials(found: str, remark: str = "") -> NoCredentials:
     return NoCredentials(
         "nobody is logged in to AWS",
         found=found,
         expected="credentials that are valid now",
-        remedy="Log in (aws sso login, or aws configure) and choose the profile with AWS_PROFILE.",
+        remedy=f"Log in (aws sso login, or aws configure) and choose the profile with AWS_PROFILE.{remark}",
     )

@@ -9,7 +9,7 @@ from itertools import islice
 
 from cli.aws.connectors import Connector, read_connectors
 from cli.aws.deployed_lake import DeployedLake
-from cli.aws.jobs import JobRun, NothingToRunOn
+from cli.aws.jobs import JobFailed, JobRun, NothingToRunOn, failure
 from cli.aws.lake_objects import read_outcomes, read_table_names
 from cli.aws.metrics import Metric, find_metrics, read_latest
 from cli.aws.remedies import remedy_on_aws
@@ -56,9 +56,10 @@ class LakeStatus:
     tables: tuple[TableState, ...]
 
     @property
-    def last_failure(self) -> JobRun | None:
-        """The latest job, where it has failed."""
-        return self.jobs[0] if self.jobs and self.jobs[0].state == "failed" else None
+    def last_failure(self) -> JobFailed | None:
+        """Of the latest job, where it has failed."""
+        is_failed = self.jobs and self.jobs[0].state == "failed"
+        return failure(self.place, self.jobs[0]) if is_failed else None
 
     @property
     def is_well(self) -> bool:

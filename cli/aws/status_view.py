@@ -65,9 +65,7 @@ def _tell_problems(found: LakeStatus) -> None:
     if found.place_problem is not None:
         _tell(str(found.place_problem))
     if found.last_failure is not None:
-        run = found.last_failure
-        log = "" if run.log is None else f" Its log is {run.log}"
-        _tell(f"{run.name} ({run.id}) is {run.aws_state}: {run.reason or 'AWS does not say why'}.{log}")
+        _tell(str(found.last_failure))
     for table in found.tables:
         if table.outcome is not None:
             tell_outcome(table.table, table.outcome)

@@ -143,8 +143,8 @@ def _start(place: JobPlace, call: Call) -> JobRun:
 
 def _tell_started(place: JobPlace, run: JobRun) -> None:
     output.print(f"{run.name} is {run.kind} {run.id} of {place.name}.", highlight=False, soft_wrap=True)
-    if run.log is not None:
-        output.print(f"Its log will be in {run.log}", highlight=False, soft_wrap=True)
+    for log in run.logs:
+        output.print(f"Its log will be in {log}", highlight=False, soft_wrap=True)
 
 
 def _wait(place: JobPlace, run: JobRun, until_it_runs: bool) -> JobRun:
@@ -161,7 +161,7 @@ def _wait(place: JobPlace, run: JobRun, until_it_runs: bool) -> JobRun:
         messages.print(f"{run.name} goes on; tributary submit stop ends it.", highlight=False)
         raise
     if run.state in ("cancelled", "failed"):
-        raise failure(place, run)
+        raise failure(place.name, run)
     return run
 
 

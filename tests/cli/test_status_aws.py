@@ -216,7 +216,7 @@ def test_the_jobs_are_told_and_the_latest_must_not_have_failed(
     steps[1].state = "FAILED"
     msk_connect.has(debezium="RUNNING", sink="RUNNING")
     assert main.run(["status", "--aws"]) == 1
-    assert f"tributary-shop-follow ({steps[1].id}) is FAILED" in capsys.readouterr().out
+    assert f"step {steps[1].id}: the step tributary-shop-follow is FAILED" in capsys.readouterr().out
 
 
 def _submit_and_end(deployed: Deployed, *jobs: Sequence[str]) -> list[Any]:

@@ -121,16 +121,17 @@ def test_waiting_for_a_stop_ends_with_the_job_that_was_stopped(
 
 def test_why_a_step_has_failed_is_what_emr_found_in_its_log(emr: Stubber) -> None:
     details = {"Reason": "Unknown Error.", "Message": "Exception in thread main", "LogFile": "s3://logs/x.gz"}
-    failed = step("FAILED")
+    failed = step("FAILED", AdditionalInfo={"ResourceManagerApplicationIds": [APPLICATION]})
     failed["Status"]["FailureDetails"] = details
     described(emr, failed)
     lake = parse_lake(LAKE)
     with aws_session(lake, Path("lake.toml")) as session:
         place = DeployedLake(lake, session).job_place
         place.require_usable()
-        told = str(failure(place, place.read(STEP)))
+        told = str(failure(place.name, place.read(STEP)))
     assert "Unknown Error.; Exception in thread main" in told
-    assert told.endswith("Its log is s3://logs/x.gz.")
+    assert "s3://logs/x.gz" in told
+    assert f"s3://shop-logs/emr/{CLUSTER}/containers/{APPLICATION}/" in told
 
 
 def test_a_job_run_of_emr_serverless_gets_time_for_its_commits(
