@@ -66,7 +66,14 @@ BrokerType = Annotated[
     str,
     matching(r"(kafka|express)\.[a-z0-9]+\.[a-z0-9]+", 'an MSK broker type, such as "kafka.m7g.large"'),
 ]
-KafkaVersion = Annotated[str, matching(r"[34]\.[0-9]+\.(x|[0-9]+)(\.kraft)?", "a version of Kafka on MSK")]
+KafkaVersion = Annotated[
+    str,
+    # CloudFormation declares topics from 3.6 on.
+    matching(
+        r"(3\.([6-9]|[1-9][0-9])|4\.[0-9]{1,2})\.(x|[0-9]{1,2})(\.kraft)?",
+        'a version of Kafka on MSK, 3.6 or later, such as "3.9.x.kraft"',
+    ),
+]
 Release = Annotated[
     str, matching(r"emr-7\.[0-9]{1,2}\.[0-9]{1,2}", 'a release of EMR 7, such as "emr-7.13.0"')
 ]
@@ -191,9 +198,7 @@ class Kafka(Entry):
     """
 
     kind: Literal["provisioned", "serverless"] = "provisioned"
-    version: Annotated[str, matching(r"[34]\.[0-9]+\.(x|[0-9]+)(\.kraft)?", "a version of MSK")] = (
-        "3.9.x.kraft"
-    )
+    version: KafkaVersion = "3.9.x.kraft"
     broker: BrokerType = "kafka.t3.small"
     brokers: Annotated[int, Field(ge=2, le=60)] | None = None
     storage_gb: Annotated[int, Field(ge=10, le=16384)] = 50

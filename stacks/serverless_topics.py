@@ -47,7 +47,7 @@ class ServerlessTopics(Construct):
         )
         acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": _ANY_INTERFACE})
         with tempfile.TemporaryDirectory() as folder:
-            _write_code(Path(folder))
+            write_code(Path(folder))
             function = lambda_.Function(
                 self,
                 "Function",
@@ -109,7 +109,7 @@ def _statements(
     ]
 
 
-def _write_code(folder: Path) -> None:
+def write_code(folder: Path) -> None:
     """The function's one module, and the Kafka client that it calls."""
     shutil.copyfile(_FUNCTION / "main.py", folder / "main.py")
     for wheel in fetch_wheels(_FUNCTION / "requirements.txt", platform_name()):

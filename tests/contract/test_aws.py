@@ -70,7 +70,7 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
     "kafka": some(
         {"replication": st.just(2), "min_insync": st.just(1)},
         kind=st.sampled_from(["provisioned", "serverless"]),
-        broker=st.sampled_from(["kafka.t3.small", "kafka.m7g.large", "express.m7g.large"]),
+        broker=st.sampled_from(["kafka.t3.small", "kafka.m7g.large"]),
         brokers=st.sampled_from([6, 12, 60]),
         storage_max_gb=st.integers(2000, 16384),
         retention=DAYS,
@@ -243,6 +243,29 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         {"kafka": {"min_insync": 2}},
         "[aws.kafka].min_insync",
         "less than replication",
+    ),
+    "Express brokers with replicas of one's own choice": (
+        {"kafka": {"broker": "express.m7g.large"}},
+        "[aws.kafka]",
+        "replication = 3, min_insync = 2",
+    ),
+    "a Kafka without topics as resources": (
+        {"kafka": {"version": "3.5.1"}},
+        "[aws.kafka].version",
+        "3.6 or later",
+    ),
+    "a sink that chooses its topics": (
+        {
+            "connect": {
+                "sink": {
+                    "plugin": "sink.zip",
+                    "sha256": "0" * 64,
+                    "config": {"connector.class": "org.example.Sink", "topics": "orders"},
+                }
+            }
+        },
+        "[aws.connect.sink]",
+        "config without topics",
     ),
     "storage that shrinks": (
         {"kafka": {"storage_gb": 500}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from aws_cdk.assertions import Match, Template
 
 from connectors.debezium_postgres import MAX_EVENT_BYTES
 from stacks.network import NetworkStack
+from stacks.serverless_topics import write_code
 from stacks.streaming import StreamingStack
 from tests.stacks.one_stack import lake_with, template_of
 
@@ -192,6 +194,41 @@ def test_serverless_is_in_the_private_subnets_and_for_iam_only(streaming: Stream
     assert cluster["ClientAuthentication"] == {"Sasl": {"Iam": {"Enabled": True}}}
     (place,) = cluster["VpcConfigs"]
     assert (len(place["SubnetIds"]), len(place["SecurityGroups"])) == (2, 1)
+
+
+def test_on_serverless_a_function_makes_the_topics_that_are_declared_elsewhere(streaming: Streaming) -> None:
+    (made,) = _properties(streaming(SERVERLESS, NAMED), "Custom::TributaryTopics")
+    topics = {topic["name"]: topic for topic in json.loads(made["Topics"])}
+    assert topics.keys() == _topics(streaming(more=NAMED)).keys()
+    table = topics["shop.crm.sales.order_u005fitems"]
+    assert table["partitions"] == 3
+    assert table["config"]["max.message.bytes"] == str(8 * 1024 * 1024)
+
+
+def test_the_function_may_make_these_topics_and_no_others(streaming: Streaming) -> None:
+    template = streaming(SERVERLESS, NAMED)
+    (made,) = _properties(template, "Custom::TributaryTopics")
+    (resources,) = (
+        statement["Resource"]
+        for policy in _properties(template, "AWS::IAM::ManagedPolicy")
+        for statement in policy["PolicyDocument"]["Statement"]
+        if "kafka-cluster:CreateTopic" in statement["Action"]
+    )
+    ends = {json.dumps(resource).rstrip(']}"').rpartition("/")[2] for resource in resources}
+    assert ends == {topic["name"] for topic in json.loads(made["Topics"])}
+
+
+def test_the_function_is_in_the_private_subnets_with_what_it_calls(
+    streaming: Streaming, tmp_path: Path
+) -> None:
+    (function,) = (
+        function
+        for function in _properties(streaming(SERVERLESS), "AWS::Lambda::Function")
+        if function["Handler"] == "main.handle"
+    )
+    assert len(function["VpcConfig"]["SubnetIds"]) == 2
+    write_code(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} >= {"main.py", "kafka"}
 
 
 def test_the_addresses_are_those_for_clients_that_log_in_with_iam(streaming: Streaming) -> None:
