@@ -24,8 +24,8 @@ def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
 
     assets  the folder with what `tributary plugins build` and `tributary package` have built
 
-    Side by side can be built: network and lake; then database and streaming; then connect and processing; last
-    comes observability. They are destroyed the other way round. Raises TributaryError.
+    Side by side can be built network and lake, then database and streaming, then connect and processing.
+    Observability comes last. They are destroyed the other way round. Raises TributaryError.
     """
     check_known(lake)
     plugins = find_plugins(lake, lake_file, assets)
