@@ -47,6 +47,7 @@ lint: $(INSTALLED) ## check style and types
 .PHONY: synth
 synth: setup ## write the CloudFormation templates of lake.toml to cdk.out; no AWS account is needed
 	@$(BIN)/tributary plugins build >/dev/null
+	@for platform in linux-arm64 linux-amd64; do $(BIN)/tributary package --platform $$platform >/dev/null; done
 	@$(BIN)/python app.py
 
 .PHONY: cdk

@@ -269,11 +269,11 @@ class Processing(Entry):
 
     on           an EMR cluster on EC2, or EMR Serverless
     groups       "fleets" lets EMR choose among several instance types, and Spot where `spot` is true
-    architecture of the processors; instance types have to be of it, and the wheels are fetched for it
+    architecture  of the processors; instance types have to be of it, and the wheels are fetched for it
     primary      the instance that starts jobs but runs none
     core         instances that are always there; on EMR Serverless, workers that wait for a job, each with 2
                  processors and 8 GB, beside one for the driver
-    task         of fleets: the types of the instances that come and go
+    task         the types of the instances that come and go; a group takes the first
     units_max    how far managed scaling may go: in instances without the primary one, or in workers
     spot         all above `core_count` are Spot instances
     """

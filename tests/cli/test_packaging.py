@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,11 @@ from zipfile import ZipFile
 
 import pytest
 
-from artifacts.lock import platform_name
+from artifacts.cache import sha256_of
+from artifacts.lock import platform_name, read_lock
 from artifacts.pip import PipError
 from cli import packaging
-from cli.packaging import build_package, unpack_package
+from cli.packaging import build_jars, build_package, unpack_package
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +88,27 @@ def test_a_platform_without_wheels_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PipError, match="windows-amd64"):
         build_package(tmp_path, "windows-amd64")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_jars_for_emr_are_those_of_the_lock_byte_by_byte(tmp_path: Path) -> None:
+    built = build_jars(tmp_path)
+    pinned = {jar.filename: jar.sha256 for jar in read_lock(packaging._EMR_JARS)["emr"]}
+    assert {jar.name: sha256_of(jar) for jar in built} == pinned
+    assert {jar.parent for jar in built} == {tmp_path / "spark-jars"}
+    assert "aws-msk-iam-auth-2.3.6-all.jar" in pinned
+
+
+def test_the_entry_point_alone_finds_the_rest_in_the_unpacked_package(package: Path, tmp_path: Path) -> None:
+    """As on EMR: a script somewhere, and the package's folder on PYTHONPATH."""
+    script = Path(
+        shutil.copyfile(packaging._SPARK_APP / packaging.ENTRY_POINT, tmp_path / "0123456789abcdef.py")
+    )
+    run = subprocess.run(
+        [sys.executable, script, "compact", "--help"],
+        env={"PYTHONPATH": str(unpack_package(package))},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--metrics-log-group" in run.stdout
