@@ -209,6 +209,11 @@ class Kafka(Entry):
     min_insync: Annotated[int, Field(ge=1, le=3)] = 1
     open_monitoring: bool = False
 
+    @property
+    def is_express(self) -> bool:
+        """Whether storage, replicas and how many of them are in sync are the brokers' own choice."""
+        return self.kind == "provisioned" and self.broker.startswith("express.")
+
 
 class OtherSink(Entry):
     """An S3 sink of the user's own choice in place of the Iceberg sink; `--from files:` reads what it writes.

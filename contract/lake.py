@@ -436,8 +436,7 @@ def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
             str(aws.kafka.replication),
             f"at most {aws.brokers}",
         )
-    is_express = aws.kafka.kind == "provisioned" and aws.kafka.broker.startswith("express.")
-    if is_express and (aws.kafka.replication, aws.kafka.min_insync) != (3, 2):
+    if aws.kafka.is_express and (aws.kafka.replication, aws.kafka.min_insync) != (3, 2):
         what = "Express brokers keep three replicas, two of them in sync"
         found = f"replication = {aws.kafka.replication}, min_insync = {aws.kafka.min_insync}"
         yield "[aws.kafka]", what, found, "replication = 3, min_insync = 2"

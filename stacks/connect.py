@@ -15,7 +15,7 @@ from stacks.base import TributaryStack
 from stacks.bronze_sink import BronzeSink
 from stacks.connector_plugin import ConnectorPlugin, ConnectPlugins
 from stacks.debezium_source import DebeziumSource
-from stacks.kafka_cluster import topic_policy
+from stacks.kafka_settings import topic_policy
 from stacks.network import NetworkStack
 from stacks.streaming import StreamingStack
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from aws_cdk import Aws, CfnOutput, Fn
 from aws_cdk import aws_applicationautoscaling as autoscaling
 from aws_cdk import aws_ec2 as ec2
@@ -11,30 +9,17 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_msk as msk
 from constructs import Construct, DependencyGroup, IDependable
 
-from connectors.deployment import TopicPolicy
 from connectors.worker import as_properties
 from contract.aws import Aws as AwsSettings
 from contract.aws import Kafka
 from stacks.base import TributaryStack
 from stacks.bootstrap_servers import BootstrapServers
+from stacks.kafka_settings import server_properties
 from stacks.log_groups import LakeLogGroup
 from stacks.network import KAFKA_PORT, NetworkStack
 
-SERVERLESS_MAX_EVENT_BYTES = 8 * 1024 * 1024
-"""The largest `max.message.bytes` of MSK Serverless (developer guide, "Configuration properties")."""
-
-EXPRESS = "express."
-"""How the type of an Express broker begins: storage, replication and in-sync replicas are MSK's own there."""
-
 _STORAGE_USED_PERCENT = 60
 """At which MSK enlarges the brokers' volumes, by a tenth, at most once in six hours."""
-
-
-def topic_policy(kafka: Kafka) -> TopicPolicy:
-    """How the topics of tables keep their events, whether they are declared or Debezium makes them."""
-    if kafka.kind == "serverless":
-        return TopicPolicy(kafka.retention, SERVERLESS_MAX_EVENT_BYTES)
-    return TopicPolicy(kafka.retention)
 
 
 class KafkaCluster(Construct):
@@ -167,7 +152,7 @@ class KafkaCluster(Construct):
                 )
             ),
         )
-        if not kafka.broker.startswith(EXPRESS):
+        if not kafka.is_express:
             self._grow_volumes(cluster, kafka)
         return cluster
 
@@ -184,7 +169,7 @@ class KafkaCluster(Construct):
         return msk.CfnCluster.EncryptionAtRestProperty(data_volume_kms_key_id=key.key_arn)
 
     def _volumes(self, kafka: Kafka) -> msk.CfnCluster.StorageInfoProperty | None:
-        if kafka.broker.startswith(EXPRESS):
+        if kafka.is_express:
             return None
         return msk.CfnCluster.StorageInfoProperty(
             ebs_storage_info=msk.CfnCluster.EBSStorageInfoProperty(volume_size=kafka.storage_gb)
@@ -228,31 +213,6 @@ class KafkaCluster(Construct):
                 disable_scale_in=True,  # A volume never shrinks.
             ),
         )
-
-
-def server_properties(kafka: Kafka) -> dict[str, str]:
-    """The brokers' configuration; of Express brokers, what they let be set."""
-    policy = topic_policy(kafka)
-    all_brokers = {
-        "auto.create.topics.enable": "false",
-        "log.retention.ms": policy.config["retention.ms"],
-        "message.max.bytes": str(policy.max_event_bytes),
-        "replica.fetch.max.bytes": str(policy.max_event_bytes),
-        # A sink that is away for long goes on where it was, not at the beginning.
-        "offsets.retention.minutes": str(max(kafka.retention, timedelta(days=30)) // timedelta(minutes=1)),
-    }
-    if kafka.broker.startswith(EXPRESS):
-        return all_brokers
-    return {
-        **all_brokers,
-        "default.replication.factor": str(kafka.replication),
-        "min.insync.replicas": str(kafka.min_insync),
-        "offsets.topic.replication.factor": str(kafka.replication),
-        "transaction.state.log.replication.factor": str(kafka.replication),
-        "transaction.state.log.min.isr": str(kafka.min_insync),
-        # MSK's default lets a replica lead that has not all events.
-        "unclean.leader.election.enable": "false",
-    }
 
 
 def _subnet_ids(network: NetworkStack) -> list[str]:

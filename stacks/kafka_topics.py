@@ -14,7 +14,8 @@ from constructs import Construct
 from contract.lake import Lake
 from stacks.base import TributaryStack, deployment_of
 from stacks.kafka_access import known_topics
-from stacks.kafka_cluster import KafkaCluster, topic_policy
+from stacks.kafka_cluster import KafkaCluster
+from stacks.kafka_settings import topic_policy
 
 _HEARTBEATS_KEPT = timedelta(days=1)
 
