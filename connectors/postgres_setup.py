@@ -418,11 +418,16 @@ def _literals(texts: Iterable[str]) -> str:
 
 
 def _literal(text: str) -> str:
-    """A literal that reads the same wherever it stands, also between dollar quotes; without a colon."""
+    """A literal that reads the same wherever it stands, also between dollar quotes.
+
+    No colon and no question mark are in it, which make a parameter for one client or another.
+    """
     quoted = text.replace("'", "''")
-    if not any(character in quoted for character in "\\$:"):
+    if not any(character in quoted for character in "\\$:?"):
         return f"'{quoted}'"
-    escaped = quoted.replace("\\", "\\\\").replace("$", "\\x24").replace(":", "\\x3a")
+    escaped = quoted.replace("\\", "\\\\")
+    for character in "$:?":
+        escaped = escaped.replace(character, f"\\x{ord(character):x}")
     return f"E'{escaped}'"
 
 

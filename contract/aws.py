@@ -179,12 +179,13 @@ class ExistingDatabase(Entry):
 
     secret  JSON with the `password` of the role that Debezium logs in as: the one that the SQL makes which
             `cdk synth` writes for the database's administrator. In the lake's own region
+    sslmode  a worker of MSK Connect holds no file to verify a certificate with
     """
 
     host: Host
     port: Port = 5432
     secret: SecretArn
-    sslmode: Literal["require", "verify-ca", "verify-full"] = "require"
+    sslmode: Literal["require", "prefer"] = "require"
 
 
 class Kafka(Entry):

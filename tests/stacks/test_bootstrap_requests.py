@@ -111,7 +111,7 @@ def prepared(lake: Lake | None = None) -> Preparation:
     "lake",
     [
         lake_of(),
-        lake_of('["a:b.c:d", "sa:les.*", "!sa:les.:x"]'),
+        lake_of('["a:b.c:d?", "sa:les.*", "!sa:les.:x"]'),
         lake_of(
             more='[source.web.connection]\nhost = "h"\nuser = "de:bezium"\npassword_env = "P"\n',
         ),
@@ -126,7 +126,7 @@ def test_no_statement_holds_what_the_data_api_takes_for_a_parameter_or_a_second_
         content.unpublished,
         content.patterns_without_table,
     ]
-    assert [statement for statement in statements if ":" in statement] == []
+    assert [statement for statement in statements if {":", "?"} & set(statement)] == []
     assert [statement for statement in statements if statement.rstrip().endswith(";")] == []
 
 
