@@ -11,7 +11,6 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from stacks.base import TributaryStack
-from stacks.kafka_cluster import EXPRESS
 from stacks.lake_metrics import (
     clusters,
     connector_metric,
@@ -207,7 +206,7 @@ def _of_kafka(stack: TributaryStack) -> list[Watched]:
         return []
     idle = Threshold(_LEAST_IDLE_PERCENT, is_least=True)
     watched = [Watched("kafka-cpu", "A broker of Kafka has much to do.", idle_metric(cluster), idle)]
-    if not kafka.broker.startswith(EXPRESS):
+    if not kafka.is_express:
         used = Threshold(_MOST_DISK_PERCENT)
         watched.append(Watched("kafka-disk", "A disk of Kafka's is nearly full.", disk_metric(cluster), used))
     return watched
