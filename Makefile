@@ -11,7 +11,6 @@ CDK := $(BIN)/cdk
 FETCHED := $(VENV)/.fetched
 CHECKOV_VENV := .venv-checkov
 CHECKOV_INSTALLED := $(CHECKOV_VENV)/.installed
-PLATFORM := linux-arm64
 LOCKS := connectors/plugins.lock.json connectors/compiler.lock.json local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
