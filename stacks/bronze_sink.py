@@ -40,7 +40,8 @@ class BronzeSink(MskConnector):
     ) -> None:
         stack = TributaryStack.of(scope)
         assert isinstance(stack, TributaryStack)
-        lake, region, other = stack.lake, stack.aws.region, stack.aws.connect.sink
+        lake, region, connect = stack.lake, stack.aws.region, stack.aws.connect
+        other = connect.sink
         bucket = f"arn:{Aws.PARTITION}:s3:::{deployment.bronze_bucket}"
         parts = ConnectorParts(
             config=(
@@ -50,7 +51,12 @@ class BronzeSink(MskConnector):
             ),
             plugin=plugin,
             worker=msk_sink_worker(),
-            capacity=Capacity(stack.aws.connect.sink_mcus, stack.aws.connect.sink_workers_max),
+            capacity=Capacity(
+                connect.sink_mcus,
+                connect.sink_workers_max,
+                # Each task of Iceberg's adds files of its own to every commit.
+                tasks_max=connect.sink_workers_max if other is None else None,
+            ),
             clients=network.sink,
             kafka=(iceberg_sink_access if other is None else other_sink_access)(kafka, lake),
             rights=[

@@ -31,10 +31,12 @@ _BUSY_PERCENT, _IDLE_PERCENT = 80, 20
 class Capacity:
     """mcus         of a worker; each is a processor and 4 GiB
     workers_max  None: always one worker, neither more nor less
+    tasks_max    of a connector that scales; None: two for each MCU, whatever `tasks.max` says
     """
 
     mcus: int
     workers_max: int | None = None
+    tasks_max: int | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,7 @@ def _capacity(capacity: Capacity) -> kafkaconnect.CfnConnector.CapacityProperty:
             mcu_count=capacity.mcus,
             min_worker_count=1,
             max_worker_count=capacity.workers_max,
+            max_autoscaling_task_count=capacity.tasks_max,
             scale_in_policy=_OF.ScaleInPolicyProperty(cpu_utilization_percentage=_IDLE_PERCENT),
             scale_out_policy=_OF.ScaleOutPolicyProperty(cpu_utilization_percentage=_BUSY_PERCENT),
         )

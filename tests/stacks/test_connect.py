@@ -307,6 +307,14 @@ def test_a_source_has_one_worker_and_the_sink_as_many_as_it_needs(connect: Calla
     assert (scaling["McuCount"], scaling["MinWorkerCount"], scaling["MaxWorkerCount"]) == (2, 1, 4)
 
 
+def test_a_commit_of_bronze_has_no_more_parts_than_the_sink_may_have_workers(
+    connect: Callable[..., Connect],
+) -> None:
+    for there, tasks in ((connect(PRODUCTION), 4), (connect(more=OWN_SINK), None)):
+        scaling = there.connector("bronze-iceberg")["Properties"]["Capacity"]["AutoScaling"]
+        assert scaling.get("MaxAutoscalingTaskCount") == tasks
+
+
 @pytest.mark.parametrize("name", ["web-debezium", "bronze-iceberg"])
 def test_a_connector_logs_in_with_iam_over_tls_and_its_log_is_kept(
     connect: Callable[..., Connect], name: str
