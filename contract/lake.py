@@ -418,6 +418,19 @@ def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
         elif aws.source[name].secret.split(":")[3] != aws.region:
             entry, found = f"[aws.source.{_toml_key(name)}].secret", aws.source[name].secret
             yield entry, "a secret of another region", found, f"one of {aws.region}"
+    own = {name: source for name, source in file.source.items() if name not in aws.source}
+    for name, source in own.items():
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", source.database):
+            entry, found = f"[source.{_toml_key(name)}].database", json.dumps(source.database)
+            what = "Aurora cannot make a database of this name"
+            expected = (
+                f"letters, digits and underscores, or [aws.source.{_toml_key(name)}] with a database's host"
+            )
+            yield entry, what, found, expected
+    if own and aws.alarms.slot_lag_gb >= aws.database.slot_wal_gb:
+        what = "the alarm would come when the replication slot is lost"
+        expected = f"less than [aws.database].slot_wal_gb, {aws.database.slot_wal_gb}"
+        yield "[aws.alarms].slot_lag_gb", what, str(aws.alarms.slot_lag_gb), expected
     for zone in aws.network.vpc.availability_zones if aws.network.vpc else ():
         if not zone.startswith(aws.region):
             entry = "[aws.network.vpc].availability_zones"

@@ -134,10 +134,10 @@ def function(owner: str, lake: Lake) -> Function:
     return Function(DataApiOnPostgres(owner))
 
 
-def lake_of(tables: str, name: str | None = None) -> Lake:
+def lake_of(tables: str, name: str | None = None, more: str = "") -> Lake:
     return parse_lake(
         f'[lake]\nname = "{name or "l" + secrets.token_hex(5)}"\n'
-        f'[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = {tables}\n'
+        f'[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = {tables}\n{more}'
     )
 
 
@@ -222,6 +222,25 @@ def test_tables_that_the_lake_takes_no_more_leave_the_publication(
     smaller = lake_of('["public.orders"]', name=lake.name)
     assert function.ask("Update", prepared(smaller))["Status"] == "SUCCESS"
     assert published(admin, lake) == {"public.orders", "tributary.heartbeat"}
+
+
+def test_a_role_that_another_one_follows_goes(
+    function: Function, lake: Lake, admin: psycopg.Connection
+) -> None:
+    function.ask("Create", prepared(lake))
+    user = f"debezium_{secrets.token_hex(4)}"
+    connection = f'[source.shop.connection]\nhost = "h"\nuser = "{user}"\npassword_env = "P"\n'
+    other = lake_of('["public.*", "!public.unwanted"]', lake.name, connection)
+    old = {"OldResourceProperties": properties(prepared(lake))}
+    try:
+        assert function.ask("Update", prepared(other), **old)["Status"] == "SUCCESS"
+        roles = admin.execute(
+            "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", ([user, prepared(lake).role],)
+        )
+        assert roles.fetchall() == [(user,)]
+        assert published(admin, lake) == {"public.orders", "public.Order Items", "tributary.heartbeat"}
+    finally:
+        drop_role(admin, other)
 
 
 def test_the_password_of_the_secret_is_the_role_s_and_is_never_sent(

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import boto3
 
 from stacks.bootstrap.function.data_api import DataApi, RdsData, patiently
-from stacks.bootstrap.function.preparation import Preparation, give_up, prepare, refresh
+from stacks.bootstrap.function.preparation import Preparation, give_up, give_up_role, prepare, refresh
 
 Event = Mapping[str, Any]
 
@@ -83,6 +83,10 @@ def _perform(event: Event, context: Context, services: Services) -> str:
     remarks = patiently(
         lambda: prepare(database, preparation, password), seconds=seconds, sleep=services.sleep
     )
+    before = event.get("OldResourceProperties", properties)["Preparation"]
+    former = Preparation.from_json(before)
+    if former.role != preparation.role:
+        give_up_role(database, former)
     return "; ".join(remarks) or "every pattern has its tables"
 
 

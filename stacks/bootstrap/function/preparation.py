@@ -30,7 +30,7 @@ class Preparation:
     """The SQL of `connectors.postgres_setup` for one source.
 
     setup                    one transaction
-    removal                  each on its own
+    removal                  each on its own, that of the role last
     unpublished              a query for the tables that are taken but not published
     patterns_without_table   a query for patterns that match nothing
     """
@@ -88,6 +88,14 @@ def give_up(
             patiently(partial(database.run, statement), seconds=30, tell=tell, sleep=sleep)
         except StatementFailed as error:
             tell(f"left as it is: {error}")
+
+
+def give_up_role(database: DataApi, preparation: Preparation, tell: Tell = print) -> None:
+    """Removes the role of a preparation that another one, with a role of its own, has followed."""
+    try:
+        database.run(preparation.removal[-1])
+    except StatementFailed as error:
+        tell(f"left as it is: {error}")
 
 
 def _set_up(transaction: DataApi, preparation: Preparation) -> None:
