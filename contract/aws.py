@@ -282,6 +282,8 @@ class Processing(Entry):
     task         the types of the instances that come and go; a group takes the first
     units_max    how far managed scaling may go: in instances without the primary one, or in workers
     spot         all above `core_count` are Spot instances
+    tls          between the nodes of a cluster, by a certificate for the names that Amazon's DNS gives them;
+                 false where an existing VPC gives others: then Spark itself encrypts what its processes send
     """
 
     on: Literal["emr", "emr-serverless"] = "emr"
@@ -294,6 +296,7 @@ class Processing(Entry):
     task: Names = ("m7g.xlarge", "m6g.xlarge")
     units_max: Annotated[int, Field(ge=1, le=1000)] = 2
     spot: bool = False
+    tls: bool = True
 
     @model_validator(mode="after")
     def _room_for_all_that_is_always_there(self) -> Processing:

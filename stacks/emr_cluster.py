@@ -12,6 +12,7 @@ from constructs import Construct
 
 from contract.aws_names import Output
 from stacks.base import TributaryStack
+from stacks.cluster_certificate import ClusterCertificate
 from stacks.emr_groups import EmrGroups
 from stacks.emr_instances import instances, scaling
 from stacks.emr_roles import EMR_TAG, LOGS, EmrRoles
@@ -39,16 +40,20 @@ class EmrCluster(Construct):
         processing = stack.aws.processing
         disk_key = lake_key or self._disk_key(stack)
         groups = EmrGroups(stack, "Groups", network)
+        certificate = (
+            ClusterCertificate(stack, "Certificate", disk_key, network.log_key) if processing.tls else None
+        )
         roles = EmrRoles(
             stack,
             "Roles",
             network=network,
             groups=groups,
             disk_key=disk_key,
+            certificate=certificate,
             job_access=job_access,
         )
         security = emr.CfnSecurityConfiguration(
-            self, "Security", security_configuration=_security(lake_key, disk_key)
+            self, "Security", security_configuration=_security(lake_key, disk_key, certificate)
         )
         self.cluster = emr.CfnCluster(
             self,
@@ -56,7 +61,7 @@ class EmrCluster(Construct):
             name=stack.names.resource,
             release_label=processing.release,
             applications=[emr.CfnCluster.ApplicationProperty(name="Spark")],
-            configurations=_configurations(),
+            configurations=_configurations(has_certificate=certificate is not None),
             security_configuration=security.ref,
             service_role=roles.service.role_arn,
             job_flow_role=roles.profile.ref,
@@ -70,7 +75,7 @@ class EmrCluster(Construct):
         )
         # Without its rights the service could not end a cluster whose start has failed.
         self.cluster.node.add_dependency(groups, *roles.ready)
-        acknowledge(self.cluster, _FINDINGS)
+        acknowledge(self.cluster, _findings(has_certificate=certificate is not None))
         CfnOutput(stack, Output.EMR_CLUSTER, value=self.cluster.ref)
         CfnOutput(stack, Output.RUNTIME_ROLE, value=roles.job.role_arn)
 
@@ -85,9 +90,9 @@ class EmrCluster(Construct):
         )
 
 
-def _security(lake_key: kms.IKey | None, disk_key: kms.IKey) -> Mapping[str, Any]:
-    """Encryption at rest is EMR's. In transit it is Spark's own (`_configurations`): EMR's needs a private
-    key in S3, and no template can hold one."""
+def _security(
+    lake_key: kms.IKey | None, disk_key: kms.IKey, certificate: ClusterCertificate | None
+) -> Mapping[str, Any]:
     in_s3 = (
         {"EncryptionMode": "SSE-S3"}
         if lake_key is None
@@ -95,8 +100,8 @@ def _security(lake_key: kms.IKey | None, disk_key: kms.IKey) -> Mapping[str, Any
     )
     return {
         "EncryptionConfiguration": {
-            "EnableInTransitEncryption": False,
             "EnableAtRestEncryption": True,
+            **_in_transit(certificate),
             "AtRestEncryptionConfiguration": {
                 "S3EncryptionConfiguration": in_s3,
                 "LocalDiskEncryptionConfiguration": {
@@ -114,7 +119,24 @@ def _security(lake_key: kms.IKey | None, disk_key: kms.IKey) -> Mapping[str, Any
     }
 
 
-def _configurations() -> list[emr.CfnCluster.ConfigurationProperty]:
+def _in_transit(certificate: ClusterCertificate | None) -> Mapping[str, Any]:
+    if certificate is None:
+        return {"EnableInTransitEncryption": False}
+    return {
+        "EnableInTransitEncryption": True,
+        "InTransitEncryptionConfiguration": {
+            "TLSCertificateConfiguration": {
+                "CertificateProviderType": "PEM",
+                "S3Object": certificate.s3_object,
+            }
+        },
+    }
+
+
+def _configurations(has_certificate: bool) -> list[emr.CfnCluster.ConfigurationProperty]:
+    # AES between the processes of a run, by a secret of its own; YARN's shuffle service has to know of it.
+    own = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+    encrypted = {} if has_certificate else own
     return [
         emr.CfnCluster.ConfigurationProperty(classification=name, configuration_properties=properties)
         for name, properties in {
@@ -126,11 +148,9 @@ def _configurations() -> list[emr.CfnCluster.ConfigurationProperty]:
                     "com.amazonaws.glue.catalog.metastore.AWSGlueDataCatalogHiveClientFactory"
                 )
             },
-            # AES between the processes of a run, by a secret of its own; YARN's shuffle service has to know.
-            "spark-defaults": {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"},
+            **({} if has_certificate else {"spark-defaults": encrypted}),
             "yarn-site": {
-                "spark.authenticate": "true",
-                "spark.network.crypto.enabled": "true",
+                **encrypted,
                 # A driver would end with the Spot instance that it is on.
                 "yarn.node-labels.enabled": "true",
                 "yarn.node-labels.am.default-node-label-expression": "CORE",
@@ -143,13 +163,24 @@ _NO_LOGIN = (
     "Nobody can log in to a node: it has no key pair, is in a private subnet, and its groups let in nobody "
     "but EMR. Steps come over AWS's own interface, and each runs as a role of IAM."
 )
-_FINDINGS = {
-    "AwsSolutions-EMR4": "The security configuration has LocalDiskEncryptionConfiguration where EMR expects "
-    "it, below AtRestEncryptionConfiguration; the rule looks for it one level above.",
-    "AwsSolutions-EMR5": "EMR's own encryption in transit needs a private key in S3, which no template can "
-    "make. Spark encrypts what its processes send to each other (spark.network.crypto), and S3, Kafka and "
-    "Glue are reached by TLS only.",
-    "AwsSolutions-EMR6": _NO_LOGIN,
-    "HIPAA.Security-EMRKerberosEnabled": _NO_LOGIN,
-    "PCI.DSS.321-EMRKerberosEnabled": _NO_LOGIN,
-}
+
+
+def _findings(has_certificate: bool) -> dict[str, str]:
+    in_transit = _NESTED.format("InTransitEncryptionConfiguration") if has_certificate else _BY_SPARK
+    return {
+        "AwsSolutions-EMR4": _NESTED.format("LocalDiskEncryptionConfiguration"),
+        "AwsSolutions-EMR5": in_transit,
+        "AwsSolutions-EMR6": _NO_LOGIN,
+        "HIPAA.Security-EMRKerberosEnabled": _NO_LOGIN,
+        "PCI.DSS.321-EMRKerberosEnabled": _NO_LOGIN,
+    }
+
+
+_NESTED = (
+    "The security configuration has {} where EMR expects it, below EncryptionConfiguration; the rule looks "
+    "for it one level above."
+)
+_BY_SPARK = (
+    "[aws.processing].tls is false: Spark itself encrypts what its processes send to each other, and S3, "
+    "Kafka and Glue are reached by TLS only."
+)

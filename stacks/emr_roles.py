@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from stacks.base import TributaryStack
+from stacks.cluster_certificate import ClusterCertificate
 from stacks.emr_groups import EmrGroups
 from stacks.findings import acknowledge
 from stacks.kafka_access import Access
@@ -37,6 +38,7 @@ class EmrRoles(Construct):
         network: NetworkStack,
         groups: EmrGroups,
         disk_key: kms.IKey,
+        certificate: ClusterCertificate | None,
         job_access: Access,
     ) -> None:
         super().__init__(stack, construct_id)
@@ -66,11 +68,11 @@ class EmrRoles(Construct):
             self._policy(
                 "ServicePolicy", self.service, self._service_access(network, groups, nodes, disk_key)
             ),
-            self._policy("NodesPolicy", nodes, self._nodes_access(disk_key)),
+            self._policy("NodesPolicy", nodes, self._nodes_access(disk_key, certificate)),
             self._policy("JobPolicy", self.job, job_access.statements),
         )
         acknowledge(self.ready[0], _findings_of_service(region))
-        acknowledge(self.ready[1], self._findings_of_nodes())
+        acknowledge(self.ready[1], self._findings_of_nodes(certificate))
         acknowledge(self.ready[2], job_access.acknowledged)
 
     def _role(self, construct_id: str, principal: iam.IPrincipal, what: str) -> iam.Role:
@@ -89,7 +91,9 @@ class EmrRoles(Construct):
             roles=[role],
         )
 
-    def _nodes_access(self, disk_key: kms.IKey) -> Iterable[iam.PolicyStatement]:
+    def _nodes_access(
+        self, disk_key: kms.IKey, certificate: ClusterCertificate | None
+    ) -> Iterable[iam.PolicyStatement]:
         """What a node does by itself: it fetches what EMR installs, encrypts its disks, writes logs, and
         takes on the role of the job that it runs."""
         yield iam.PolicyStatement(actions=["sts:AssumeRole", "sts:TagSession"], resources=[self.job.role_arn])
@@ -100,11 +104,14 @@ class EmrRoles(Construct):
         installed = f"arn:{Aws.PARTITION}:s3:::{self._stack.aws.region}.elasticmapreduce"
         yield iam.PolicyStatement(actions=["s3:ListBucket"], resources=[installed])
         yield iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{installed}/*"])
+        if certificate is not None:
+            yield certificate.read_access
         yield from _disk_access(disk_key)
 
-    def _findings_of_nodes(self) -> dict[str, str]:
+    def _findings_of_nodes(self, certificate: ClusterCertificate | None) -> dict[str, str]:
         installed = f"arn:<AWS::Partition>:s3:::{self._stack.aws.region}.elasticmapreduce/*"
         return {
+            **({} if certificate is None else certificate.acknowledged),
             objects_finding(self._stack, "logs", f"{LOGS}/*"): (
                 "EMR names the files after the cluster, its nodes and steps; the folder holds nothing else."
             ),

@@ -41,9 +41,10 @@ def processing(tmp_path_factory: pytest.TempPathFactory) -> Processing:
     return template
 
 
-def build(settings: str, folder: Path, assets: Path | None = None) -> ProcessingStack:
+def build(settings: str, folder: Path, assets: Path | None = None, more: str = "") -> ProcessingStack:
     app = App(outdir=str(folder / "cdk.out"), context=FLAGS)
     lake_file = write_lake_file(settings, folder)
+    lake_file.write_text(lake_file.read_text() + more)
     lake = read_lake(lake_file)
     network, lake_stack = NetworkStack(app, lake), LakeStack(app, lake)
     streaming = StreamingStack(app, lake, network)
@@ -117,13 +118,33 @@ def test_with_a_key_of_the_account_s_own_it_encrypts_disks_and_s3(processing: Pr
     in_s3 = at_rest["S3EncryptionConfiguration"]
     assert in_s3["EncryptionMode"] == "SSE-KMS"
     assert in_s3["AwsKmsKey"] == at_rest["LocalDiskEncryptionConfiguration"]["AwsKmsKey"]
-    processing("kms").resource_count_is("AWS::KMS::Key", 0)
+    (signing,) = processing("kms").find_resources("AWS::KMS::Key").values()
+    assert signing["Properties"]["KeyUsage"] == "SIGN_VERIFY"
 
 
-def test_what_spark_s_processes_send_to_each_other_is_encrypted(processing: Processing) -> None:
+def test_nodes_talk_by_tls_with_a_certificate_that_the_deployment_makes(processing: Processing) -> None:
+    template = processing("small")
+    encryption = security(template)["EncryptionConfiguration"]
+    assert encryption["EnableInTransitEncryption"] is True
+    (made,) = template.find_resources("Custom::TributaryClusterCertificate")
+    assert encryption["InTransitEncryptionConfiguration"]["TLSCertificateConfiguration"] == {
+        "CertificateProviderType": "PEM",
+        "S3Object": {"Fn::GetAtt": [made, "Object"]},
+    }
+    assert "emr-tls/*" in json.dumps(statements(template, "NodesPolicy"))
+
+
+def test_the_certificate_is_for_the_names_of_the_region(processing: Processing) -> None:
+    processing("small").has_resource_properties(
+        "Custom::TributaryClusterCertificate", {"Domain": "ec2.internal"}
+    )
+
+
+def test_without_a_certificate_spark_encrypts_what_its_processes_send(tmp_path: Path) -> None:
+    template = Template.from_stack(build("small", tmp_path, more="[aws.processing]\ntls = false\n"))
+    assert security(template)["EncryptionConfiguration"]["EnableInTransitEncryption"] is False
     by_name = {
-        one["Classification"]: one["ConfigurationProperties"]
-        for one in cluster(processing("small"))["Configurations"]
+        one["Classification"]: one["ConfigurationProperties"] for one in cluster(template)["Configurations"]
     }
     encrypted = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
     assert by_name["spark-defaults"] == encrypted
