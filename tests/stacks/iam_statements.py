@@ -21,6 +21,10 @@ class Statement:
     content: Mapping[str, Any]
 
     @property
+    def is_allowed(self) -> bool:
+        return bool(self.content["Effect"] == "Allow")
+
+    @property
     def actions(self) -> tuple[str, ...]:
         return _texts(self.content.get("Action", ()))
 
