@@ -22,6 +22,7 @@ from contract.errors import TributaryError
 
 LOCK = Path(__file__).with_name("compiler.lock.json")
 JAR = "tributary-config-provider.jar"
+_OPTIONS = (f"-{MAJOR}", "-proc:none", "-g:lines,source", "-encoding", "UTF-8")
 _SOURCES = Path(__file__).with_name("java")
 _SERVICE = "META-INF/services/org.apache.kafka.common.config.provider.ConfigProvider"
 """By this file Connect finds the class in a plugin; by its name alone it would not."""
@@ -37,10 +38,9 @@ def compile_provider(plugin_jars: Iterable[Path]) -> bytes:
     compiler, kafka = (fetch(lock[name])[lock[name][0]] for name in ("compiler", "kafka"))
     with TemporaryDirectory() as folder:
         classes, jar = Path(folder, "classes"), Path(folder, JAR)
-        options = [f"-{MAJOR}", "-proc:none", "-g:lines,source", "-encoding", "UTF-8", "-d", str(classes)]
-        classpath = ":".join(map(str, [kafka, *plugin_jars]))
+        places = ["-d", str(classes), "-classpath", ":".join(map(str, [kafka, *plugin_jars]))]
         done = subprocess.run(
-            [find_java().java, "-jar", compiler, *options, "-classpath", classpath, _SOURCES],
+            [find_java().java, "-jar", compiler, *_OPTIONS, *places, _SOURCES],
             capture_output=True,
             text=True,
             check=False,
@@ -58,5 +58,9 @@ def compile_provider(plugin_jars: Iterable[Path]) -> bytes:
 
 def inputs_digest() -> str:
     """What the jar depends on beside the plugin's own jars."""
-    inputs = [LOCK.read_bytes(), *(path.read_bytes() for path in sorted(_SOURCES.rglob("*.java")))]
+    inputs = [
+        LOCK.read_bytes(),
+        repr(_OPTIONS).encode(),
+        *(path.read_bytes() for path in sorted(_SOURCES.rglob("*.java"))),
+    ]
     return hashlib.sha256(b"\0".join(inputs)).hexdigest()
