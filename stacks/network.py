@@ -139,7 +139,7 @@ class NetworkStack(TributaryStack):
     def _add_flow_logs(self, vpc: ec2.Vpc) -> None:
         group = LakeLogGroup(self, "FlowLogs", "flow-logs", self.log_key)
         role = iam.Role(self, "FlowLogRole", assumed_by=iam.ServicePrincipal("vpc-flow-logs.amazonaws.com"))
-        iam.ManagedPolicy(
+        policy = iam.ManagedPolicy(
             self,
             "FlowLogPolicy",
             description=f"Writes the flow logs of lake {self.lake.name}",
@@ -151,12 +151,13 @@ class NetworkStack(TributaryStack):
             ],
             roles=[role],
         )
-        vpc.add_flow_log(
+        flow_log = vpc.add_flow_log(
             "FlowLog",
             # Else the construct gives the role a policy that is part of it.
             destination=ec2.FlowLogDestination.to_cloud_watch_logs(group, role.without_policy_updates()),
             traffic_type=ec2.FlowLogTrafficType.ALL,
         )
+        flow_log.node.add_dependency(policy)
 
     def _clients(self, name: str, whose: str, ports: list[int]) -> ec2.SecurityGroup:
         """A group whose members may call AWS and these ports, and which nobody may call."""
