@@ -33,12 +33,13 @@ class Access:
 
 def debezium_access(kafka: KafkaCluster, lake: Lake, source: Source) -> Access:
     """Sends a source's changes and keeps how far it has read; makes the topics that only it can know of."""
-    names, tables = lake.source_names(source), table_topics(lake, source)
+    names, tables = lake.source_names(source), _named_or_together(lake, [source])
     rights = _Rights(kafka)
     rights.of_a_worker(names.connector)
     rights.on("topic", [names.connect_offsets_topic], "CreateTopic", *_READ, "WriteData")
     rights.on("topic", [names.heartbeat_topic, *tables], "DescribeTopic", "WriteData", why=_BY_PATTERN)
-    if new := [topic for topic in tables if topic.endswith("*")]:
+    if any(topic.endswith("*") for topic in table_topics(lake, source)):
+        new = [topic for topic in tables if topic.endswith("*")]
         rights.on("topic", new, "CreateTopic", why=_BY_PATTERN)
     return rights.granted
 
@@ -47,7 +48,7 @@ def iceberg_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
     """Reads the tables' topics; its tasks agree on commits over the control topic, in transactions."""
     names, rights = lake.names, _Rights(kafka)
     rights.of_a_worker(names.bronze_connector)
-    rights.on("topic", _all_table_topics(lake), *_READ, why=_BY_PATTERN)
+    rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
     rights.on("topic", [names.bronze_control_topic], *_READ, "WriteData")
     groups = [f"connect-{names.bronze_connector}-coord", f"{names.bronze_control_group_prefix}*"]
     rights.on("group", groups, *_GROUP, why=_BY_TASK)
@@ -62,7 +63,7 @@ def other_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
     """Reads the tables' topics."""
     rights = _Rights(kafka)
     rights.of_a_worker(lake.names.bronze_connector)
-    rights.on("topic", _all_table_topics(lake), *_READ, why=_BY_PATTERN)
+    rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
     return rights.granted
 
 
@@ -70,7 +71,7 @@ def spark_access(kafka: KafkaCluster, lake: Lake) -> Access:
     """Reads the tables' topics under consumer groups of its own, in which it commits nothing."""
     rights = _Rights(kafka)
     rights.to_connect()
-    rights.on("topic", _all_table_topics(lake), *_READ, why=_BY_PATTERN)
+    rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
     rights.on("group", [f"{lake.names.spark_group_prefix}*"], *_GROUP, why=_BY_RUN)
     return rights.granted
 
@@ -95,16 +96,26 @@ def _topics_of(lake: Lake, source: Source, pattern: TablePattern) -> str:
     return ".".join(parts) + ("" if literal == text else "*")
 
 
-def _all_table_topics(lake: Lake) -> list[str]:
-    return sorted({topic for source in lake.sources for topic in table_topics(lake, source)})
+def _named_or_together(lake: Lake, sources: Iterable[Source]) -> list[str]:
+    """The topics of the sources' tables; of each source the common beginning, where they are many."""
+    topics = {topic for source in sources for topic in table_topics(lake, source)}
+    if len(topics) > _MOST_NAMES:
+        return sorted(f"{lake.name}.{topic_escape(source.name)}.*" for source in sources)
+    return sorted(topics)
 
+
+_MOST_NAMES = 10
+"""In a statement: a policy has room for 6,144 characters (IAM), and an ARN takes up to 350."""
 
 _READ = ("DescribeTopic", "ReadData")
 _GROUP = ("AlterGroup", "DescribeGroup")
 _CONNECT_INTERNAL = "__amazon_msk_connect_*"
 
 _BY_CONNECT = "MSK Connect ends the names of its workers' own topics and groups with an id of its own choice."
-_BY_PATTERN = "The lake file takes these tables by a pattern: their topics come with the tables."
+_BY_PATTERN = (
+    "The lake file takes these tables by a pattern, and their topics come with the tables; or it names more than "
+    "a policy has room for. No topics but those of the source's tables begin so."
+)
 _BY_TASK = "Each task ends these names with an id that it makes up when it starts."
 _BY_RUN = "Spark ends the names of its groups with an id that it makes up for each query."
 

@@ -23,7 +23,7 @@ from stacks.kafka_cluster import KafkaCluster
 from stacks.log_groups import LakeLogGroup
 from stacks.network import NetworkStack
 
-_OF = kafkaconnect.CfnConnector
+_Connector = kafkaconnect.CfnConnector
 _BUSY_PERCENT, _IDLE_PERCENT = 80, 20
 
 
@@ -88,7 +88,7 @@ class MskConnector(Construct):
         worker = self._worker_configuration()
         if not stack.aws.connect.running:
             return
-        connector = _OF(
+        connector = _Connector(
             self,
             "Connector",
             connector_name=self.name,
@@ -97,34 +97,34 @@ class MskConnector(Construct):
             connector_configuration=dict(parts.config.config),
             capacity=_capacity(parts.capacity),
             plugins=[
-                _OF.PluginProperty(
-                    custom_plugin=_OF.CustomPluginProperty(
+                _Connector.PluginProperty(
+                    custom_plugin=_Connector.CustomPluginProperty(
                         custom_plugin_arn=parts.plugin.arn, revision=parts.plugin.revision
                     )
                 )
             ],
-            worker_configuration=_OF.WorkerConfigurationProperty(
+            worker_configuration=_Connector.WorkerConfigurationProperty(
                 worker_configuration_arn=worker.attr_worker_configuration_arn, revision=worker.attr_revision
             ),
             service_execution_role_arn=role.role_arn,
-            kafka_cluster=_OF.KafkaClusterProperty(
-                apache_kafka_cluster=_OF.ApacheKafkaClusterProperty(
+            kafka_cluster=_Connector.KafkaClusterProperty(
+                apache_kafka_cluster=_Connector.ApacheKafkaClusterProperty(
                     bootstrap_servers=kafka.bootstrap_servers,
-                    vpc=_OF.VpcProperty(
+                    vpc=_Connector.VpcProperty(
                         subnets=network.vpc.select_subnets(subnets=network.private.subnets).subnet_ids,
                         security_groups=[parts.clients.security_group_id],
                     ),
                 )
             ),
-            kafka_cluster_client_authentication=_OF.KafkaClusterClientAuthenticationProperty(
+            kafka_cluster_client_authentication=_Connector.KafkaClusterClientAuthenticationProperty(
                 authentication_type="IAM"
             ),
-            kafka_cluster_encryption_in_transit=_OF.KafkaClusterEncryptionInTransitProperty(
+            kafka_cluster_encryption_in_transit=_Connector.KafkaClusterEncryptionInTransitProperty(
                 encryption_type="TLS"
             ),
-            log_delivery=_OF.LogDeliveryProperty(
-                worker_log_delivery=_OF.WorkerLogDeliveryProperty(
-                    cloud_watch_logs=_OF.CloudWatchLogsLogDeliveryProperty(
+            log_delivery=_Connector.LogDeliveryProperty(
+                worker_log_delivery=_Connector.WorkerLogDeliveryProperty(
+                    cloud_watch_logs=_Connector.CloudWatchLogsLogDeliveryProperty(
                         enabled=True, log_group=logs.log_group_name
                     )
                 )
@@ -168,16 +168,18 @@ class MskConnector(Construct):
 
 def _capacity(capacity: Capacity) -> kafkaconnect.CfnConnector.CapacityProperty:
     if capacity.workers_max is None:
-        return _OF.CapacityProperty(
-            provisioned_capacity=_OF.ProvisionedCapacityProperty(mcu_count=capacity.mcus, worker_count=1)
+        return _Connector.CapacityProperty(
+            provisioned_capacity=_Connector.ProvisionedCapacityProperty(
+                mcu_count=capacity.mcus, worker_count=1
+            )
         )
-    return _OF.CapacityProperty(
-        auto_scaling=_OF.AutoScalingProperty(
+    return _Connector.CapacityProperty(
+        auto_scaling=_Connector.AutoScalingProperty(
             mcu_count=capacity.mcus,
             min_worker_count=1,
             max_worker_count=capacity.workers_max,
             max_autoscaling_task_count=capacity.tasks_max,
-            scale_in_policy=_OF.ScaleInPolicyProperty(cpu_utilization_percentage=_IDLE_PERCENT),
-            scale_out_policy=_OF.ScaleOutPolicyProperty(cpu_utilization_percentage=_BUSY_PERCENT),
+            scale_in_policy=_Connector.ScaleInPolicyProperty(cpu_utilization_percentage=_IDLE_PERCENT),
+            scale_out_policy=_Connector.ScaleOutPolicyProperty(cpu_utilization_percentage=_BUSY_PERCENT),
         )
     )

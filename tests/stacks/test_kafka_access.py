@@ -138,6 +138,29 @@ def test_the_iceberg_sink_has_the_groups_of_its_tasks_and_of_their_coordinator()
     }
 
 
+def test_many_tables_named_in_full_do_not_overfill_a_policy() -> None:
+    tables = ", ".join(f'"public.table{number}"' for number in range(100))
+    lake = parse_lake(
+        f"""
+        [lake]
+        name = "shop"
+        [source.web]
+        engine = "postgres"
+        database = "shop"
+        tables = [{tables}]
+        """
+    )
+    for access in (
+        debezium_access(KAFKA, lake, lake.source("web")),
+        iceberg_sink_access(KAFKA, lake),
+        spark_access(KAFKA, lake),
+    ):
+        assert "topic/shop.web.*" in _all(access)
+        assert len(_all(access)) < 12
+        assert "topic/shop.web.*" not in _with(access, "CreateTopic")
+    assert len(list(known_topics(lake, lake.source("web")))) == 100
+
+
 @each_access
 def test_every_prefix_is_the_lakes_or_mskconnects_own(access: Access) -> None:
     names = LakeNames("shop")
