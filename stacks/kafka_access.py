@@ -113,8 +113,8 @@ _CONNECT_INTERNAL = "__amazon_msk_connect_*"
 
 _BY_CONNECT = "MSK Connect ends the names of its workers' own topics and groups with an id of its own choice."
 _BY_PATTERN = (
-    "The lake file takes these tables by a pattern, and their topics come with the tables; or it names more than "
-    "a policy has room for. No topics but those of the source's tables begin so."
+    "The lake file takes these tables by a pattern, and their topics come with the tables; or it names more "
+    "than a policy has room for. No topics but those of the source's tables begin so."
 )
 _BY_TASK = "Each task ends these names with an id that it makes up when it starts."
 _BY_RUN = "Spark ends the names of its groups with an id that it makes up for each query."
