@@ -418,6 +418,12 @@ def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
         elif aws.source[name].secret.split(":")[3] != aws.region:
             entry, found = f"[aws.source.{_toml_key(name)}].secret", aws.source[name].secret
             yield entry, "a secret of another region", found, f"one of {aws.region}"
+    by_letters: dict[str, str] = {}
+    for name in file.source:
+        # A resource's id in a template has no underscores.
+        if (other := by_letters.setdefault(name.replace("_", ""), name)) != name:
+            what = "on AWS two sources may not differ in underscores only"
+            yield f"[source.{_toml_key(name)}]", what, name, f"another name beside {other}"
     own = {name: source for name, source in file.source.items() if name not in aws.source}
     for name, source in own.items():
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", source.database):

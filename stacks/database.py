@@ -17,8 +17,9 @@ from contract.aws import ExistingDatabase
 from contract.lake import Lake, Source
 from stacks.base import TributaryStack
 from stacks.bootstrap.prepared_database import BootstrapFunction, PreparedDatabase
+from stacks.database_key import DatabaseKey
 from stacks.network import NetworkStack
-from stacks.postgres_cluster import DatabaseKey, PostgresCluster, construct_id
+from stacks.postgres_cluster import PostgresCluster, construct_id
 
 _CLUSTERS = {"postgres": PostgresCluster}
 """By a source's engine."""

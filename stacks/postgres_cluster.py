@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Duration
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -22,31 +22,6 @@ from stacks.network import POSTGRES_PORT, NetworkStack
 _SERVERLESS = "db.serverless"
 _NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
 _PACKS = (*_NIST_AND_HIPAA, "PCI.DSS.321")
-
-
-class DatabaseKey(kms.Key):
-    """The key of all databases of the lake, of their secrets and of their logs."""
-
-    def __init__(self, stack: TributaryStack, construct_id: str) -> None:
-        super().__init__(
-            stack,
-            construct_id,
-            description=f"Databases of lake {stack.lake.name}",
-            enable_key_rotation=True,
-            removal_policy=stack.of_data,
-        )
-        groups = (
-            f"arn:{Aws.PARTITION}:logs:{stack.aws.region}:{Aws.ACCOUNT_ID}:log-group:"
-            f"/aws/rds/cluster/{stack.names.resource}-*"
-        )
-        self.add_to_resource_policy(
-            iam.PolicyStatement(
-                principals=[iam.ServicePrincipal(f"logs.{stack.aws.region}.amazonaws.com")],
-                actions=["kms:Encrypt", "kms:Decrypt", "kms:GenerateDataKey", "kms:DescribeKey"],
-                resources=["*"],  # In a key's policy: this key.
-                conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
-            )
-        )
 
 
 class PostgresCluster(Construct):

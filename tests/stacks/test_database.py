@@ -358,6 +358,7 @@ def test_existing_and_own_databases_go_together(tmp_path: Path) -> None:
         ("[aws.database]\ncapacity_min = 8", "", r"\[aws\.database\].*not above capacity_max"),
         ("[aws.database]\ncapacity_max = 1.3", "", r"\[aws\.database\]\.capacity_max"),
         ("", SECOND.replace('"second"', '"web-shop"'), r"\[source\.web_shop\]\.database.*Aurora"),
+        ("", SECOND.replace("web_shop", "w_eb"), r"\[source\.w_eb\].*underscores.*beside web"),
         ("[aws.database]\nslot_wal_gb = 5", "", r"\[aws\.alarms\]\.slot_lag_gb.*less than .*slot_wal_gb, 5"),
         ("", EXISTING.replace("eu-west-1", "eu-west-2"), r"\[aws\.source\.web\]\.secret.*another region"),
     ],
