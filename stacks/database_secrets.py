@@ -15,7 +15,8 @@ from contract.lake import Source
 from stacks.base import TributaryStack
 from stacks.findings import acknowledge, skip
 
-ADMIN = "tributary_admin"
+ADMIN = "lakeadmin"
+"""RDS takes 16 letters and digits; a schema of the same name would be the first that the user looks in."""
 
 UNSAFE_CHARACTERS = " %+~`#$&*()|[]{}:;<>?!'/@\"\\,=^"
 """In URLs, shells and TOML; no password has them."""

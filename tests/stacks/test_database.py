@@ -16,6 +16,7 @@ from connectors.postgres_setup import setup_script, setup_statements
 from contract.lake import Lake, LakeFileError
 from stacks.bootstrap.function.preparation import Preparation
 from stacks.database import DatabaseStack
+from stacks.database_secrets import ADMIN
 from stacks.network import NetworkStack
 from tests.stacks.conftest import FLAGS
 from tests.stacks.one_stack import lake_with, template_of
@@ -194,6 +195,15 @@ def test_the_administrator_s_password_is_made_up_and_rotated(small: Template) ->
 def test_the_password_is_not_rotated_while_the_database_is_prepared(small: Template) -> None:
     (prepared,) = resources(small, "Custom::TributaryPreparedDatabase")
     assert prepared in the(small, "AWS::SecretsManager::RotationSchedule")["DependsOn"]
+
+
+def test_the_administrator_s_name_is_one_that_rds_takes(small: Template) -> None:
+    assert ADMIN.isalnum()
+    assert len(ADMIN) <= 16
+    small.has_resource_properties(
+        "AWS::SecretsManager::Secret",
+        {"GenerateSecretString": {"SecretStringTemplate": f'{{"username":"{ADMIN}"}}'}},
+    )
 
 
 def test_debezium_s_password_needs_no_escape(small: Template) -> None:
