@@ -8,7 +8,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import custom_resources as cr
 from constructs import Construct, IConstruct
 
-from stacks.findings import acknowledge
+from stacks.findings import acknowledge, skip
 from stacks.log_groups import LakeLogGroup
 
 
@@ -55,6 +55,7 @@ class BootstrapServers(Construct):
         self.servers = answer.get_response_field(_ANSWER)
         acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": _NO_RESOURCES})
         acknowledge(_function_of(self), _DEPLOY_TIME_ONLY)
+        skip(_function_of(self), _SKIPPED_DEPLOY_TIME_ONLY)
 
 
 def _function_of(construct: Construct) -> IConstruct:
@@ -81,4 +82,9 @@ _DEPLOY_TIME_ONLY = {
     "NIST.800.53.R5-LambdaInsideVPC": _OUTSIDE,
     "HIPAA.Security-LambdaInsideVPC": _OUTSIDE,
     "PCI.DSS.321-LambdaInsideVPC": _OUTSIDE,
+}
+_SKIPPED_DEPLOY_TIME_ONLY = {
+    "CKV_AWS_115": _ONE_CALL,
+    "CKV_AWS_116": _NO_CALL_LOST,
+    "CKV_AWS_117": _OUTSIDE,
 }

@@ -19,7 +19,7 @@ from artifacts.lock import platform_name
 from artifacts.pip import fetch_wheels
 from artifacts.zips import unpack_zip
 from stacks import topic_function
-from stacks.findings import acknowledge
+from stacks.findings import acknowledge, skip
 from stacks.kafka_cluster import KafkaCluster
 from stacks.kafka_topics import Topic
 from stacks.log_groups import LakeLogGroup
@@ -46,6 +46,7 @@ class ServerlessTopics(Construct):
             self, "Policy", roles=[role], statements=_statements(kafka, topics, log_group)
         )
         acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": _ANY_INTERFACE})
+        skip(policy, {"CKV_AWS_111": _ANY_INTERFACE})
         with tempfile.TemporaryDirectory() as folder:
             write_code(Path(folder))
             function = lambda_.Function(
@@ -66,6 +67,7 @@ class ServerlessTopics(Construct):
             )
         function.node.add_dependency(policy)
         acknowledge(function, _AT_DEPLOYMENT)
+        skip(function, {"CKV_AWS_115": _ONE_CALL, "CKV_AWS_116": _NO_CALL_LOST})
         made = CustomResource(
             self,
             "Made",
