@@ -21,8 +21,9 @@ def skip(resource: IConstruct, reasons: Mapping[str, str]) -> None:
     several resources stands for the main one."""
     template_part = resource if isinstance(resource, CfnResource) else resource.node.default_child
     assert isinstance(template_part, CfnResource)
+    before = (template_part.get_metadata("checkov") or {"skip": []})["skip"]
     skips = [{"id": check, "comment": reason} for check, reason in reasons.items()]
-    template_part.add_metadata("checkov", {"skip": skips})
+    template_part.add_metadata("checkov", {"skip": [*before, *skips]})
 
 
 def skip_in_functions_of_the_cdk(stack: Stack) -> None:
