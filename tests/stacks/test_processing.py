@@ -151,6 +151,14 @@ def test_without_a_certificate_spark_encrypts_what_its_processes_send(tmp_path: 
     assert encrypted.items() <= by_name["yarn-site"].items()
 
 
+def test_no_driver_is_on_a_spot_instance(processing: Processing) -> None:
+    by_name = {
+        one["Classification"]: one["ConfigurationProperties"]
+        for one in cluster(processing("production"))["Configurations"]
+    }
+    assert by_name["yarn-site"]["yarn.node-labels.am.default-node-label-expression"] == "ON_DEMAND"
+
+
 def test_a_node_s_metadata_needs_a_session(processing: Processing) -> None:
     assert security(processing("small"))["InstanceMetadataServiceConfiguration"] == {
         "MinimumInstanceMetadataServiceVersion": 2,
