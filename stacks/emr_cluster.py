@@ -151,7 +151,7 @@ def _configurations(has_certificate: bool) -> list[emr.CfnCluster.ConfigurationP
             **({} if has_certificate else {"spark-defaults": encrypted}),
             "yarn-site": {
                 **encrypted,
-                # A driver would end with the Spot instance that it is on; managed scaling keeps its node, too.
+                # A driver would end with a Spot instance under it; managed scaling spares its node, too.
                 "yarn.node-labels.enabled": "true",
                 "yarn.node-labels.am.default-node-label-expression": "ON_DEMAND",
             },
