@@ -47,6 +47,7 @@ class NetworkStack(TributaryStack):
 
     def __init__(self, scope: Construct, lake: Lake) -> None:
         super().__init__(scope, "network", lake, "VPC, endpoints and the clients' security groups")
+        self._zones = [Fn.select(zone, Fn.get_azs()) for zone in range(self.aws.zones)]
         self.log_key: kms.IKey | None = (
             LogKey(self, "LogKey") if self.aws.storage.encryption == "kms" else None
         )
@@ -60,6 +61,12 @@ class NetworkStack(TributaryStack):
         self.spark = self._clients("Spark", "the Spark app", [KAFKA_PORT])
         self.functions = self._clients("Functions", "functions of a deployment", [KAFKA_PORT, *databases])
         skip_in_functions_of_the_cdk(self)
+
+    @property
+    def availability_zones(self) -> list[str]:
+        """The first ones, as CloudFormation finds them. The CDK's own way is to ask AWS at synth where the
+        account is known, and to take two where it is not."""
+        return self._zones
 
     def _own_vpc(self) -> ec2.Vpc:
         network = self.aws.network
@@ -80,8 +87,7 @@ class NetworkStack(TributaryStack):
             "Vpc",
             vpc_name=self.names.resource,
             ip_addresses=ec2.IpAddresses.cidr(network.cidr),
-            # max_azs would be two zones at most where the stack's account is not known at synth.
-            availability_zones=[Fn.select(zone, Fn.get_azs()) for zone in range(network.availability_zones)],
+            availability_zones=self.availability_zones,
             nat_gateways=min(network.nat_gateways, network.availability_zones),
             subnet_configuration=[private, public] if network.nat_gateways else [private],
             restrict_default_security_group=True,

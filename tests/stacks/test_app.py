@@ -102,6 +102,12 @@ def test_two_regions_share_no_name_that_has_no_region(shop: Path, folder: Path, 
     assert sorted(name for name in shared if name[0].startswith(GLOBAL)) == []
 
 
+def test_nothing_is_looked_up_in_an_account(folder: Path, tmp_path: Path) -> None:
+    """The command cdk would ask AWS for what is missing, and synthesize again."""
+    out = _assembled(lake_with('account = "111122223333"\n' + EVERYTHING), folder, tmp_path / "out")
+    assert "missing" not in json.loads((out / "manifest.json").read_text())
+
+
 def test_a_name_that_aws_does_not_know_is_told_before_anything_is_built(tmp_path: Path) -> None:
     app = App(outdir=str(tmp_path), context=FLAGS)
     with pytest.raises(TributaryError, match=r"\[aws\]\.region"):
