@@ -24,6 +24,9 @@ HTTPS_PORT = 443
 POSTGRES_PORT = 5432
 """Of the clusters that the database stack makes."""
 
+_MOST_ZONES = 3
+"""So many have their addresses from the start: a zone that is added later moves no subnet."""
+
 _ENDPOINTS = {
     "Glue": ec2.InterfaceVpcEndpointAwsService.GLUE,
     "Sts": ec2.InterfaceVpcEndpointAwsService.STS,
@@ -88,6 +91,7 @@ class NetworkStack(TributaryStack):
             vpc_name=self.names.resource,
             ip_addresses=ec2.IpAddresses.cidr(network.cidr),
             availability_zones=self.availability_zones,
+            reserved_azs=_MOST_ZONES - network.availability_zones,
             nat_gateways=min(network.nat_gateways, network.availability_zones),
             subnet_configuration=[private, public] if network.nat_gateways else [private],
             restrict_default_security_group=True,

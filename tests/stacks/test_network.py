@@ -64,6 +64,16 @@ def test_no_subnet_gives_out_public_addresses(network: Any) -> None:
         assert subnet["Properties"]["MapPublicIpOnLaunch"] is False
 
 
+def test_no_subnet_moves_when_a_zone_is_added(network: Any) -> None:
+    def addresses(template: Template) -> set[tuple[str, str]]:
+        subnets = template.find_resources("AWS::EC2::Subnet").items()
+        return {(name, subnet["Properties"]["CidrBlock"]) for name, subnet in subnets}
+
+    two, three = addresses(network()), addresses(network("[aws.network]\navailability_zones = 3"))
+    assert len(two) == 4
+    assert two < three
+
+
 def test_private_subnets_keep_their_addresses_when_a_nat_gateway_is_added(network: Any) -> None:
     def private(template: Template) -> dict[str, str]:
         subnets = template.find_resources("AWS::EC2::Subnet").items()
