@@ -50,7 +50,7 @@ def read_lake(path: Path | str) -> Lake:
         raise LakeFileError(
             "there is no such lake file",
             where=str(path),
-            remedy="Name the lake file with --lake (for cdk: -c lake=FILE), or go to the folder that has lake.toml.",
+            remedy="Name it with --lake (for cdk: -c lake=FILE), or go to the folder that holds lake.toml.",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise LakeFileError("the lake file cannot be read", where=str(path), found=str(error)) from error

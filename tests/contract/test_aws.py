@@ -64,7 +64,7 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
         capacity_max=st.sampled_from([4.0, 8.5, 256]),
         readers=st.integers(0, 5),
         backup_days=st.integers(1, 35),
-        slot_wal_gb=st.integers(1, 1000),
+        slot_wal_gb=st.integers(6, 1000),
         demo_schema=st.booleans(),
     ),
     "kafka": some(
@@ -271,6 +271,16 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         {"kafka": {"storage_gb": 500}},
         "[aws.kafka].storage_max_gb",
         "at least storage_gb",
+    ),
+    "an alarm that comes too late": (
+        {"alarms": {"slot_lag_gb": 20}},
+        "[aws.alarms].slot_lag_gb",
+        "less than [aws.database].slot_wal_gb, 20",
+    ),
+    "other replicas than Express brokers keep": (
+        {"kafka": {"broker": "express.m7g.large"}},
+        "[aws.kafka]",
+        "replication = 3, min_insync = 2",
     ),
     "days and hours": (
         {"storage": {"bronze_cold_after": "36h"}},
