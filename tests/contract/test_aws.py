@@ -277,11 +277,6 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "[aws.alarms].slot_lag_gb",
         "less than [aws.database].slot_wal_gb, 20",
     ),
-    "other replicas than Express brokers keep": (
-        {"kafka": {"broker": "express.m7g.large"}},
-        "[aws.kafka]",
-        "replication = 3, min_insync = 2",
-    ),
     "days and hours": (
         {"storage": {"bronze_cold_after": "36h"}},
         "[aws.storage].bronze_cold_after",
