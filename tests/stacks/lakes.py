@@ -38,6 +38,12 @@ _OTHER_SINK = b"an S3 sink of the user's own choice"
 SETTINGS = {
     "small": "",
     "production": 'profile = "production"',
+    "two-sources": """
+[source.billing_system]
+engine = "postgres"
+database = "billing"
+tables = ["public.invoices", "!public.audit"]
+""",
     "existing-vpc": """
 [aws.network.vpc]
 id = "vpc-0123456789abcdef0"

@@ -62,10 +62,18 @@ def test_the_numbers_of_findings_are_those_of_the_packs(synthesized: Synthesized
     )
 
 
-@pytest.mark.parametrize("settings", ["small", "production", "emr-serverless"])
-def test_the_cost_is_that_of_the_templates(synthesized: Synthesized, settings: str) -> None:
+@pytest.mark.parametrize(
+    ("document", "settings"),
+    [
+        ("README.md", "small"),
+        ("docs/cost.md", "small"),
+        ("docs/cost.md", "production"),
+        ("docs/cost.md", "emr-serverless"),
+    ],
+)
+def test_the_cost_is_that_of_the_templates(synthesized: Synthesized, document: str, settings: str) -> None:
     table = as_table(charges(synthesized(settings).templates))
-    assert_documented("docs/cost.md", f"cost of {settings}", table)
+    assert_documented(document, f"cost of {settings}", table)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

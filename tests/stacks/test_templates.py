@@ -42,9 +42,8 @@ HOLDS_DATA = frozenset(
 )
 """Types whose resources cannot be made again with what was in them."""
 
-MADE_AGAIN = {
-    "WebReplicationSecret3FA4A588": "Debezium's password: the database's preparation sets whatever it is",
-}
+MADE_AGAIN = "ReplicationSecret"
+"""In the logical id of what Debezium logs in with: the database's preparation sets whatever it is made with."""
 
 _DESCRIBES = "EC2 checks what is described against no resource"
 _IN_THE_VPC = "what Lambda does so that a function is in the VPC: it has no network interface yet to be named"
@@ -120,7 +119,7 @@ def test_data_outlives_its_stack_unless_the_lake_file_says_otherwise(
         (stack, logical_id, resource.get("DeletionPolicy"))
         for stack, logical_id, resource in resources_of(synthesized(settings).templates)
         if resource["Type"] in HOLDS_DATA
-        and logical_id not in MADE_AGAIN
+        and MADE_AGAIN not in logical_id
         and resource.get("DeletionPolicy", "Delete") not in kept
     ] == []
 
