@@ -16,7 +16,8 @@ from spark_app.progress import Committed
 from spark_app.quarantine import read_quarantine, remove_quarantine
 from spark_app.survey import Survey
 from spark_app.table_columns import TableColumns, columns_of, merge_anew
-from spark_app.table_ingest import PositionLost, TableIngest
+from spark_app.table_ingest import TableIngest
+from spark_app.topic_checks import PositionLost
 
 PATIENCE_SECONDS = 120.0
 """The sink lands events some seconds after they are in Kafka."""

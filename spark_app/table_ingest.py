@@ -45,6 +45,14 @@ from spark_app.table_columns import (
     columns_of_table,
     merge,
 )
+from spark_app.topic_checks import (
+    AnotherTopic,
+    check_held,
+    check_replayable,
+    check_topic,
+    fills,
+    lost_partitions,
+)
 
 REMEMBERED_VERSIONS = 8
 
@@ -66,16 +74,8 @@ EVENTS_OF_ONE_TASK = 10_000
 """So few events are worked through in one task: to shuffle them between tasks takes longer than they do."""
 
 
-class PositionLost(TributaryError):
-    """The source does not hold the events that come next."""
-
-
 class NoOtherTopic(TributaryError):
     """There is no reason to open a new epoch."""
-
-
-class AnotherTopic(TributaryError):
-    """The topic is not the one, though of the same name, to which the table's positions belong."""
 
 
 @dataclass
@@ -143,11 +143,11 @@ class TableIngest:
 
     def pending(self, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
         """The ranges to apply next, at most `limit` events. Raises `PositionLost` and `AnotherTopic`."""
-        _check_topic(self.ledger, extent)
+        check_topic(self.ledger, extent)
         self._topic_id, self._held_from = extent.topic_id, extent.beginning
         self._partitions |= extent.end.keys()
         reaching_back = self._reaching_back(extent)
-        _check_held(self.topic, self.ledger.positions, reaching_back)
+        check_held(self.topic, self.ledger.positions, reaching_back)
         return ranges_from(self.ledger.positions, reaching_back, limit)
 
     def behind(self, extent: TopicExtent) -> int:
@@ -158,14 +158,14 @@ class TableIngest:
     def _reaching_back(self, extent: TopicExtent) -> TopicExtent:
         """The extent, beginning where `older` does in those partitions of which the source has lost the next
         event, if `older` has all of those."""
-        lost = _lost_partitions(self.ledger.positions, extent)
+        lost = lost_partitions(self.ledger.positions, extent)
         if not lost or self.older is None or self.ledger.epoch > 0:
             return extent
         older, positions = self._older_extent, self.ledger.positions
-        if older is None or not all(_fills(older, extent, positions, p) for p in lost):
+        if older is None or not all(fills(older, extent, positions, p) for p in lost):
             older = self.older.extents(frozenset({self.topic}))[self.topic]
             self._older_extent = older
-        filled = {p: older.beginning[p] for p in lost if _fills(older, extent, positions, p)}
+        filled = {p: older.beginning[p] for p in lost if fills(older, extent, positions, p)}
         return replace(extent, beginning={**extent.beginning, **filled})
 
     def _read(self, ranges: tuple[OffsetRange, ...]) -> DataFrame:
@@ -239,7 +239,7 @@ class TableIngest:
         extent = self.source.extents(frozenset({self.topic}))[self.topic]
         try:
             if self.hudi.exists():
-                _check_topic(self.ledger, extent)
+                check_topic(self.ledger, extent)
         except AnotherTopic:
             ledger = self.ledger.next_epoch(extent.topic_id)
             stored = self.hudi.read().where(F.lit(False))
@@ -266,8 +266,8 @@ class TableIngest:
         quarantined_events, folders = found
         ranges = self._since(quarantined_events)
         extent = self.source.extents(frozenset({self.topic}))[self.topic]
-        _check_topic(self.ledger, extent)
-        _check_replayable(self.topic, ranges, extent)
+        check_topic(self.ledger, extent)
+        check_replayable(self.topic, ranges, extent)
         events = self.source.read(self.topic, ranges)
         self._learn_versions(events)
         with self._decoded(events) as (changes, columns, _):
@@ -557,19 +557,6 @@ def _with_moved(readable: DataFrame, good: DataFrame) -> frozenset[str]:
     return frozenset(keys)
 
 
-def _check_replayable(topic: str, ranges: tuple[OffsetRange, ...], extent: TopicExtent) -> None:
-    for r in ranges:
-        held = (extent.beginning.get(r.partition, 0), extent.end.get(r.partition, 0))
-        if held[0] > r.first or held[1] < r.until:
-            raise PositionLost(
-                what="The source does not hold all events since the quarantined ones",
-                where=f"topic {topic}, partition {r.partition}",
-                found=f"offsets {held[0]} to {held[1] - 1}",
-                expected=f"offsets {r.first} to {r.until - 1}",
-                remedy="Replay from bronze, and wait until the sink has landed the last events.",
-            )
-
-
 def _not_applied(ranges: tuple[OffsetRange, ...], positions: Mapping[int, int]) -> tuple[OffsetRange, ...]:
     new = (replace(r, first=max(r.first, positions.get(r.partition, 0))) for r in ranges)
     return tuple(r for r in new if r.length > 0)
@@ -584,55 +571,3 @@ def _without_halved_moves(
         for r in ranges
     )
     return tuple(r for r in shorter if r.length > 0)
-
-
-def _check_topic(ledger: Ledger, extent: TopicExtent) -> None:
-    where = f"topic {ledger.topic}"
-    if extent.topic_id is None and ledger.epoch > 0:
-        raise PositionLost(
-            what="The source does not tell apart the topics that had this name one after the other",
-            where=where,
-            found=f"a table in its epoch {ledger.epoch}",
-            remedy="Read from Kafka.",
-        )
-    is_shorter = any(position > extent.end.get(p, 0) for p, position in ledger.positions.items())
-    is_known_otherwise = None not in (ledger.topic_id, extent.topic_id) and ledger.topic_id != extent.topic_id
-    if is_known_otherwise or (is_shorter and extent.topic_id is not None):
-        raise AnotherTopic(
-            what="The topic was made anew since the table was last brought up to it",
-            where=where,
-            found=f"topic id {extent.topic_id}, events up to {positions_text(extent.end)}",
-            expected=f"topic id {ledger.topic_id}, events up to {positions_text(ledger.positions)} or later",
-            remedy="Go on at the new topic's beginning with tributary new-epoch (docs/operate.md says when).",
-        )
-    if is_shorter:
-        raise PositionLost(
-            what="The source ends before the position that the table has reached",
-            where=where,
-            found=f"events up to {positions_text(extent.end)}",
-            expected=f"events up to {positions_text(ledger.positions)} or later",
-            remedy="Wait until the sink has landed the last events in bronze, or read from Kafka.",
-        )
-
-
-def _lost_partitions(positions: Positions, extent: TopicExtent) -> frozenset[int]:
-    return frozenset(p for p, beginning in extent.beginning.items() if positions.get(p, 0) < beginning)
-
-
-def _fills(older: TopicExtent, extent: TopicExtent, positions: Positions, partition: int) -> bool:
-    """Whether the older source holds all from the position to where the extent begins."""
-    begins, ends = older.beginning.get(partition), older.end.get(partition, 0)
-    return (
-        begins is not None and begins <= positions.get(partition, 0) and ends >= extent.beginning[partition]
-    )
-
-
-def _check_held(topic: str, positions: Positions, extent: TopicExtent) -> None:
-    for partition in sorted(_lost_partitions(positions, extent)):
-        raise PositionLost(
-            what="The events that come next are not held any more",
-            where=f"topic {topic}, partition {partition}",
-            found=f"the first offset held is {extent.beginning[partition]}",
-            expected=f"offset {positions.get(partition, 0)}",
-            remedy="Read them from bronze, if it has them: tributary ingest --from bronze.",
-        )

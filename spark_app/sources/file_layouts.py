@@ -23,12 +23,13 @@ class UnreadableFiles(TributaryError):
 class Layout:
     """`pattern` is a regular expression, of Python and Java, that matches the end of a path. Its groups are
     the topic, the partition, an offset, and perhaps the format. `names_last`: the offset is that of a file's
-    last event, not of its first."""
+    last event, not of its first. `may_wrap_values`: a line can be `{"value":…}`."""
 
     name: str
     pattern: str
     example: str
     names_last: bool = False
+    may_wrap_values: bool = False
 
 
 LAYOUTS = (
@@ -47,6 +48,7 @@ LAYOUTS = (
         "Aiven",
         r"(?:^|/)([^/]+)-(\d+)-(\d+)(?:\.(avro|json|jsonl))?(?:\.gz)?$",
         "<topic>-<partition>-<start offset>.gz",
+        may_wrap_values=True,
     ),
 )
 """Sources: Confluent's TopicPartitionWriter#fileKeyToCommit, Lenses' Writer#commit and OffsetFileNamer, and

@@ -39,6 +39,10 @@ _DELETE_MARKS = ('"op":"d"', '"__deleted":"true"')
 """As JsonConverter writes them. Inside a JSON string the quotes would be escaped."""
 
 
+_WRAPPED = '{"value":'
+"""How a line begins that Aiven's sink has written with `format.output.envelope`, of the value alone."""
+
+
 class TableUndescribed(TributaryError):
     """The lake file does not say what the files of a table do not tell."""
 
@@ -131,8 +135,9 @@ class FilesSource:
     def _lines(self, paths: list[str]) -> DataFrame:
         lines = self._reader().option("lineSep", "\n").format("text").load(paths)
         is_delete = reduce(lambda a, b: a | b, [F.col("value").contains(mark) for mark in _DELETE_MARKS])
+        value = _unwrapped(F.col("value")) if self._listing().layout.may_wrap_values else F.col("value")
         return lines.where(F.length("value") > 0).select(
-            *_place(), F.col("value"), is_delete.alias("is_delete")
+            *_place(), value.alias("value"), is_delete.alias("is_delete")
         )
 
     def _avro_records(self, schema: AvroSchema, paths: list[str]) -> DataFrame:
@@ -292,6 +297,14 @@ def _place() -> tuple[Column, Column, Column]:
         F.col("_metadata.file_block_start").alias("block"),
         F.monotonically_increasing_id().alias("number"),
     )
+
+
+def _unwrapped(line: Column) -> Column:
+    """The line itself, or what it holds as `{"value":…}`: text, so that no number loses a digit."""
+    inside = F.expr(f"substring(value, {len(_WRAPPED) + 1}, length(value) - {len(_WRAPPED) + 1})")
+    is_wrapped_object = line.startswith(f"{_WRAPPED}{{") & line.endswith("}}")
+    is_wrapped_tombstone = line == f"{_WRAPPED}null}}"
+    return F.when(is_wrapped_object, inside).when(~is_wrapped_tombstone, line)
 
 
 def _overlap(span: Span, wanted: OffsetRange) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from local.databases import SourceDatabase
 from local.pipeline import down
 from local.s3 import s3_client
 from local.state import StateFolder
+from tests.spark_app.debezium import SourceTable
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -139,14 +141,18 @@ def wait_for_topic(tributary: Tributary, table: str, events: int) -> None:
     raise AssertionError(f"Debezium has not sent {events} events of {table}")
 
 
-def _remove_from_silver(tributary: Tributary, table: str) -> None:
-    settings, names = tributary.workspace.settings, tributary.workspace.lake.names
+def _s3(tributary: Tributary) -> Any:
+    settings = tributary.workspace.settings
     secrets = settings.secrets
-    client = s3_client(
+    return s3_client(
         settings.s3_endpoint,
         secrets.s3_access_key.get_secret_value(),
         secrets.s3_secret_key.get_secret_value(),
     )
+
+
+def _remove_from_silver(tributary: Tributary, table: str) -> None:
+    names, client = tributary.workspace.lake.names, _s3(tributary)
     pages = client.get_paginator("list_objects_v2").paginate(
         Bucket=names.silver_bucket, Prefix=f"shop/public/{table}/"
     )
@@ -411,3 +417,45 @@ def test_reconcile_names_exactly_the_rows_in_which_the_lake_was_led_astray(tribu
     told = tributary.run("reconcile", status=1)
     assert "(id=20) is different in the lake: amount is '22.00' in the database, '0.01' in the lake" in told
     assert "3 tables, 52 rows, 1 table is not identical" in told
+
+
+def test_a_bucket_that_another_sink_has_filled_becomes_tables_and_goes_on_with_its_next_files(
+    tributary: Tributary, tmp_path: Path
+) -> None:
+    things = SourceTable()
+    things.begin()
+    for key in range(1, 6):
+        things.insert(key, f"row {key}", None)
+    things.commit()
+    first = len(things.events)
+    things.begin()
+    things.delete(2)
+    things.update(3, "changed", None, body_is_unchanged=False)
+    things.commit()
+    values = [event.value for event in things.events]
+    # One that the sink drops; it takes an offset all the same.
+    tombstones = values[first:].count(None)
+    lake_file = tmp_path / "lake.toml"
+    lake_file.write_text(
+        f"{LAKE}\n[source.shop.events]\ntopic_prefix = 'elsewhere'\n"
+        "[table.'shop.public.things']\nkey = ['id']\nstorage = 'copy_on_write'\n"
+    )
+    as_of_another_sink = Tributary(lake_file, tributary.state)
+    bucket = "somebodys-sink"
+    _s3(tributary).create_bucket(Bucket=bucket)
+    run = ("ingest", "--from", f"files:s3://{bucket}/topics")
+
+    for start, until in ((0, first), (first, len(values))):
+        lines = b"".join(value + b"\n" for value in values[start:until] if value is not None)
+        name = f"topics/elsewhere.public.things/partition=0/elsewhere.public.things+0+{start:010}.json.gz"
+        _s3(tributary).put_object(Bucket=bucket, Key=name, Body=gzip.compress(lines))
+        as_of_another_sink.run(*run)
+
+    found = as_of_another_sink.json("query", "SELECT id, name FROM things ORDER BY id")
+    assert found == [{"id": key, "name": row["name"]} for key, row in sorted(things.rows.items())]
+    commits = as_of_another_sink.json("history", "things")
+    assert [commit["positions"]["0"] for commit in commits] == [len(values) - tombstones, first]
+    as_of_another_sink.run(*run)
+    assert as_of_another_sink.json("history", "things") == commits
+    missing = as_of_another_sink.run("ingest", "--from", "files:s3://somebodys-sink/nothing", status=1)
+    assert "There are no files of events" in missing

@@ -20,7 +20,8 @@ from spark_app.event import EventSource, OffsetRange, TopicExtent, split_at
 from spark_app.hudi import HudiTable
 from spark_app.ledger import EPOCH_SHIFT
 from spark_app.sources.kafka import KafkaSource
-from spark_app.table_ingest import AnotherTopic, NoOtherTopic, PositionLost, TableIngest
+from spark_app.table_ingest import NoOtherTopic, TableIngest
+from spark_app.topic_checks import AnotherTopic, PositionLost
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 

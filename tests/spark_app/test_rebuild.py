@@ -29,7 +29,8 @@ from spark_app.progress import ProgressWriter
 from spark_app.quarantine import read_quarantine
 from spark_app.rebuild import NotRebuilt, rebuild_table
 from spark_app.table_columns import SchemaConflict
-from spark_app.table_ingest import PositionLost, TableIngest
+from spark_app.table_ingest import TableIngest
+from spark_app.topic_checks import PositionLost
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 

@@ -127,6 +127,11 @@ def gzipped_lines_without_schemas(_jvm: Any, bucket: Path, kept: Kept) -> None:
         write_lines(bucket / f"{TOPIC}-0-{first}.gz", map(bare, values))
 
 
+def lines_of_aiven_s_envelopes(_jvm: Any, bucket: Path, kept: Kept) -> None:
+    for first, _, values in kept.files():
+        write_lines(bucket / f"{TOPIC}-0-{first}.gz", (b'{"value":%b}' % bare(value) for value in values))
+
+
 def lines_whose_decimals_are_bytes(jvm: Any, bucket: Path, kept: Kept) -> None:
     options = {"decimal.format": "BASE64", "schemas.enable": "false"}
     in_base64 = replace(kept, values=list(converted(jvm, TOPIC, kept.values, None, **options)))
@@ -163,6 +168,7 @@ Sink = Callable[[Any, Path, Kept], None]
 FORMS: dict[Sink, tuple[TablePolicy, Events]] = {
     lines_with_schemas: (ONLY_KEY, AS_OURS),
     gzipped_lines_without_schemas: (DESCRIBED, AS_OURS),
+    lines_of_aiven_s_envelopes: (DESCRIBED, AS_OURS),
     lines_whose_decimals_are_bytes: (DESCRIBED, Events(decimals="base64")),
     avro_envelopes: (ONLY_KEY, Events(decimals="base64")),
     unwrapped_lines: (ONLY_KEY, AS_OURS),
