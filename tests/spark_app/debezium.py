@@ -113,12 +113,12 @@ class SourceTable:
         self.lsn += 10
         self.snapshot_lsn, self.last_commit_lsn = self.lsn, None
         for number, key in enumerate(sorted(self.rows)):
-            self._send("r", key, after=self.rows[key], snapshot="first" if number == 0 else "true")
+            self._read(key, "first" if number == 0 else "true")
 
     def read_incrementally(self, key: int) -> None:
         """A read of a row, as it is now, amid the streamed changes."""
         self.lsn += 1
-        self._send("r", key, after=self._now(key), snapshot="incremental")
+        self._read(key, "incremental")
 
     def insert(self, key: int, name: str, body: str | None, **others: Any) -> None:
         self.rows[key] = self._row(key, {"name": name, "body": body, **others})
@@ -171,6 +171,11 @@ class SourceTable:
     def drop_column(self, name: str) -> None:
         del self.columns[name]
         self.required.discard(name)
+
+    def _read(self, key: int, snapshot: str) -> None:
+        """The row comes without what it had in columns that are dropped by now."""
+        self.rows[key] = self._now(key)
+        self._send("r", key, after=self.rows[key], snapshot=snapshot)
 
     def _row(self, key: int, values: Row) -> Row:
         return {name: values.get(name) for name in self.columns} | {"id": key}

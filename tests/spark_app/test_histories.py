@@ -164,6 +164,32 @@ def test_a_truncate_ends_what_came_before_it_in_every_partition_and_nothing_that
     assert run.is_at_end
 
 
+@pytest.mark.parametrize("policy", POLICIES[::3], ids=lambda p: f"{p.storage}-{p.deletes}")
+def test_a_row_that_is_read_again_after_a_column_was_dropped_has_no_value_there_any_more(
+    spark: SparkSession, tmp_path: Path, policy: TablePolicy
+) -> None:
+    source = SourceTable()
+    source.add_column("ratio", "double")
+    source.begin()
+    for key in (1, 2):
+        source.insert(key, "name", "body", ratio=0.5)
+    source.commit()
+    source.drop_column("ratio")
+    source.snapshot()
+    read_again = len(source.events)
+    source.begin()
+    source.truncate()
+    source.commit()
+    sent = source.events
+    run = _Run(spark, policy, sent, Delivery((tuple(range(len(sent))),)), tmp_path)
+
+    run.apply((OffsetRange(0, 0, read_again),))
+    run.check()
+    assert [row["ratio"] for row in run.hudi.read().collect()] == [None, None]
+    run.apply_rest()
+    run.check()
+
+
 @pytest.mark.parametrize("policy", POLICIES[::2], ids=lambda p: p.storage)
 def test_where_types_have_widened_all_rows_are_read_in_the_new_ones_and_old_commits_as_they_were(
     spark: SparkSession, tmp_path: Path, policy: TablePolicy
