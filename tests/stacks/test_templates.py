@@ -43,7 +43,7 @@ HOLDS_DATA = frozenset(
 """Types whose resources cannot be made again with what was in them."""
 
 MADE_AGAIN = "ReplicationSecret"
-"""In the logical id of what Debezium logs in with: the database's preparation sets whatever it is made with."""
+"""In the logical id of what Debezium logs in with: the preparation gives the role whatever it is."""
 
 _DESCRIBES = "EC2 checks what is described against no resource"
 _IN_THE_VPC = "what Lambda does so that a function is in the VPC: it has no network interface yet to be named"
