@@ -22,7 +22,7 @@ help: ## list the targets
 setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
 
 .PHONY: demo
-demo: setup ## run the whole pipeline on a demo database and prove that the lake equals it
+demo: $(INSTALLED) $(FETCHED) ## run the whole pipeline on a demo database and prove that the lake equals it
 	@$(BIN)/tributary demo
 
 .PHONY: test
@@ -45,7 +45,7 @@ lint: $(INSTALLED) ## check style and types
 	@$(BIN)/mypy --no-error-summary
 
 .PHONY: synth
-synth: setup ## write the CloudFormation templates of lake.toml to cdk.out; no AWS account is needed
+synth: $(INSTALLED) $(FETCHED) ## write the CloudFormation templates of lake.toml to cdk.out; no AWS account is needed
 	@$(BIN)/tributary plugins build >/dev/null
 	@for platform in linux-arm64 linux-amd64; do $(BIN)/tributary package --platform $$platform >/dev/null; done
 	@$(BIN)/python app.py
@@ -78,7 +78,7 @@ $(INSTALLED): requirements-build.txt requirements-dev.txt pyproject.toml $(wildc
 
 # Everything is pinned, so there is nothing to resolve and nothing to depend on.
 $(CHECKOV_INSTALLED): requirements-checkov.txt | $(INSTALLED)
-	@echo "installing checkov into an environment of its own (pinned, hash-checked; about 100 MB the first time)"
+	@echo "installing checkov into an environment of its own (pinned, hash-checked; about 50 MB the first time)"
 	@$(BIN)/python -m venv --clear $(CHECKOV_VENV)
 	@$(CHECKOV_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes \
 		-r requirements-checkov.txt

@@ -44,7 +44,7 @@ def rendered(value: Any) -> str:
         case {"Fn::ImportValue": name}:
             return f"{{{rendered(name)}}}"
         case {"Fn::Sub": str(text)}:
-            return text
+            return text.replace("${", "{")
         case _:
             return json.dumps(value, sort_keys=True)
 

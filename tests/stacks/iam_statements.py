@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -77,7 +78,12 @@ def _statements_in(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(sorted(rendered(one) for one in (value if isinstance(value, list | tuple) else [value])))
+    values = value if isinstance(value, list | tuple) else [value]
+    return tuple(sorted({_ASSET.sub("<asset>", rendered(one)) for one in values}))
+
+
+_ASSET = re.compile("[0-9a-f]{64}")
+"""The name of a file that goes along with the templates: another one with every change of the code in it."""
 
 
 def _principal(principal: Any) -> str:

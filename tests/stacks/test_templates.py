@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stacks.synthesized import Templates, resources_of
+from stacks.synthesized import Templates, rendered, resources_of
 from tests.stacks.cfn_lint import lint
 from tests.stacks.committed import assert_committed
 from tests.stacks.conftest import Synthesized
@@ -43,7 +43,7 @@ HOLDS_DATA = frozenset(
 """Types whose resources cannot be made again with what was in them."""
 
 MADE_AGAIN = "ReplicationSecret"
-"""In the logical id of what Debezium logs in with: the database's preparation sets whatever it is made with."""
+"""In the logical id of what Debezium logs in with: the preparation gives the role whatever it is."""
 
 _DESCRIBES = "EC2 checks what is described against no resource"
 _IN_THE_VPC = "what Lambda does so that a function is in the VPC: it has no network interface yet to be named"
@@ -179,6 +179,32 @@ def test_no_action_has_a_wildcard(synthesized: Synthesized) -> None:
     }
     assert {action: holder for action, holder in allowed.items() if action not in WILDCARDS_OF_THE_CDK} == {}
     assert set(WILDCARDS_OF_THE_CDK) - set(allowed) == set()
+
+
+@everywhere
+def test_a_policy_is_no_longer_than_iam_takes(synthesized: Synthesized, settings: str) -> None:
+    lengths = {
+        logical_id: len(
+            json.dumps(_written_out(resource["Properties"]["PolicyDocument"]), separators=(",", ":"))
+        )
+        for _, logical_id, resource in resources_of(synthesized(settings).templates)
+        if resource["Type"] == "AWS::IAM::ManagedPolicy"
+    }
+    assert lengths
+    assert {logical_id: length for logical_id, length in lengths.items() if length > 6144} == {}
+
+
+def _written_out(value: Any) -> Any:
+    """With something in place of references: an account has 12 characters, MSK's id 39, an ARN around 80."""
+    match value:
+        case {"Ref": _} | {"Fn::GetAtt": _} | {"Fn::Join": _} | {"Fn::ImportValue": _} | {"Fn::Sub": _}:
+            short = re.sub(r"\{AWS::[^}]*\}", "x" * 12, rendered(value))
+            return re.sub(r"\{[^}]*\}", "x" * 60, short)
+        case dict():
+            return {key: _written_out(below) for key, below in value.items()}
+        case list():
+            return [_written_out(below) for below in value]
+    return value
 
 
 def _administers_itself(statement: Mapping[str, Any]) -> bool:

@@ -1,0 +1,71 @@
+"""What is counted of a template, and how often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stacks.cost import NoPrice, charges
+
+
+def _counted(**resources: tuple[str, dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    content = {
+        name: {"Type": kind, "Properties": properties} for name, (kind, properties) in resources.items()
+    }
+    return {each.what: (each.least, each.most) for each in charges({"Stack": {"Resources": content}})}
+
+
+def test_a_connector_costs_its_least_workers_to_its_most() -> None:
+    scaled = {"AutoScaling": {"McuCount": 2, "MinWorkerCount": 1, "MaxWorkerCount": 4}}
+    fixed = {"ProvisionedCapacity": {"McuCount": 4, "WorkerCount": 1}}
+    connectors = {
+        "Sink": ("AWS::KafkaConnect::Connector", {"Capacity": scaled}),
+        "Source": ("AWS::KafkaConnect::Connector", {"Capacity": fixed}),
+    }
+    assert _counted(**connectors) == {"connect-unit": (6, 12)}
+
+
+def test_a_serverless_database_costs_its_least_capacity_to_its_most() -> None:
+    capacity = {"MinCapacity": 0.5, "MaxCapacity": 8}
+    database = {"DBInstanceClass": "db.serverless", "DBClusterIdentifier": {"Ref": "Cluster"}}
+    assert _counted(
+        Cluster=("AWS::RDS::DBCluster", {"ServerlessV2ScalingConfiguration": capacity}),
+        Writer=("AWS::RDS::DBInstance", database),
+    ) == {"aurora-capacity-unit": (0.5, 8)}
+
+
+def test_an_endpoint_costs_in_each_of_its_zones_and_s3_s_nothing() -> None:
+    assert _counted(
+        Glue=("AWS::EC2::VPCEndpoint", {"VpcEndpointType": "Interface", "SubnetIds": ["a", "b", "c"]}),
+        S3=("AWS::EC2::VPCEndpoint", {"VpcEndpointType": "Gateway"}),
+    ) == {"interface-endpoint": (3, 3)}
+
+
+def test_a_fleet_costs_its_dearest_instances_up_to_what_it_may_grow_to() -> None:
+    def fleet(count: int, *instances: str) -> dict[str, Any]:
+        configs = [{"InstanceType": instance} for instance in instances]
+        return {"TargetOnDemandCapacity": count, "InstanceTypeConfigs": configs}
+
+    cluster = {
+        "ManagedScalingPolicy": {
+            "ComputeLimits": {"MinimumCapacityUnits": 2, "MaximumCapacityUnits": 7},
+        },
+        "Instances": {
+            "MasterInstanceFleet": fleet(1, "m7g.xlarge"),
+            "CoreInstanceFleet": fleet(2, "m6g.xlarge"),
+            "TaskInstanceFleets": [fleet(1, "m7g.2xlarge", "r7g.2xlarge")],
+        },
+    }
+    counted = _counted(Cluster=("AWS::EMR::Cluster", cluster))
+    assert counted == {
+        "m7g.xlarge": (1, 1),
+        "m6g.xlarge": (2, 2),
+        "r7g.2xlarge": (1, 5),
+        "disk-gigabyte": (0, 0),
+    }
+
+
+def test_a_resource_that_nobody_has_thought_of_is_not_free() -> None:
+    with pytest.raises(NoPrice, match="AWS::Redshift::Cluster"):
+        _counted(Cluster=("AWS::Redshift::Cluster", {}))
