@@ -1,4 +1,4 @@
-"""Which Node.js runs the CDK: the one that is installed with the project's packages, whatever the machine has."""
+"""Which Node.js runs the CDK: the one that comes with the project's packages, whatever the machine has."""
 
 from __future__ import annotations
 
