@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
@@ -15,6 +16,15 @@ class Entry(BaseModel):
     """A part of a lake file: it cannot change, and it knows all its keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Problem(NamedTuple):
+    """What no entry shows by itself."""
+
+    entry: str
+    what: str
+    found: str
+    expected: str
 
 
 def expecting(expected: str) -> PydanticCustomError:
@@ -66,3 +76,8 @@ Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple), AfterValidator(wit
 Port = Annotated[int, Field(ge=1, le=65535)]
 # libpq and the JDBC driver read it out of one URL, so what would end or split that URL is kept out.
 Host = Annotated[str, matching(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "a host name or an IPv4 address")]
+
+
+def toml_key(key: str) -> str:
+    """The key as TOML has it, in quotes where it needs them."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)

@@ -24,8 +24,21 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from contract.aws import Aws
+from contract.aws_checks import aws_problems
 from contract.column_types import ColumnType, NotAColumnType
-from contract.entries import Duration, Entry, Host, Names, Port, as_tuple, expecting, matching, named_as
+from contract.entries import (
+    Duration,
+    Entry,
+    Host,
+    Names,
+    Port,
+    Problem,
+    as_tuple,
+    expecting,
+    matching,
+    named_as,
+    toml_key,
+)
 from contract.errors import TributaryError
 from contract.naming import LakeNames, SourceNames, lake_name_problem, source_name_problem
 from contract.patterns import NotATablePattern, TablePattern, TablePatterns
@@ -333,12 +346,8 @@ def _check_together(file: _LakeFile, where: str) -> None:
     for problem in chain(
         _connection_problems(file), _table_problems(file), _port_problems(file), _aws_problems(file)
     ):
-        entry, what, found, expected = problem
-        raise LakeFileError(what, where=f"{where}, entry {entry}", found=found, expected=expected)
-
-
-Problem = tuple[str, str, str, str]
-"""Entry, what is wrong, what was found, what was expected."""
+        where = f"{where}, entry {problem.entry}"
+        raise LakeFileError(problem.what, where=where, found=problem.found, expected=problem.expected)
 
 
 def _connection_problems(file: _LakeFile) -> Iterator[Problem]:
@@ -347,13 +356,17 @@ def _connection_problems(file: _LakeFile) -> Iterator[Problem]:
         if connection is None:
             continue
         if (connection.admin_user is None) != (connection.admin_password_env is None):
-            yield entry, "half of an administrator", *_half(connection, "admin_user", "admin_password_env")
+            yield Problem(
+                entry, "half of an administrator", *_half(connection, "admin_user", "admin_password_env")
+            )
         if connection.admin_user is None and connection.password_env is None:
             expected = "password_env, or admin_user and admin_password_env"
-            yield entry, "no password to log in with", "neither password_env nor admin_user", expected
+            yield Problem(
+                entry, "no password to log in with", "neither password_env nor admin_user", expected
+            )
         if connection.admin_user is not None and connection.admin_user == connection.user:
             expected = "a user of its own for the replication, with fewer rights"
-            yield (
+            yield Problem(
                 f"{entry}.user",
                 "the administrator may not replicate too",
                 json.dumps(connection.user),
@@ -361,7 +374,7 @@ def _connection_problems(file: _LakeFile) -> Iterator[Problem]:
             )
         if connection.sslmode.startswith("verify-") and connection.sslrootcert is None:
             expected = f"sslrootcert, which sslmode {connection.sslmode} needs"
-            yield entry, "no certificates to verify the server with", "no sslrootcert", expected
+            yield Problem(entry, "no certificates to verify the server with", "no sslrootcert", expected)
 
 
 def _half(connection: Connection, one: str, other: str) -> tuple[str, str]:
@@ -377,21 +390,23 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
             name = TableName.parse(text)
         except NotATableName as error:
             expected = f'{error.expected}, in quotes: [table."shop.public.orders"]'
-            yield entry, error.what, str(error.found), expected
+            yield Problem(entry, error.what, str(error.found), expected)
             continue
         source = file.source.get(name.source)
         if source is None:
-            yield entry, "a table of an unknown source", name.source, " or ".join(file.source)
+            yield Problem(entry, "a table of an unknown source", name.source, " or ".join(file.source))
         elif not TablePatterns.parse(source.tables).matches(name.schema, name.table):
             expected = f"a table that [source.{name.source}].tables takes: {', '.join(source.tables)}"
-            yield entry, "a table that its source does not take", f"{name.schema}.{name.table}", expected
+            yield Problem(
+                entry, "a table that its source does not take", f"{name.schema}.{name.table}", expected
+            )
         if (columns := file.table[text].columns) is not None:
             key, names = file.table[text].key or (), [name for name, _ in columns]
             if not key or not set(key) <= set(names):
                 expected = f"key, with columns that it names: {', '.join(names)}"
                 yield f"{entry}.columns", "columns without a key", ", ".join(key) or "no key", expected
         if name in seen:
-            yield entry, "a second entry for this table", str(name), "one entry for a table"
+            yield Problem(entry, "a second entry for this table", str(name), "one entry for a table")
         seen.add(name)
 
 
@@ -399,7 +414,7 @@ def _port_problems(file: _LakeFile) -> Iterator[Problem]:
     users: dict[int, str] = {}
     for field, port in file.local:
         if isinstance(port, int) and users.setdefault(port, field) != field:
-            yield (
+            yield Problem(
                 f"[local].{field}",
                 "a port for two servers",
                 f"{port}, as for {users[port]}",
@@ -408,64 +423,10 @@ def _port_problems(file: _LakeFile) -> Iterator[Problem]:
 
 
 def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
-    aws = file.aws
-    if aws is None:
-        return
-    for name in aws.source:
-        if name not in file.source:
-            entry, expected = f"[aws.source.{_toml_key(name)}]", " or ".join(file.source)
-            yield entry, "a database of an unknown source", name, expected
-        elif aws.source[name].secret.split(":")[3] != aws.region:
-            entry, found = f"[aws.source.{_toml_key(name)}].secret", aws.source[name].secret
-            yield entry, "a secret of another region", found, f"one of {aws.region}"
-    by_letters: dict[str, str] = {}
-    for name in file.source:
-        # A resource's id in a template has no underscores.
-        if (other := by_letters.setdefault(name.replace("_", ""), name)) != name:
-            what = "on AWS two sources may not differ in underscores only"
-            yield f"[source.{_toml_key(name)}]", what, name, f"another name beside {other}"
-    own = {name: source for name, source in file.source.items() if name not in aws.source}
-    for name, source in own.items():
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", source.database):
-            entry, found = f"[source.{_toml_key(name)}].database", json.dumps(source.database)
-            what = "Aurora cannot make a database of this name"
-            expected = (
-                f"letters, digits and underscores, or [aws.source.{_toml_key(name)}] with a database's host"
-            )
-            yield entry, what, found, expected
-    if own and aws.alarms.slot_lag_gb >= aws.database.slot_wal_gb:
-        what = "the alarm would come when the replication slot is lost"
-        expected = f"less than [aws.database].slot_wal_gb, {aws.database.slot_wal_gb}"
-        yield "[aws.alarms].slot_lag_gb", what, str(aws.alarms.slot_lag_gb), expected
-    for zone in aws.network.vpc.availability_zones if aws.network.vpc else ():
-        if not zone.startswith(aws.region):
-            entry = "[aws.network.vpc].availability_zones"
-            yield entry, "a zone of another region", zone, f'one of {aws.region}, such as "{aws.region}a"'
-    if aws.deletes_data and aws.delete_data_of != file.lake.name:
-        found = json.dumps(aws.delete_data_of) if aws.delete_data_of else "nothing"
-        what, expected = "data may be deleted only where two entries agree", f'"{file.lake.name}"'
-        yield "[aws].delete_data_of", what, found, expected
-    if aws.brokers % aws.zones:
-        expected = f"a multiple of the {aws.zones} availability zones"
-        yield "[aws.kafka].brokers", "brokers are spread evenly", str(aws.brokers), expected
-    if aws.kafka.replication > aws.brokers:
-        yield (
-            "[aws.kafka].replication",
-            "more replicas than brokers",
-            str(aws.kafka.replication),
-            f"at most {aws.brokers}",
-        )
-    if aws.kafka.is_express and (aws.kafka.replication, aws.kafka.min_insync) != (3, 2):
-        what = "Express brokers keep three replicas, two of them in sync"
-        found = f"replication = {aws.kafka.replication}, min_insync = {aws.kafka.min_insync}"
-        yield "[aws.kafka]", what, found, "replication = 3, min_insync = 2"
-    if aws.kafka.min_insync >= aws.kafka.replication:
-        what = "no broker could be away"
-        expected = f"less than replication, {aws.kafka.replication}"
-        yield "[aws.kafka].min_insync", what, str(aws.kafka.min_insync), expected
-    if aws.kafka.storage_max_gb < aws.kafka.storage_gb:
-        expected = f"at least storage_gb, {aws.kafka.storage_gb}"
-        yield "[aws.kafka].storage_max_gb", "less than at first", str(aws.kafka.storage_max_gb), expected
+    if file.aws is None:
+        return iter(())
+    databases = {name: source.database for name, source in file.source.items()}
+    return aws_problems(file.aws, file.lake.name, databases)
 
 
 def _error_of(errors: list[ErrorDetails], where: str) -> LakeFileError:
@@ -590,12 +551,8 @@ def _shown(value: object, loc: tuple[int | str, ...]) -> str:
 def _entry_name(loc: tuple[int | str, ...]) -> str:
     """`("table", "a.b.c", "key", 1)` as `[table."a.b.c"].key[1]`."""
     _, depth = _sections_of(loc)
-    keys = [_toml_key(str(part)) for part in loc[:depth]]
+    keys = [toml_key(str(part)) for part in loc[:depth]]
     name = f"[{'.'.join(keys)}]" if keys else ""
     for part in loc[depth:]:
-        name += f"[{part}]" if isinstance(part, int) else f"{'.' if name else ''}{_toml_key(part)}"
+        name += f"[{part}]" if isinstance(part, int) else f"{'.' if name else ''}{toml_key(part)}"
     return name
-
-
-def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
