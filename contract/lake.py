@@ -404,7 +404,8 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
             key, names = file.table[text].key or (), [name for name, _ in columns]
             if not key or not set(key) <= set(names):
                 expected = f"key, with columns that it names: {', '.join(names)}"
-                yield f"{entry}.columns", "columns without a key", ", ".join(key) or "no key", expected
+                found = ", ".join(key) or "no key"
+                yield Problem(f"{entry}.columns", "columns without a key", found, expected)
         if name in seen:
             yield Problem(entry, "a second entry for this table", str(name), "one entry for a table")
         seen.add(name)
