@@ -23,16 +23,16 @@ from cli.reconcile.proof import Reconciliation, read_source_tables, reconcile, w
 from cli.run_watch import stop_run
 from cli.source_links import source_links
 from cli.startup_view import start_pipeline
-from cli.tickit.generator import generate
-from cli.tickit.load import is_loaded, write_tickit
-from cli.tickit.schema import SCHEMA, TABLES
-from cli.tickit.workload import Plan, Summary, apply_workload
 from cli.workspace import Workspace
 from contract.errors import TributaryError
 from contract.lake import Lake, Source
 from local.databases import SourceDatabase
 from local.pipeline import down
 from local.status import read_status
+from tickit.generator import generate
+from tickit.load import is_loaded, write_tickit
+from tickit.schema import SCHEMA, TABLES
+from tickit.workload import Plan, Summary, apply_workload
 
 Result = TypeVar("Result")
 

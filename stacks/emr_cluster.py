@@ -22,7 +22,7 @@ from stacks.lake_bucket import bucket_name
 from stacks.network import NetworkStack
 
 _STEPS_AT_ONCE = 10
-"""One that follows never ends; others, such as a rebuild of another table, run beside it."""
+"""One that follows never ends, and the step that stops it has to run beside it."""
 
 
 class EmrCluster(Construct):

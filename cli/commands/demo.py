@@ -67,8 +67,8 @@ def demo(
     """
     from cli.demo import DemoPlan, Phases, prepare_state_folder, run_demo
     from cli.reconcile.telling import tell_findings
-    from cli.tickit.workload import Plan
     from local.pipeline import down
+    from tickit.workload import Plan
 
     workspace = Workspace.open(lake, state)
     phases = Phases(output)

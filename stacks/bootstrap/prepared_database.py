@@ -18,7 +18,7 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-import cli.tickit
+import tickit
 from connectors.deployment import replication_user
 from connectors.postgres_setup import (
     patterns_without_table_query,
@@ -33,7 +33,7 @@ from stacks.bootstrap.function.preparation import Preparation
 from stacks.findings import acknowledge, skip
 from stacks.log_groups import LakeLogGroup
 
-_PROJECT = Path(cli.tickit.__file__).parents[2]
+_PROJECT = Path(tickit.__file__).parents[1]
 _REFRESH_MINUTES = 1
 _NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
 
@@ -204,7 +204,7 @@ def _statements(
 
 def _write_code(folder: Path) -> None:
     """The function's modules, and those of the demo that it imports, laid out as in the project."""
-    for package in (function, cli.tickit):
+    for package in (function, tickit):
         source = Path(package.__path__[0])
         shutil.copytree(
             source,

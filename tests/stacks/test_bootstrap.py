@@ -13,8 +13,6 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from cli.tickit.generator import generate
-from cli.tickit.schema import TABLES
 from connectors.deployment import replication_user
 from connectors.postgres_check import check_replication
 from connectors.postgres_setup import heartbeat_query, setup_sql
@@ -28,6 +26,8 @@ from stacks.bootstrap.function.scram import verifier
 from stacks.bootstrap.prepared_database import preparation
 from tests.connectors import conftest as postgres_fixtures
 from tests.stacks.data_api import DataApiOnPostgres
+from tickit.generator import generate
+from tickit.schema import TABLES
 
 pytestmark = pytest.mark.slow
 

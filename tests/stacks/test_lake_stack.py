@@ -10,12 +10,12 @@ import duckdb
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from cli.tickit.schema import TABLES, TickitTable
 from contract.aws_names import Output
 from contract.table_name import TableName
 from stacks.demo_queries import demo_queries
 from stacks.lake import LakeStack
 from tests.stacks.one_stack import lake_with, template_of
+from tickit.schema import TABLES, TickitTable
 
 KMS = '[aws.storage]\nencryption = "kms"'
 DELETABLE = 'on_destroy = "delete"\ndelete_data_of = "shop"'

@@ -8,9 +8,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from cli.tickit.generator import Row, generate
-from cli.tickit.schema import INDEXES, SCHEMA, TABLES, TickitTable
 from stacks.bootstrap.function.data_api import DataApi
+from tickit.generator import Row, generate
+from tickit.schema import INDEXES, SCHEMA, TABLES, TickitTable
 
 MAX_REQUEST_CHARACTERS = 1_000_000
 """Of rows in one request, which may have 4 MiB and take 45 seconds."""

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.tickit import workload
-from cli.tickit.generator import generate
-from cli.tickit.schema import TABLES
+from tickit import workload
+from tickit.generator import generate
+from tickit.schema import TABLES
 
 SCALES = st.floats(min_value=0, max_value=0.01)
 

@@ -16,8 +16,8 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from cli.tickit.generator import COMMISSION, Row, calendar, preferences, price, tags, user
-from cli.tickit.schema import DATE, SALES, USERS
+from tickit.generator import COMMISSION, Row, calendar, preferences, price, tags, user
+from tickit.schema import DATE, SALES, USERS
 
 Connection = psycopg.Connection
 Transaction = Callable[["Exchange"], int]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import psycopg
 from psycopg import sql
 
-from cli.tickit.generator import Row
-from cli.tickit.schema import INDEXES, SCHEMA, TABLES
+from tickit.generator import Row
+from tickit.schema import INDEXES, SCHEMA, TABLES
 
 Progress = Callable[[str, int], None]
 """Told the name of each table that has been loaded, and its number of rows."""

@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from cli.tickit import vocabulary
-from cli.tickit.schema import CATEGORY, DATE, EVENT, LISTING, SALES, TABLES, USERS, VENUE
+from tickit import vocabulary
+from tickit.schema import CATEGORY, DATE, EVENT, LISTING, SALES, TABLES, USERS, VENUE
 
 Row = tuple[Any, ...]
 
