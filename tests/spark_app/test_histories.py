@@ -30,7 +30,7 @@ from tests.spark_app.history import Delivery, deliveries, histories
 from tests.spark_app.memory_source import MemorySource
 
 SOAKS = settings.get_current_profile_name() == "soak"
-EXAMPLES = settings.get_profile("soak").max_examples if SOAKS else 8
+EXAMPLES = settings.get_profile("soak").max_examples if SOAKS else 4
 POLICIES = [
     TablePolicy(storage=storage, deletes=deletes, buckets=1)
     for storage in ("merge_on_read", "copy_on_write")
