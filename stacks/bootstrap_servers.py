@@ -8,7 +8,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import custom_resources as cr
 from constructs import Construct, IConstruct
 
-from stacks.findings import acknowledge, skip
+from stacks.findings import acknowledge, acknowledge_function
 from stacks.log_groups import LakeLogGroup
 
 
@@ -54,8 +54,9 @@ class BootstrapServers(Construct):
         answer.node.add_dependency(policy)
         self.servers = answer.get_response_field(_ANSWER)
         acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": _NO_RESOURCES})
-        acknowledge(_function_of(self), _DEPLOY_TIME_ONLY)
-        skip(_function_of(self), _SKIPPED_DEPLOY_TIME_ONLY)
+        acknowledge_function(
+            _function_of(self), no_reservation=_ONE_CALL, no_dead_letters=_NO_CALL_LOST, no_vpc=_OUTSIDE
+        )
 
 
 def _function_of(construct: Construct) -> IConstruct:
@@ -73,18 +74,3 @@ _NO_CALL_LOST = "CloudFormation waits for its answer and fails the deployment wi
 _OUTSIDE = (
     "It calls a public interface of AWS's, which a VPC without NAT does not reach, and nothing in the VPC."
 )
-
-_DEPLOY_TIME_ONLY = {
-    "NIST.800.53.R5-LambdaConcurrency": _ONE_CALL,
-    "HIPAA.Security-LambdaConcurrency": _ONE_CALL,
-    "NIST.800.53.R5-LambdaDLQ": _NO_CALL_LOST,
-    "HIPAA.Security-LambdaDLQ": _NO_CALL_LOST,
-    "NIST.800.53.R5-LambdaInsideVPC": _OUTSIDE,
-    "HIPAA.Security-LambdaInsideVPC": _OUTSIDE,
-    "PCI.DSS.321-LambdaInsideVPC": _OUTSIDE,
-}
-_SKIPPED_DEPLOY_TIME_ONLY = {
-    "CKV_AWS_115": _ONE_CALL,
-    "CKV_AWS_116": _NO_CALL_LOST,
-    "CKV_AWS_117": _OUTSIDE,
-}

@@ -15,6 +15,7 @@ from connectors.worker import msk_sink_worker
 from contract.aws import OtherSink
 from contract.lake import Lake
 from stacks.base import TributaryStack
+from stacks.bucket_access import use_of_key, writing
 from stacks.connector_plugin import ConnectorPlugin
 from stacks.kafka_access import iceberg_sink_access, other_sink_access
 from stacks.kafka_cluster import KafkaCluster
@@ -61,7 +62,7 @@ class BronzeSink(MskConnector):
             kafka=(iceberg_sink_access if other is None else other_sink_access)(kafka, lake),
             rights=[
                 *(_iceberg_rights(lake, bucket, region) if other is None else _other_rights(bucket)),
-                *_key_rights(key, region),
+                *use_of_key(key, region),
             ],
             after=after,
             acknowledged=_reasons(lake, stack.names.bucket("bronze", "<AWS::AccountId>", region), other),
@@ -88,7 +89,7 @@ def _iceberg_rights(lake: Lake, bucket: str, region: str) -> list[iam.PolicyStat
     database, table = lake.names.bronze_table.split(".")
     entries = [f"{catalog}:catalog", f"{catalog}:database/{database}", f"{catalog}:table/{database}/{table}"]
     return [
-        *_bucket_rights(bucket, f"{bucket}/{table}/*"),
+        *writing(bucket, f"{bucket}/{table}/*"),
         iam.PolicyStatement(
             actions=["glue:CreateTable", "glue:GetDatabase", "glue:GetTable", "glue:UpdateTable"],
             resources=entries,
@@ -98,34 +99,7 @@ def _iceberg_rights(lake: Lake, bucket: str, region: str) -> list[iam.PolicyStat
 
 def _other_rights(bucket: str) -> list[iam.PolicyStatement]:
     """Wherever in the bucket it puts its files."""
-    return _bucket_rights(bucket, f"{bucket}/*")
-
-
-def _bucket_rights(bucket: str, objects: str) -> list[iam.PolicyStatement]:
-    return [
-        iam.PolicyStatement(
-            actions=["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"],
-            resources=[bucket],
-        ),
-        iam.PolicyStatement(
-            actions=[
-                "s3:AbortMultipartUpload",
-                "s3:DeleteObject",
-                "s3:GetObject",
-                "s3:ListMultipartUploadParts",
-                "s3:PutObject",
-            ],
-            resources=[objects],
-        ),
-    ]
-
-
-def _key_rights(key: kms.IKey | None, region: str) -> list[iam.PolicyStatement]:
-    if key is None:
-        return []
-    through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{region}.amazonaws.com"}}
-    actions = ["kms:Decrypt", "kms:GenerateDataKey"]
-    return [iam.PolicyStatement(actions=actions, resources=[key.key_arn], conditions=through_s3)]
+    return writing(bucket, f"{bucket}/*")
 
 
 def _reasons(lake: Lake, bucket: str, other: OtherSink | None) -> dict[str, str]:

@@ -15,7 +15,7 @@ from constructs import Construct
 from stacks import certificate_function
 from stacks.base import TributaryStack
 from stacks.certificate_function.main import FOLDER
-from stacks.findings import acknowledge, skip
+from stacks.findings import acknowledge, acknowledge_function
 from stacks.lake_bucket import bucket_name
 from stacks.log_groups import LakeLogGroup
 from stacks.spark_access import bucket_arn, objects_finding
@@ -101,8 +101,9 @@ class ClusterCertificate(Construct):
             )
         }
         acknowledge(policy, self.acknowledged)
-        acknowledge(function, _FINDINGS)
-        skip(function, _CHECKOV)
+        acknowledge_function(
+            function, no_reservation=_ONE_CALL, no_dead_letters=_NO_CALL_LOST, no_vpc=_OUTSIDE
+        )
 
 
 def _domain(region: str) -> str:
@@ -113,13 +114,3 @@ def _domain(region: str) -> str:
 _ONE_CALL = "CloudFormation calls it once in a deployment: no two calls are made at a time."
 _NO_CALL_LOST = "CloudFormation is answered whatever happens, and fails the deployment: no call is lost."
 _OUTSIDE = "It calls interfaces of AWS's only, and nothing in the VPC."
-_FINDINGS = {
-    "NIST.800.53.R5-LambdaConcurrency": _ONE_CALL,
-    "HIPAA.Security-LambdaConcurrency": _ONE_CALL,
-    "NIST.800.53.R5-LambdaDLQ": _NO_CALL_LOST,
-    "HIPAA.Security-LambdaDLQ": _NO_CALL_LOST,
-    "NIST.800.53.R5-LambdaInsideVPC": _OUTSIDE,
-    "HIPAA.Security-LambdaInsideVPC": _OUTSIDE,
-    "PCI.DSS.321-LambdaInsideVPC": _OUTSIDE,
-}
-_CHECKOV = {"CKV_AWS_115": _ONE_CALL, "CKV_AWS_116": _NO_CALL_LOST, "CKV_AWS_117": _OUTSIDE}

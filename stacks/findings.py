@@ -26,6 +26,20 @@ def skip(resource: IConstruct, reasons: Mapping[str, str]) -> None:
     template_part.add_metadata("checkov", {"skip": [*before, *skips]})
 
 
+def acknowledge_function(
+    function: IConstruct, *, no_reservation: str, no_dead_letters: str, no_vpc: str | None = None
+) -> None:
+    """Why a Lambda function of a deployment has no concurrency reserved, no queue of failed calls, and no
+    place in the VPC; `no_vpc` None: it is in the VPC."""
+    packs = ("NIST.800.53.R5", "HIPAA.Security")
+    acknowledge(function, {f"{pack}-LambdaConcurrency": no_reservation for pack in packs})
+    acknowledge(function, {f"{pack}-LambdaDLQ": no_dead_letters for pack in packs})
+    skip(function, {"CKV_AWS_115": no_reservation, "CKV_AWS_116": no_dead_letters})
+    if no_vpc is not None:
+        acknowledge(function, {f"{pack}-LambdaInsideVPC": no_vpc for pack in (*packs, "PCI.DSS.321")})
+        skip(function, {"CKV_AWS_117": no_vpc})
+
+
 def skip_in_functions_of_the_cdk(stack: Stack) -> None:
     """What checkov finds in the functions that the CDK's own constructs have put into a stack so far."""
     for child in stack.node.children:

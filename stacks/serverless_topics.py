@@ -19,7 +19,7 @@ from artifacts.lock import platform_name
 from artifacts.pip import fetch_wheels
 from artifacts.zips import unpack_zip
 from stacks import topic_function
-from stacks.findings import acknowledge, skip
+from stacks.findings import acknowledge, acknowledge_function, skip
 from stacks.kafka_cluster import KafkaCluster
 from stacks.kafka_topics import Topic
 from stacks.log_groups import LakeLogGroup
@@ -66,8 +66,7 @@ class ServerlessTopics(Construct):
                 memory_size=512,
             )
         function.node.add_dependency(policy)
-        acknowledge(function, _AT_DEPLOYMENT)
-        skip(function, {"CKV_AWS_115": _ONE_CALL, "CKV_AWS_116": _NO_CALL_LOST})
+        acknowledge_function(function, no_reservation=_ONE_CALL, no_dead_letters=_NO_CALL_LOST)
         made = CustomResource(
             self,
             "Made",
@@ -124,9 +123,3 @@ _ANY_INTERFACE = (
 )
 _ONE_CALL = "CloudFormation calls it once in a deployment: no two calls are made at a time."
 _NO_CALL_LOST = "CloudFormation is answered whatever happens, and fails the deployment: no call is lost."
-_AT_DEPLOYMENT = {
-    "NIST.800.53.R5-LambdaConcurrency": _ONE_CALL,
-    "HIPAA.Security-LambdaConcurrency": _ONE_CALL,
-    "NIST.800.53.R5-LambdaDLQ": _NO_CALL_LOST,
-    "HIPAA.Security-LambdaDLQ": _NO_CALL_LOST,
-}

@@ -10,6 +10,7 @@ from aws_cdk import aws_logs as logs
 
 from contract.aws_names import BucketKind
 from stacks.base import TributaryStack
+from stacks.bucket_access import use_of_key, writing
 from stacks.kafka_access import Access, spark_access
 from stacks.kafka_cluster import KafkaCluster
 from stacks.lake import LakeStack
@@ -29,7 +30,7 @@ def job_access(
         *_writing(lake_stack, "quarantine"),
         *_catalog_access(lake_stack),
         *in_kafka.statements,
-        *_key_access(lake_stack),
+        *use_of_key(lake_stack.key, lake_stack.aws.region),
         # The group's ARN ends in `:*`, which stands for its streams.
         iam.PolicyStatement(
             actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[metrics.log_group_arn]
@@ -62,37 +63,15 @@ def objects_finding(stack: TributaryStack, kind: BucketKind, objects: str) -> st
 _OWN_BUCKET = "Hudi and Iceberg make up the names of their files; the bucket holds nothing but this lake's."
 
 
-def _key_access(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
-    if stack.key is not None:
-        yield iam.PolicyStatement(
-            actions=["kms:Decrypt", "kms:GenerateDataKey"],
-            resources=[stack.key.key_arn],
-            conditions={"StringEquals": {"kms:ViaService": f"s3.{stack.aws.region}.amazonaws.com"}},
-        )
-
-
 def _reading(stack: TributaryStack, kind: BucketKind) -> Iterator[iam.PolicyStatement]:
     bucket = bucket_arn(stack, kind)
     yield iam.PolicyStatement(actions=["s3:GetBucketLocation", "s3:ListBucket"], resources=[bucket])
     yield iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{bucket}/*"])
 
 
-def _writing(stack: TributaryStack, kind: BucketKind) -> Iterator[iam.PolicyStatement]:
+def _writing(stack: TributaryStack, kind: BucketKind) -> list[iam.PolicyStatement]:
     bucket = bucket_arn(stack, kind)
-    yield iam.PolicyStatement(
-        actions=["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"],
-        resources=[bucket],
-    )
-    yield iam.PolicyStatement(
-        actions=[
-            "s3:AbortMultipartUpload",
-            "s3:DeleteObject",
-            "s3:GetObject",
-            "s3:ListMultipartUploadParts",
-            "s3:PutObject",
-        ],
-        resources=[f"{bucket}/*"],
-    )
+    return writing(bucket, f"{bucket}/*")
 
 
 def _catalog_access(lake_stack: LakeStack) -> Iterator[iam.PolicyStatement]:

@@ -30,12 +30,11 @@ from contract.lake import Lake, Source
 from stacks.base import TributaryStack
 from stacks.bootstrap import function
 from stacks.bootstrap.function.preparation import Preparation
-from stacks.findings import acknowledge, skip
+from stacks.findings import acknowledge_function
 from stacks.log_groups import LakeLogGroup
 
 _PROJECT = Path(tickit.__file__).parents[1]
 _REFRESH_MINUTES = 1
-_NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
 
 
 @dataclass(frozen=True)
@@ -92,8 +91,12 @@ class BootstrapFunction(Construct):
                 timeout=Duration.minutes(15),
                 memory_size=512,
             )
-        acknowledge(self.function, _FINDINGS)
-        skip(self.function, _CHECKOV)
+        acknowledge_function(
+            self.function,
+            no_reservation=_NO_RESERVATION,
+            no_dead_letters=_NO_DEAD_LETTERS,
+            no_vpc=_NO_VPC,
+        )
 
 
 class PreparedDatabase(Construct):
@@ -228,9 +231,3 @@ _NO_VPC = (
     "It opens no connection into the VPC: it reaches the database through the RDS Data API, an endpoint of "
     "AWS's that IAM guards."
 )
-_FINDINGS = {
-    **dict.fromkeys((f"{pack}-LambdaConcurrency" for pack in _NIST_AND_HIPAA), _NO_RESERVATION),
-    **dict.fromkeys((f"{pack}-LambdaDLQ" for pack in _NIST_AND_HIPAA), _NO_DEAD_LETTERS),
-    **dict.fromkeys((f"{pack}-LambdaInsideVPC" for pack in (*_NIST_AND_HIPAA, "PCI.DSS.321")), _NO_VPC),
-}
-_CHECKOV = {"CKV_AWS_115": _NO_RESERVATION, "CKV_AWS_116": _NO_DEAD_LETTERS, "CKV_AWS_117": _NO_VPC}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
+import pytest
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
@@ -32,3 +34,15 @@ def lake_with(aws: str = "", *, name: str = "shop", region: str = "eu-west-1", m
 def template_of(make: Callable[[App], Stack], folder: Path) -> Template:
     """Of the stack that `make` adds to an app with the project's own feature flags."""
     return Template.from_stack(make(App(outdir=str(folder), context=FLAGS)))
+
+
+def templates_of(
+    stack: Callable[[App, Lake], Stack], folders: pytest.TempPathFactory
+) -> Callable[[str], Template]:
+    """By what `[aws]` says beside the region, which may be nothing: the stack's template, made once."""
+
+    @cache
+    def of(aws: str = "") -> Template:
+        return template_of(lambda app: stack(app, lake_with(aws)), folders.mktemp("cdk"))
+
+    return of

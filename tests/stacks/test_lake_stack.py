@@ -14,7 +14,7 @@ from contract.aws_names import Output
 from contract.table_name import TableName
 from stacks.demo_queries import demo_queries
 from stacks.lake import LakeStack
-from tests.stacks.one_stack import lake_with, template_of
+from tests.stacks.one_stack import lake_with, templates_of
 from tickit.schema import TABLES, TickitTable
 
 KMS = '[aws.storage]\nencryption = "kms"'
@@ -28,15 +28,7 @@ DATA = ("bronze", "silver", "quarantine", "artifacts")
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The lake stack's template, by what `[aws]` says."""
-    made: dict[str, Template] = {}
-
-    def of(aws: str = "") -> Template:
-        if aws not in made:
-            folder = tmp_path_factory.mktemp("cdk")
-            made[aws] = template_of(lambda app: LakeStack(app, lake_with(aws)), folder)
-        return made[aws]
-
-    return of
+    return templates_of(LakeStack, tmp_path_factory)
 
 
 def buckets(template: Template) -> dict[str, Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from aws_cdk.assertions import Match, Template
 
 from stacks.network import NetworkStack
 from tests.stacks.conftest import FLAGS
-from tests.stacks.one_stack import lake_with, template_of
+from tests.stacks.one_stack import lake_with, templates_of
 
 EXISTING_VPC = """
 [aws.network.vpc]
@@ -26,15 +26,7 @@ PRODUCTION = 'profile = "production"'
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The network stack's template, by what `[aws]` says."""
-    made: dict[str, Template] = {}
-
-    def of(aws: str = "") -> Template:
-        if aws not in made:
-            folder = tmp_path_factory.mktemp("cdk")
-            made[aws] = template_of(lambda app: NetworkStack(app, lake_with(aws)), folder)
-        return made[aws]
-
-    return of
+    return templates_of(NetworkStack, tmp_path_factory)
 
 
 @pytest.mark.parametrize(("aws", "zones"), [("", 2), (PRODUCTION, 3)])
