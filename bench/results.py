@@ -1,0 +1,78 @@
+"""Results: figures with the settings, versions and machine that they were measured with."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+RESULTS = Path(__file__).parent / "results"
+
+_PACKAGES = ("pyspark", "hudi", "duckdb")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number. `of` says what it was measured of: the contender, the table's rows, the batch size…"""
+
+    name: str
+    value: float
+    unit: str
+    of: Mapping[str, str | int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What one run of a benchmark measured. `settings` are those of the run, by name."""
+
+    benchmark: str
+    settings: Mapping[str, Any]
+    figures: tuple[Figure, ...]
+    series: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    """Curves, by name: (x, y) in the order of x."""
+
+
+def write_results(results: Results, folder: Path = RESULTS) -> Path:
+    """`BENCHMARK.json` in the folder, over that of an earlier run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{results.benchmark}.json"
+    content = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": _machine(),
+        "versions": _versions(),
+        **asdict(results),
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    return path
+
+
+def quantile(values: Iterable[float], share: float) -> float:
+    """The smallest of the values that at least this share of them does not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
+
+
+def _machine() -> Mapping[str, Any]:
+    return {
+        "cores": os.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "architecture": platform.machine(),
+        "system": platform.system(),
+    }
+
+
+def _versions() -> Mapping[str, str]:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return {"commit": commit, "python": platform.python_version(), **{p: version(p) for p in _PACKAGES}}
