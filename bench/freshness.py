@@ -1,0 +1,557 @@
+"""Freshness: from the commit in the database to the row in a reader's hands, seen from outside.
+
+The whole pipeline runs as `tributary up` and `tributary ingest --follow` start it, on one machine with the
+database, the workload and the probe.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from psycopg.conninfo import make_conninfo
+from rich.console import Console
+
+from bench import probe, workload
+from bench.probe import Sighting
+from bench.processor_time import ProcessorTimes, read_processor_times
+from bench.results import Figure, Results, quantile
+from cli.ingest_run import IngestRun, start_ingest
+from cli.reconcile.barrier import Patience
+from cli.reconcile.proof import read_source_tables, reconcile, wait_until_lake_holds
+from cli.run_watch import stop_run
+from cli.source_links import source_links
+from cli.workspace import Workspace
+from contract.errors import TributaryError
+from contract.lake import Source
+from contract.table_name import TableName
+from local.databases import HOST
+from local.pipeline import SERVICES, down, up
+from local.postgres import ADMIN
+from local.process import read_process
+from local.spark import SERVICE as SPARK
+
+SOURCE = "shop"
+CATCH_UP_SECONDS = 900.0
+
+_LAKE = f"""\
+[lake]
+name = "freshness"
+
+[source.{SOURCE}]
+engine = "postgres"
+database = "shop"
+tables = ["public.*"]
+"""
+_BACKFILLED = "backfilled"
+_SECONDS_BETWEEN_LOOKS = 0.25
+_SECONDS_TO_END = 150.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What runs, and for how long: `seconds`, after `warm_up_seconds` of the same work.
+
+    `tables` are changed, `idle_tables` are not. `backfill_rows`: so many rows of one more table wait in Kafka
+    when the app starts; the measurement then ends with the backfill at the latest.
+    """
+
+    name: str = "freshness"
+    tables: int = 4
+    idle_tables: int = 0
+    backfill_rows: int = 0
+    rows: int = 20_000
+    seconds: float = 600.0
+    warm_up_seconds: float = 60.0
+    changes_per_second: float = 200.0
+    changes_per_transaction: int = 5
+    seconds_between_rows: float = 1.0
+    seconds_between_polls: float = 0.15
+    seed: int = 1
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The names of the tables that are changed."""
+        return tuple(f"orders_{number}" for number in range(1, self.tables + 1))
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """The names of those that are not."""
+        return tuple(f"idle_{number}" for number in range(1, self.idle_tables + 1))
+
+
+FULL = Settings()
+QUICK = Settings(seconds=25.0, warm_up_seconds=5.0)
+IDLE_TABLES = Settings("freshness_idle_tables", idle_tables=16, seconds=300.0)
+BACKFILL = Settings("freshness_backfill", backfill_rows=1_500_000, seconds=300.0, warm_up_seconds=10.0)
+
+
+class NoResult(TributaryError):
+    """The lake is not as it should be, or a part has failed, so that what was measured says nothing."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit as the app reported it; moments in seconds of the epoch. `until`: the next offset.
+
+    `freshness`: the app's own p50 and p95, in seconds, as the source's clock and its own have it.
+    """
+
+    table: str
+    began: float
+    ended: float
+    events: int
+    until: int
+    phases: Mapping[str, float]
+    freshness: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Record:
+    """A row of the probe's in Kafka: when it was sent there (seconds of the epoch), and its offset."""
+
+    table: str
+    key: int
+    sent: float
+    offset: int
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All that was seen, and how the processors were used between `began` and `ended`."""
+
+    began: float
+    ended: float
+    sightings: tuple[Sighting, ...]
+    commits: tuple[Commit, ...]
+    records: tuple[Record, ...]
+    changes: Mapping[int, int]
+    latest_seconds: float
+    processors: ProcessorTimes
+
+
+def run(settings: Settings = FULL) -> Results:
+    """Starts everything, measures, proves that the lake equals the database, and stops everything.
+
+    Raises NoResult where that is not so, and what a part that fails raises.
+    """
+    return results_of(observe(settings), settings)
+
+
+def observe(settings: Settings) -> Observed:
+    """As `run`, but what was seen one by one."""
+    folder = Path(tempfile.mkdtemp(prefix="freshness-"))
+    try:
+        (folder / "lake.toml").write_text(_LAKE)
+        workspace = Workspace.open(folder / "lake.toml", folder / "state")
+        try:
+            up(workspace.lake, workspace.state, seed=_seed(settings))
+            return _observe(workspace, settings)
+        finally:
+            down(workspace.state)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _seed(settings: Settings) -> Callable[[Source, psycopg.Connection], None]:
+    def create_tables(_: Source, connection: psycopg.Connection) -> None:
+        for table in settings.changed + settings.idle:
+            workload.create_table(connection, table, settings.rows)
+        if settings.backfill_rows:
+            workload.create_table(connection, _BACKFILLED, settings.backfill_rows)
+
+    return create_tables
+
+
+def _observe(workspace: Workspace, settings: Settings) -> Observed:
+    if settings.backfill_rows:
+        _wait_until_kafka_holds(workspace, _BACKFILLED, settings.backfill_rows)
+    with _app(workspace) as (app, commits):
+        if settings.backfill_rows:
+            _wait(app, CATCH_UP_SECONDS, lambda: {commit.table for commit in commits} >= {*settings.changed})
+        else:
+            _wait_for_lake(workspace)
+        with _Workers(workspace, settings) as workers:
+            _wait(app, settings.warm_up_seconds)
+            before, began = read_processor_times(time.time(), _pids(workspace, workers)), time.time()
+            _wait(app, settings.seconds, lambda: _is_backfilled(settings, commits))
+            after, ended = read_processor_times(time.time(), _pids(workspace, workers)), time.time()
+            summary, sightings = workers.finish()
+        _wait_for_lake(workspace)
+        _check(workspace)
+        records = tuple(_read_records(workspace, settings.changed, began))
+    return Observed(
+        began,
+        ended,
+        sightings,
+        tuple(commits),
+        records,
+        summary.changes,
+        summary.latest_seconds,
+        after.since(before),
+    )
+
+
+@contextmanager
+def _app(workspace: Workspace) -> Iterator[tuple[IngestRun, Sequence[Commit]]]:
+    """The app follows Kafka for as long as the context lasts; the commits that it has reported so far."""
+    commits: list[Commit] = []
+
+    def take(line: str) -> None:
+        report = json.loads(line)
+        if report["event"] == "commit":
+            commits.append(commit_of(report))
+
+    app = start_ingest(workspace, Console(stderr=True), follow=True, on_line=take)
+    try:
+        yield app, commits
+    finally:
+        stop_run(app)
+    app.wait()
+
+
+def commit_of(report: Mapping[str, Any]) -> Commit:
+    """The commit of a report of the app's."""
+    ended = datetime.fromisoformat(report["at"]).timestamp()
+    fresh = report["freshness_ms"]
+    (until,) = report["positions"].values()  # the tables' topics have one partition
+    return Commit(
+        table=TableName.parse(report["table"]).table,
+        began=ended - report["seconds"],
+        ended=ended,
+        events=report["events"],
+        until=until,
+        phases=report.get("phases") or {},
+        freshness=None if fresh is None else (fresh["p50"] / 1000, fresh["p95"] / 1000),
+    )
+
+
+class _Workers:
+    """The processes of the workload and of the probe."""
+
+    def __init__(self, workspace: Workspace, settings: Settings) -> None:
+        conninfo, lake = _conninfo(workspace), workspace.lake.names
+        secrets = workspace.settings.secrets
+        paths = {
+            table: f"{lake.silver_bucket}/{lake.table_path(TableName(SOURCE, workload.SCHEMA, table))}"
+            for table in settings.changed
+        }
+        self.workload = _Worker(
+            "bench.workload",
+            workload.Orders(
+                conninfo,
+                settings.changed,
+                settings.rows,
+                settings.changes_per_second,
+                settings.changes_per_transaction,
+                settings.seed,
+            ),
+        )
+        self.probe = _Worker(
+            "bench.probe",
+            probe.Orders(
+                conninfo,
+                paths,
+                workspace.settings.s3_endpoint,
+                secrets.s3_access_key.get_secret_value(),
+                secrets.s3_secret_key.get_secret_value(),
+                settings.seconds_between_rows,
+                settings.seconds_between_polls,
+            ),
+        )
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.workload.kill()
+        self.probe.kill()
+
+    def finish(self) -> tuple[workload.Summary, tuple[Sighting, ...]]:
+        """Ends both. Raises NoResult where one has failed."""
+        sightings = tuple(Sighting(**json.loads(line)) for line in self.probe.finish())
+        (line,) = self.workload.finish()
+        found = json.loads(line)
+        changes = {int(second): changes for second, changes in found["changes"].items()}
+        return workload.Summary(changes, found["latest_seconds"]), sightings
+
+
+class _Worker:
+    """A module that runs as a process, until its standard input is closed."""
+
+    def __init__(self, module: str, orders: workload.Orders | probe.Orders) -> None:
+        self._module = module
+        self._lines: list[str] = []
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdin is not None
+        # By standard input, because arguments can be seen by all.
+        self._process.stdin.write(json.dumps(asdict(orders)) + "\n")
+        self._process.stdin.flush()
+        self._reader = threading.Thread(target=self._read, name=module, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def finish(self) -> Sequence[str]:
+        """What it has printed, once it has ended. Raises NoResult where it has failed."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        status = self._process.wait(_SECONDS_TO_END)
+        self._reader.join()
+        if status != 0:
+            raise NoResult(f"{self._module} has failed", found=f"status {status}")
+        return self._lines
+
+    def kill(self) -> None:
+        """Ends it, if it still runs."""
+        self._process.kill()
+        self._process.wait()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        self._lines.extend(self._process.stdout)
+
+
+def _conninfo(workspace: Workspace) -> str:
+    return make_conninfo(
+        host=HOST,
+        port=workspace.settings.ports.postgres,
+        dbname=workspace.lake.source(SOURCE).database,
+        user=ADMIN,
+        password=workspace.settings.secrets.postgres_admin.get_secret_value(),
+    )
+
+
+def _wait(app: IngestRun, seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
+    """Waits for so long, or until it is over. Raises NoResult where the app ends or a table fails."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not is_over():
+        if app.is_over(_SECONDS_BETWEEN_LOOKS) or app.progress.failures:
+            raise NoResult("The app has failed", found=f"{dict(app.progress.failures)}")
+
+
+def _is_backfilled(settings: Settings, commits: Sequence[Commit]) -> bool:
+    return settings.backfill_rows > 0 and any(
+        commit.table == _BACKFILLED and commit.until >= settings.backfill_rows for commit in list(commits)
+    )
+
+
+def _wait_until_kafka_holds(workspace: Workspace, table: str, events: int) -> None:
+    topic = workspace.lake.names.source(SOURCE).topic(workload.SCHEMA, table)
+    deadline = time.monotonic() + CATCH_UP_SECONDS
+    with _consumer(workspace) as consumer:
+        while True:
+            try:
+                if consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1] >= events:
+                    return
+            except KafkaException:
+                pass  # the topic comes with its first event
+            if time.monotonic() > deadline:
+                raise NoResult(f"Kafka does not hold the table {table} in time")
+            time.sleep(1)
+
+
+def _wait_for_lake(workspace: Workspace) -> None:
+    for link in source_links(workspace):
+        with link.connect() as connection:
+            tables = read_source_tables(link.source, connection)
+            wait_until_lake_holds(link, connection, tables, Patience.of(CATCH_UP_SECONDS))
+
+
+def _check(workspace: Workspace) -> None:
+    for link in source_links(workspace):
+        found = reconcile(link, Patience.of(CATCH_UP_SECONDS))
+        wrong = [str(table.name) for table in found.tables if not table.identical]
+        if wrong or not found.tables:
+            raise NoResult("The lake does not equal the database", found=", ".join(wrong) or "no table")
+
+
+def _pids(workspace: Workspace, workers: _Workers) -> Mapping[str, int]:
+    records = {name: read_process(name, workspace.state.run) for name in (*SERVICES, SPARK)}
+    pids = {name: record.pid for name, record in records.items() if record is not None}
+    drivers = [child.pid for child in psutil.Process(pids[SPARK]).children()]
+    return {
+        **pids,
+        **({"spark driver in Python": max(drivers)} if drivers else {}),
+        "workload": workers.workload.pid,
+        "probe": workers.probe.pid,
+        "benchmark": os.getpid(),
+    }
+
+
+@contextmanager
+def _consumer(workspace: Workspace) -> Iterator[Consumer]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": workspace.settings.kafka_bootstrap,
+            "group.id": "tributary-freshness",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def _read_records(workspace: Workspace, tables: Iterable[str], began: float) -> Iterator[Record]:
+    """The probe's rows that were sent to Kafka since then."""
+    names = workspace.lake.names.source(SOURCE)
+    tables_by_topic = {names.topic(workload.SCHEMA, table): table for table in tables}
+    with _consumer(workspace) as consumer:
+        places = [TopicPartition(topic, 0, int(began * 1000)) for topic in tables_by_topic]
+        consumer.assign(consumer.offsets_for_times(places, timeout=30))
+        ended = 0
+        while ended < len(places):
+            for message in consumer.consume(10_000, timeout=10):
+                if message.error() is not None:
+                    ended += 1
+                    continue
+                key = probe_key(message.key())
+                if key is not None and message.value() is not None:
+                    table = tables_by_topic[message.topic()]
+                    yield Record(table, key, message.timestamp()[1] / 1000, message.offset())
+
+
+def probe_key(key: bytes) -> int | None:
+    """The key of a row of the probe's, from that of its event; None for another's."""
+    if b'"id":-' not in key:
+        return None
+    return int(json.loads(key)["payload"]["id"])
+
+
+@dataclass(frozen=True)
+class Way:
+    """One row's way, in seconds: what each stage took, in their order, and all of it."""
+
+    at: float
+    stages: Mapping[str, float]
+    readable: float
+    read: float
+
+
+def ways(observed: Observed) -> Sequence[Way]:
+    """The ways of the probe's rows that were committed while it was measured."""
+    records = {(record.table, record.key): record for record in observed.records}
+    found = []
+    for sighting in observed.sightings:
+        if not observed.began <= sighting.committing < observed.ended:
+            continue
+        record = records[sighting.table, sighting.key]
+        commit = _commit_of(record, observed.commits)
+        found.append(
+            Way(
+                sighting.committing - observed.began,
+                {
+                    "commit in the database": sighting.committed - sighting.committing,
+                    "to Kafka": record.sent - sighting.committed,
+                    "wait": commit.began - record.sent,
+                    # The app is done some moments after a reader can see it.
+                    "commit in the lake": sighting.listed - commit.began,
+                    "read": sighting.read - sighting.listed,
+                },
+                sighting.listed - sighting.committing,
+                sighting.read - sighting.committing,
+            )
+        )
+    return found
+
+
+def _commit_of(record: Record, commits: Iterable[Commit]) -> Commit:
+    return min(
+        (commit for commit in commits if commit.table == record.table and commit.until > record.offset),
+        key=lambda commit: commit.until,
+    )
+
+
+def results_of(observed: Observed, settings: Settings) -> Results:
+    """The figures of what was seen."""
+    found = ways(observed)
+    seconds = observed.ended - observed.began
+    commits = [c for c in observed.commits if observed.began <= c.ended < observed.ended]
+    changes = sum(n for second, n in observed.changes.items() if observed.began <= second < observed.ended)
+    return Results(
+        benchmark=settings.name,
+        settings=asdict(settings),
+        figures=(
+            Figure("measured", round(seconds, 1), "s"),
+            Figure("rows of the probe", len(found), "rows"),
+            Figure("changes", round(changes / seconds, 1), "changes/s"),
+            Figure("latest transaction", round(observed.latest_seconds, 3), "s"),
+            *_quantiles("freshness", [way.read for way in found], {"until": "read"}),
+            *_quantiles("freshness", [way.readable for way in found], {"until": "readable"}),
+            *_stage_figures(found),
+            *_commit_figures(commits, settings.changed, seconds),
+            *_processor_figures(observed.processors),
+        ),
+        series={
+            "freshness": tuple((round(way.at, 2), round(way.read, 3)) for way in found),
+            **_commit_series(commits, observed.began),
+        },
+    )
+
+
+def _quantiles(name: str, values: Sequence[float], of: Mapping[str, str]) -> Iterator[Figure]:
+    for quantity, share in {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}.items():
+        yield Figure(f"{name} {quantity}", round(quantile(values, share), 3), "s", of)
+
+
+def _stage_figures(found: Sequence[Way]) -> Iterator[Figure]:
+    for stage in found[0].stages:
+        yield from _quantiles("stage", [way.stages[stage] for way in found], {"stage": stage})
+
+
+def _commit_figures(commits: Sequence[Commit], tables: Sequence[str], seconds: float) -> Iterator[Figure]:
+    small = [commit for commit in commits if commit.table in tables]
+    yield Figure("commits", round(60 * len(small) / seconds, 1), "1/min")
+    yield Figure("events of a commit p50", quantile([commit.events for commit in small], 0.5), "events")
+    yield from _quantiles("commit", [commit.ended - commit.began for commit in small], {})
+    fresh = [commit.freshness for commit in small if commit.freshness is not None]
+    yield Figure("freshness p50 as reported p50", round(quantile([p50 for p50, _ in fresh], 0.5), 3), "s")
+    yield Figure("freshness p95 as reported p95", round(quantile([p95 for _, p95 in fresh], 0.95), 3), "s")
+    for phase in sorted({phase for commit in small for phase in commit.phases}):
+        values = [commit.phases.get(phase, 0.0) for commit in small]
+        yield from _quantiles("phase", values, {"phase": phase})
+
+
+def _commit_series(commits: Sequence[Commit], began: float) -> Mapping[str, tuple[tuple[float, float], ...]]:
+    tables = sorted({commit.table for commit in commits})
+    return {
+        f"commit {table}": tuple(
+            (round(c.ended - began, 2), round(c.ended - c.began, 3)) for c in commits if c.table == table
+        )
+        for table in tables
+    }
+
+
+def _processor_figures(processors: ProcessorTimes) -> Iterator[Figure]:
+    for name, share in processors.shares.items():
+        yield Figure("processor", round(share, 3), "cores", {"process": name})
+    for (name, kind), seconds in sorted(processors.threads.items(), key=lambda one: -one[1]):
+        share = seconds / processors.wall_seconds
+        if share >= _LEAST_SHARE:
+            yield Figure("processor of threads", round(share, 3), "cores", {"process": name, "threads": kind})
+
+
+_LEAST_SHARE = 0.01
+"""Of a core: threads that take less are left out."""

@@ -1,0 +1,221 @@
+"""The probe: commits a row now and then, and sees from outside when a reader of the lake gets it.
+
+Run as a process of its own (`python -m bench.probe`): it takes its `Orders` as one line of JSON on standard
+input and prints each `Sighting` as a line; once its input is closed it waits for the rows that are on their
+way, and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
+from botocore.config import Config
+from hudi import HudiReadOptions, HudiTableBuilder
+from psycopg import sql
+
+from bench.workload import SCHEMA, until_closed
+from cli.lake_files import REGION, LakeFiles
+
+PATIENCE_SECONDS = 120.0
+"""How long a row may take before the probe gives it up, which no result survives."""
+
+_COMPLETED = re.compile(r"\d{17}\.(commit|deltacommit|replacecommit)")
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What to do. `paths`: where each table is in the lake, the bucket first."""
+
+    conninfo: str
+    paths: dict[str, str]
+    endpoint: str
+    access_key: str
+    secret_key: str
+    seconds_between_rows: float
+    seconds_between_polls: float
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """One row's way, in seconds of the epoch.
+
+    `committing`: just before the COMMIT was sent; `committed`: when the database had answered. `listed`: when
+    a listing of the timeline had shown a new commit, whose reading began then; `read`: when that reading
+    had given the row.
+    """
+
+    table: str
+    key: int
+    committing: float
+    committed: float
+    listed: float
+    read: float
+
+
+@dataclass(frozen=True)
+class _Row:
+    key: int
+    committing: float
+    committed: float
+
+
+class Timeline:
+    """The completed commits of one table, as listings of its folder show them."""
+
+    def __init__(self, client: Any, path: str) -> None:
+        self._client = client
+        self._bucket, _, key = path.partition("/")
+        self._folder = f"{key}/.hoodie/"
+        self._latest = ""
+
+    def has_new_commit(self, since: float) -> bool:
+        """Whether one is complete that no earlier listing has shown, of those that began since the moment.
+
+        One that began before a row was committed cannot hold it: its events were read before it began.
+        """
+        # A commit's file sorts behind those of all commits that began before it.
+        after = max(self._latest, instant_at(since))
+        found = self._client.list_objects_v2(
+            Bucket=self._bucket,
+            Prefix=f"{self._folder}2",
+            Delimiter="/",
+            StartAfter=self._folder + after,
+        )
+        latest = latest_commit(entry["Key"].rpartition("/")[2] for entry in found.get("Contents", ()))
+        if latest is None:
+            return False
+        self._latest = latest
+        return True
+
+
+def instant_at(moment: float) -> str:
+    """The instant, as Hudi names it, of a commit that begins then (seconds of the epoch)."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y%m%d%H%M%S%f")[:17]
+
+
+def latest_commit(names: Iterable[str]) -> str | None:
+    """The last completed commit among the names of a timeline's files."""
+    return max((name for name in names if _COMPLETED.fullmatch(name)), default=None)
+
+
+class Lake:
+    """The lake's tables as hudi-rs reads them."""
+
+    def __init__(self, files: LakeFiles, paths: dict[str, str]) -> None:
+        self._files = files
+        self._paths = paths
+
+    def probe_keys(self, table: str) -> frozenset[int]:
+        """The keys of the probe's rows: no other's are below 0."""
+        reader = (
+            HudiTableBuilder.from_base_uri(f"s3://{self._paths[table]}")
+            .with_storage_options(self._files.hudi_options)
+            .build()
+        )
+        batches = reader.read(HudiReadOptions().with_projection(["id"]))
+        found = pa.Table.from_batches(batches) if batches else reader.get_schema().empty_table()
+        ids = found["id"]
+        return frozenset(ids.filter(pc.less(ids, 0)).to_pylist())
+
+
+class Probe:
+    """Rows are committed by one thread and looked for by another."""
+
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
+        files = LakeFiles(orders.endpoint, orders.access_key, orders.secret_key)
+        client = boto3.session.Session().client(
+            "s3",
+            endpoint_url=orders.endpoint,
+            aws_access_key_id=orders.access_key,
+            aws_secret_access_key=orders.secret_key,
+            region_name=REGION,
+            config=Config(s3={"addressing_style": "path"}, connect_timeout=2, read_timeout=30),
+        )
+        self._lake = Lake(files, orders.paths)
+        self._timelines = {table: Timeline(client, path) for table, path in orders.paths.items()}
+        self._waiting: dict[str, list[_Row]] = {table: [] for table in orders.paths}
+        self._lock = threading.Lock()
+
+    def run(self, stop: threading.Event) -> Iterator[Sighting]:
+        """Each row as it is seen, until `stop` and all are. Raises TimeoutError for one that never is."""
+        writer = threading.Thread(target=self._commit_rows, args=(stop,), name="rows")
+        writer.start()
+        try:
+            while writer.is_alive() or self._any_waiting():
+                yield from self._look()
+                time.sleep(self._orders.seconds_between_polls)
+        finally:
+            stop.set()
+            writer.join()
+
+    def _commit_rows(self, stop: threading.Event) -> None:
+        tables = list(self._orders.paths)
+        with psycopg.connect(self._orders.conninfo, autocommit=False) as connection:
+            due, number = time.monotonic(), 0
+            while not stop.wait(max(0.0, due - time.monotonic())):
+                table, key = tables[number % len(tables)], -1 - number
+                row = _commit_row(connection, table, key)
+                with self._lock:
+                    self._waiting[table].append(row)
+                due += self._orders.seconds_between_rows
+                number += 1
+
+    def _any_waiting(self) -> bool:
+        with self._lock:
+            return any(self._waiting.values())
+
+    def _look(self) -> Iterator[Sighting]:
+        for table, timeline in self._timelines.items():
+            with self._lock:
+                waiting = list(self._waiting[table])
+            if not waiting or not timeline.has_new_commit(waiting[0].committing):
+                continue
+            listed = time.time()
+            keys = self._lake.probe_keys(table)
+            read = time.time()
+            seen = [row for row in waiting if row.key in keys]
+            with self._lock:
+                for row in seen:
+                    self._waiting[table].remove(row)
+            for row in seen:
+                yield Sighting(table, row.key, row.committing, row.committed, listed, read)
+            if time.time() - waiting[0].committed > PATIENCE_SECONDS:
+                raise TimeoutError(f"{table}: the row {waiting[0].key} was not readable in time")
+
+
+def _commit_row(connection: psycopg.Connection, table: str, key: int) -> _Row:
+    connection.execute(
+        sql.SQL("INSERT INTO {} VALUES (%s, 0, 'probe', 0, 'probe', now())").format(
+            sql.Identifier(SCHEMA, table)
+        ),
+        [key],
+    )
+    committing = time.time()
+    connection.commit()
+    return _Row(key, committing, time.time())
+
+
+def main() -> None:
+    """Reads the orders and probes."""
+    orders = Orders(**json.loads(sys.stdin.readline()))
+    stop = threading.Event()
+    until_closed(stop)
+    for sighting in Probe(orders).run(stop):
+        print(json.dumps(asdict(sighting)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

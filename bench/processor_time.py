@@ -1,0 +1,80 @@
+"""How much processor time processes take, and in Linux which kinds of their threads."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+
+@dataclass(frozen=True)
+class ProcessorTimes:
+    """Seconds of processor time, user and system, up to a moment or between two.
+
+    `threads`: by process and kind of thread, of those that still run; empty where there is no /proc.
+    """
+
+    wall_seconds: float
+    processes: Mapping[str, float]
+    threads: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    def since(self, before: ProcessorTimes) -> ProcessorTimes:
+        """What was taken since `before`."""
+        return ProcessorTimes(
+            self.wall_seconds - before.wall_seconds,
+            {name: taken - before.processes.get(name, 0.0) for name, taken in self.processes.items()},
+            {name: taken - before.threads.get(name, 0.0) for name, taken in self.threads.items()},
+        )
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """Of one core, by process."""
+        return {name: seconds / self.wall_seconds for name, seconds in self.processes.items()}
+
+
+def read_processor_times(moment: float, pids: Mapping[str, int]) -> ProcessorTimes:
+    """The times of the processes, by name. That of a child is its own process's where it has a name, else its
+    parent's, also after it has ended."""
+    named = frozenset(pids.values())
+    return ProcessorTimes(
+        moment,
+        {name: _process_seconds(psutil.Process(pid), named) for name, pid in pids.items()},
+        {
+            (name, kind): seconds
+            for name, pid in pids.items()
+            for kind, seconds in _thread_seconds(pid).items()
+        },
+    )
+
+
+def kind_of_thread(name: str) -> str:
+    """What threads of a pool have in common: their name without its numbers."""
+    return re.sub(r"[-_# ]*\d+(\.\d+)*", "", name).strip() or name
+
+
+def _process_seconds(process: psutil.Process, named: frozenset[int]) -> float:
+    times = process.cpu_times()
+    own = times.user + times.system + times.children_user + times.children_system
+    return own + sum(_process_seconds(child, named) for child in _children(process) if child.pid not in named)
+
+
+def _children(process: psutil.Process) -> Iterable[psutil.Process]:
+    return [child for child in process.children() if child.status() != psutil.STATUS_ZOMBIE]
+
+
+def _thread_seconds(pid: int) -> Mapping[str, float]:
+    ticks = os.sysconf("SC_CLK_TCK")
+    found: Counter[str] = Counter()
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        try:
+            name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has just ended
+        fields = rest.split()
+        found[kind_of_thread(name)] += (int(fields[11]) + int(fields[12])) / ticks
+    return found
