@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
@@ -37,6 +37,14 @@ test-fast: setup ## run the tests that start neither servers nor Spark
 soak: setup ## hold the lake against the reference model through many generated histories (about half an hour)
 	@$(BIN)/pytest tests/spark_app/test_histories.py --hypothesis-profile=soak --hypothesis-show-statistics \
 		--timeout=0
+
+.PHONY: bench
+bench: $(INSTALLED) $(FETCHED) ## measure everything that docs/performance.md states (some hours); results in bench/results
+	@$(BIN)/python -m bench
+
+.PHONY: bench-quick
+bench-quick: $(INSTALLED) $(FETCHED) ## the same on little data, in about two minutes
+	@$(BIN)/python -m bench --quick
 
 .PHONY: lint
 lint: $(INSTALLED) ## check style and types

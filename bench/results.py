@@ -16,9 +16,15 @@ from typing import Any
 
 import psutil
 
+from contract.errors import TributaryError
+
 RESULTS = Path(__file__).parent / "results"
 
 _PACKAGES = ("pyspark", "hudi", "duckdb")
+
+
+class WrongResult(TributaryError):
+    """A benchmark's result is not what it has to be, so that how long it took says nothing."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,73 @@
+"""Knows how to have the Spark session of the local pipeline in this process, where it can be looked into."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyspark
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from cli.ingest_run import read_installation
+from connectors.worker import as_properties
+from contract.lake import Lake
+from local.spark import _environment, _properties
+from local.state import LocalSettings, StateFolder, write_private_file
+from spark_app.session import start_session
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A running session. `jvm` is the process that does all of Spark's work."""
+
+    spark: SparkSession
+    jvm: psutil.Process
+
+    def cpu_seconds(self) -> float:
+        """What the JVM has spent so far."""
+        times = self.jvm.cpu_times()
+        return float(times.user + times.system)
+
+
+@contextmanager
+def driver(
+    lake: Lake, state: StateFolder, settings: LocalSettings, more: Mapping[str, str] | None = None
+) -> Iterator[Driver]:
+    """A session with the properties and the environment that `tributary ingest` gives it, and `more`."""
+    folder = state.spark
+    for name in ("conf", "scratch"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    installation = read_installation(Console(stderr=True))
+    properties = folder / "spark.properties"
+    wanted = {**_properties(lake, state, settings, installation), **(more or {})}
+    write_private_file(properties, as_properties(wanted))
+    (folder / "conf" / "log4j2.properties").write_text(_QUIET)
+    os.environ.update(_environment(settings, installation, Path(pyspark.__file__).parent, folder))
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {properties} pyspark-shell"
+    spark = start_session("bench")
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    try:
+        yield Driver(spark, psutil.Process(gateway.proc.pid))
+    finally:
+        spark.stop()
+        gateway.shutdown()
+        # The JVM ends when its standard input does.
+        gateway.proc.stdin.close()
+        gateway.proc.wait(60)
+
+
+_QUIET = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d %-5p [%t] %m (%c{1})%n%ex
+"""

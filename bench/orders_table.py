@@ -1,0 +1,166 @@
+"""Knows how a table of orders of any size is made, kept current by the app, and held against its history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bench.orders import COLUMNS, KEY, START, OrdersHistory, Record
+from bench.results import WrongResult
+from spark_app.event import EVENT, OffsetRange, TopicExtent
+from spark_app.hudi import HudiTable
+from spark_app.ledger import LEDGER_KEY, Ledger
+from spark_app.ledger import Sequence as LogSequence
+from spark_app.progress import Committed
+from spark_app.table_columns import APP_COLUMNS
+from spark_app.table_ingest import TableIngest
+
+TOPIC = "bench.shop.public.orders"
+
+_BULK_INSERT = {
+    "hoodie.datasource.write.operation": "bulk_insert",
+    "hoodie.datasource.write.row.writer.enable": "true",
+}
+
+
+@dataclass
+class Topic:
+    """A topic of one partition that is held in memory, from the offset `first` on."""
+
+    spark: SparkSession
+    first: int
+    records: list[Record] = field(default_factory=list)
+
+    def topics(self) -> frozenset[str]:
+        return frozenset({TOPIC})
+
+    def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        extent = TopicExtent({0: self.first}, {0: self.first + len(self.records)})
+        return dict.fromkeys(topics, extent)
+
+    def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
+        at = datetime.now(UTC)
+        rows = [
+            (topic, 0, offset, at, bytearray(record.key), _binary(record.value), None, None)
+            for wanted in ranges
+            for offset, record in enumerate(
+                self.records[wanted.first - self.first : wanted.until - self.first], wanted.first
+            )
+        ]
+        return self.spark.createDataFrame(rows, EVENT)
+
+
+@dataclass
+class OrdersTable:
+    """A silver table of the orders of a history, which the app has read up to the last of its records."""
+
+    history: OrdersHistory
+    topic: Topic
+    ingest: TableIngest
+
+    def send(self, records: int) -> None:
+        """The history's next changes come to the topic."""
+        self.topic.records += self.history.changes(records)
+
+    def commit(self) -> Committed:
+        """What has come, by all stages of the app, as one commit."""
+        return apply_pending(self.ingest, self.topic)
+
+
+def build_orders_table(spark: SparkSession, folder: Path, hudi: HudiTable, orders: int) -> OrdersTable:
+    """A table of so many orders in one commit, as if the app had read their snapshot."""
+    ledger = Ledger(
+        TOPIC,
+        positions={0: orders},
+        sequences={0: LogSequence(0, 0)},
+        sequence_ts_us={0: 0},
+        key_columns=(KEY,),
+    )
+    options = {**hudi._options, **_BULK_INSERT, LEDGER_KEY: ledger.to_json()}
+    _snapshot_rows(spark, orders).write.format("hudi").options(**options).mode("append").save(hudi.path)
+    topic = Topic(spark, first=orders)
+    ingest = TableIngest("shop.public.orders", TOPIC, topic, hudi, str(folder / "quarantine"))
+    ingest.recover()
+    return OrdersTable(OrdersHistory(TOPIC, orders), topic, ingest)
+
+
+def apply_pending(ingest: TableIngest, source: Any) -> Committed:
+    """All that the source has for the table, as one commit."""
+    extent = source.extents(frozenset({ingest.topic}))[ingest.topic]
+    committed = ingest.apply(ingest.pending(extent, limit=1_000_000))
+    assert committed is not None
+    return committed
+
+
+def check_orders(hudi: HudiTable, history: OrdersHistory) -> None:
+    """Raises `WrongResult` where the table does not hold what the history says."""
+    table = hudi.read()
+    count = table.count()
+    if count != history.row_count:
+        raise WrongResult(
+            "the table has lost or invented rows",
+            where=hudi.path,
+            found=f"{count:,} rows",
+            expected=f"{history.row_count:,}",
+        )
+    keys = hudi.spark.createDataFrame([(order,) for order in history.changed], f"{KEY} bigint")
+    found = {row[KEY]: row.asDict() for row in table.join(F.broadcast(keys), KEY).select(*COLUMNS).collect()}
+    expected = {order: _as_read(row) for order, row in history.changed.items() if row is not None}
+    wrong = [order for order in found.keys() | expected.keys() if found.get(order) != expected.get(order)]
+    if wrong:
+        raise WrongResult(
+            f"{len(wrong):,} rows are not what their last change made them",
+            where=f"{hudi.path}, {KEY} {wrong[0]}",
+            found=str(found.get(wrong[0])),
+            expected=str(expected.get(wrong[0])),
+        )
+
+
+def _as_read(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """PySpark hands timestamps over in the local zone, without naming it."""
+    return {
+        name: value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) else value
+        for name, value in row.items()
+    }
+
+
+def _snapshot_rows(spark: SparkSession, orders: int) -> DataFrame:
+    """What `bench.orders.first_row` says, as the app would have it in the table."""
+    order = F.col("id")
+    at = F.timestamp_seconds(F.lit(int(START.timestamp())) + order)
+    columns: dict[str, Column] = {
+        "_key": F.to_json(F.struct(order.alias(KEY))),
+        "_op": F.lit("r"),
+        "_seq": order,
+        "_source_ts": F.timestamp_seconds(F.lit(int(START.timestamp()))),
+        "_topic": F.lit(TOPIC),
+        "_partition": F.lit(0),
+        "_offset": order,
+        "_lsn": F.lit(0),
+        KEY: order,
+        "customer_id": order % 10_007,
+        "status": F.lit("placed"),
+        "amount": (order % 100_000) / 100,
+        "note": F.format_string("order %d of customer %d", order, order % 10_007),
+        "created_at": at,
+        "updated_at": at,
+    }
+    types = {app.name: app.dataType for app in APP_COLUMNS} | dict(COLUMNS)
+    return spark.range(orders).select(
+        *[column.cast(types[name]).alias(name) for name, column in columns.items()]
+    )
+
+
+def _binary(value: bytes | None) -> bytearray | None:
+    return None if value is None else bytearray(value)
+
+
+def turns(rounds: int, number: int) -> Sequence[Sequence[int]]:
+    """In which order to take so many contenders in each round: every one is as often first as last."""
+    return [[(turn + place) % number for place in range(number)] for turn in range(rounds)]

@@ -1,0 +1,58 @@
+"""How results are shown to a person: one table a benchmark, and against those of an earlier run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.results import Figure, Results
+
+
+def read_figures(path: Path) -> tuple[Figure, ...]:
+    """Those of a file that `write_results` wrote."""
+    return tuple(Figure(**figure) for figure in json.loads(path.read_text())["figures"])
+
+
+def print_results(results: Results, console: Console, earlier: Iterable[Figure] = ()) -> None:
+    """A line a figure. Where the earlier run has the same one, it and the ratio to it stand beside."""
+    before = {_identity(figure): figure.value for figure in earlier}
+    columns = ["what", "of", "value", "unit", *(["earlier", "ratio"] if before else [])]
+    table = Table(*columns, title=results.benchmark, title_justify="left")
+    for figure in results.figures:
+        row = [figure.name, text_of(figure.of), number_text(figure.value), figure.unit]
+        if before:
+            row += _beside(figure.value, before.get(_identity(figure)))
+        table.add_row(*row)
+    console.print(table)
+
+
+def text_of(of: Mapping[str, Any]) -> str:
+    """`rows 1,000,000, what commit`."""
+    parts = (f"{name} {number_text(value)}" for name, value in of.items())
+    return ", ".join(part.removeprefix("of ") for part in parts)
+
+
+def number_text(value: str | float) -> str:
+    """At most four significant digits, none left out before the decimal point."""
+    if isinstance(value, str):
+        return value
+    if abs(value) >= 1_000 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def _beside(value: float, before: float | None) -> list[str]:
+    if before is None:
+        return ["", ""]
+    return [number_text(before), f"{value / before:.2f}" if before else ""]
+
+
+def _identity(figure: Figure) -> str:
+    content = asdict(figure)
+    return json.dumps([content["name"], content["unit"], content["of"]], sort_keys=True)
