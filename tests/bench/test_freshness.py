@@ -126,7 +126,7 @@ def test_processor_times_are_of_the_time_between_two_looks() -> None:
 
 
 def _observed(began: float = START) -> Observed:
-    """Five seconds in which one row of the probe's takes 1.7 s: at offset 10, in the second of two commits."""
+    """Five seconds in which one row of the probe's takes 1.7 s: at offset 10, in the second commit."""
     sighting = Sighting("orders_1", -1, START + 1, START + 1.01, START + 2.5, START + 2.7)
     return Observed(
         began=began,
