@@ -21,13 +21,13 @@ def read_figures(path: Path) -> tuple[Figure, ...]:
 
 def print_results(results: Results, console: Console, earlier: Iterable[Figure] = ()) -> None:
     """A line a figure. Where the earlier run has the same one, it and the ratio to it stand beside."""
-    before = {_identity(figure): figure.value for figure in earlier}
+    before = {identity(figure): figure.value for figure in earlier}
     columns = ["what", "of", "value", "unit", *(["earlier", "ratio"] if before else [])]
     table = Table(*columns, title=results.benchmark, title_justify="left")
     for figure in results.figures:
         row = [figure.name, text_of(figure.of), number_text(figure.value), figure.unit]
         if before:
-            row += _beside(figure.value, before.get(_identity(figure)))
+            row += _beside(figure.value, before.get(identity(figure)))
         table.add_row(*row)
     console.print(table)
 
@@ -47,12 +47,13 @@ def number_text(value: str | float) -> str:
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}"
 
 
+def identity(figure: Figure) -> str:
+    """The same for the same figure of two runs."""
+    content = asdict(figure)
+    return json.dumps([content["name"], content["unit"], content["of"]], sort_keys=True)
+
+
 def _beside(value: float, before: float | None) -> list[str]:
     if before is None:
         return ["", ""]
     return [number_text(before), f"{value / before:.2f}" if before else ""]
-
-
-def _identity(figure: Figure) -> str:
-    content = asdict(figure)
-    return json.dumps([content["name"], content["unit"], content["of"]], sort_keys=True)

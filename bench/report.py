@@ -1,0 +1,127 @@
+"""Knows which results docs/performance.md shows: `python -m bench.report` writes its tables and pictures anew
+from bench/results, those in `before` beside those of now."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.plots import Plot, Points, svg
+from bench.results import RESULTS, Figure
+from bench.table import identity, number_text, text_of
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "performance.md"
+BEFORE = RESULTS / "before"
+
+FRESHNESS_SECONDS = 5.0
+"""What 95 of 100 rows have to reach."""
+
+_TABLE = re.compile(r"<!-- figures of (\w+) -->\n.*?<!-- end of figures of \1 -->", re.DOTALL)
+_LEAST = 20
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A results file."""
+
+    figures: tuple[Figure, ...]
+    series: Mapping[str, Points]
+
+
+def read_recorded(benchmark: str, folder: Path = RESULTS) -> Recorded | None:
+    """What was last measured; None where nothing was."""
+    path = folder / f"{benchmark}.json"
+    if not path.exists():
+        return None
+    content: Mapping[str, Any] = json.loads(path.read_text())
+    return Recorded(
+        figures=tuple(Figure(**figure) for figure in content["figures"]),
+        series={name: [(x, y) for x, y in curve] for name, curve in content["series"].items()},
+    )
+
+
+def with_tables(page: str) -> str:
+    """The page with every table as the results are now."""
+    return _TABLE.sub(lambda found: _section(found.group(1)), page)
+
+
+def pictures() -> Mapping[str, str]:
+    """Each picture's file name and content, of those whose results there are."""
+    plots: dict[str, Plot] = {}
+    if (freshness := read_recorded("freshness")) is not None:
+        plots["freshness.svg"] = _freshness_plot(freshness)
+    flat, flat_before = read_recorded("flat"), read_recorded("flat", BEFORE)
+    for name, series, x, is_log in (
+        ("commit-by-rows.svg", "seconds of a commit by rows", "rows of the table", True),
+        ("commit-by-age.svg", "seconds of a commit by commits before", "commits before", False),
+    ):
+        curves = {
+            when: of.series[series]
+            for when, of in (("now", flat), ("before", flat_before))
+            if of is not None and series in of.series
+        }
+        if curves:
+            plots[name] = Plot("Seconds of a commit of 1,000 events", x, "s", curves, is_log=is_log)
+    return {name: svg(plot) for name, plot in plots.items()}
+
+
+def markdown(figures: Iterable[Figure], before: Iterable[Figure]) -> str:
+    """A table of the figures; where there are some from before, with those and the ratio."""
+    then = {identity(figure): figure.value for figure in before}
+    heads = ["what", "of", *(["before"] if then else []), "now", "unit", *(["now to before"] if then else [])]
+    rows = [
+        [
+            figure.name,
+            text_of(figure.of),
+            *([_then(figure, then)] if then else []),
+            number_text(figure.value),
+            figure.unit,
+            *([_ratio(figure, then)] if then else []),
+        ]
+        for figure in figures
+    ]
+    aligned = ["---", "---", *(["--:"] if then else []), "--:", "---", *(["--:"] if then else [])]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, aligned, *rows)) + "\n"
+
+
+def _section(benchmark: str) -> str:
+    now, before = read_recorded(benchmark), read_recorded(benchmark, BEFORE)
+    table = "Not measured yet.\n" if now is None else markdown(now.figures, before.figures if before else ())
+    return f"<!-- figures of {benchmark} -->\n{table}<!-- end of figures of {benchmark} -->"
+
+
+def _then(figure: Figure, then: Mapping[str, float]) -> str:
+    value = then.get(identity(figure))
+    return "" if value is None else number_text(value)
+
+
+def _ratio(figure: Figure, then: Mapping[str, float]) -> str:
+    value = then.get(identity(figure))
+    return f"{figure.value / value:.2f}" if value else ""
+
+
+def _freshness_plot(freshness: Recorded) -> Plot:
+    return Plot(
+        "From a row's commit in the database to its being read in the lake",
+        "seconds of the run",
+        "s",
+        {"rows of the probe": freshness.series["freshness"]},
+        dots=len(freshness.series["freshness"]) > _LEAST,
+        limit=(FRESHNESS_SECONDS, "95 of 100 rows have to be below"),
+    )
+
+
+def main() -> None:
+    """Writes the page and its pictures."""
+    PAGE.write_text(with_tables(PAGE.read_text()))
+    for name, content in pictures().items():
+        (DOCS / name).write_text(content)
+
+
+if __name__ == "__main__":
+    main()

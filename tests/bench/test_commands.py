@@ -1,0 +1,25 @@
+"""`python -m bench` finds each of its benchmarks, whole and quick."""
+
+from __future__ import annotations
+
+from dataclasses import is_dataclass
+from importlib import import_module
+
+import pytest
+
+from bench.__main__ import BENCHMARKS, main
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_has_its_settings_and_can_run(name: str) -> None:
+    benchmark = BENCHMARKS[name]
+    module = import_module(benchmark.module)
+    assert callable(module.run)
+    for settings in (benchmark.full, benchmark.quick):
+        assert settings is None or is_dataclass(getattr(module, settings))
+
+
+def test_a_name_that_is_none_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["nothing"])
+    assert "there is no nothing; there are freshness" in capsys.readouterr().err

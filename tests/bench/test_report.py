@@ -1,0 +1,64 @@
+"""docs/performance.md shows what was measured last, and its pictures are of the same figures."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from bench.plots import Plot, svg, ticks
+from bench.report import DOCS, PAGE, markdown, pictures, with_tables
+from bench.results import Figure
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_the_page_shows_the_recorded_figures() -> None:
+    page = PAGE.read_text()
+    assert with_tables(page) == page, "renew it with: python -m bench.report"
+
+
+def test_the_pictures_show_the_recorded_figures_and_are_on_the_page() -> None:
+    page = PAGE.read_text()
+    for name, content in pictures().items():
+        assert (DOCS / name).read_text() == content, "renew it with: python -m bench.report"
+        assert f"({name})" in page
+
+
+def test_a_figure_from_before_stands_beside_that_of_now() -> None:
+    now = [Figure("seconds", 0.5, "s", {"rows": 1_000}), Figure("jobs", 3, "")]
+    before = [Figure("seconds", 2.0, "s", {"rows": 1_000})]
+    assert markdown(now, before).splitlines()[2:] == [
+        "| seconds | rows 1,000 | 2 | 0.5 | s | 0.25 |",
+        "| jobs |  |  | 3 |  |  |",
+    ]
+    assert markdown(now, []).splitlines()[2] == "| seconds | rows 1,000 | 0.5 | s |"
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+def test_twice_as_long_is_drawn_twice_as_high(is_log: bool) -> None:
+    curves = {"now": [(100.0, 1.0), (1_000.0, 2.0), (10_000.0, 4.0)]}
+    drawing = ElementTree.fromstring(svg(Plot("Seconds", "rows", "s", curves, is_log=is_log)))
+    line = drawing.find(f"{SVG}polyline")
+    assert line is not None
+    (x1, y1), (x2, y2), (x3, y3) = ([float(n) for n in at.split(",")] for at in line.attrib["points"].split())
+    zero = 2 * y1 - y2
+    assert zero - y3 == pytest.approx(4 * (zero - y1), abs=0.5)
+    assert x1 < x2 < x3
+    assert (x2 - x1 == pytest.approx(x3 - x2, abs=0.2)) == is_log
+
+
+def test_points_of_dots_are_not_joined_and_a_limit_is_a_line() -> None:
+    plot = Plot("Fresh", "s", "s", {"a < b": [(0, 1), (10, 2)]}, dots=True, limit=(5.0, "most"))
+    drawing = ElementTree.fromstring(svg(plot))
+    assert len(drawing.findall(f"{SVG}circle")) == 2
+    assert drawing.find(f"{SVG}polyline") is None
+    assert "most" in [text.text for text in drawing.findall(f"{SVG}text")]
+
+
+@pytest.mark.parametrize(
+    ("highest", "expected"),
+    [(5.25, [0, 1, 2, 3, 4, 5]), (0.63, [0, 0.2, 0.4, 0.6]), (600, [0, 100, 200, 300, 400, 500, 600])],
+)
+def test_an_axis_is_marked_at_round_numbers(highest: float, expected: list[float]) -> None:
+    assert ticks(highest) == expected
