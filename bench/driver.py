@@ -16,7 +16,7 @@ from rich.console import Console
 from cli.ingest_run import read_installation
 from connectors.worker import as_properties
 from contract.lake import Lake
-from local.spark import _environment, _properties
+from local.spark import spark_environment, spark_properties
 from local.state import LocalSettings, StateFolder, write_private_file
 from spark_app.session import start_session
 
@@ -44,10 +44,10 @@ def driver(
         (folder / name).mkdir(parents=True, exist_ok=True)
     installation = read_installation(Console(stderr=True))
     properties = folder / "spark.properties"
-    wanted = {**_properties(lake, state, settings, installation), **(more or {})}
+    wanted = {**spark_properties(lake, state, settings, installation), **(more or {})}
     write_private_file(properties, as_properties(wanted))
     (folder / "conf" / "log4j2.properties").write_text(_QUIET)
-    os.environ.update(_environment(settings, installation, Path(pyspark.__file__).parent, folder))
+    os.environ.update(spark_environment(settings, installation, Path(pyspark.__file__).parent, folder))
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {properties} pyspark-shell"
     spark = start_session("bench")
     gateway = spark.sparkContext._gateway

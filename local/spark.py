@@ -52,10 +52,8 @@ _JAVA_OPTIONS = (
     "-XX:+UseParallelGC",
     "-XX:+ExitOnOutOfMemoryError",
     "-Duser.timezone=UTC",
-    # On the two cores of a laptop the optimising compiler takes from small commits more than it gives them.
-    "-XX:TieredStopAtLevel=1",
-    # Without that compiler Java keeps 48 MB for code: Spark fills them, and would compile again for ever.
-    "-XX:ReservedCodeCacheSize=256m",
+    # A parser for each of S3's answers: Java would look for its name in every jar of the class path each time.
+    "-Dorg.xml.sax.driver=com.sun.org.apache.xerces.internal.parsers.SAXParser",
     # Hudi measures the size of a record with JOL, which else starts JVMs to attach to this one, in vain.
     "-Djol.skipHotspotSAAttach=true",
     "-Djol.skipDynamicAttach=true",
@@ -123,7 +121,7 @@ def start_spark(
     for name in ("conf", "scratch"):
         (folder / name).mkdir(exist_ok=True)
     properties = folder / "spark.properties"
-    write_private_file(properties, as_properties(_properties(lake, state, settings, installation)))
+    write_private_file(properties, as_properties(spark_properties(lake, state, settings, installation)))
     (folder / "conf" / "log4j2.properties").write_text(_LOG4J2)
     spark_home = Path(pyspark.__file__).parent
     command = Command(
@@ -135,7 +133,7 @@ def start_spark(
             *arguments,
         ],
         log=state.log(SERVICE),
-        environment=_environment(settings, installation, spark_home, folder),
+        environment=spark_environment(settings, installation, spark_home, folder),
     )
     with state.exclusive():
         _take_over(state)
@@ -191,9 +189,10 @@ def _is_driver(process: psutil.Process) -> bool:
         return False
 
 
-def _properties(
+def spark_properties(
     lake: Lake, state: StateFolder, settings: LocalSettings, installation: SparkInstallation
 ) -> Mapping[str, str]:
+    """What spark-submit is told: how Spark runs on this machine, and where it finds everything."""
     catalog = f"spark.sql.catalog.{lake.names.bronze_catalog}"
     s3a = "spark.hadoop.fs.s3a"
     return {
@@ -224,10 +223,12 @@ def _properties(
         f"{s3a}.change.detection.mode": "none",
         f"{s3a}.aws.credentials.provider": "com.amazonaws.auth.EnvironmentVariableCredentialsProvider",
         f"{s3a}.buffer.dir": str(state.spark / "scratch"),
+        # Else each object that is written has S3A ask for the deletion of marks of all folders above it.
+        f"{s3a}.directory.marker.retention": "keep",
     }
 
 
-def _environment(
+def spark_environment(
     settings: LocalSettings, installation: SparkInstallation, spark_home: Path, folder: Path
 ) -> dict[str, str]:
     """Little of the caller's: another Spark's SPARK_CONF_DIR or HADOOP_CONF_DIR would take effect."""
