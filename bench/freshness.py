@@ -76,11 +76,12 @@ class Settings:
     idle_tables: int = 0
     backfill_rows: int = 0
     rows: int = 20_000
+    idle_rows: int = 1_000
     seconds: float = 600.0
     warm_up_seconds: float = 60.0
     changes_per_second: float = 200.0
     changes_per_transaction: int = 5
-    seconds_between_rows: float = 1.0
+    seconds_between_rows: float = 2.0
     seconds_between_polls: float = 0.15
     seed: int = 1
 
@@ -96,9 +97,9 @@ class Settings:
 
 
 FULL = Settings()
-QUICK = Settings(seconds=25.0, warm_up_seconds=5.0)
+QUICK = Settings(seconds=25.0, warm_up_seconds=5.0, seconds_between_rows=1.0)
 IDLE_TABLES = Settings("freshness_idle_tables", idle_tables=16, seconds=300.0)
-BACKFILL = Settings("freshness_backfill", backfill_rows=1_500_000, seconds=300.0, warm_up_seconds=10.0)
+BACKFILL = Settings("freshness_backfill", backfill_rows=1_000_000, seconds=300.0, warm_up_seconds=10.0)
 
 
 class NoResult(TributaryError):
@@ -170,8 +171,10 @@ def observe(settings: Settings) -> Observed:
 
 def _seed(settings: Settings) -> Callable[[Source, psycopg.Connection], None]:
     def create_tables(_: Source, connection: psycopg.Connection) -> None:
-        for table in settings.changed + settings.idle:
+        for table in settings.changed:
             workload.create_table(connection, table, settings.rows)
+        for table in settings.idle:
+            workload.create_table(connection, table, settings.idle_rows)
         if settings.backfill_rows:
             workload.create_table(connection, _BACKFILLED, settings.backfill_rows)
 

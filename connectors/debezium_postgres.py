@@ -121,7 +121,8 @@ def _literally(name: str) -> str:
 
 def _pace(topics: TopicPolicy) -> dict[str, str]:
     return {
-        "poll.interval.ms": "100",
+        # What has been read from the database waits for this to pass before it goes to Kafka.
+        "poll.interval.ms": "25",
         "max.batch.size": "8192",
         "max.queue.size": "32768",
         "max.queue.size.in.bytes": str(4 * topics.max_event_bytes),

@@ -30,7 +30,8 @@ def render(lake: Lake, deployment: Deployment) -> ConnectorConfig:
             "iceberg.control.topic": names.bronze_control_topic,
             "iceberg.control.group-id-prefix": names.bronze_control_group_prefix,
             "iceberg.coordinator.transactional.prefix": names.bronze_transactional_prefix,
-            "iceberg.control.commit.interval-ms": "3000",
+            # Nobody waits for bronze but a rebuild: each commit costs files, requests and a snapshot.
+            "iceberg.control.commit.interval-ms": "10000",
             "iceberg.catalog": names.bronze_catalog,
             **_with_prefix("iceberg.catalog.", _catalog(deployment)),
             **_with_prefix("iceberg.kafka.", deployment.kafka.client_config),
