@@ -40,13 +40,12 @@ def driver(
 ) -> Iterator[Driver]:
     """A session with the properties and the environment that `tributary ingest` gives it, and `more`."""
     folder = state.spark
-    for name in ("conf", "scratch"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "scratch").mkdir(parents=True, exist_ok=True)
     installation = read_installation(Console(stderr=True))
     properties = folder / "spark.properties"
     wanted = {**spark_properties(lake, state, settings, installation), **(more or {})}
     write_private_file(properties, as_properties(wanted))
-    (folder / "conf" / "log4j2.properties").write_text(_QUIET)
+    (folder / "log4j2.properties").write_text(_QUIET)
     os.environ.update(spark_environment(settings, installation, Path(pyspark.__file__).parent, folder))
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {properties} pyspark-shell"
     spark = start_session("bench")

@@ -18,6 +18,7 @@ import pyspark
 from connectors.worker import as_properties
 from contract.errors import TributaryError
 from contract.lake import Lake
+from local.class_archive import class_archive_options
 from local.postgres import CATALOG, CATALOG_ROLE
 from local.process import (
     POLL_SECONDS,
@@ -47,6 +48,8 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d %-5p [%t] %m (%c{1})%n%ex
 """
 
+
+_LOG_SETTINGS = "log4j2.properties"
 
 _JAVA_OPTIONS = (
     "-XX:+UseParallelGC",
@@ -118,11 +121,10 @@ def start_spark(
 ) -> RunningSpark:
     """Hands `main.py arguments…` to spark-submit. Raises SparkBusy if one runs here, StateFolderBusy."""
     folder = state.spark
-    for name in ("conf", "scratch"):
-        (folder / name).mkdir(exist_ok=True)
+    (folder / "scratch").mkdir(exist_ok=True)
     properties = folder / "spark.properties"
     write_private_file(properties, as_properties(spark_properties(lake, state, settings, installation)))
-    (folder / "conf" / "log4j2.properties").write_text(_LOG4J2)
+    (folder / _LOG_SETTINGS).write_text(_LOG4J2)
     spark_home = Path(pyspark.__file__).parent
     command = Command(
         SERVICE,
@@ -201,7 +203,13 @@ def spark_properties(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": os.pathsep.join(map(str, installation.jars)),
-        "spark.driver.extraJavaOptions": " ".join(_JAVA_OPTIONS),
+        "spark.driver.extraJavaOptions": " ".join(
+            [
+                *_JAVA_OPTIONS,
+                f'"-Dlog4j2.configurationFile={(state.spark / _LOG_SETTINGS).as_uri()}"',
+                *class_archive_options(installation.java_home, installation.jars),
+            ]
+        ),
         "spark.ui.enabled": "false",
         "spark.local.dir": str(state.spark / "scratch"),
         "spark.sql.warehouse.dir": (state.spark / "warehouse").as_uri(),
@@ -239,7 +247,8 @@ def spark_environment(
         "TZ": "UTC",
         "JAVA_HOME": str(installation.java_home),
         "SPARK_HOME": str(spark_home),
-        "SPARK_CONF_DIR": str(folder / "conf"),
+        # It is part of the class path. One that holds files would forbid the archive of classes.
+        "SPARK_CONF_DIR": str(folder / "no-configuration"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(installation.package),
