@@ -1,44 +1,20 @@
-"""`python -m bench`: which benchmarks there are; each runs in a process of its own, and its results are kept
-and shown."""
+"""`python -m bench`: which benchmarks to run, and where their results are kept."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
 from rich.console import Console
 
-from bench.results import RESULTS, Figure, Results, write_results
-from bench.table import print_results, read_figures
-from contract.errors import TributaryError
+from bench.benchmarks import BENCHMARKS, run_benchmark
+from bench.results import RESULTS, Figure
+from bench.table import read_figures
 
 QUICK_RESULTS = RESULTS / "quick"
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """`module.run` with its settings of the name, and with `quick` ones where there are any."""
-
-    module: str
-    full: str = "FULL"
-    quick: str | None = "QUICK"
-
-
-BENCHMARKS = {
-    "freshness": Benchmark("bench.freshness"),
-    "freshness_idle_tables": Benchmark("bench.freshness", full="IDLE_TABLES", quick=None),
-    "freshness_backfill": Benchmark("bench.freshness", full="BACKFILL", quick=None),
-    "catch_up": Benchmark("bench.catch_up"),
-    "initial_load": Benchmark("bench.initial_load"),
-    "flat": Benchmark("bench.flat"),
-    "commit_cost": Benchmark("bench.commit_cost"),
-    "start": Benchmark("bench.start"),
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,22 +45,10 @@ def _run_apart(name: str, options: argparse.Namespace, folder: Path, console: Co
     """A process of its own: a JVM that another benchmark has warmed would flatter this one."""
     console.print(f"[bold]{name}[/bold] …")
     earlier = _earlier(name, options.against)
-    process = get_context("spawn").Process(target=_run, args=(name, options.quick, folder, earlier))
+    process = get_context("spawn").Process(target=run_benchmark, args=(name, options.quick, folder, earlier))
     process.start()
     process.join()
     return process.exitcode == 0
-
-
-def _run(name: str, quick: bool, folder: Path, earlier: tuple[Figure, ...]) -> None:
-    benchmark = BENCHMARKS[name]
-    module = import_module(benchmark.module)
-    settings = getattr(module, benchmark.quick if quick and benchmark.quick else benchmark.full)
-    try:
-        results: Results = module.run(settings)
-    except TributaryError as error:
-        sys.exit(f"{name}: {error}")
-    write_results(results, folder)
-    print_results(results, Console(), earlier)
 
 
 def _earlier(name: str, folder: Path | None) -> tuple[Figure, ...]:

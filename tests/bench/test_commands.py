@@ -7,7 +7,8 @@ from importlib import import_module
 
 import pytest
 
-from bench.__main__ import BENCHMARKS, main
+from bench.__main__ import main
+from bench.benchmarks import BENCHMARKS
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

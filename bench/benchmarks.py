@@ -1,0 +1,48 @@
+"""Which benchmarks there are, and what running one means."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.results import Figure, Results, write_results
+from bench.table import print_results
+from contract.errors import TributaryError
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """`module.run` with its settings of the name, and with `quick` ones where there are any."""
+
+    module: str
+    full: str = "FULL"
+    quick: str | None = "QUICK"
+
+
+BENCHMARKS = {
+    "freshness": Benchmark("bench.freshness"),
+    "freshness_idle_tables": Benchmark("bench.freshness", full="IDLE_TABLES", quick=None),
+    "freshness_backfill": Benchmark("bench.freshness", full="BACKFILL", quick=None),
+    "catch_up": Benchmark("bench.catch_up"),
+    "initial_load": Benchmark("bench.initial_load"),
+    "flat": Benchmark("bench.flat"),
+    "commit_cost": Benchmark("bench.commit_cost"),
+    "start": Benchmark("bench.start"),
+}
+
+
+def run_benchmark(name: str, quick: bool, folder: Path, earlier: tuple[Figure, ...]) -> None:
+    """Runs it, keeps its results in the folder and shows them. Ends the process where there are none."""
+    benchmark = BENCHMARKS[name]
+    module = import_module(benchmark.module)
+    settings = getattr(module, benchmark.quick if quick and benchmark.quick else benchmark.full)
+    try:
+        results: Results = module.run(settings)
+    except TributaryError as error:
+        sys.exit(f"{name}: {error}")
+    write_results(results, folder)
+    print_results(results, Console(), earlier)
