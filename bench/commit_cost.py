@@ -53,8 +53,8 @@ class Settings:
 
     orders: int = 20_000
     records: int = 1_000
-    warm_up: int = 20
-    commits: int = 40
+    warm_up: int = 15
+    commits: int = 30
     idle_seconds: float = 10.0
 
 

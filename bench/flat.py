@@ -6,12 +6,12 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench.driver import driver
@@ -20,6 +20,7 @@ from bench.results import Figure, Results
 from contract.lake import TablePolicy, parse_lake
 from local.state import StateFolder, settle
 from spark_app.hudi import HudiTable
+from spark_app.table_ingest import MOST_COMMITS_BETWEEN_SERVICES
 
 LAKE = parse_lake(
     """
@@ -41,7 +42,7 @@ LAKE = parse_lake(
 class Settings:
     """`commits` of `records` each into tables of each of the sizes, taking turns; then as many again of what
     the app hands to Hudi alone. A table of `aged_orders` is timed around its commits number `young` and
-    `old`; it gets its services as a run gives them."""
+    `old`; it gets its services as often as a busy run gives them."""
 
     orders: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
     records: int = 1_000
@@ -81,7 +82,7 @@ def run(settings: Settings = FULL) -> Results:
             seconds = _by_age(spark, folder, settings)
             figures += _age_figures(settings, seconds)
             series["seconds of a commit by commits before"] = tuple(
-                (float(number), round(of, 3)) for number, of in enumerate(seconds)
+                (float(number), round(of, 3)) for number, of in seconds.items()
             )
     return Results("flat", asdict(settings), tuple(figures), series)
 
@@ -105,19 +106,33 @@ def _by_size(spark: SparkSession, folder: Path, settings: Settings) -> Sequence[
     return times
 
 
-def _by_age(spark: SparkSession, folder: Path, settings: Settings) -> Sequence[float]:
-    """The seconds of every commit but those of the warm-up, which another table gets."""
+def _by_age(spark: SparkSession, folder: Path, settings: Settings) -> Mapping[int, float]:
+    """The seconds of the app's commits, by how many came before. Between those that are timed, Hudi alone
+    writes a row."""
     other = _table(spark, folder / "warm_up", settings.aged_orders)
     for _ in range(settings.warm_up):
         _seconds_of_commit(other, settings.records)
     table = _table(spark, folder / "aged", settings.aged_orders)
-    seconds = []
-    for _ in range(settings.old + settings.commits // 2 + 1):
-        seconds.append(_seconds_of_commit(table, settings.records))
-        if table.ingest.is_service_due(is_idle=False):
-            table.ingest.maintain()
+    half, seconds = settings.commits // 2, {}
+    for number in range(settings.old + half + 1):
+        if _is_timed(number, settings):
+            seconds[number] = _seconds_of_commit(table, settings.records)
+        else:
+            table.ingest.hudi.write(_some_rows(table, 1), table.ingest.ledger.next_commit())
+        if number % MOST_COMMITS_BETWEEN_SERVICES == 0:
+            table.ingest.serve()
     check_orders(table.ingest.hudi, table.history)
     return seconds
+
+
+def _is_timed(number: int, settings: Settings) -> bool:
+    """Around the two ages, and a few in each hundred for the picture."""
+    half = settings.commits // 2
+    return (
+        abs(number - settings.young) <= half
+        or abs(number - settings.old) <= half
+        or number % 100 in (31, 32, 33)
+    )
 
 
 def _table(spark: SparkSession, folder: Path, orders: int) -> OrdersTable:
@@ -135,33 +150,40 @@ def _seconds_of_commit(table: OrdersTable, records: int) -> float:
 
 
 def _seconds_of_write(table: OrdersTable, records: int) -> float:
-    """Of one commit of rows that need no work before Hudi: as many stored ones again, as they are."""
-    hudi = table.ingest.hudi
-    stored = hudi.read()
-    names = [name for name in stored.columns if not name.startswith("_hoodie_")]
-    some = stored.where(F.col("order_id") < records).select(*names).collect()
-    rows = hudi.spark.createDataFrame(some, stored.select(*names).schema).coalesce(1)
+    """Of one commit of rows that need no work before Hudi."""
+    rows = _some_rows(table, records)
     began = time.perf_counter()
-    hudi.write(rows, table.ingest.ledger.next_commit())
+    table.ingest.hudi.write(rows, table.ingest.ledger.next_commit())
     return time.perf_counter() - began
+
+
+def _some_rows(table: OrdersTable, number: int) -> DataFrame:
+    """So many rows that never change, as the table holds them: to write them again changes nothing. They are
+    read once."""
+    if number not in table.some_rows:
+        stored = table.ingest.hudi.read()
+        names = [name for name in stored.columns if not name.startswith("_hoodie_")]
+        some = stored.where(F.col("order_id") < number).select(*names)
+        table.some_rows[number] = some.sparkSession.createDataFrame(some.collect(), some.schema).coalesce(1)
+    return table.some_rows[number]
 
 
 def _size_figures(settings: Settings, times: Sequence[_Times]) -> Iterable[Figure]:
     for name, chosen in (("commit", [of.app for of in times]), ("write alone", [of.write for of in times])):
         medians = [statistics.median(seconds) for seconds in chosen]
         for orders, seconds, median in zip(settings.orders, chosen, medians, strict=True):
-            of = {"rows": orders, "what": name}
+            of: Mapping[str, str | int] = {"rows": orders, "what": name}
             yield Figure("seconds p50", round(median, 3), "s", of)
             yield Figure("seconds min", round(min(seconds), 3), "s", of)
             yield Figure("seconds max", round(max(seconds), 3), "s", of)
         yield Figure("largest to smallest", round(medians[-1] / medians[0], 2), "×", {"what": name})
 
 
-def _age_figures(settings: Settings, seconds: Sequence[float]) -> Iterable[Figure]:
+def _age_figures(settings: Settings, seconds: Mapping[int, float]) -> Iterable[Figure]:
     half = settings.commits // 2
     medians = []
     for number in (settings.young, settings.old):
-        median = statistics.median(seconds[number - half : number + half + 1])
+        median = statistics.median(of for before, of in seconds.items() if abs(before - number) <= half)
         medians.append(median)
         yield Figure("seconds p50", round(median, 3), "s", {"commits before": number})
     yield Figure("old to young", round(medians[1] / medians[0], 2), "×")

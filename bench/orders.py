@@ -102,11 +102,13 @@ class Mix:
 class OrdersHistory:
     """A table of the orders 0 to `first_orders` - 1, as `first_row` has them, and what changes in it.
 
-    `changed` holds the rows that did, None for one that is gone; all others are still their `first_row`."""
+    `changed` holds the rows that did, None for one that is gone; all others are still their `first_row`. The
+    first `untouched` orders never change."""
 
     topic: str
     first_orders: int
     seed: int = 1
+    untouched: int = 0
     changed: dict[int, Row | None] = field(default_factory=dict)
     _sent: int = 0
 
@@ -162,7 +164,7 @@ class OrdersHistory:
 
     def _some_order(self) -> int:
         while True:
-            order = self._random.randrange(self._next_order)
+            order = self._random.randrange(self.untouched, self._next_order)
             if self.changed.get(order, _UNCHANGED) is not None:
                 return order
 

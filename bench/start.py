@@ -24,10 +24,9 @@ from cli.workspace import Workspace
 from contract.table_name import TableName
 from local import kafka
 
-LAKE_NAME = "start"
-LAKE_FILE = f"""
+LAKE_FILE = """
 [lake]
-name = "{LAKE_NAME}"
+name = "start"
 
 [source.shop]
 engine = "postgres"
@@ -74,10 +73,13 @@ def _pipeline(settings: Settings, tables: list[TableName]) -> Iterator[Workspace
         lake_file.write_text(LAKE_FILE)
         state = Path(folder) / "state"
         workspace = Workspace.open(lake_file, state)
-        with storage_and_kafka(workspace.lake, state) as servers:
+        lake = workspace.lake
+        with storage_and_kafka(lake, state) as servers:
             servers.state.write_settings(servers.settings)
             for table in tables:
-                _fill(servers, f"{LAKE_NAME}.{table}", settings.orders)
+                _fill(
+                    servers, lake.names.source(table.source).topic(table.schema, table.table), settings.orders
+                )
             yield workspace
 
 
