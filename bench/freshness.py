@@ -275,6 +275,7 @@ class _Workers:
                 secrets.s3_secret_key.get_secret_value(),
                 settings.seconds_between_rows,
                 settings.seconds_between_polls,
+                settings.seed,
             ),
         )
 

@@ -8,6 +8,7 @@ way, and ends.
 from __future__ import annotations
 
 import json
+import random
 import re
 import sys
 import threading
@@ -36,7 +37,8 @@ _COMPLETED = re.compile(r"\d{17}\.(commit|deltacommit|replacecommit)")
 
 @dataclass(frozen=True)
 class Orders:
-    """What to do. `paths`: where each table is in the lake, the bucket first."""
+    """What to do. `paths`: where each table is in the lake, the bucket first. `seconds_between_rows` is the
+    mean: at fixed intervals the rows could keep step with the commits, and so all wait alike."""
 
     conninfo: str
     paths: dict[str, str]
@@ -45,6 +47,7 @@ class Orders:
     secret_key: str
     seconds_between_rows: float
     seconds_between_polls: float
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -162,16 +165,16 @@ class Probe:
             writer.join()
 
     def _commit_rows(self, stop: threading.Event) -> None:
-        tables = list(self._orders.paths)
+        tables, chance = list(self._orders.paths), random.Random(self._orders.seed)
         with psycopg.connect(self._orders.conninfo, autocommit=False) as connection:
-            due, number = time.monotonic(), 0
+            due, key = time.monotonic(), -1
             while not stop.wait(max(0.0, due - time.monotonic())):
-                table, key = tables[number % len(tables)], -1 - number
+                table = chance.choice(tables)
                 row = _commit_row(connection, table, key)
                 with self._lock:
                     self._waiting[table].append(row)
-                due += self._orders.seconds_between_rows
-                number += 1
+                due += chance.expovariate(1 / self._orders.seconds_between_rows)
+                key -= 1
 
     def _any_waiting(self) -> bool:
         with self._lock:
