@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -160,13 +161,24 @@ def observe(settings: Settings) -> Observed:
     try:
         (folder / "lake.toml").write_text(_LAKE)
         workspace = Workspace.open(folder / "lake.toml", folder / "state")
-        try:
-            up(workspace.lake, workspace.state, seed=_seed(settings))
-            return _observe(workspace, settings)
-        finally:
-            down(workspace.state)
+        with _termination_raises():
+            try:
+                up(workspace.lake, workspace.state, seed=_seed(settings))
+                return _observe(workspace, settings)
+            finally:
+                down(workspace.state)
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def _termination_raises() -> Iterator[None]:
+    """SIGTERM ends the work as an exception does, so that no server is left behind."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _seed(settings: Settings) -> Callable[[Source, psycopg.Connection], None]:
