@@ -1,0 +1,587 @@
+"""How many events a second a table catches up with: Tributary, the tutorials' app and HoodieStreamer, on the
+same events, cores and disk, each warm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bench import events
+from bench.driver import Driver, driver
+from bench.events import COLUMNS, DENSE, SPARSE, TABLE, Keys, Shape, Summary, Workload
+from bench.hoodie_streamer import HoodieStreamer, commits, wire_columns
+from bench.plain_app import PlainApp, columns
+from bench.results import Figure, Results, WrongResult
+from contract.lake import TablePolicy, parse_lake
+from contract.table_name import TableName
+from local.kafka import create_topic, start_kafka, stop_kafka
+from local.server_files import read_server_files
+from local.servers import Servers
+from local.state import StateFolder, settle
+from spark_app.event import EventSource
+from spark_app.hudi import HudiTable
+from spark_app.ledger import Ledger
+from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.kafka import KafkaSource
+from spark_app.table_ingest import TableIngest
+
+Form = Literal["bare", "schemas"]
+PEER_HOME = "PEER_HOME"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`rounds` of each contender, in turns, after `warm_ups`. `batches`: the events of a commit, by
+    contender; of each contender all are tried, and its best one counts. The peer takes part where PEER_HOME
+    is set and `batches` names it."""
+
+    events: int
+    preloaded: int
+    keys: Keys
+    rounds: int
+    batches: Mapping[str, Sequence[int]]
+    warm_ups: int = 1
+    buckets: int = 4
+    memory: str = "5g"
+
+
+_BATCHES = {
+    "kafka, bare": (1_000_000,),
+    "kafka, schemas": (1_000_000,),
+    "bronze, bare": (1_000_000,),
+    "bronze, schemas": (1_000_000,),
+    "plain app": (1_000_000,),
+    "HoodieStreamer": (1_000_000,),
+}
+FULL = Settings(events=1_000_000, preloaded=1_000_000, keys=SPARSE, rounds=2, batches=_BATCHES)
+DENSE_KEYS = Settings(events=1_000_000, preloaded=1_000_000, keys=DENSE, rounds=2, batches=_BATCHES)
+LARGE = Settings(
+    events=5_000_000,
+    preloaded=1_000_000,
+    keys=DENSE,
+    rounds=1,
+    batches={name: _BATCHES[name] for name in ("bronze, bare", "kafka, bare", "plain app", "HoodieStreamer")},
+)
+QUICK = Settings(
+    events=60_000,
+    preloaded=50_000,
+    keys=SPARSE,
+    rounds=1,
+    batches={"kafka, bare": (60_000,), "plain app": (60_000,)},
+)
+
+
+def run(settings: Settings = FULL) -> Results:
+    folder = Path(tempfile.mkdtemp(prefix="tributary-catch-up-"))
+    try:
+        with _arena(settings, folder) as arena:
+            contenders = _contenders(arena)
+            for contender in contenders:
+                contender.preload()
+            runs = [
+                _checked_run(contender, batch, arena, is_warm=number >= settings.warm_ups)
+                for number in range(settings.warm_ups + settings.rounds)
+                # Who comes first has the colder disk: they take turns at that.
+                for contender in (contenders if number % 2 else contenders[::-1])
+                for batch in settings.batches[contender.name]
+            ]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Results(
+        "catch_up",
+        {**asdict(settings), "shares": arena.shape.shares, "events_per_key": arena.shape.events_per_key},
+        _figures([found for found in runs if found.is_warm], arena),
+    )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One catch-up. `events` were applied in `seconds`; `heap` and `resident` are the JVM's peaks, in bytes,
+    a heap of None that of another JVM, which nobody can ask."""
+
+    contender: str
+    batch: int
+    events: int
+    seconds: float
+    resident: int
+    heap: int | None = None
+    is_warm: bool = True
+
+
+class Contender(Protocol):
+    """`preload` makes the table that holds the preloaded rows; `catch_up` brings a copy of it up to the
+    events; `rows` are the table's, as on the wire."""
+
+    name: str
+
+    def preload(self) -> None: ...
+
+    def catch_up(self, batch: int) -> Run: ...
+
+    def rows(self) -> DataFrame: ...
+
+
+@dataclass(frozen=True)
+class Arena:
+    """What the contenders share."""
+
+    settings: Settings
+    workload: Workload
+    folder: Path
+    driver: Driver
+    bootstrap: str
+    expected: Summary
+    shape: Shape
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.driver.spark
+
+    def envelopes(self, form: Form) -> DataFrame:
+        bare = self.spark.read.parquet(str(self.folder / "envelopes"))
+        return bare if form == "bare" else events.with_schemas(bare)
+
+    def preloaded(self) -> DataFrame:
+        return events.preloaded_rows(self.spark, self.workload)
+
+    def copy_of(self, preloaded: Path) -> Path:
+        target = self.folder / "table"
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(preloaded, target)
+        return target
+
+
+def _checked_run(contender: Contender, batch: int, arena: Arena, *, is_warm: bool) -> Run:
+    """Raises `WrongResult` where the table is not what the events make of it."""
+    found = contender.catch_up(batch)
+    summary = events.summary(contender.rows())
+    if summary != arena.expected:
+        raise WrongResult(
+            what="A contender's table is wrong, so its time does not count",
+            where=contender.name,
+            found=str(summary),
+            expected=str(arena.expected),
+        )
+    return Run(**{**asdict(found), "is_warm": is_warm})
+
+
+def _figures(runs: Sequence[Run], arena: Arena) -> tuple[Figure, ...]:
+    repetition = arena.shape.events_per_key
+    of = {"events": arena.settings.events, "events a key": repetition}
+    figures: list[Figure] = []
+    best: dict[str, float] = {}
+    for contender, batch in dict.fromkeys((found.contender, found.batch) for found in runs):
+        same = [found for found in runs if (found.contender, found.batch) == (contender, batch)]
+        rate = statistics.mean(found.events / found.seconds for found in same)
+        best[contender] = max(rate, best.get(contender, 0.0))
+        by = {"of": contender, "batch": batch, **of}
+        figures.append(Figure("events a second", round(rate), "events/s", by))
+        figures.append(Figure("peak resident memory", max(found.resident for found in same) >> 20, "MiB", by))
+        if heaps := [found.heap for found in same if found.heap is not None]:
+            figures.append(Figure("peak heap", max(heaps) >> 20, "MiB", by))
+    baselines = [name for name in (PlainContender.name, PeerContender.name) if name in best]
+    ours = [name for name in best if name not in baselines]
+    return (
+        *figures,
+        *(
+            Figure(
+                "times as fast",
+                round(best[name] / best[baseline], 2),
+                "×",
+                {"of": name, "as": baseline, **of},
+            )
+            for name in ours
+            for baseline in baselines
+        ),
+    )
+
+
+@dataclass
+class OursContender:
+    """Tributary's engine, as the app makes it of its lake file."""
+
+    name: str
+    arena: Arena
+    form: Form
+    origin: Literal["kafka", "bronze"]
+    _table: HudiTable | None = None
+    _source: EventSource | None = None
+
+    def preload(self) -> None:
+        """The table as an earlier run would have left it, with a position before all of the events."""
+        self._source = self._bronze() if self.origin == "bronze" else self._kafka()
+        if self._preloaded.exists():
+            return
+        row = _in_lake_types(self.arena.preloaded()).select(
+            F.to_json(F.struct(events.KEY)).alias("_key"),
+            F.lit("r").alias("_op"),
+            F.col("offset").alias("_seq"),
+            F.timestamp_micros(F.lit(1_789_000_000_000_000)).alias("_source_ts"),
+            F.lit(events.TOPIC).alias("_topic"),
+            F.lit(0).alias("_partition"),
+            F.col("offset").alias("_offset"),
+            F.lit(1).cast("bigint").alias("_lsn"),
+            *COLUMNS,
+        )
+        ledger = Ledger(self._topic, positions={0: 0}, key_columns=(events.KEY,))
+        self._hudi(self._preloaded).write(row, ledger)
+
+    def catch_up(self, batch: int) -> Run:
+        assert self._source is not None
+        self._table = self._hudi(self.arena.copy_of(self._preloaded))
+        table = TableIngest(
+            name=TABLE,
+            topic=self._topic,
+            source=self._source,
+            hudi=self._table,
+            quarantine_path=str(self.arena.folder / "quarantine"),
+        )
+        applied = 0
+        with _measured(self.arena.driver) as measured:
+            while True:
+                extent = self._source.extents(frozenset({self._topic}))[self._topic]
+                ranges = table.pending(extent, batch)
+                if not ranges:
+                    break
+                committed = table.apply(ranges)
+                applied += 0 if committed is None else committed.events
+        return measured.run(self.name, batch, applied)
+
+    def rows(self) -> DataFrame:
+        assert self._table is not None
+        return as_on_the_wire(self._table.read())
+
+    @property
+    def _preloaded(self) -> Path:
+        """One for all, but the topic stands in the ledger."""
+        return self.arena.folder / f"preloaded {self._topic}"
+
+    @property
+    def _topic(self) -> str:
+        return events.TOPIC if self.origin == "bronze" else _topic(self.form)
+
+    def _hudi(self, path: Path) -> HudiTable:
+        policy = policy_of(self.form, self.arena.settings.buckets)
+        return HudiTable(self.arena.spark, str(path), "orders", policy)
+
+    def _kafka(self) -> EventSource:
+        _produce(self.arena, self.form)
+        return KafkaSource(self.arena.spark, self.arena.bootstrap, group_prefix="bench")
+
+    def _bronze(self) -> EventSource:
+        table = f"{_CATALOG}.bronze.{self.form}"
+        return bronze_of(self.arena.envelopes(self.form), self.arena.workload.events, table)
+
+
+@dataclass
+class PlainContender:
+    """The tutorials' app. Its reader of Kafka is the same as ours."""
+
+    arena: Arena
+    name: str = "plain app"
+    _path: Path | None = None
+
+    def preload(self) -> None:
+        _produce(self.arena, "bare")
+        rows = self.arena.preloaded().withColumn("_hoodie_is_deleted", F.lit(False))
+        self._app(self._preloaded, batch=1).write(rows.select(*columns()))
+
+    def catch_up(self, batch: int) -> Run:
+        self._path = self.arena.copy_of(self._preloaded)
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
+        app = self._app(self._path, batch)
+        with _measured(self.arena.driver) as measured:
+            app.catch_up()
+        return measured.run(self.name, batch, self.arena.workload.events)
+
+    def rows(self) -> DataFrame:
+        return as_on_the_wire(self.arena.spark.read.format("hudi").load(str(self._path)))
+
+    @property
+    def _preloaded(self) -> Path:
+        return self.arena.folder / "preloaded plain"
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.arena.folder / "checkpoint"
+
+    def _app(self, path: Path, batch: int) -> PlainApp:
+        return PlainApp(
+            spark=self.arena.spark,
+            bootstrap_servers=self.arena.bootstrap,
+            topic=_topic("bare"),
+            path=str(path),
+            checkpoint=str(self._checkpoint),
+            events_per_batch=batch,
+            buckets=self.arena.settings.buckets,
+        )
+
+
+@dataclass
+class PeerContender:
+    """HoodieStreamer, in a JVM of its own. Its warm-up is a part of the events, sent before all of them; its
+    time begins with the commit that ends that."""
+
+    arena: Arena
+    home: Path
+    name: str = "HoodieStreamer"
+    _path: Path | None = None
+
+    def preload(self) -> None:
+        loaded = self.arena.preloaded().select(
+            "id", "offset", F.lit("r").alias("op"), F.lit(-1).alias("snapshot")
+        )
+        before = F.col("offset") + self.arena.workload.preloaded
+        _write_lines(
+            events.envelopes(loaded, self.arena.workload).withColumn("offset", before),
+            self.arena.folder / "preloaded lines",
+        )
+        _write_lines(self.arena.envelopes("bare"), self.arena.folder / "lines")
+        landing, size = self._landing(), 0
+        for number, file in enumerate(_lines(self.arena.folder / "preloaded lines")):
+            size += _land(file, landing, number)
+        self._streamer.run(landing, self._preloaded, size // 2 + 1, _PEER_TIMEOUT_SECONDS)
+
+    def catch_up(self, batch: int) -> Run:
+        self._path = self.arena.copy_of(self._preloaded)
+        landing, files = self._landing(), _lines(self.arena.folder / "lines")
+        per_batch = max(1, batch // _EVENTS_PER_FILE)
+        warm_up = files[len(files) // 2 :][: min(per_batch, _MOST_FILES_OF_WARM_UP)]
+        for number, file in enumerate(warm_up):
+            _land(file, landing, 1_000 + number)
+        sizes = [_land(file, landing, _FIRST_TIMED + number) for number, file in enumerate(files)]
+        # It stops before the file with which a batch would be larger.
+        limit = int(statistics.mean(sizes) * (per_batch + 0.5))
+        resident = self._streamer.run(landing, self._path, limit, _PEER_TIMEOUT_SECONDS)
+        done = commits(self._path)
+        first = next(c for c in reversed(done) if c.checkpoint < (_EPOCH + _FIRST_TIMED) * 1_000)
+        return Run(
+            self.name, batch, self.arena.workload.events, done[-1].completed - first.completed, resident
+        )
+
+    def rows(self) -> DataFrame:
+        return self.arena.spark.read.format("hudi").load(str(self._path)).selectExpr(wire_columns())
+
+    @property
+    def _preloaded(self) -> Path:
+        return self.arena.folder / "preloaded peer"
+
+    @property
+    def _streamer(self) -> HoodieStreamer:
+        settings = self.arena.settings
+        return HoodieStreamer(self.home, self.arena.folder / "peer", settings.buckets, settings.memory)
+
+    def _landing(self) -> Path:
+        landing = self.arena.folder / "landing"
+        shutil.rmtree(landing, ignore_errors=True)
+        landing.mkdir()
+        return landing
+
+
+_CATALOG = "bench"
+_EVENTS_PER_FILE = 50_000
+_MOST_FILES_OF_WARM_UP = 6
+_EPOCH, _FIRST_TIMED = 1_700_000_000, 2_000
+"""Files land a second after each other, so that their modification times order them."""
+
+_PEER_TIMEOUT_SECONDS = 3_600.0
+
+
+def policy_of(form: Form, buckets: int) -> TablePolicy:
+    """The table's, of a lake file that names its columns where the events do not."""
+    declared = "\n".join(f'{name} = "{data_type}"' for name, data_type in COLUMNS.items())
+    lines = [
+        '[lake]\nname = "bench"',
+        '[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = ["public.*"]',
+        f'[table."{TABLE}"]\nkey = ["{events.KEY}"]\nbuckets = {buckets}',
+        *([f'[table."{TABLE}".columns]\n{declared}'] if form == "bare" else []),
+    ]
+    return parse_lake("\n".join(lines)).policy(TableName.parse(TABLE))
+
+
+def bronze_of(envelopes: DataFrame, count: int, table: str) -> BronzeSource:
+    """Lands the events in a new table like the sink's: in the order of the offsets, a file for each of its
+    commits."""
+    spark = envelopes.sparkSession
+    spark.sql(
+        f"CREATE TABLE {table} (k_topic string, k_partition int, k_offset bigint, k_timestamp bigint, "
+        "key binary, value binary) USING iceberg PARTITIONED BY (k_topic) "
+        "TBLPROPERTIES ('write.distribution-mode' = 'none')"
+    )
+    ordered = envelopes.repartitionByRange(max(2, count // _EVENTS_PER_FILE), "offset")
+    ordered.sortWithinPartitions("offset").select(
+        F.lit(events.TOPIC).alias("k_topic"),
+        F.lit(0).alias("k_partition"),
+        F.col("offset").alias("k_offset"),
+        F.lit(1_790_000_000_000).cast("bigint").alias("k_timestamp"),
+        F.col("key").cast("binary"),
+        F.col("value").cast("binary"),
+    ).writeTo(table).append()
+    return BronzeSource(spark, table)
+
+
+def _contenders(arena: Arena) -> list[Contender]:
+    ours: Mapping[str, tuple[Form, Literal["kafka", "bronze"]]] = {
+        "kafka, bare": ("bare", "kafka"),
+        "kafka, schemas": ("schemas", "kafka"),
+        "bronze, bare": ("bare", "bronze"),
+        "bronze, schemas": ("schemas", "bronze"),
+    }
+    wanted, home = arena.settings.batches, os.environ.get(PEER_HOME)
+    found: list[Contender] = [
+        OursContender(name, arena, form, origin) for name, (form, origin) in ours.items() if name in wanted
+    ]
+    if PlainContender.name in wanted:
+        found.append(PlainContender(arena))
+    if PeerContender.name in wanted and home is not None:
+        found.append(PeerContender(arena, Path(home)))
+    return found
+
+
+@contextmanager
+def _arena(settings: Settings, folder: Path) -> Iterator[Arena]:
+    """Kafka and one Spark session for all contenders but the peer, and the events."""
+    lake = parse_lake(
+        '[lake]\nname = "bench"\n'
+        '[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = ["public.*"]\n'
+        f'[local]\nspark_memory = "{settings.memory}"'
+    )
+    state = StateFolder(folder / "state")
+    state.create()
+    local = settle(state, lake.name, {}, frozenset())
+    more = {
+        "spark.master": "local[2]",
+        f"spark.sql.catalog.{_CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
+        f"spark.sql.catalog.{_CATALOG}.type": "hadoop",
+        f"spark.sql.catalog.{_CATALOG}.warehouse": str(folder / "iceberg"),
+    }
+    servers = Servers(lake, state, local, read_server_files())
+    try:
+        start_kafka(servers.kafka, threading.Event())
+        with driver(lake, state, local, more) as running:
+            workload = Workload(settings.events, settings.preloaded, settings.keys)
+            changes = _prepared(running.spark, workload, folder)
+            yield Arena(
+                settings,
+                workload,
+                folder,
+                running,
+                servers.kafka.bootstrap,
+                events.summary(events.expected_rows(running.spark, changes, workload)),
+                events.shape(changes),
+            )
+    finally:
+        stop_kafka(state.run)
+
+
+def _prepared(spark: SparkSession, workload: Workload, folder: Path) -> DataFrame:
+    """Writes the events once; returns the changes that they tell."""
+    path = str(folder / "changes")
+    events.changes(spark, workload).write.parquet(path)
+    changes = spark.read.parquet(path)
+    events.envelopes(changes, workload).write.parquet(str(folder / "envelopes"))
+    return changes
+
+
+def _topic(form: Form) -> str:
+    return f"{events.TOPIC}.{form}"
+
+
+def _produce(arena: Arena, form: Form) -> None:
+    """All events into a topic of one partition, as the lake's are by default; once."""
+    topic = _topic(form)
+    if not create_topic(arena.bootstrap, topic, 1):
+        return
+    options = {
+        "kafka.bootstrap.servers": arena.bootstrap,
+        "topic": topic,
+        "kafka.compression.type": "zstd",
+        "kafka.batch.size": "262144",
+        "kafka.linger.ms": "20",
+    }
+    ordered = arena.envelopes(form).repartition(1).sortWithinPartitions("offset")
+    ordered.select("key", "value").write.format("kafka").options(**options).save()
+
+
+def _write_lines(envelopes: DataFrame, folder: Path) -> None:
+    number = F.floor(F.col("offset") / _EVENTS_PER_FILE).cast("int").alias("number")
+    lines = envelopes.select("value", number).repartition(4, "number")
+    lines.write.partitionBy("number").text(str(folder))
+
+
+def _lines(folder: Path) -> list[Path]:
+    folders = sorted(folder.glob("number=*"), key=lambda path: int(path.name.partition("=")[2]))
+    return [file for of in folders for file in sorted(of.glob("part-*"))]
+
+
+def _land(file: Path, landing: Path, number: int) -> int:
+    """Puts the file where the peer looks, as the one of the number; its size in bytes."""
+    landed = landing / f"{number:06}.json"
+    shutil.copyfile(file, landed)
+    os.utime(landed, (_EPOCH + number, _EPOCH + number))
+    return landed.stat().st_size
+
+
+def _in_lake_types(wire: DataFrame) -> DataFrame:
+    typed = {"placed": F.timestamp_micros("placed"), "due": F.date_from_unix_date("due")}
+    return wire.select("offset", *[typed.get(name, F.col(name)).alias(name) for name in COLUMNS])
+
+
+def as_on_the_wire(table: DataFrame) -> DataFrame:
+    wire = {"placed": F.unix_micros("placed"), "due": F.unix_date("due")}
+    return table.select(*[wire.get(name, F.col(name)).alias(name) for name in COLUMNS])
+
+
+@dataclass
+class _Measured:
+    seconds: float = 0.0
+    heap: int = 0
+    resident: int = 0
+    _begun: float = field(default_factory=time.monotonic)
+
+    def run(self, contender: str, batch: int, applied: int) -> Run:
+        return Run(contender, batch, applied, self.seconds, self.resident, self.heap)
+
+
+_SAMPLING_SECONDS = 0.5
+
+
+@contextmanager
+def _measured(running: Driver) -> Iterator[_Measured]:
+    """Times what happens within, and watches the JVM's memory meanwhile. Before, the JVM collects its
+    garbage: no contender pays for another's."""
+    jvm: Any = running.spark._jvm
+    jvm.java.lang.System.gc()
+    pools = list(jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans())
+    heap = [pool for pool in pools if str(pool.getType()) == "Heap memory"]
+    for pool in heap:
+        pool.resetPeakUsage()
+    measured, done = _Measured(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_SAMPLING_SECONDS):
+            measured.resident = max(measured.resident, running.jvm.memory_info().rss)
+
+    watcher = threading.Thread(target=watch, name="memory")
+    watcher.start()
+    started = time.monotonic()
+    try:
+        yield measured
+    finally:
+        measured.seconds = time.monotonic() - started
+        done.set()
+        watcher.join()
+        measured.resident = max(measured.resident, running.jvm.memory_info().rss)
+        measured.heap = sum(pool.getPeakUsage().getUsed() for pool in heap)

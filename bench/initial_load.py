@@ -1,0 +1,165 @@
+"""How fast the first snapshot of a table becomes a lake table, against Spark's own write of the same rows to
+Parquet."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bench import events
+from bench.catch_up import as_on_the_wire, bronze_of, policy_of
+from bench.driver import driver
+from bench.events import SPARSE, TABLE, TOPIC, Summary, Workload
+from bench.results import Figure, Results, WrongResult
+from contract.lake import parse_lake
+from local.state import StateFolder, settle
+from spark_app.connect_schema import SchemaTexts, read_schema_version
+from spark_app.decode import decode
+from spark_app.event import OffsetRange
+from spark_app.hudi import HudiTable
+from spark_app.sources.bronze import BronzeSource
+from spark_app.table_columns import columns_of
+from spark_app.table_ingest import TableIngest
+
+CATALOG = "bench"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`rows` of a snapshot, in events with schemas, loaded in commits of `batch` events; `rounds` of each
+    way, in turns, after a warm-up."""
+
+    rows: int = 5_000_000
+    batch: int = 1_000_000
+    rounds: int = 1
+    memory: str = "5g"
+
+
+FULL = Settings()
+QUICK = Settings(rows=100_000, batch=100_000)
+
+
+def run(settings: Settings = FULL) -> Results:
+    folder = Path(tempfile.mkdtemp(prefix="tributary-initial-load-"))
+    try:
+        with _session(settings, folder) as spark:
+            load = _Load(spark, folder, settings, _snapshot(spark, folder, settings))
+            ways = {"Tributary": load.ours, "decode and Parquet": load.decoded, "Parquet": load.parquet}
+            seconds: dict[str, list[float]] = {way: [] for way in ways}
+            for number in range(settings.rounds + 1):
+                for way, write in list(ways.items())[:: 1 if number % 2 else -1]:
+                    taken = load.checked(way, write)
+                    if number > 0:
+                        seconds[way].append(taken)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    rates = {way: settings.rows / statistics.mean(of) for way, of in seconds.items()}
+    of_rows = {"rows": settings.rows}
+    return Results(
+        "initial_load",
+        asdict(settings),
+        (
+            *(
+                Figure("rows a second", round(rate), "rows/s", {"of": w, **of_rows})
+                for w, rate in rates.items()
+            ),
+            *(
+                Figure("share of its rate", round(rates["Tributary"] / rates[w], 2), "", {"as": w, **of_rows})
+                for w in ("decode and Parquet", "Parquet")
+            ),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Load:
+    """The three ways. Each leaves rows that have to be the snapshot's."""
+
+    spark: SparkSession
+    folder: Path
+    settings: Settings
+    source: BronzeSource
+
+    def checked(self, way: str, write: Callable[[Path], DataFrame]) -> float:
+        """The seconds that it takes. Raises `WrongResult`."""
+        target = self.folder / "target"
+        shutil.rmtree(target, ignore_errors=True)
+        started = time.monotonic()
+        rows = write(target)
+        seconds = time.monotonic() - started
+        found = events.summary(rows)
+        if found != self._expected:
+            raise WrongResult(
+                what="The rows that were loaded are not the snapshot's",
+                where=way,
+                found=str(found),
+                expected=str(self._expected),
+            )
+        return seconds
+
+    def ours(self, target: Path) -> DataFrame:
+        hudi = HudiTable(self.spark, str(target), "orders", policy_of("schemas", buckets=4))
+        table = TableIngest(TABLE, TOPIC, self.source, hudi, str(self.folder / "quarantine"))
+        while True:
+            extent = self.source.extents(frozenset({TOPIC}))[TOPIC]
+            ranges = table.pending(extent, self.settings.batch)
+            if not ranges:
+                return as_on_the_wire(hudi.read())
+            table.apply(ranges)
+
+    def decoded(self, target: Path) -> DataFrame:
+        """The app's own decode, without what makes a table of it."""
+        version = read_schema_version(SchemaTexts(events.KEY_SCHEMA, events.VALUE_SCHEMA))
+        landed = self.source.read(TOPIC, (OffsetRange(0, 0, self.settings.rows),))
+        changes = decode(landed, (version,), columns_of(version))
+        changes.select("key", "op", "offset", "source_ts", "row.*").write.parquet(str(target))
+        return as_on_the_wire(self.spark.read.parquet(str(target)))
+
+    def parquet(self, target: Path) -> DataFrame:
+        """Rows that are decoded already."""
+        self.spark.read.parquet(str(self.folder / "rows")).write.parquet(str(target))
+        return self.spark.read.parquet(str(target))
+
+    @property
+    def _expected(self) -> Summary:
+        return events.summary(self.spark.read.parquet(str(self.folder / "rows")))
+
+
+def _snapshot(spark: SparkSession, folder: Path, settings: Settings) -> BronzeSource:
+    """Reads of all rows, in bronze; and the rows themselves."""
+    workload = Workload(settings.rows, settings.rows, SPARSE)
+    reads = spark.range(settings.rows).select(
+        "id", F.col("id").alias("offset"), F.lit("r").alias("op"), F.lit(0).alias("snapshot")
+    )
+    rows = reads.select(*events.row_columns(F.col("id"), F.col("offset"), workload.seed))
+    rows.write.parquet(str(folder / "rows"))
+    framed = events.with_schemas(events.envelopes(reads, workload))
+    return bronze_of(framed, settings.rows, f"{CATALOG}.bronze.snapshot")
+
+
+@contextmanager
+def _session(settings: Settings, folder: Path) -> Iterator[SparkSession]:
+    lake = parse_lake(
+        '[lake]\nname = "bench"\n'
+        '[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = ["public.*"]\n'
+        f'[local]\nspark_memory = "{settings.memory}"'
+    )
+    state = StateFolder(folder / "state")
+    state.create()
+    more = {
+        "spark.master": "local[2]",
+        f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
+        f"spark.sql.catalog.{CATALOG}.type": "hadoop",
+        f"spark.sql.catalog.{CATALOG}.warehouse": str(folder / "iceberg"),
+    }
+    with driver(lake, state, settle(state, lake.name, {}, frozenset()), more) as running:
+        yield running.spark
