@@ -30,6 +30,7 @@ BENCHMARKS = {
     "catch_up": Benchmark("bench.catch_up"),
     "initial_load": Benchmark("bench.initial_load"),
     "flat": Benchmark("bench.flat"),
+    "flat_age": Benchmark("bench.flat", full="AGED", quick=None),
     "commit_cost": Benchmark("bench.commit_cost"),
     "start": Benchmark("bench.start"),
 }

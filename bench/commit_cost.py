@@ -54,7 +54,7 @@ class Settings:
     orders: int = 20_000
     records: int = 1_000
     warm_up: int = 15
-    commits: int = 30
+    commits: int = 20
     idle_seconds: float = 10.0
 
 

@@ -40,23 +40,23 @@ LAKE = parse_lake(
 
 @dataclass(frozen=True)
 class Settings:
-    """`commits` of `records` each into tables of each of the sizes, taking turns; then as many again of what
+    """`name`: that of the results. `commits` of `records` each into tables of each of the sizes, taking turns; then as many again of what
     the app hands to Hudi alone. A table of `aged_orders` is timed around its commits number `young` and
     `old`; it gets its services as often as a busy run gives them."""
 
+    name: str = "flat"
     orders: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
     records: int = 1_000
     warm_up: int = 5
     commits: int = 15
-    aged_orders: int = 100_000
+    aged_orders: int = 0
     young: int = 10
     old: int = 1_000
 
 
 FULL = Settings()
-QUICK = Settings(orders=(20_000, 200_000), warm_up=1, commits=5, aged_orders=0)
-AGED = Settings(orders=(), warm_up=20)
-SIZES = Settings(aged_orders=0)
+QUICK = Settings(orders=(20_000, 200_000), warm_up=1, commits=5)
+AGED = Settings("flat_age", orders=(), warm_up=20, aged_orders=100_000)
 
 
 @dataclass
@@ -84,7 +84,7 @@ def run(settings: Settings = FULL) -> Results:
             series["seconds of a commit by commits before"] = tuple(
                 (float(number), round(of, 3)) for number, of in seconds.items()
             )
-    return Results("flat", asdict(settings), tuple(figures), series)
+    return Results(settings.name, asdict(settings), tuple(figures), series)
 
 
 def _by_size(spark: SparkSession, folder: Path, settings: Settings) -> Sequence[_Times]:

@@ -55,16 +55,12 @@ def pictures() -> Mapping[str, str]:
     plots: dict[str, Plot] = {}
     if (freshness := read_recorded("freshness")) is not None:
         plots["freshness.svg"] = _freshness_plot(freshness)
-    flat, flat_before = read_recorded("flat"), read_recorded("flat", BEFORE)
-    for name, series, x, is_log in (
-        ("commit-by-rows.svg", "seconds of a commit by rows", "rows of the table", True),
-        ("commit-by-age.svg", "seconds of a commit by commits before", "commits before", False),
+    for name, benchmark, series, x, is_log in (
+        ("commit-by-rows.svg", "flat", "seconds of a commit by rows", "rows of the table", True),
+        ("commit-by-age.svg", "flat_age", "seconds of a commit by commits before", "commits before", False),
     ):
-        curves = {
-            when: of.series[series]
-            for when, of in (("now", flat), ("before", flat_before))
-            if of is not None and series in of.series
-        }
+        recorded = {"now": read_recorded(benchmark), "before": read_recorded(benchmark, BEFORE)}
+        curves = {when: of.series[series] for when, of in recorded.items() if of is not None}
         if curves:
             plots[name] = Plot("Seconds of a commit of 1,000 events", x, "s", curves, is_log=is_log)
     return {name: svg(plot) for name, plot in plots.items()}
