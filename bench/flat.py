@@ -40,9 +40,9 @@ LAKE = parse_lake(
 
 @dataclass(frozen=True)
 class Settings:
-    """`name`: that of the results. `commits` of `records` each into tables of each of the sizes, taking turns; then as many again of what
-    the app hands to Hudi alone. A table of `aged_orders` is timed around its commits number `young` and
-    `old`; it gets its services as often as a busy run gives them."""
+    """`name`: that of the results. `commits` of `records` each into tables of each size, taking turns;
+    then as many again of what the app hands to Hudi alone. A table of `aged_orders` is timed around its
+    commits number `young` and `old`; it gets its services as often as a busy run gives them."""
 
     name: str = "flat"
     orders: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
