@@ -42,7 +42,7 @@ _PLATFORMS = ("linux-arm64", "linux-amd64")
 class Settings:
     """`times` that each is started; of the app's, each reads a table of its own with `orders`."""
 
-    times: int = 5
+    times: int = 3
     orders: int = 1_000
 
 
