@@ -64,7 +64,8 @@ QUICK = Settings(orders=2_000, warm_up=3, commits=5, idle_seconds=5.0)
 
 @dataclass(frozen=True)
 class Cost:
-    """What was done meanwhile. `objects`: how many more there are in S3; `requests` by their kind."""
+    """What was done meanwhile. `objects`: how many more there are in S3; `requests` by their kind;
+    `failures`: those that the server could not answer, which S3A repeats."""
 
     seconds: float
     jvm_seconds: float
@@ -73,6 +74,7 @@ class Cost:
     stages: int
     tasks: int
     objects: int
+    failures: int
     requests: Mapping[str, int]
 
 
@@ -213,6 +215,7 @@ class _Meter:
             stages=sum(job.numCompletedStages() for job in jobs),
             tasks=sum(job.numCompletedTasks() for job in jobs),
             objects=self.read().objects - before.objects,
+            failures=sum(request.status >= 500 for request in requests),
             requests=by_kind(requests),
         )
 
@@ -256,7 +259,7 @@ def _median(costs: Sequence[Cost]) -> Cost:
 def _cost_figures(cost: Cost, of: Mapping[str, str]) -> Iterable[Figure]:
     yield Figure("processor seconds of the JVM", round(cost.jvm_seconds, 3), "s", of)
     yield Figure("processor seconds of Python", round(cost.python_seconds, 3), "s", of)
-    for name in ("jobs", "stages", "tasks", "objects"):
+    for name in ("jobs", "stages", "tasks", "objects", "failures"):
         yield Figure(name, getattr(cost, name), "", of)
     yield Figure("requests", sum(cost.requests.values()), "", of)
     for kind, number in sorted(cost.requests.items()):
