@@ -36,16 +36,17 @@ CATALOG = "bench"
 @dataclass(frozen=True)
 class Settings:
     """`rows` of a snapshot, in events with schemas, loaded in commits of `batch` events; `rounds` of each
-    way, in turns, after a warm-up."""
+    way, in turns, after `warm_ups`."""
 
     rows: int = 5_000_000
     batch: int = 1_000_000
     rounds: int = 1
+    warm_ups: int = 1
     memory: str = "5g"
 
 
 FULL = Settings()
-QUICK = Settings(rows=100_000, batch=100_000)
+QUICK = Settings(rows=100_000, batch=100_000, warm_ups=0)
 
 
 def run(settings: Settings = FULL) -> Results:
@@ -55,10 +56,10 @@ def run(settings: Settings = FULL) -> Results:
             load = _Load(spark, folder, settings, _snapshot(spark, folder, settings))
             ways = {"Tributary": load.ours, "decode and Parquet": load.decoded, "Parquet": load.parquet}
             seconds: dict[str, list[float]] = {way: [] for way in ways}
-            for number in range(settings.rounds + 1):
+            for number in range(settings.warm_ups + settings.rounds):
                 for way, write in list(ways.items())[:: 1 if number % 2 else -1]:
                     taken = load.checked(way, write)
-                    if number > 0:
+                    if number >= settings.warm_ups:
                         seconds[way].append(taken)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
