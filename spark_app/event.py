@@ -32,6 +32,9 @@ EVENT = StructType(
 """`key` and `value` are the record's raw bytes. `moved_to` and `moved_from` are the raw bytes of Debezium's
 headers `__debezium.newkey` and `__debezium.oldkey`, which mark the two halves of a changed primary key."""
 
+EVENTS_OF_ONE_TASK = 10_000
+"""So few events are worked through in one task: to shuffle them between tasks takes longer than they do."""
+
 MOVED_TO_HEADER = "__debezium.newkey"
 MOVED_FROM_HEADER = "__debezium.oldkey"
 

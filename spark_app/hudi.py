@@ -387,6 +387,8 @@ _SMALL_COMMIT_OPTIONS = {
     "hoodie.datasource.write.row.writer.enable": "false",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
+    # There is none, but each look at the table's files would ask S3 for it.
+    "hoodie.bootstrap.index.enable": "false",
 }
 """A commit of some thousand rows every second or two: what these leave out costs more than it saves."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from py4j.protocol import Py4JError
@@ -23,13 +23,19 @@ from spark_app.table_ingest import TableIngest
 
 @dataclass(frozen=True)
 class Pace:
-    """How often to look and how much to take at once. `parallel`: tables in work at the same time."""
+    """How often to look and how much to take at once.
 
-    poll_seconds: float = 0.2
+    `parallel` tables are in work at the same time, those that have waited longest. Few are better than many:
+    to work at all tables at once makes each of them as slow as the whole round. A commit has at most
+    `events_per_commit`, the more the faster by the event, but `events_per_turn` while other tables wait for
+    their turn."""
+
+    poll_seconds: float = 0.1
     discovery_seconds: float = 5.0
     metrics_seconds: float = 60.0
-    events_per_commit: int = 200_000
-    parallel: int = 4
+    events_per_commit: int = 1_000_000
+    events_per_turn: int = 50_000
+    parallel: int = 2
     attempts: int = 3
     first_retry_seconds: float = 1.0
     longest_retry_seconds: float = 30.0
@@ -61,7 +67,8 @@ class _TableRun:
 
     `working`: whether it got on, once done. `target`: where it has to get to, None where it follows.
     `outcome`: None where nothing is wrong, once that `is_known`; `recorded`: what the store holds.
-    `lag`: the events that it was behind by when it was last looked at; `got_on_at`: when it last got on.
+    `lag`: the events that it was behind by when it was last looked at; `got_on_at`: when it last got on;
+    `last_turn_at`: when its last work began.
     """
 
     table: TableIngest
@@ -77,6 +84,7 @@ class _TableRun:
     recorded: Outcome | None = None
     lag: int = 0
     got_on_at: float = field(default_factory=time.monotonic)
+    last_turn_at: float = 0.0
 
     def set_well(self) -> None:
         self.attempts, self.error, self.outcome, self.is_known = 0, None, None, True
@@ -129,13 +137,13 @@ class Ingest:
                 self._collect_finished()
                 if not self.follow and all(run.is_over for run in self._runs.values()):
                     break
-                self._start_pending(pool)
+                self._give_turns(pool)
                 if self.metrics is not None and time.monotonic() >= next_metrics:
                     self._measure(self.metrics)
                     next_metrics = time.monotonic() + self.pace.metrics_seconds
                 if self.catalog is not None:
                     self.catalog.step()
-                time.sleep(self.pace.poll_seconds)
+                self._wait_for_work()
         self._collect_finished()
         self._record_outcomes()
         not_shown = {} if self.catalog is None else self.catalog.finish()
@@ -170,29 +178,46 @@ class Ingest:
         if found:
             self.progress.write(Started(tuple(sorted(table.name for table in found.values()))))
 
-    def _start_pending(self, pool: ThreadPoolExecutor) -> None:
+    def _wait_for_work(self) -> None:
+        """Until a table's turn is over, or it is time to look for events again."""
+        working = [run.working for run in self._runs.values() if run.working is not None]
+        if working:
+            wait(working, self.pace.poll_seconds, FIRST_COMPLETED)
+        else:
+            time.sleep(self.pace.poll_seconds)
+
+    @property
+    def _free_turns(self) -> int:
+        return self.pace.parallel - sum(run.working is not None for run in self._runs.values())
+
+    def _give_turns(self, pool: ThreadPoolExecutor) -> None:
+        """What a table reads is decided when its turn begins: so it holds the events of its wait."""
         now = time.monotonic()
         idle = {
             topic: run
-            for topic, run in self._runs.items()
+            for topic, run in sorted(self._runs.items(), key=lambda item: item[1].last_turn_at)
             if run.working is None and not run.is_over and now >= run.not_before
         }
-        ready = {topic: run for topic, run in idle.items() if run.table.is_recovered}
-        for topic in idle.keys() - ready.keys():
-            idle[topic].working = pool.submit(self._recover, idle[topic])
+        for run in idle.values():
+            if self._free_turns > 0 and not run.table.is_recovered:
+                self._begin(run, pool.submit(self._recover, run))
+        ready = {topic: run for topic, run in idle.items() if run.working is None and run.table.is_recovered}
+        if not ready or self._free_turns <= 0:
+            return
         try:
-            extents = self.source.extents(frozenset(ready)) if ready else {}
+            extents = self.source.extents(frozenset(ready))
         except PASSING_FAILURES as error:
             for run in ready.values():
                 self._retry_later(run, error)
             return
         for topic, run in ready.items():
-            self._start_if_pending(pool, run, extents[topic])
+            if self._free_turns > 0:
+                self._start_if_pending(pool, run, extents[topic])
 
     def _start_if_pending(self, pool: ThreadPoolExecutor, run: _TableRun, held: TopicExtent) -> None:
         extent = held if run.target is None else TopicExtent(held.beginning, run.target)
         try:
-            ranges = run.table.pending(extent, self.pace.events_per_commit)
+            ranges = run.table.pending(extent, self._most_events(run))
         except TributaryError as error:
             self._block(run, error)
             return
@@ -202,7 +227,7 @@ class Ingest:
         if ranges:
             run.is_caught_up = False
             run.lag = run.table.behind(held)
-            run.working = pool.submit(self._work, run.table, ranges)
+            self._begin(run, pool.submit(self._work, run.table, ranges))
             return
         run.set_well()
         run.lag = 0
@@ -210,7 +235,16 @@ class Ingest:
             run.is_caught_up = True
             self.progress.write(CaughtUp(run.table.name))
         if run.table.is_service_due(is_idle=True):
-            run.working = pool.submit(self._maintain, run.table)
+            self._begin(run, pool.submit(self._maintain, run.table))
+
+    def _begin(self, run: _TableRun, working: Future[bool]) -> None:
+        run.working, run.last_turn_at = working, time.monotonic()
+
+    def _most_events(self, run: _TableRun) -> int:
+        """A long commit is only in the way of tables that have something to commit themselves."""
+        others = (other for other in self._runs.values() if other is not run)
+        others_wait = any(not (other.is_over or other.is_caught_up or other.is_blocked) for other in others)
+        return self.pace.events_per_turn if others_wait else self.pace.events_per_commit
 
     def _recover(self, run: _TableRun) -> bool:
         run.recorded = self.outcomes.read(run.table.quarantine_path)

@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,15 +25,15 @@ from spark_app.metrics import MeasuredProgress, MetricsSender, logs_client
 from spark_app.outcome_files import OutcomeFiles
 from spark_app.progress import Committed, ProgressWriter, Replayed, Serviced
 from spark_app.rebuild import rebuild_table
-from spark_app.session import start_session
+from spark_app.session import start_session, tables_at_once
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.files import FilesSource
 from spark_app.sources.kafka import MSK_IAM, KafkaSource
 from spark_app.table_ingest import TableIngest
 
 FILES = "files:"
-# Looking at bronze costs a Spark job; the sink lands every few seconds.
-BRONZE_PACE = Pace(poll_seconds=2.0)
+BRONZE_POLL_SECONDS = 2.0
+"""Looking at bronze costs a Spark job; the sink lands every few seconds."""
 
 ERRANDS: Mapping[str, Callable[[TableIngest], Committed | Replayed | Serviced]] = {
     "replay": TableIngest.replay,
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             follow=options.follow,
             catalog=_catalog(lake, options, progress),
             metrics=metrics,
-            pace=BRONZE_PACE if options.source == "bronze" else Pace(),
+            pace=_pace(spark, options),
             stop=stop,
         )
         return 0 if run.run() else 1
@@ -206,6 +207,11 @@ def _catalog(lake: Lake, options: argparse.Namespace, progress: ProgressWriter) 
         name_of=lambda table: lake.names.glue_table(TableName.parse(table)),
         progress=progress,
     )
+
+
+def _pace(spark: SparkSession, options: argparse.Namespace) -> Pace:
+    pace = Pace(parallel=tables_at_once(spark))
+    return replace(pace, poll_seconds=BRONZE_POLL_SECONDS) if options.source == "bronze" else pace
 
 
 def _older(spark: SparkSession, options: argparse.Namespace) -> EventSource | None:

@@ -41,7 +41,9 @@ class Started:
 
 @dataclass(frozen=True)
 class Committed:
-    """`at`: when the commit was complete. `rows`: upserted; `positions`: the next offsets, by partition."""
+    """`at`: when the commit was complete. `rows`: upserted; `positions`: the next offsets, by partition.
+
+    `phases`: what part of the `seconds` was for what, by name."""
 
     event: ClassVar[str] = "commit"
     table: str
@@ -54,6 +56,7 @@ class Committed:
     positions: Mapping[int, int]
     freshness_ms: Freshness | None
     seconds: float
+    phases: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

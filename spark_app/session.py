@@ -22,9 +22,18 @@ _OPTIONS = {
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     # Column names that differ in case only are different columns.
     "spark.sql.caseSensitive": "true",
+    # A batch is read where it is cached, by key: adaptive execution would only make several jobs of each.
+    "spark.sql.adaptive.enabled": "false",
     # Tables share the cores; a small one does not wait for a large one's commit.
     "spark.scheduler.mode": "FAIR",
 }
+
+
+_REPETITIVE_LOGGERS = (
+    "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+    "org.apache.kafka.clients.admin.AdminClientConfig",
+)
+"""Each batch they warn anew: of a group id that is set, and of options that are not the admin client's."""
 
 
 def start_session(name: str) -> SparkSession:
@@ -36,8 +45,20 @@ def start_session(name: str) -> SparkSession:
     if spark.conf.get("spark.sql.shuffle.partitions", "200") == "200":
         # A batch is small beside Spark's default of 200 partitions: one task a core.
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
-    _look_up_once(spark.sparkContext._jvm)
+    jvm: Any = spark.sparkContext._jvm
+    _look_up_once(jvm)
+    for name in _REPETITIVE_LOGGERS:
+        jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(
+            name, jvm.org.apache.logging.log4j.Level.ERROR
+        )
     return spark
+
+
+def tables_at_once(spark: SparkSession) -> int:
+    """How many tables to work at. A small commit is the driver's work for the most part: on one machine one a
+    core, on a cluster, whose driver waits for S3 as long as it works, some more."""
+    context = spark.sparkContext
+    return max(2, context.defaultParallelism) if context.master.startswith("local") else 8
 
 
 def _look_up_once(jvm: Any) -> None:

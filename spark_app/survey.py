@@ -3,9 +3,11 @@ again."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, reduce
+from itertools import accumulate
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -79,18 +81,19 @@ class Survey:
 def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
     """One Spark job over changes (`decode.change_type`); one more each where a partition has reads of several
     snapshots, or reads and streamed changes, and where Debezium sent changes again."""
-    rows = changes.rollup("partition").agg(*_found()).collect()
+    rows = changes.groupBy("partition").agg(*_found()).collect()
     if not rows:
         return Survey()
-    total = next(row for row in rows if row["partition"] is None)
     survey = Survey(
-        changes=total["changes"],
-        bad=total["bad"],
-        of_unknown_schema=total["of_unknown_schema"],
-        deletes=total["deletes"],
-        has_unavailable=bool(total["has_unavailable"]),
-        has_moved=bool(total["has_moved"]),
-        source_times=SourceTimes(*total["source_us"]) if total["source_us"] else None,
+        changes=sum(row["changes"] for row in rows),
+        bad=sum(row["bad"] for row in rows),
+        of_unknown_schema=sum(row["of_unknown_schema"] for row in rows),
+        deletes=sum(row["deletes"] for row in rows),
+        has_unavailable=any(row["has_unavailable"] for row in rows),
+        has_moved=any(row["has_moved"] for row in rows),
+        source_times=_source_times(
+            [(tuple(row["source_us"]), row["streamed"]) for row in rows if row["streamed"]]
+        ),
         partitions={
             row["partition"]: PartitionSurvey(
                 snapshots={Snapshot(*found): row["first_read"] for found in row["snapshots"]},
@@ -106,7 +109,6 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
                 last_sequence_ts_us=row["last_sequence_ts_us"],
             )
             for row in rows
-            if row["partition"] is not None
         },
     )
     survey = _with_starts_of_snapshots(survey, changes)
@@ -130,7 +132,8 @@ def _found() -> tuple[Column, ...]:
         F.count_if(is_good & (F.col("op") == DELETE)).alias("deletes"),
         F.max(F.size("unavailable") > 0).alias("has_unavailable"),
         F.max(F.col("moved_from").isNotNull() | F.col("moved_to").isNotNull()).alias("has_moved"),
-        F.percentile_approx(F.when(is_streamed, source_us), [0.0, 0.05, 0.5, 1.0]).alias("source_us"),
+        F.count_if(is_streamed).alias("streamed"),
+        F.percentile_approx(F.when(is_streamed, source_us), _SHARES).alias("source_us"),
         _all_of(F.struct(source_us.alias("source_us"), "lsn"), is_read).alias("snapshots"),
         F.min(F.when(is_read, F.col("offset"))).alias("first_read"),
         F.min(F.when(is_good, F.col("lsn"))).alias("first_lsn"),
@@ -138,6 +141,24 @@ def _found() -> tuple[Column, ...]:
         F.min(F.when(is_streamed, F.struct("commit_lsn", "lsn"))).alias("first_sequence"),
         *_last_sequence(is_streamed),
     )
+
+
+_SHARES = [number / 20 for number in range(21)]
+
+
+def _source_times(streamed: list[tuple[tuple[int, ...], int]]) -> SourceTimes | None:
+    """Of all partitions, from the quantiles (`_SHARES`) and the number of each one's streamed changes."""
+    if not streamed:
+        return None
+    times = sorted(
+        (time_us, changes / len(_SHARES)) for quantiles, changes in streamed for time_us in quantiles
+    )
+    until = list(accumulate(changes for _, changes in times))
+
+    def quantile(share: float) -> int:
+        return times[bisect_left(until, share * until[-1])][0]
+
+    return SourceTimes(min=times[0][0], p05=quantile(0.05), p50=quantile(0.5), max=times[-1][0])
 
 
 def _is_streamed() -> Column:

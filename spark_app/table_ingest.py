@@ -18,6 +18,7 @@ from spark_app.connect_schema import SchemaTexts, SchemaVersion, UnreadableSchem
 from spark_app.declared_columns import declared_versions
 from spark_app.decode import DELETE, TRUNCATE, decode, undecodable
 from spark_app.event import (
+    EVENTS_OF_ONE_TASK,
     EventSource,
     OffsetRange,
     Positions,
@@ -69,9 +70,6 @@ ever: a reader merges what was not compacted."""
 
 SECONDS_BETWEEN_CLEANINGS = 3600.0
 """A cleaning lists all files of the table."""
-
-EVENTS_OF_ONE_TASK = 10_000
-"""So few events are worked through in one task: to shuffle them between tasks takes longer than they do."""
 
 
 class NoOtherTopic(TributaryError):
@@ -183,7 +181,7 @@ class TableIngest:
         comes before the other is committed, for the row's unchanged TOAST values go with the old key's
         row. Raises `SchemaConflict`, `UnsupportedType`, `SourceRewound` or `QuarantineLimitReached` where a
         person has to decide."""
-        started = time.monotonic()
+        phases = _Phases()
         self._recover_once()
         ranges = _not_applied(ranges, self.ledger.positions)
         if not ranges:
@@ -200,6 +198,7 @@ class TableIngest:
             self._set_aside(events, undecodable(events), ranges)
             return None
         with self._decoded(events) as (changes, columns, survey):
+            phases.end("decode")
             if (
                 survey.has_moved
                 and (whole := _without_halved_moves(ranges, self._first_halved_moves(changes, ranges)))
@@ -224,17 +223,20 @@ class TableIngest:
                 truncate=remembered_truncate(self.ledger, survey, truncate),
             )
             self._commits_since_services += 1
-            self._commit(self._rows(folded, columns), ledger)
+            rows = self._rows(folded, columns)
+            phases.end("fold")
+            self._commit(rows, ledger)
+            phases.end("write")
         self._ledger, self._columns = ledger, columns
         self._latest.add(survey.changes, quarantined_events)
-        return self._report(time.monotonic() - started)
+        return self._report(phases)
 
     def open_epoch(self) -> Committed:
         """Commits that the table goes on at the beginning of the topic that there is now.
 
         Its rows stay as they are, and whatever comes is later than all that came before. Raises
         `NoOtherTopic` where the topic is the one that the table has read, and where there is no table."""
-        started = time.monotonic()
+        phases = _Phases()
         self._recover_once()
         extent = self.source.extents(frozenset({self.topic}))[self.topic]
         try:
@@ -246,7 +248,7 @@ class TableIngest:
             names = [name for name in stored.columns if not name.startswith("_hoodie_")]
             self.hudi.write(stored.select(*names), ledger)
             self._ledger = ledger
-            return self._report(time.monotonic() - started)
+            return self._report(phases)
         raise NoOtherTopic(
             what="The topic is the one that the table has read: there is no new epoch to open",
             where=f"topic {self.topic}",
@@ -510,7 +512,7 @@ class TableIngest:
             *[F.col("row")[name].alias(name) for name in columns.names],
         )
 
-    def _report(self, seconds: float) -> Committed:
+    def _report(self, phases: _Phases) -> Committed:
         committed_us = time.time_ns() // 1000
         commit = self.hudi.last_commit()
         assert commit is not None
@@ -526,8 +528,25 @@ class TableIngest:
             quarantined=ledger.quarantined,
             positions=ledger.positions,
             freshness_ms=Freshness.of(ledger.source_times, committed_us),
-            seconds=round(seconds, 3),
+            seconds=round(phases.total, 3),
+            phases={name: round(seconds, 3) for name, seconds in phases.seconds.items()},
         )
+
+
+class _Phases:
+    """Seconds, by what was done in them."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.monotonic()
+        self.seconds: dict[str, float] = {}
+
+    def end(self, name: str) -> None:
+        now = time.monotonic()
+        self.seconds[name], self._last = now - self._last, now
+
+    @property
+    def total(self) -> float:
+        return time.monotonic() - self._began
 
 
 def _left_out(folded: DataFrame) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -12,10 +13,23 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.event import EVENT, MOVED_FROM_HEADER, MOVED_TO_HEADER, OffsetRange, TopicExtent
+from spark_app.event import (
+    EVENT,
+    EVENTS_OF_ONE_TASK,
+    MOVED_FROM_HEADER,
+    MOVED_TO_HEADER,
+    OffsetRange,
+    TopicExtent,
+)
+
+_OFFSET = re.compile(r"([A-Za-z0-9._-]+)-([0-9]+)=([0-9]+)")
+"""What Java makes of a map from TopicPartition to Long; a topic has no other characters."""
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 REQUEST_TIMEOUT_MS = 30_000
+
+_FETCHING: Mapping[str, str] = {"max.poll.records": "2000", "max.partition.fetch.bytes": str(4 * 2**20)}
+"""A reader that is behind takes what it can get at once."""
 
 MSK_IAM: Mapping[str, str] = {
     "security.protocol": "SASL_SSL",
@@ -65,16 +79,23 @@ class KafkaSource:
         reader = self.spark.read.format("kafka").options(
             **{
                 "kafka.bootstrap.servers": self.bootstrap_servers,
-                **{f"kafka.{name}": value for name, value in self.client_options.items()},
-                "groupIdPrefix": self.group_prefix,
+                **{f"kafka.{name}": value for name, value in {**_FETCHING, **self.client_options}.items()},
+                # Spark keeps an executor's consumer, and what it has fetched ahead, for the next batch of its
+                # group. By default each batch is a group of its own: consumers would pile up for minutes.
+                "kafka.group.id": f"{self.group_prefix}-{topic}",
                 "assign": json.dumps({topic: [r.partition for r in ranges]}),
                 "startingOffsets": json.dumps({topic: {str(r.partition): r.first for r in ranges}}),
                 "endingOffsets": json.dumps({topic: {str(r.partition): r.until for r in ranges}}),
+                # Else a topic of one partition is read, and decoded, by one task.
+                "minPartitions": str(self._tasks(sum(r.length for r in ranges))),
                 "includeHeaders": "true",
                 "failOnDataLoss": "true",
             }
         )
         return reader.load().select(*_event_columns())
+
+    def _tasks(self, events: int) -> int:
+        return min(self.spark.sparkContext.defaultParallelism, 1 + events // EVENTS_OF_ONE_TASK)
 
     def close(self) -> None:
         with self._lock:
@@ -148,10 +169,10 @@ def _header(name: str) -> Column:
 
 
 def _by_topic(offsets: Any) -> dict[str, dict[int, int]]:
+    # The map as one text: to ask for each entry takes long where there are many, ten times a second.
     found: dict[str, dict[int, int]] = {}
-    for entry in _items(offsets.entrySet()):
-        partition = entry.getKey()
-        found.setdefault(str(partition.topic()), {})[int(partition.partition())] = int(entry.getValue())
+    for topic, partition, offset in _OFFSET.findall(str(offsets.toString())):
+        found.setdefault(topic, {})[int(partition)] = int(offset)
     return found
 
 
