@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -97,6 +97,7 @@ def run(settings: Settings = FULL) -> Results:
                 for number in range(settings.warm_ups + settings.rounds)
                 # Who comes first has the colder disk: they take turns at that.
                 for contender in (contenders if number % 2 else contenders[::-1])
+                if number >= settings.warm_ups or contender.shares_the_jvm
                 for batch in settings.batches[contender.name]
             ]
     finally:
@@ -104,7 +105,7 @@ def run(settings: Settings = FULL) -> Results:
     return Results(
         "catch_up",
         {**asdict(settings), "shares": arena.shape.shares, "events_per_key": arena.shape.events_per_key},
-        _figures([found for found in runs if found.is_warm], arena),
+        figures([found for found in runs if found.is_warm], arena.shape.events_per_key),
     )
 
 
@@ -124,9 +125,10 @@ class Run:
 
 class Contender(Protocol):
     """`preload` makes the table that holds the preloaded rows; `catch_up` brings a copy of it up to the
-    events; `rows` are the table's, as on the wire."""
+    events; `rows` are the table's, as on the wire. One that does not share the JVM warms up by itself."""
 
     name: str
+    shares_the_jvm: ClassVar[bool]
 
     def preload(self) -> None: ...
 
@@ -179,24 +181,27 @@ def _checked_run(contender: Contender, batch: int, arena: Arena, *, is_warm: boo
     return Run(**{**asdict(found), "is_warm": is_warm})
 
 
-def _figures(runs: Sequence[Run], arena: Arena) -> tuple[Figure, ...]:
-    repetition = arena.shape.events_per_key
-    of = {"events": arena.settings.events, "events a key": repetition}
-    figures: list[Figure] = []
+def figures(runs: Sequence[Run], events_per_key: float) -> tuple[Figure, ...]:
+    """Of each contender and batch the mean rate and the peaks of memory; and how many times as fast as each
+    baseline ours are, each contender at its best batch."""
+    of = {"events a key": events_per_key}
+    measured: list[Figure] = []
     best: dict[str, float] = {}
     for contender, batch in dict.fromkeys((found.contender, found.batch) for found in runs):
         same = [found for found in runs if (found.contender, found.batch) == (contender, batch)]
         rate = statistics.mean(found.events / found.seconds for found in same)
         best[contender] = max(rate, best.get(contender, 0.0))
         by = {"of": contender, "batch": batch, **of}
-        figures.append(Figure("events a second", round(rate), "events/s", by))
-        figures.append(Figure("peak resident memory", max(found.resident for found in same) >> 20, "MiB", by))
+        measured.append(Figure("events a second", round(rate), "events/s", by))
+        measured.append(
+            Figure("peak resident memory", max(found.resident for found in same) >> 20, "MiB", by)
+        )
         if heaps := [found.heap for found in same if found.heap is not None]:
-            figures.append(Figure("peak heap", max(heaps) >> 20, "MiB", by))
+            measured.append(Figure("peak heap", max(heaps) >> 20, "MiB", by))
     baselines = [name for name in (PlainContender.name, PeerContender.name) if name in best]
     ours = [name for name in best if name not in baselines]
     return (
-        *figures,
+        *measured,
         *(
             Figure(
                 "times as fast",
@@ -213,6 +218,8 @@ def _figures(runs: Sequence[Run], arena: Arena) -> tuple[Figure, ...]:
 @dataclass
 class OursContender:
     """Tributary's engine, as the app makes it of its lake file."""
+
+    shares_the_jvm: ClassVar[bool] = True
 
     name: str
     arena: Arena
@@ -291,6 +298,8 @@ class OursContender:
 class PlainContender:
     """The tutorials' app. Its reader of Kafka is the same as ours."""
 
+    shares_the_jvm: ClassVar[bool] = True
+
     arena: Arena
     name: str = "plain app"
     _path: Path | None = None
@@ -336,6 +345,8 @@ class PeerContender:
     """HoodieStreamer, in a JVM of its own. Its warm-up is a part of the events, sent before all of them; its
     time begins with the commit that ends that."""
 
+    shares_the_jvm: ClassVar[bool] = False
+
     arena: Arena
     home: Path
     name: str = "HoodieStreamer"
@@ -360,17 +371,26 @@ class PeerContender:
         self._path = self.arena.copy_of(self._preloaded)
         landing, files = self._landing(), _lines(self.arena.folder / "lines")
         per_batch = max(1, batch // _EVENTS_PER_FILE)
-        warm_up = files[len(files) // 2 :][: min(per_batch, _MOST_FILES_OF_WARM_UP)]
+        # A whole batch, so that none holds both: the streamed half comes first.
+        middle = len(files) // 2
+        warm_up = [files[(middle + number) % len(files)] for number in range(per_batch)]
         for number, file in enumerate(warm_up):
-            _land(file, landing, 1_000 + number)
+            _land(file, landing, _FIRST_WARM_UP + number)
         sizes = [_land(file, landing, _FIRST_TIMED + number) for number, file in enumerate(files)]
         # It stops before the file with which a batch would be larger.
         limit = int(statistics.mean(sizes) * (per_batch + 0.5))
         resident = self._streamer.run(landing, self._path, limit, _PEER_TIMEOUT_SECONDS)
-        done = commits(self._path)
-        first = next(c for c in reversed(done) if c.checkpoint < (_EPOCH + _FIRST_TIMED) * 1_000)
+        last_of_warm_up = _modified_ms(_FIRST_WARM_UP + per_batch - 1)
+        done = [commit for commit in commits(self._path) if commit.checkpoint >= last_of_warm_up]
+        before = sum(
+            _modified_ms(_FIRST_TIMED + number) <= done[0].checkpoint for number in range(len(files))
+        )
         return Run(
-            self.name, batch, self.arena.workload.events, done[-1].completed - first.completed, resident
+            contender=self.name,
+            batch=batch,
+            events=self.arena.workload.events - before * _EVENTS_PER_FILE,
+            seconds=done[-1].completed - done[0].completed,
+            resident=resident,
         )
 
     def rows(self) -> DataFrame:
@@ -394,8 +414,7 @@ class PeerContender:
 
 _CATALOG = "bench"
 _EVENTS_PER_FILE = 50_000
-_MOST_FILES_OF_WARM_UP = 6
-_EPOCH, _FIRST_TIMED = 1_700_000_000, 2_000
+_EPOCH, _FIRST_WARM_UP, _FIRST_TIMED = 1_700_000_000, 1_000, 2_000
 """Files land a second after each other, so that their modification times order them."""
 
 _PEER_TIMEOUT_SECONDS = 3_600.0
@@ -532,8 +551,13 @@ def _land(file: Path, landing: Path, number: int) -> int:
     """Puts the file where the peer looks, as the one of the number; its size in bytes."""
     landed = landing / f"{number:06}.json"
     shutil.copyfile(file, landed)
-    os.utime(landed, (_EPOCH + number, _EPOCH + number))
+    modified = _modified_ms(number) // 1_000
+    os.utime(landed, (modified, modified))
     return landed.stat().st_size
+
+
+def _modified_ms(number: int) -> int:
+    return (_EPOCH + number) * 1_000
 
 
 def _in_lake_types(wire: DataFrame) -> DataFrame:

@@ -1,0 +1,44 @@
+"""What the runs of the contenders amount to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.catch_up import Run, figures
+from bench.hoodie_streamer import commits
+
+MIB = 1 << 20
+
+
+def test_each_contender_counts_with_its_best_batch() -> None:
+    runs = [
+        Run("kafka, bare", 100, events=1_000, seconds=2.0, resident=3 * MIB, heap=MIB),
+        Run("kafka, bare", 200, events=1_000, seconds=0.5, resident=5 * MIB, heap=2 * MIB),
+        Run("plain app", 100, events=1_000, seconds=1.0, resident=MIB, heap=MIB),
+        Run("plain app", 200, events=1_000, seconds=4.0, resident=MIB, heap=MIB),
+    ]
+    found = figures(runs, events_per_key=5.0)
+    (ratio,) = [figure for figure in found if figure.name == "times as fast"]
+    assert ratio.value == 2.0
+    assert ratio.of == {"of": "kafka, bare", "as": "plain app", "events a key": 5.0}
+
+
+def test_rounds_are_averaged_and_memory_is_the_most_of_them() -> None:
+    runs = [
+        Run("plain app", 100, events=1_000, seconds=1.0, resident=7 * MIB),
+        Run("plain app", 100, events=1_000, seconds=0.5, resident=3 * MIB),
+    ]
+    values = {figure.name: figure.value for figure in figures(runs, events_per_key=1.6)}
+    assert values == {"events a second": 1_500, "peak resident memory": 7}
+
+
+def test_only_commits_that_have_read_files_are_the_streamer_s(tmp_path: Path) -> None:
+    timeline = tmp_path / ".hoodie"
+    timeline.mkdir()
+    for instant, metadata in {
+        "20260101000000001": '{"deltastreamer.checkpoint.key": "1700000001000"}',
+        "20260101000000002": "{}",
+        "20260101000000003": '{"deltastreamer.checkpoint.key": "1700000002000"}',
+    }.items():
+        (timeline / f"{instant}.deltacommit").write_text(f'{{"extraMetadata": {metadata}}}')
+    assert [commit.checkpoint for commit in commits(tmp_path)] == [1_700_000_001_000, 1_700_000_002_000]
