@@ -21,9 +21,8 @@ from pyspark.sql.types import (
 )
 
 from spark_app.connect_schema import SchemaVersion
-from spark_app.frame import FRAMED, framed_columns, is_framed, is_utf8
+from spark_app.frame import framed_columns, is_framed, is_utf8
 from spark_app.lake_types import Conversion, conversion
-from spark_app.moves import with_paired_moves
 from spark_app.shapes import SHAPES, SOURCE, PayloadShape
 from spark_app.table_columns import TableColumns
 
@@ -61,6 +60,7 @@ def change_type(columns: TableColumns) -> StructType:
     )
 
 
+_POSITION = ("topic", "partition", "offset")
 _CORRUPT = "_corrupt_record"
 _JSON_OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
 _KEY_JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
@@ -73,10 +73,7 @@ def decode(events: DataFrame, versions: tuple[SchemaVersion, ...], columns: Tabl
     """
     projections = _projections(versions, columns)
     framed = events.where(F.col("value").isNotNull()).select(*projections.framed)
-    parsed = framed.select("*", *projections.parsed)
-    changes = parsed.select(*projections.read).select(*projections.change)
-    # What keeps no keys keeps no headers either.
-    return changes if all(version.has_own_key for version in versions) else with_paired_moves(changes)
+    return framed.select(*projections.parsed).select(*projections.read).select(*projections.change)
 
 
 def undecodable(events: DataFrame) -> DataFrame:
@@ -94,8 +91,8 @@ def undecodable(events: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True)
 class _Projections:
-    """What the steps of `decode` select: the events framed, the payloads parsed beside that, one version's
-    reading of each, and the change."""
+    """What the steps of `decode` select: the events framed, the payloads parsed, one version's reading of
+    each, and the change."""
 
     framed: tuple[Column, ...]
     parsed: tuple[Column, ...]
@@ -109,16 +106,30 @@ def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> 
     readers = [_VersionReader(number, version, columns) for number, version in enumerate(versions)]
     return _Projections(
         framed=framed_columns(versions),
-        parsed=tuple(column for reader in readers for column in reader.parsed()),
+        parsed=_parsed(readers),
         read=_read(readers, columns),
         change=_change(columns),
     )
 
 
-def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Column, ...]:
-    kept = [name for name in FRAMED.fieldNames() if name not in ("moved_to", "moved_from")]
+def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
+    """All that is asked of an event's bytes. They end here: each further step would copy them."""
+    bare = [reader for reader in readers if reader.is_bare]
     return (
-        *map(F.col, kept),
+        *map(F.col, _POSITION),
+        F.col("version"),
+        F.when(F.col("version").isNull(), _unframed_reason().otherwise(UNKNOWN_SCHEMA))
+        .when(~is_utf8(F.col("payload")), "not_utf8")
+        .alias("unreadable"),
+        F.coalesce(F.col("key_payload").cast("string") != "null", F.lit(False)).alias("has_key"),
+        _of_version(bare, lambda r: r.has_unnamed_column(), BooleanType()).alias("has_unnamed_column"),
+        *(column for reader in readers for column in reader.parsed()),
+    )
+
+
+def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Column, ...]:
+    return (
+        *map(F.col, (*_POSITION, "unreadable", "has_key", "has_unnamed_column")),
         _of_version(readers, lambda r: r.operation(), StringType()).alias("op"),
         _of_version(readers, lambda r: r.source(), SOURCE).alias("source"),
         _of_version(readers, lambda r: r.row(), columns.row_type).alias("row"),
@@ -128,9 +139,6 @@ def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Col
         _of_version(readers, lambda r: r.key_row(), _key_type(columns)).alias("key_row"),
         _of_version(readers, lambda r: r.moved_row(r.moved_to), _key_type(columns)).alias("moved_to"),
         _of_version(readers, lambda r: r.moved_row(r.moved_from), _key_type(columns)).alias("moved_from"),
-        _of_version(
-            [reader for reader in readers if reader.is_bare], lambda r: r.has_unnamed_column(), BooleanType()
-        ).alias("has_unnamed_column"),
     )
 
 
@@ -182,14 +190,12 @@ def _reason() -> Column:
     op = F.col("op")
     needs_row = op.isin(CREATE, UPDATE, READ)
     is_known_operation = op.isin(CREATE, UPDATE, READ, DELETE, TRUNCATE)
-    has_key = F.coalesce(F.col("key_payload").cast("string") != "null", F.lit(False))
     return (
-        F.when(F.col("version").isNull(), _unframed_reason().otherwise(UNKNOWN_SCHEMA))
-        .when(~is_utf8(F.col("payload")), "not_utf8")
+        F.when(F.col("unreadable").isNotNull(), F.col("unreadable"))
         .when(F.col("value_is_corrupt"), "mismatch")
         .when(F.col("has_unnamed_column"), "unnamed_column")
         .when(op.isNull() | ~is_known_operation, "unknown_operation")
-        .when((op != TRUNCATE) & ~has_key, "missing_key")
+        .when((op != TRUNCATE) & ~F.col("has_key"), "missing_key")
         .when((op != TRUNCATE) & F.col("key_is_corrupt"), "mismatch")
         .when(needs_row & F.col("row").isNull(), "missing_row")
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
@@ -67,7 +67,11 @@ class TopicExtent:
 
 
 class EventSource(Protocol):
-    """Where events come from. Reading a range twice gives the same events."""
+    """Where events come from. Reading a range twice gives the same events.
+
+    `keeps_headers`: whether the halves of a changed primary key come marked. Else only their place tells."""
+
+    keeps_headers: ClassVar[bool]
 
     def topics(self) -> frozenset[str]:
         """The names of all topics there are."""

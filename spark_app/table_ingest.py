@@ -31,6 +31,7 @@ from spark_app.fold import fold, fold_and_carry_forward
 from spark_app.frame import schema_texts
 from spark_app.hudi import HudiTable
 from spark_app.ledger import Ledger, Truncate
+from spark_app.moves import with_paired_moves
 from spark_app.order import last_truncate, remembered_truncate, without_applied
 from spark_app.progress import Committed, Freshness, Replayed, Serviced, iso_utc
 from spark_app.quarantine import quarantined, read_quarantine, replace_quarantine, write_quarantine
@@ -354,7 +355,10 @@ class TableIngest:
     def _decode(self, events: DataFrame) -> tuple[DataFrame, TableColumns, Survey]:
         columns = self._merged_columns()
         assert columns is not None
-        changes = decode(events, self._known_versions, columns).cache()
+        changes = decode(events, self._known_versions, columns)
+        if not self.source.keeps_headers and not all(v.has_own_key for v in self._known_versions):
+            changes = with_paired_moves(changes)
+        changes.cache()
         return changes, columns, survey_changes(changes, self.ledger)
 
     def _merged_columns(self) -> TableColumns | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -16,6 +17,8 @@ from spark_app.event import OffsetRange, TopicExtent
 class BronzeSource:
     """An Iceberg table with the columns `k_topic, k_partition, k_offset, k_timestamp, key, value, moved_to,
     moved_from` (org.apache.iceberg.connect.transforms.KafkaMetadataTransform). `table` is its full name."""
+
+    keeps_headers: ClassVar[bool] = True
 
     spark: SparkSession
     table: str

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
@@ -54,6 +54,8 @@ class FilesSource:
     `policy_of` gives what the lake file says of a topic's table. `allows_gaps`: offsets that no file holds
     are taken for ones that never held an event.
     """
+
+    keeps_headers: ClassVar[bool] = False
 
     spark: SparkSession
     location: str

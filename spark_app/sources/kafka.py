@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -46,6 +46,8 @@ class KafkaSource:
 
     `group_prefix` begins the consumer groups of Spark's readers. `client_options` are properties of Kafka
     clients (security, …), as Kafka names them."""
+
+    keeps_headers: ClassVar[bool] = True
 
     spark: SparkSession
     bootstrap_servers: str

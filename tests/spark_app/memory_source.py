@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,6 +14,8 @@ from spark_app.event import EVENT, OffsetRange, TopicExtent
 @dataclass
 class MemorySource:
     """Rows of `EVENT` of any topics, of which those before the offset `beginning` are not held any more."""
+
+    keeps_headers: ClassVar[bool] = True
 
     spark: SparkSession
     rows: Sequence[tuple[object, ...]]

@@ -7,7 +7,7 @@ import json
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -19,15 +19,24 @@ from spark_app.outcome import Outcome
 from spark_app.progress import Committed, ProgressWriter
 from spark_app.table_ingest import TableIngest
 
-FAST = Pace(poll_seconds=0.001, discovery_seconds=0.001, events_per_commit=4, first_retry_seconds=0.001)
+FAST = Pace(
+    poll_seconds=0.001,
+    discovery_seconds=0.001,
+    events_per_commit=4,
+    events_per_turn=4,
+    first_retry_seconds=0.001,
+)
 
 
 @dataclass
 class FakeTable:
-    """Stands for a table whose commits take no time. `failures` are raised by its next attempts, one each."""
+    """Stands for a table whose commits take no time. `failures` are raised by its next attempts, one each;
+    `sizes` are those of its commits, `while_applying` what happens meanwhile."""
 
     name: str
     failures: list[Exception] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    while_applying: Callable[[], None] = lambda: None
     position: int = 0
     attempts: int = 0
     forgotten: int = 0
@@ -52,6 +61,8 @@ class FakeTable:
         self.attempts += 1
         if self.failures:
             raise self.failures.pop(0)
+        self.while_applying()
+        self.sizes.append(ranges[0].length)
         self.position = ranges[0].until
         return Committed(self.name, "1", "now", ranges[0].length, 0, 0, 0, {0: self.position}, None, 0.0)
 
@@ -71,6 +82,8 @@ class FakeTable:
 
 @dataclass
 class FakeSource:
+    keeps_headers: ClassVar[bool] = True
+
     ends: dict[str, int]
     after_extents: Callable[[], None] = lambda: None
 
@@ -196,6 +209,47 @@ def test_a_run_that_follows_takes_up_new_topics_and_goes_on_until_it_is_stopped(
     assert run.run()
     assert (tables["a"].position, tables["b"].position) == (4, 6)
     assert [r["tables"] for r in reports(out) if r["event"] == "started"] == [["a"], ["b"]]
+
+
+def test_tables_that_always_have_events_are_given_as_many_turns_each() -> None:
+    tables = {name: FakeTable(name) for name in "abc"}
+    source = FakeSource(dict.fromkeys(tables, 1000))
+    run, _ = ingest(source, tables, follow=True)
+    run.pace = replace(FAST, parallel=1)
+
+    def then() -> None:
+        if sum(table.attempts for table in tables.values()) == 30:
+            run.stop.set()
+
+    for table in tables.values():
+        table.while_applying = then
+    assert run.run()
+    attempts = [table.attempts for table in tables.values()]
+    assert max(attempts) - min(attempts) <= 1
+
+
+def test_what_a_table_reads_is_decided_when_its_turn_begins() -> None:
+    tables = {"a": FakeTable("a"), "b": FakeTable("b")}
+    source = FakeSource({"a": 2, "b": 1})
+    run, _ = ingest(source, tables, follow=True)
+    run.pace = replace(FAST, parallel=1)
+    tables["a"].while_applying = lambda: source.ends.update(b=3)
+    tables["b"].while_applying = run.stop.set
+
+    assert run.run()
+    assert tables["b"].sizes == [3]
+
+
+def test_a_table_takes_more_at_once_when_no_other_waits() -> None:
+    tables = {"busy": FakeTable("busy"), "small": FakeTable("small")}
+    source = FakeSource({"busy": 40, "small": 8})
+    run, _ = ingest(source, tables)
+    run.pace = replace(FAST, parallel=1, events_per_turn=4, events_per_commit=20)
+
+    assert run.run()
+    assert tables["small"].sizes == [4, 4]
+    assert tables["busy"].sizes[:2] == [4, 4]
+    assert max(tables["busy"].sizes) == 20
 
 
 def test_a_run_that_follows_outlasts_more_failures_than_a_run_once() -> None:
