@@ -33,6 +33,7 @@ class Pace:
     poll_seconds: float = 0.1
     discovery_seconds: float = 5.0
     metrics_seconds: float = 60.0
+    seconds_between_services: float = 30.0
     events_per_commit: int = 1_000_000
     events_per_turn: int = 50_000
     parallel: int = 2
@@ -85,6 +86,7 @@ class _TableRun:
     lag: int = 0
     got_on_at: float = field(default_factory=time.monotonic)
     last_turn_at: float = 0.0
+    is_in_service: bool = False
 
     def set_well(self) -> None:
         self.attempts, self.error, self.outcome, self.is_known = 0, None, None, True
@@ -123,6 +125,7 @@ class Ingest:
     pace: Pace = Pace()
     stop: StopRequest = field(default_factory=StopRequest)
     _runs: dict[str, _TableRun] = field(default_factory=dict)
+    _last_service_at: float = 0.0
 
     def run(self) -> bool:
         """Whether every table is well at the end, and shown as it is. One table's failure does not stop the
@@ -227,7 +230,10 @@ class Ingest:
         if ranges:
             run.is_caught_up = False
             run.lag = run.table.behind(held)
-            self._begin(run, pool.submit(self._work, run.table, ranges))
+            if self._is_service_due(run):
+                self._serve(pool, run)
+            else:
+                self._begin(run, pool.submit(self._work, run.table, ranges))
             return
         run.set_well()
         run.lag = 0
@@ -235,7 +241,19 @@ class Ingest:
             run.is_caught_up = True
             self.progress.write(CaughtUp(run.table.name))
         if run.table.is_service_due(is_idle=True):
-            self._begin(run, pool.submit(self._maintain, run.table))
+            self._serve(pool, run)
+
+    def _is_service_due(self, run: _TableRun) -> bool:
+        """Of a table that has events to commit. Its services hold up all others too: tables that are as busy
+        would else have theirs at the same time."""
+        if any(other.is_in_service for other in self._runs.values()):
+            return False
+        is_apart = time.monotonic() - self._last_service_at >= self.pace.seconds_between_services
+        return run.table.is_service_due(is_idle=False, is_apart=is_apart)
+
+    def _serve(self, pool: ThreadPoolExecutor, run: _TableRun) -> None:
+        self._begin(run, pool.submit(self._maintain, run.table))
+        run.is_in_service, self._last_service_at = True, run.last_turn_at
 
     def _begin(self, run: _TableRun, working: Future[bool]) -> None:
         run.working, run.last_turn_at = working, time.monotonic()
@@ -256,8 +274,6 @@ class Ingest:
         committed = table.apply(ranges)
         if committed is not None:
             self.progress.write(committed)
-            if table.is_service_due(is_idle=False):
-                table.maintain()
         return True
 
     def _maintain(self, table: TableIngest) -> bool:
@@ -268,7 +284,7 @@ class Ingest:
         for run in self._runs.values():
             if run.working is None or not run.working.done():
                 continue
-            done, run.working = run.working, None
+            done, run.working, run.is_in_service = run.working, None, False
             match error := done.exception():
                 case None:
                     if done.result():

@@ -91,9 +91,7 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
         deletes=sum(row["deletes"] for row in rows),
         has_unavailable=any(row["has_unavailable"] for row in rows),
         has_moved=any(row["has_moved"] for row in rows),
-        source_times=_source_times(
-            [(tuple(row["source_us"]), row["streamed"]) for row in rows if row["streamed"]]
-        ),
+        source_times=_source_times([(tuple(row["source_us"]), row["timed"]) for row in rows if row["timed"]]),
         partitions={
             row["partition"]: PartitionSurvey(
                 snapshots={Snapshot(*found): row["first_read"] for found in row["snapshots"]},
@@ -132,7 +130,7 @@ def _found() -> tuple[Column, ...]:
         F.count_if(is_good & (F.col("op") == DELETE)).alias("deletes"),
         F.max(F.size("unavailable") > 0).alias("has_unavailable"),
         F.max(F.col("moved_from").isNotNull() | F.col("moved_to").isNotNull()).alias("has_moved"),
-        F.count_if(is_streamed).alias("streamed"),
+        F.count(F.when(is_streamed, source_us)).alias("timed"),
         F.percentile_approx(F.when(is_streamed, source_us), _SHARES).alias("source_us"),
         _all_of(F.struct(source_us.alias("source_us"), "lsn"), is_read).alias("snapshots"),
         F.min(F.when(is_read, F.col("offset"))).alias("first_read"),
@@ -146,13 +144,11 @@ def _found() -> tuple[Column, ...]:
 _SHARES = [number / 20 for number in range(21)]
 
 
-def _source_times(streamed: list[tuple[tuple[int, ...], int]]) -> SourceTimes | None:
-    """Of all partitions, from the quantiles (`_SHARES`) and the number of each one's streamed changes."""
-    if not streamed:
+def _source_times(timed: list[tuple[tuple[int, ...], int]]) -> SourceTimes | None:
+    """Of all partitions, from the quantiles (`_SHARES`) and the number of each one's times."""
+    if not timed:
         return None
-    times = sorted(
-        (time_us, changes / len(_SHARES)) for quantiles, changes in streamed for time_us in quantiles
-    )
+    times = sorted((time_us, changes / len(_SHARES)) for quantiles, changes in timed for time_us in quantiles)
     until = list(accumulate(changes for _, changes in times))
 
     def quantile(share: float) -> int:

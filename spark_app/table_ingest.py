@@ -65,9 +65,9 @@ MOST_EVENTS_WITHIN_A_MOVE = 100_000
 """After so many events the second half of a move is not to come: far more than Debezium sends again after a
 crash between the two."""
 
-COMMITS_BETWEEN_SERVICES, MOST_COMMITS_BETWEEN_SERVICES = 20, 60
-"""Compaction and archival take some seconds. They wait until the table has nothing else to do, but not for
-ever: a reader merges what was not compacted."""
+COMMITS_BETWEEN_SERVICES, COMMITS_BEFORE_EARLY_SERVICES, MOST_COMMITS_BETWEEN_SERVICES = 20, 40, 60
+"""Compaction and archival take some seconds. They wait until the table has nothing else to do, then until no
+other table has had its own for a while, but not for ever: a reader merges what was not compacted."""
 
 SECONDS_BETWEEN_CLEANINGS = 3600.0
 """A cleaning lists all files of the table."""
@@ -301,11 +301,14 @@ class TableIngest:
         ranges = (OffsetRange(r["partition"], r["first"], positions.get(r["partition"], 0)) for r in firsts)
         return tuple(r for r in ranges if r.length > 0)
 
-    def is_service_due(self, *, is_idle: bool) -> bool:
-        """Whether to `maintain` now. `is_idle`: there is no event to apply."""
+    def is_service_due(self, *, is_idle: bool, is_apart: bool = False) -> bool:
+        """Whether to `maintain` now. `is_idle`: there is no event to apply. `is_apart`: no other table has
+        been served for a while."""
         if self._columns is None:
             return False
-        enough = COMMITS_BETWEEN_SERVICES if is_idle else MOST_COMMITS_BETWEEN_SERVICES
+        enough = COMMITS_BEFORE_EARLY_SERVICES if is_apart else MOST_COMMITS_BETWEEN_SERVICES
+        if is_idle:
+            enough = COMMITS_BETWEEN_SERVICES
         return self._commits_since_services >= enough or (is_idle and self._is_cleaning_due)
 
     def maintain(self) -> None:

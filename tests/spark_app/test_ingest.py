@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import json
 import signal
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +40,8 @@ class FakeTable:
     failures: list[Exception] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     while_applying: Callable[[], None] = lambda: None
+    while_serving: Callable[[], None] = lambda: None
+    is_busy: bool = False
     position: int = 0
     attempts: int = 0
     forgotten: int = 0
@@ -66,10 +71,11 @@ class FakeTable:
         self.position = ranges[0].until
         return Committed(self.name, "1", "now", ranges[0].length, 0, 0, 0, {0: self.position}, None, 0.0)
 
-    def is_service_due(self, *, is_idle: bool) -> bool:
-        return self.service_is_due and is_idle
+    def is_service_due(self, *, is_idle: bool, is_apart: bool = False) -> bool:
+        return self.service_is_due and (is_idle or (is_apart and self.is_busy))
 
     def maintain(self) -> None:
+        self.while_serving()
         self.service_is_due = False
         if self.service_failures:
             self.service_is_due = True
@@ -250,6 +256,22 @@ def test_a_table_takes_more_at_once_when_no_other_waits() -> None:
     assert tables["small"].sizes == [4, 4]
     assert tables["busy"].sizes[:2] == [4, 4]
     assert max(tables["busy"].sizes) == 20
+
+
+def test_busy_tables_have_their_services_one_after_the_other() -> None:
+    tables = {name: FakeTable(name, service_is_due=True, is_busy=True) for name in "abc"}
+    source = FakeSource(dict.fromkeys(tables, 10_000))
+    run, _ = ingest(source, tables, follow=True)
+    run.pace = replace(FAST, parallel=3, seconds_between_services=0.05)
+    served: list[tuple[float, str]] = []
+    for table in tables.values():
+        table.while_serving = partial(lambda name: served.append((time.monotonic(), name)), table.name)
+        table.while_applying = lambda: run.stop.set() if len(served) == 3 else None
+
+    assert run.run()
+    assert sorted(name for _, name in served) == ["a", "b", "c"]
+    assert all(later - earlier > 0.04 for (earlier, _), (later, _) in pairwise(served))
+    assert all(table.attempts > 1 for table in tables.values())
 
 
 def test_a_run_that_follows_outlasts_more_failures_than_a_run_once() -> None:
