@@ -121,8 +121,8 @@ def _literally(name: str) -> str:
 
 def _pace(topics: TopicPolicy) -> dict[str, str]:
     return {
-        # What has been read from the database waits for this to pass. At 25 ms it is in Kafka 0.07 s sooner, for
-        # more processor time of the connector and of Kafka.
+        # What has been read from the database waits for this to pass. At 25 ms it is in Kafka 0.07 s sooner,
+        # but the connector and Kafka take more processor time.
         "poll.interval.ms": "100",
         "max.batch.size": "8192",
         "max.queue.size": "32768",
