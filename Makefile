@@ -44,7 +44,7 @@ bench: $(INSTALLED) $(FETCHED) ## measure everything that docs/performance.md st
 	@$(BIN)/python -m bench
 
 .PHONY: bench-quick
-bench-quick: $(INSTALLED) $(FETCHED) ## the same on little data, in about two minutes
+bench-quick: $(INSTALLED) $(FETCHED) ## the same on little data, in a few minutes
 	@$(BIN)/python -m bench --quick
 
 .PHONY: lint

@@ -55,7 +55,7 @@ _JAVA_OPTIONS = (
     "-XX:+UseParallelGC",
     "-XX:+ExitOnOutOfMemoryError",
     "-Duser.timezone=UTC",
-    # A parser for each of S3's answers: Java would look for its name in every jar of the class path each time.
+    # Each of S3's answers gets a parser, whose name Java would else look for in every jar of the class path.
     "-Dorg.xml.sax.driver=com.sun.org.apache.xerces.internal.parsers.SAXParser",
     # Hudi measures the size of a record with JOL, which else starts JVMs to attach to this one, in vain.
     "-Djol.skipHotspotSAAttach=true",
