@@ -21,6 +21,9 @@ BEFORE = RESULTS / "before"
 FRESHNESS_SECONDS = 5.0
 """What 95 of 100 rows have to reach."""
 
+PICTURES = {"freshness": "freshness.svg", "flat": "commit-by-rows.svg", "flat_age": "commit-by-age.svg"}
+"""The picture above a benchmark's table."""
+
 _TABLE = re.compile(r"<!-- figures of (\w+) -->\n.*?<!-- end of figures of \1 -->", re.DOTALL)
 _LEAST = 20
 
@@ -54,15 +57,17 @@ def pictures() -> Mapping[str, str]:
     """Each picture's file name and content, of those whose results there are."""
     plots: dict[str, Plot] = {}
     if (freshness := read_recorded("freshness")) is not None:
-        plots["freshness.svg"] = _freshness_plot(freshness)
-    for name, benchmark, series, x, is_log in (
-        ("commit-by-rows.svg", "flat", "seconds of a commit by rows", "rows of the table", True),
-        ("commit-by-age.svg", "flat_age", "seconds of a commit by commits before", "commits before", False),
+        plots[PICTURES["freshness"]] = _freshness_plot(freshness)
+    for benchmark, series, x, is_log in (
+        ("flat", "seconds of a commit by rows", "rows of the table", True),
+        ("flat_age", "seconds of a commit by commits before", "commits before", False),
     ):
         recorded = {"now": read_recorded(benchmark), "before": read_recorded(benchmark, BEFORE)}
         curves = {when: of.series[series] for when, of in recorded.items() if of is not None}
         if curves:
-            plots[name] = Plot("Seconds of a commit of 1,000 events", x, "s", curves, is_log=is_log)
+            plots[PICTURES[benchmark]] = Plot(
+                "Seconds of a commit of 1,000 events", x, "s", curves, is_log=is_log
+            )
     return {name: svg(plot) for name, plot in plots.items()}
 
 
@@ -88,6 +93,8 @@ def markdown(figures: Iterable[Figure], before: Iterable[Figure]) -> str:
 def _section(benchmark: str) -> str:
     now, before = read_recorded(benchmark), read_recorded(benchmark, BEFORE)
     table = "Not measured yet.\n" if now is None else markdown(now.figures, before.figures if before else ())
+    if now is not None and benchmark in PICTURES:
+        table = f"![{benchmark}]({PICTURES[benchmark]})\n\n{table}"
     return f"<!-- figures of {benchmark} -->\n{table}<!-- end of figures of {benchmark} -->"
 
 
