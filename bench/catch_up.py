@@ -191,7 +191,7 @@ def figures(runs: Sequence[Run], events_per_key: float) -> tuple[Figure, ...]:
         same = [found for found in runs if (found.contender, found.batch) == (contender, batch)]
         rate = statistics.mean(found.events / found.seconds for found in same)
         best[contender] = max(rate, best.get(contender, 0.0))
-        by = {"of": contender, "batch": batch, **of}
+        by: dict[str, str | int | float] = {"of": contender, "batch": batch, **of}
         measured.append(Figure("events a second", round(rate), "events/s", by))
         measured.append(
             Figure("peak resident memory", max(found.resident for found in same) >> 20, "MiB", by)

@@ -443,10 +443,11 @@ def _read_records(workspace: Workspace, tables: Iterable[str], began: float) -> 
                 if message.error() is not None:
                     ended += 1
                     continue
-                key = probe_key(message.key())
-                if key is not None and message.value() is not None:
-                    table = tables_by_topic[message.topic()]
-                    yield Record(table, key, message.timestamp()[1] / 1000, message.offset())
+                key, topic, offset = message.key(), message.topic(), message.offset()
+                if key is None or topic is None or offset is None or message.value() is None:
+                    continue
+                if (row := probe_key(key)) is not None:
+                    yield Record(tables_by_topic[topic], row, message.timestamp()[1] / 1000, offset)
 
 
 def probe_key(key: bytes) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -32,6 +32,8 @@ _BULK_INSERT = {
 @dataclass
 class Topic:
     """A topic of one partition that is held in memory, from the offset `first` on."""
+
+    keeps_headers: ClassVar[bool] = True
 
     spark: SparkSession
     first: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +69,7 @@ def _children(process: psutil.Process) -> Iterable[psutil.Process]:
 
 def _thread_seconds(pid: int) -> Mapping[str, float]:
     ticks = os.sysconf("SC_CLK_TCK")
-    found: Counter[str] = Counter()
+    found: defaultdict[str, float] = defaultdict(float)
     for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
         try:
             name, _, rest = stat.read_text().partition("(")[2].rpartition(")")

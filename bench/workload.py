@@ -137,7 +137,7 @@ class _Statements:
             "delete": "DELETE FROM {} WHERE id = %s",
         }
         texts = {
-            (kind, table): sql.SQL(form).format(sql.Identifier(SCHEMA, table))  # type: ignore[arg-type]
+            (kind, table): sql.SQL(form).format(sql.Identifier(SCHEMA, table))
             for kind, form in forms.items()
             for table in tables
         }

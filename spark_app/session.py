@@ -58,7 +58,7 @@ def tables_at_once(spark: SparkSession) -> int:
     """How many tables to work at. A small commit is the driver's work for the most part: on one machine one a
     core, on a cluster, whose driver waits for S3 as long as it works, some more."""
     context = spark.sparkContext
-    return max(2, context.defaultParallelism) if context.master.startswith("local") else 8
+    return max(2, context.defaultParallelism) if (context.master or "").startswith("local") else 8
 
 
 def _look_up_once(jvm: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +27,8 @@ _SOURCE_US = 1_700_000_000_000_000
 @dataclass(frozen=True)
 class Things:
     """Inserts of all things, updates of all, deletes of all."""
+
+    keeps_headers: ClassVar[bool] = True
 
     spark: SparkSession
 

@@ -75,7 +75,8 @@ def test_a_row_s_way_goes_through_the_first_commit_that_has_its_offset() -> None
         "read": pytest.approx(0.2),
     }
     assert sum(way.stages.values()) == pytest.approx(way.read)
-    assert (way.readable, way.read) == (pytest.approx(1.5), pytest.approx(1.7))
+    assert way.readable == pytest.approx(1.5)
+    assert way.read == pytest.approx(1.7)
 
 
 def test_a_row_from_before_the_measurement_is_no_part_of_it() -> None:
