@@ -24,7 +24,7 @@ from bench.events import COLUMNS, DENSE, SPARSE, TABLE, Keys, Shape, Summary, Wo
 from bench.hoodie_streamer import HoodieStreamer, commits, wire_columns
 from bench.plain_app import PlainApp, columns
 from bench.results import Figure, Results, WrongResult
-from contract.lake import TablePolicy, parse_lake
+from contract.lake import Lake, TablePolicy, parse_lake
 from contract.table_name import TableName
 from local.kafka import create_topic, start_kafka, stop_kafka
 from local.server_files import read_server_files
@@ -233,7 +233,7 @@ class OursContender:
         self._source = self._bronze() if self.origin == "bronze" else self._kafka()
         if self._preloaded.exists():
             return
-        row = _in_lake_types(self.arena.preloaded()).select(
+        row = self.arena.preloaded().select(
             F.to_json(F.struct(events.KEY)).alias("_key"),
             F.lit("r").alias("_op"),
             F.col("offset").alias("_seq"),
@@ -242,7 +242,7 @@ class OursContender:
             F.lit(0).alias("_partition"),
             F.col("offset").alias("_offset"),
             F.lit(1).cast("bigint").alias("_lsn"),
-            *COLUMNS,
+            *events.lake_columns(),
         )
         ledger = Ledger(self._topic, positions={0: 0}, key_columns=(events.KEY,))
         self._hudi(self._preloaded).write(row, ledger)
@@ -257,15 +257,8 @@ class OursContender:
             hudi=self._table,
             quarantine_path=str(self.arena.folder / "quarantine"),
         )
-        applied = 0
         with _measured(self.arena.driver) as measured:
-            while True:
-                extent = self._source.extents(frozenset({self._topic}))[self._topic]
-                ranges = table.pending(extent, batch)
-                if not ranges:
-                    break
-                committed = table.apply(ranges)
-                applied += 0 if committed is None else committed.events
+            applied = apply_all(table, batch)
         return measured.run(self.name, batch, applied)
 
     def rows(self) -> DataFrame:
@@ -290,7 +283,7 @@ class OursContender:
         return KafkaSource(self.arena.spark, self.arena.bootstrap, group_prefix="bench")
 
     def _bronze(self) -> EventSource:
-        table = f"{_CATALOG}.bronze.{self.form}"
+        table = f"{CATALOG}.bronze.{self.form}"
         return bronze_of(self.arena.envelopes(self.form), self.arena.workload.events, table)
 
 
@@ -412,7 +405,18 @@ class PeerContender:
         return landing
 
 
-_CATALOG = "bench"
+CATALOG = "bench"
+"""Spark's, of bronze."""
+
+_LAKE = """
+[lake]
+name = "bench"
+
+[source.shop]
+engine = "postgres"
+database = "shop"
+tables = ["public.*"]
+"""
 _EVENTS_PER_FILE = 50_000
 _EPOCH, _FIRST_WARM_UP, _FIRST_TIMED = 1_700_000_000, 1_000, 2_000
 """Files land a second after each other, so that their modification times order them."""
@@ -424,12 +428,35 @@ def policy_of(form: Form, buckets: int) -> TablePolicy:
     """The table's, of a lake file that names its columns where the events do not."""
     declared = "\n".join(f'{name} = "{data_type}"' for name, data_type in COLUMNS.items())
     lines = [
-        '[lake]\nname = "bench"',
-        '[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = ["public.*"]',
+        _LAKE,
         f'[table."{TABLE}"]\nkey = ["{events.KEY}"]\nbuckets = {buckets}',
         *([f'[table."{TABLE}".columns]\n{declared}'] if form == "bare" else []),
     ]
     return parse_lake("\n".join(lines)).policy(TableName.parse(TABLE))
+
+
+def lake_of(memory: str) -> Lake:
+    """The lake whose Spark has so much memory."""
+    return parse_lake(f'{_LAKE}\n[local]\nspark_memory = "{memory}"')
+
+
+def session_options(folder: Path) -> Mapping[str, str]:
+    """Two cores, and a catalog of bronze in the folder."""
+    return {
+        "spark.master": "local[2]",
+        f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
+        f"spark.sql.catalog.{CATALOG}.type": "hadoop",
+        f"spark.sql.catalog.{CATALOG}.warehouse": str(folder / "iceberg"),
+    }
+
+
+def apply_all(table: TableIngest, batch: int) -> int:
+    """Applies all that the table's source has, so many events a commit; how many there were."""
+    applied = 0
+    while ranges := table.pending(table.source.extents(frozenset({table.topic}))[table.topic], batch):
+        committed = table.apply(ranges)
+        applied += 0 if committed is None else committed.events
+    return applied
 
 
 def bronze_of(envelopes: DataFrame, count: int, table: str) -> BronzeSource:
@@ -474,24 +501,14 @@ def _contenders(arena: Arena) -> list[Contender]:
 @contextmanager
 def _arena(settings: Settings, folder: Path) -> Iterator[Arena]:
     """Kafka and one Spark session for all contenders but the peer, and the events."""
-    lake = parse_lake(
-        '[lake]\nname = "bench"\n'
-        '[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = ["public.*"]\n'
-        f'[local]\nspark_memory = "{settings.memory}"'
-    )
+    lake = lake_of(settings.memory)
     state = StateFolder(folder / "state")
     state.create()
     local = settle(state, lake.name, {}, frozenset())
-    more = {
-        "spark.master": "local[2]",
-        f"spark.sql.catalog.{_CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
-        f"spark.sql.catalog.{_CATALOG}.type": "hadoop",
-        f"spark.sql.catalog.{_CATALOG}.warehouse": str(folder / "iceberg"),
-    }
     servers = Servers(lake, state, local, read_server_files())
     try:
         start_kafka(servers.kafka, threading.Event())
-        with driver(lake, state, local, more) as running:
+        with driver(lake, state, local, session_options(folder)) as running:
             workload = Workload(settings.events, settings.preloaded, settings.keys)
             changes = _prepared(running.spark, workload, folder)
             yield Arena(
@@ -558,11 +575,6 @@ def _land(file: Path, landing: Path, number: int) -> int:
 
 def _modified_ms(number: int) -> int:
     return (_EPOCH + number) * 1_000
-
-
-def _in_lake_types(wire: DataFrame) -> DataFrame:
-    typed = {"placed": F.timestamp_micros("placed"), "due": F.date_from_unix_date("due")}
-    return wire.select("offset", *[typed.get(name, F.col(name)).alias(name) for name in COLUMNS])
 
 
 def as_on_the_wire(table: DataFrame) -> DataFrame:

@@ -16,7 +16,7 @@ from rich.console import Console
 from cli.ingest_run import read_installation
 from connectors.worker import as_properties
 from contract.lake import Lake
-from local.spark import spark_environment, spark_properties
+from local.spark import LOG_SETTINGS, log_settings, spark_environment, spark_properties
 from local.state import LocalSettings, StateFolder, write_private_file
 from spark_app.session import start_session
 
@@ -45,7 +45,7 @@ def driver(
     properties = folder / "spark.properties"
     wanted = {**spark_properties(lake, state, settings, installation), **(more or {})}
     write_private_file(properties, as_properties(wanted))
-    (folder / "log4j2.properties").write_text(_QUIET)
+    (folder / LOG_SETTINGS).write_text(log_settings("error"))
     os.environ.update(spark_environment(settings, installation, Path(pyspark.__file__).parent, folder))
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {properties} pyspark-shell"
     spark = start_session("bench")
@@ -59,14 +59,3 @@ def driver(
         # The JVM ends when its standard input does.
         gateway.proc.stdin.close()
         gateway.proc.wait(60)
-
-
-_QUIET = """\
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d %-5p [%t] %m (%c{1})%n%ex
-"""

@@ -230,6 +230,12 @@ def shape(changes: DataFrame) -> Shape:
     )
 
 
+def lake_columns() -> list[Column]:
+    """Of a row as on the wire (`WIRE_ROW`), in the lake's types."""
+    typed = {"placed": F.timestamp_micros("placed"), "due": F.date_from_unix_date("due")}
+    return [typed.get(name, F.col(name)).alias(name) for name in COLUMNS]
+
+
 def row_columns(key: Column, version: Column, seed: int) -> list[Column]:
     """A row, as on the wire, as the event `version` left it."""
     text, number = F.xxhash64(key, version, F.lit(seed)), F.xxhash64(version, key, F.lit(seed + 1))

@@ -16,11 +16,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench import events
-from bench.catch_up import as_on_the_wire, bronze_of, policy_of
+from bench.catch_up import (
+    CATALOG,
+    apply_all,
+    as_on_the_wire,
+    bronze_of,
+    lake_of,
+    policy_of,
+    session_options,
+)
 from bench.driver import driver
 from bench.events import SPARSE, TABLE, TOPIC, Summary, Workload
 from bench.results import Figure, Results, WrongResult
-from contract.lake import parse_lake
 from local.state import StateFolder, settle
 from spark_app.connect_schema import SchemaTexts, read_schema_version
 from spark_app.decode import decode
@@ -29,8 +36,6 @@ from spark_app.hudi import HudiTable
 from spark_app.sources.bronze import BronzeSource
 from spark_app.table_columns import columns_of
 from spark_app.table_ingest import TableIngest
-
-CATALOG = "bench"
 
 
 @dataclass(frozen=True)
@@ -110,12 +115,8 @@ class _Load:
     def ours(self, target: Path) -> DataFrame:
         hudi = HudiTable(self.spark, str(target), "orders", policy_of("schemas", buckets=4))
         table = TableIngest(TABLE, TOPIC, self.source, hudi, str(self.folder / "quarantine"))
-        while True:
-            extent = self.source.extents(frozenset({TOPIC}))[TOPIC]
-            ranges = table.pending(extent, self.settings.batch)
-            if not ranges:
-                return as_on_the_wire(hudi.read())
-            table.apply(ranges)
+        apply_all(table, self.settings.batch)
+        return as_on_the_wire(hudi.read())
 
     def decoded(self, target: Path) -> DataFrame:
         """The app's own decode, without what makes a table of it."""
@@ -149,18 +150,9 @@ def _snapshot(spark: SparkSession, folder: Path, settings: Settings) -> BronzeSo
 
 @contextmanager
 def _session(settings: Settings, folder: Path) -> Iterator[SparkSession]:
-    lake = parse_lake(
-        '[lake]\nname = "bench"\n'
-        '[source.shop]\nengine = "postgres"\ndatabase = "shop"\ntables = ["public.*"]\n'
-        f'[local]\nspark_memory = "{settings.memory}"'
-    )
+    lake = lake_of(settings.memory)
     state = StateFolder(folder / "state")
     state.create()
-    more = {
-        "spark.master": "local[2]",
-        f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
-        f"spark.sql.catalog.{CATALOG}.type": "hadoop",
-        f"spark.sql.catalog.{CATALOG}.warehouse": str(folder / "iceberg"),
-    }
-    with driver(lake, state, settle(state, lake.name, {}, frozenset()), more) as running:
+    local = settle(state, lake.name, {}, frozenset())
+    with driver(lake, state, local, session_options(folder)) as running:
         yield running.spark

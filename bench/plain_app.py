@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from bench.events import COLUMNS, KEY, WIRE_ROW
+from bench.events import KEY, WIRE_ROW, lake_columns
 
 _ENVELOPE = (
     f"before struct<{WIRE_ROW.replace(' ', ':').replace(',:', ',')}>, "
@@ -90,12 +90,7 @@ def changes(events: DataFrame) -> DataFrame:
 
 def columns() -> list[Column]:
     """A row as the table holds it, from `offset`, `_hoodie_is_deleted` and the row as on the wire."""
-    typed = {"placed": F.timestamp_micros("placed"), "due": F.date_from_unix_date("due")}
-    return [
-        F.col("offset").alias("_offset"),
-        F.col("_hoodie_is_deleted"),
-        *[typed.get(name, F.col(name)).alias(name) for name in COLUMNS],
-    ]
+    return [F.col("offset").alias("_offset"), F.col("_hoodie_is_deleted"), *lake_columns()]
 
 
 def last_of_each_key(changed: DataFrame) -> DataFrame:

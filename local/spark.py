@@ -38,8 +38,11 @@ SERVICE = "spark"
 OWNER = "spark-owner"
 """The record of the command that reads what the application reports."""
 
+LOG_SETTINGS = "log4j2.properties"
+"""The file's name, in the Spark folder of the state."""
+
 _LOG4J2 = """\
-rootLogger.level = warn
+rootLogger.level = LEVEL
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
 appender.stderr.name = stderr
@@ -48,8 +51,6 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d %-5p [%t] %m (%c{1})%n%ex
 """
 
-
-_LOG_SETTINGS = "log4j2.properties"
 
 _JAVA_OPTIONS = (
     "-XX:+UseParallelGC",
@@ -124,7 +125,7 @@ def start_spark(
     (folder / "scratch").mkdir(exist_ok=True)
     properties = folder / "spark.properties"
     write_private_file(properties, as_properties(spark_properties(lake, state, settings, installation)))
-    (folder / _LOG_SETTINGS).write_text(_LOG4J2)
+    (folder / LOG_SETTINGS).write_text(log_settings("warn"))
     spark_home = Path(pyspark.__file__).parent
     command = Command(
         SERVICE,
@@ -142,6 +143,11 @@ def start_spark(
         process, record = start_reporting_process(command, state.run)
         record_process(OWNER, os.getpid(), state.log(SERVICE), state.run)
     return RunningSpark(process, record, state)
+
+
+def log_settings(level: str) -> str:
+    """Of log4j2: all that is of the level or worse goes to standard error."""
+    return _LOG4J2.replace("LEVEL", level)
 
 
 def stop_spark(run_folder: Path, patience_seconds: float = 60.0) -> bool:
@@ -206,7 +212,7 @@ def spark_properties(
         "spark.driver.extraJavaOptions": " ".join(
             [
                 *_JAVA_OPTIONS,
-                f'"-Dlog4j2.configurationFile={(state.spark / _LOG_SETTINGS).as_uri()}"',
+                f'"-Dlog4j2.configurationFile={(state.spark / LOG_SETTINGS).as_uri()}"',
                 *class_archive_options(installation.java_home, installation.jars),
             ]
         ),
