@@ -28,7 +28,11 @@ _OFFSET = re.compile(r"([A-Za-z0-9._-]+)-([0-9]+)=([0-9]+)")
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 REQUEST_TIMEOUT_MS = 30_000
 
-_FETCHING: Mapping[str, str] = {"max.poll.records": "2000", "max.partition.fetch.bytes": str(4 * 2**20)}
+_FETCHING: Mapping[str, str] = {
+    "max.poll.records": "2000",
+    "max.partition.fetch.bytes": str(4 * 2**20),
+    "fetch.max.wait.ms": "10",
+}
 """A reader that is behind takes what it can get at once."""
 
 MSK_IAM: Mapping[str, str] = {
