@@ -31,7 +31,7 @@ SESSION_OPTIONS = {
 }
 """What a Spark session needs before it writes a Hudi table."""
 
-FEWEST_ACTIVE_COMMITS, MOST_ACTIVE_COMMITS = 80, 120
+FEWEST_ACTIVE_COMMITS, MOST_ACTIVE_COMMITS = 20, 40
 """How many commits the active timeline holds. Every commit lists it: with three files a commit, and as many
 for each rollback, it stays within the 1000 that S3 lists at once."""
 
@@ -158,22 +158,23 @@ class HudiTable:
         In table version 6 an instant's completion time is its timeline file's modification time, which S3
         gives in whole seconds. A log file that completes within the second of the compaction's instant would
         be counted to the file slice before it, and its rows never be read
-        (CompletionTimeQueryViewV1#isSlicedAfterOrOn). So the compaction runs, and the next commit comes, in a
-        later second than it was scheduled in, also where the clock of S3 is up to a second behind.
+        (CompletionTimeQueryViewV1#isSlicedAfterOrOn). So this ends, and the next commit comes, in a later
+        second than it was scheduled in, also where the clock of S3 is up to a second behind.
         """
-        self._run_compaction("schedule")
-        _wait_for_a_later_second()
-        self._run_compaction("run")
+        instant = self._schedule_compaction()
+        if instant is not None:
+            with _ending_in_a_later_second():
+                self._run_compaction(instant)
 
     def finish_pending_compaction(self) -> None:
         """Runs what a crash has left scheduled: readers other than Spark do not see the commits after it."""
-        pending = self._meta_client().getActiveTimeline().filterPendingCompactionTimeline()
-        if not pending.empty():
-            self._run_compaction("run")
+        pending = self._meta_client().getActiveTimeline().filterPendingCompactionTimeline().firstInstant()
+        if pending.isPresent():
+            self._run_compaction(pending.get().requestedTime())
 
     def archive(self) -> None:
         """Moves the oldest commits out of the active timeline, where it has grown long."""
-        with self._client() as client:
+        with self._client(_ARCHIVAL_OPTIONS) as client:
             client.archive()
 
     def clean(self) -> None:
@@ -199,9 +200,11 @@ class HudiTable:
         if recorded:
             self._record_cleaning(timeline, oldest, recorded)
 
-    def write(self, rows: DataFrame, ledger: Ledger) -> None:
-        """One commit that upserts the rows, deletes those whose `_op` says so, and records the ledger."""
-        options = {**self._options, LEDGER_KEY: ledger.to_json()}
+    def write(self, rows: DataFrame, ledger: Ledger, *, are_few: bool = False) -> None:
+        """One commit that upserts the rows, deletes those whose `_op` says so, and records the ledger.
+
+        `are_few`: they are a task's work for each bucket, and no more than one's until then."""
+        options = {**self._options, **(_FEW_ROWS_OPTIONS if are_few else {}), LEDGER_KEY: ledger.to_json()}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
 
     def replace_all(self, rows: DataFrame, ledger: Ledger) -> None:
@@ -249,18 +252,18 @@ class HudiTable:
             [],
             {},
         )
-        with self._client() as client:
+        with self._client(_ARCHIVAL_OPTIONS) as client:
             instant = client.createNewInstantTime()
             requested = self._meta_client().getInstantGenerator().getCleanRequestedInstant(instant)
             timeline.saveToCleanRequested(requested, java.option.of(plan))
             client.clean(instant, False)
 
     @contextmanager
-    def _client(self) -> Iterator[Any]:
-        """Hudi's writer, for services."""
+    def _client(self, options: Mapping[str, str]) -> Iterator[Any]:
+        """Hudi's writer, for a service and its options."""
         spark_context: Any = self.spark.sparkContext
         client = self._java.data_source_utils.createHoodieClient(
-            spark_context._jsc, "", self.path, self.name, {**self._options, **_ARCHIVAL_OPTIONS}
+            spark_context._jsc, "", self.path, self.name, {**self._options, **options}
         )
         try:
             yield client
@@ -270,16 +273,15 @@ class HudiTable:
     def _file_system(self) -> Any:
         return self._java.path(self.path).getFileSystem(self._java.hadoop_conf)
 
-    def _run_compaction(self, operation: str) -> None:
-        options = {**self._options, "hoodie.compact.inline.max.delta.commits": "1"}
-        # The procedure takes options as one text, in which a value can be neither empty nor hold a comma;
-        # those of the partition columns are in the table's own properties. Its grammar knows no parameters.
-        rendered = ",".join(
-            f"{name}={value}" for name, value in options.items() if value and "," not in value
-        )
-        arguments = {"op": operation, "path": self.path, "options": rendered}
-        call = ", ".join(f"{name} => {_sql(value)}" for name, value in arguments.items())
-        self.spark.sql(f"CALL run_compaction({call})").collect()
+    def _schedule_compaction(self) -> str | None:
+        """The instant that it will have; None where there is nothing to compact."""
+        with self._client(_COMPACTION_OPTIONS) as client:
+            scheduled = client.scheduleCompaction(self._java.option.empty())
+            return str(scheduled.get()) if scheduled.isPresent() else None
+
+    def _run_compaction(self, instant: str) -> None:
+        with self._client(_COMPACTION_OPTIONS) as client:
+            client.compact(instant)
 
     def _meta_client(self) -> Any:
         builder = self._java.meta_client.builder()
@@ -311,13 +313,12 @@ class HudiTable:
         )
 
 
-def _wait_for_a_later_second() -> None:
-    time.sleep(2 - time.time() % 1)
-
-
-def _sql(text: str) -> str:
-    """A string literal of Spark SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+@contextmanager
+def _ending_in_a_later_second() -> Iterator[None]:
+    """Ends in a later second than it began in, also by a clock that is up to a second behind."""
+    over = time.monotonic() + 2 - time.time() % 1
+    yield
+    time.sleep(max(0.0, over - time.monotonic()))
 
 
 def _write_options(name: str, policy: TablePolicy) -> dict[str, str]:
@@ -392,6 +393,16 @@ _SMALL_COMMIT_OPTIONS = {
 }
 """A commit of some thousand rows every second or two: what these leave out costs more than it saves."""
 
+_FEW_ROWS_OPTIONS = {
+    "hoodie.upsert.shuffle.parallelism": "1",
+    "hoodie.markers.delete.parallelism": "1",
+}
+
+_COMPACTION_OPTIONS = {
+    "hoodie.compact.inline.max.delta.commits": "1",
+    # The compaction is complete when it has run.
+    "hoodie.auto.commit": "true",
+}
 _ARCHIVAL_OPTIONS = {
     "hoodie.keep.min.commits": str(FEWEST_ACTIVE_COMMITS),
     "hoodie.keep.max.commits": str(MOST_ACTIVE_COMMITS),

@@ -24,10 +24,17 @@ _OPTIONS = {
     "spark.sql.caseSensitive": "true",
     # A batch is read where it is cached, by key: adaptive execution would only make several jobs of each.
     "spark.sql.adaptive.enabled": "false",
+    # The code made for a table's plans, some twenty of them, stays for its next commit: Spark keeps that of 100.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     # Tables share the cores; a small one does not wait for a large one's commit.
     "spark.scheduler.mode": "FAIR",
 }
 
+
+_OF_OTHERS = ("yarn.", "mapreduce.")
+_NOT_OF_OTHERS = ("mapreduce.fileoutputcommitter.", "mapreduce.input.", "mapreduce.output.")
+"""Beginnings of names in Hadoop's configuration that neither Spark's tasks nor Hudi read, two thirds of it,
+and what they do read of those. Hudi sends all of it with each of its tasks."""
 
 _REPETITIVE_LOGGERS = (
     "org.apache.spark.sql.kafka010.KafkaSourceProvider",
@@ -47,6 +54,7 @@ def start_session(name: str) -> SparkSession:
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     jvm: Any = spark.sparkContext._jvm
     _look_up_once(jvm)
+    _forget_settings_of_others(spark.sparkContext)
     for name in _REPETITIVE_LOGGERS:
         jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(
             name, jvm.org.apache.logging.log4j.Level.ERROR
@@ -59,6 +67,16 @@ def tables_at_once(spark: SparkSession) -> int:
     core, on a cluster, whose driver waits for S3 as long as it works, some more."""
     context = spark.sparkContext
     return max(2, context.defaultParallelism) if (context.master or "").startswith("local") else 8
+
+
+def _forget_settings_of_others(context: Any) -> None:
+    configuration = context._jsc.hadoopConfiguration()
+    names, entries = [], configuration.iterator()
+    while entries.hasNext():
+        names.append(str(entries.next().getKey()))
+    for name in names:
+        if name.startswith(_OF_OTHERS) and not name.startswith(_NOT_OF_OTHERS):
+            configuration.unset(name)
 
 
 def _look_up_once(jvm: Any) -> None:

@@ -333,7 +333,9 @@ class TableIngest:
         return Serviced(self.name, round(time.monotonic() - started, 3))
 
     def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
-        self.hudi.write(rows, ledger)
+        # A new truncate deletes as many rows as the table has.
+        are_few = ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate
+        self.hudi.write(rows, ledger, are_few=are_few)
 
     @property
     def _is_cleaning_due(self) -> bool:

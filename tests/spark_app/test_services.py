@@ -160,7 +160,7 @@ def test_a_compaction_that_a_crash_left_behind_is_run_before_the_next_commit(ser
     if served.hudi.policy.storage == "copy_on_write":
         pytest.skip("has no compactions")
     compacted = served.timeline("commit")
-    served.hudi._run_compaction("schedule")
+    served.hudi._schedule_compaction()
     assert served.timeline("compaction.requested") == served.timeline("commit") + 1
     served.table.recover()
     assert served.timeline("commit") == compacted + 1
