@@ -24,7 +24,7 @@ _OPTIONS = {
     "spark.sql.caseSensitive": "true",
     # A batch is read where it is cached, by key: adaptive execution would only make several jobs of each.
     "spark.sql.adaptive.enabled": "false",
-    # The code made for a table's plans, some twenty of them, stays for its next commit: Spark keeps that of 100.
+    # Spark keeps the code that it made for 100 stages; a table has some twenty, and soon its next commit.
     "spark.sql.codegen.cache.maxEntries": "2000",
     # Tables share the cores; a small one does not wait for a large one's commit.
     "spark.scheduler.mode": "FAIR",
