@@ -32,8 +32,8 @@ SESSION_OPTIONS = {
 """What a Spark session needs before it writes a Hudi table."""
 
 FEWEST_ACTIVE_COMMITS, MOST_ACTIVE_COMMITS = 20, 40
-"""How many commits the active timeline holds. Every commit lists it: with three files a commit, and as many
-for each rollback, it stays within the 1000 that S3 lists at once."""
+"""How many commits an archival leaves in the active timeline, and how many there are at least before one.
+Every commit lists it eight times, with three files a commit."""
 
 SHORTEST_HISTORY = timedelta(hours=1)
 """A query that runs still reads the files that it found when it began."""
@@ -388,8 +388,6 @@ _SMALL_COMMIT_OPTIONS = {
     "hoodie.datasource.write.row.writer.enable": "false",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
-    # There is none, but each look at the table's files would ask S3 for it.
-    "hoodie.bootstrap.index.enable": "false",
 }
 """A commit of some thousand rows every second or two: what these leave out costs more than it saves."""
 
