@@ -35,8 +35,8 @@ test-fast: setup ## run the tests that start neither servers nor Spark
 	@$(BIN)/pytest -m "not slow"
 
 .PHONY: soak
-soak: setup ## hold the lake against the reference model through many generated histories (about half an hour)
-	@$(BIN)/pytest tests/spark_app/test_histories.py --hypothesis-profile=soak --hypothesis-show-statistics \
+soak: setup ## hold the lake against the reference model through many generated histories, and against damaged events (about an hour)
+	@$(BIN)/pytest tests/spark_app/test_histories.py tests/spark_app/test_damaged_events.py --hypothesis-profile=soak --hypothesis-show-statistics \
 		--timeout=0
 
 .PHONY: bench

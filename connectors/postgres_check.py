@@ -11,6 +11,7 @@ from psycopg.rows import class_row, dict_row
 
 from connectors.deployment import replication_user
 from connectors.postgres_setup import whole_schemas
+from contract.column_names import ALLOWED, is_column_name
 from contract.errors import TributaryError
 from contract.lake import Lake, Source
 from contract.naming import HEARTBEAT_SCHEMA, HEARTBEAT_TABLE
@@ -331,6 +332,10 @@ def _table_problems(lake: Lake, source: Source, facts: TableFacts) -> Iterator[P
     for column in _misread_columns(facts):
         remedy = f"Rename the column, or {leave_out}."
         yield problem("Debezium mistakes a column for another", f"the column {column}", None, remedy)
+    for column in facts.columns:
+        if not is_column_name(column):
+            remedy = f"Rename the column, or {leave_out}."
+            yield problem("no column of a lake table can have its name", repr(column), ALLOWED, remedy)
     for column in lake.policy(name).partition_by:
         if column not in facts.columns:
             entry = f'[table."{name}"].partition_by'

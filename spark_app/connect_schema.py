@@ -54,6 +54,13 @@ METADATA_FIELD = (
 """A regular expression, of Python and Java, for the fields that `ExtractNewRecordState` adds to a row."""
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
+SOURCE_TYPE, SOURCE_LENGTH, SOURCE_SCALE = (
+    f"__debezium.source.column.{of}" for of in ("type", "length", "scale")
+)
+"""Parameters that tell a column's type in the source (Debezium's `column.propagate.source.type`)."""
+
+_NUMBERS = frozenset({"scale", "connect.decimal.precision", SOURCE_LENGTH, SOURCE_SCALE})
+"""Parameters that are whole numbers, as text."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +152,22 @@ def parse_schema(text: str) -> ConnectSchema:
 
 
 def _node(found: Mapping[str, Any]) -> ConnectSchema:
-    return ConnectSchema(
-        type=found["type"],
-        name=found.get("name"),
-        parameters=tuple(sorted((found.get("parameters") or {}).items())),
-        fields=tuple((field["field"], _node(field)) for field in found.get("fields", ())),
+    node = ConnectSchema(
+        type=_text(found["type"]),
+        name=None if found.get("name") is None else _text(found["name"]),
+        parameters=tuple(sorted((_text(k), _text(v)) for k, v in (found.get("parameters") or {}).items())),
+        fields=tuple((_text(field["field"]), _node(field)) for field in found.get("fields", ())),
         items=_node(found["items"]) if "items" in found else None,
         map_keys=_node(found["keys"]) if "keys" in found else None,
         map_values=_node(found["values"]) if "values" in found else None,
     )
+    numbers = {name: int(value) for name, value in node.parameters if name in _NUMBERS}
+    if node.name == _DECIMAL and numbers.get("connect.decimal.precision", 1) < 1:
+        raise ValueError("a decimal without a digit")
+    return node
+
+
+def _text(found: object) -> str:
+    if not isinstance(found, str):
+        raise TypeError(f"{found!r} where a text belongs")
+    return found

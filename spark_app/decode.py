@@ -146,7 +146,6 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
     source = F.col("source")
     sequence = F.split(F.translate(source["sequence"], '[]" ', ""), ",")
     is_delete = F.col("op") == DELETE
-    reason = _reason()
     return (
         F.col("topic"),
         F.col("partition"),
@@ -165,8 +164,9 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
         source["snapshot"].alias("snapshot"),
         _with_key(columns, F.when(~is_delete, F.col("row"))).alias("row"),
         F.when(is_delete, _no_names()).otherwise(F.col("unavailable")).alias("unavailable"),
-        reason.alias("reason"),
-        F.when(reason.isNotNull(), _message(reason)).alias("message"),
+        _first(_why_bad(), _same).alias("reason"),
+        # Not the message of the whole CASE: Spark 3.5 loses some of it where it simplifies that.
+        _first(_why_bad(), _message).alias("message"),
     )
 
 
@@ -186,18 +186,19 @@ REASONS = {
 """Why an event is put in quarantine: the code and what it means."""
 
 
-def _reason() -> Column:
+def _why_bad() -> Sequence[tuple[Column, Column]]:
+    """What an event can have, and the reason that it is then bad for; the first that it has counts."""
     op = F.col("op")
     needs_row = op.isin(CREATE, UPDATE, READ)
     is_known_operation = op.isin(CREATE, UPDATE, READ, DELETE, TRUNCATE)
     return (
-        F.when(F.col("unreadable").isNotNull(), F.col("unreadable"))
-        .when(F.col("value_is_corrupt"), "mismatch")
-        .when(F.col("has_unnamed_column"), "unnamed_column")
-        .when(op.isNull() | ~is_known_operation, "unknown_operation")
-        .when((op != TRUNCATE) & ~F.col("has_key"), "missing_key")
-        .when((op != TRUNCATE) & F.col("key_is_corrupt"), "mismatch")
-        .when(needs_row & F.col("row").isNull(), "missing_row")
+        (F.col("unreadable").isNotNull(), F.col("unreadable")),
+        (F.col("value_is_corrupt"), F.lit("mismatch")),
+        (F.col("has_unnamed_column"), F.lit("unnamed_column")),
+        (op.isNull() | ~is_known_operation, F.lit("unknown_operation")),
+        ((op != TRUNCATE) & ~F.col("has_key"), F.lit("missing_key")),
+        ((op != TRUNCATE) & F.col("key_is_corrupt"), F.lit("mismatch")),
+        (needs_row & F.col("row").isNull(), F.lit("missing_row")),
     )
 
 
@@ -208,6 +209,16 @@ def _unframed_reason() -> Column:
         .when(F.get_json_object(value.cast("string"), "$").isNull(), "not_json")
         .when(~is_framed(), "no_schema")
     )
+
+
+def _first(cases: Sequence[tuple[Column, Column]], value: Callable[[Column], Column]) -> Column:
+    (condition, result), *others = cases
+    first = F.when(condition, value(result))
+    return reduce(lambda case, item: case.when(item[0], value(item[1])), others, first)
+
+
+def _same(value: Column) -> Column:
+    return value
 
 
 def _message(reason: Column) -> Column:

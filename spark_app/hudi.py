@@ -317,8 +317,10 @@ class HudiTable:
 def _ending_in_a_later_second() -> Iterator[None]:
     """Ends in a later second than it began in, also by a clock that is up to a second behind."""
     over = time.monotonic() + 2 - time.time() % 1
-    yield
-    time.sleep(max(0.0, over - time.monotonic()))
+    try:
+        yield
+    finally:
+        time.sleep(max(0.0, over - time.monotonic()))
 
 
 def _write_options(name: str, policy: TablePolicy) -> dict[str, str]:

@@ -35,7 +35,13 @@ from pyspark.sql.types import (
 )
 
 from contract.errors import TributaryError
-from spark_app.connect_schema import WRITTEN_AS_BASE64, ConnectSchema
+from spark_app.connect_schema import (
+    SOURCE_LENGTH,
+    SOURCE_SCALE,
+    SOURCE_TYPE,
+    WRITTEN_AS_BASE64,
+    ConnectSchema,
+)
 
 MAX_DECIMAL_PRECISION = 38
 _PLACEHOLDER = "__debezium_unavailable_value"
@@ -122,9 +128,15 @@ def _fallible(wire: DataType, lake: DataType, to_lake: Convert) -> Conversion:
 
 
 def _binary() -> Conversion:
-    return Conversion(
-        StringType(), BinaryType(), F.unbase64, is_placeholder=lambda value: value == _PLACEHOLDER_BASE64
+    return replace(
+        _fallible(StringType(), BinaryType(), _bytes),
+        is_placeholder=lambda value: value == _PLACEHOLDER_BASE64,
     )
+
+
+def _bytes(value: Column) -> Column:
+    """Null where the text is not base64: `unbase64` would fail, and its job with it."""
+    return F.try_to_binary(value, F.lit("base64"))
 
 
 @dataclass(frozen=True)
@@ -138,9 +150,8 @@ class _SourceType:
 
 
 def _source_type(schema: ConnectSchema) -> _SourceType | None:
-    name = schema.parameter("__debezium.source.column.type")
-    length = schema.parameter("__debezium.source.column.length")
-    scale = schema.parameter("__debezium.source.column.scale")
+    name, length = schema.parameter(SOURCE_TYPE), schema.parameter(SOURCE_LENGTH)
+    scale = schema.parameter(SOURCE_SCALE)
     if name is None or length is None:
         return None
     return _SourceType(name, int(length), None if scale is None else int(scale))
@@ -238,7 +249,7 @@ def _variable_scale_decimal(_: ConnectSchema) -> Conversion:
 def _decimal_text(value: Column) -> Column:
     """The decimal of that scale and of the two's-complement integer in the bytes; null where too long."""
     whole = DecimalType(MAX_DECIMAL_PRECISION, 0)
-    digits = F.hex(F.unbase64(value["value"]))
+    digits = F.hex(_bytes(value["value"]))
     is_negative = digits.substr(1, 1) >= "8"
     scale = value["scale"]
 

@@ -21,6 +21,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from contract.column_names import ALLOWED, HUDI_PREFIX, is_column_name
 from contract.errors import TributaryError
 from spark_app.connect_schema import SchemaVersion
 from spark_app.lake_types import conversion
@@ -45,6 +46,10 @@ APP_COLUMNS = StructType(
 )
 """In front of the source's columns. `_key` is the JSON of the key columns, `_seq` the order of events, `_lsn`
 the change's place in the source's log: what a truncate is compared with that another partition brings."""
+
+
+class UnusableColumnName(TributaryError):
+    """A name of a column for which there is no column in a lake table."""
 
 
 class SchemaConflict(TributaryError):
@@ -90,7 +95,7 @@ def columns_of_table(schema: StructType, key: tuple[str, ...]) -> TableColumns:
     row = [
         (field.name, field.dataType)
         for field in schema.fields
-        if field.name not in own and not field.name.startswith("_hoodie_")
+        if field.name not in own and not field.name.startswith(HUDI_PREFIX)
     ]
     return TableColumns(row=tuple(row), key=key)
 
@@ -100,7 +105,7 @@ def merge(current: TableColumns | None, versions: Iterable[TableColumns]) -> Tab
     where neither knows a key. (A truncate's record has none, so its version does not either.)
 
     New columns come last, dropped ones stay, types widen. Raises `SchemaConflict` where a type would have to
-    change in a way that loses data, or the key is another one.
+    change in a way that loses data, or the key is another one; `UnusableColumnName`.
     """
     return _merge(current, versions, _wider)
 
@@ -117,7 +122,23 @@ def _merge(
     merged = current
     for version in sorted(versions, key=lambda v: not v.key):
         merged = version if merged is None else _merge_two(merged, version, wider)
-    return merged if merged is not None and merged.key else None
+    if merged is None or not merged.key:
+        return None
+    _check_names(merged.names)
+    return merged
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    own = APP_COLUMNS.fieldNames()
+    unusable = [name for name in names if not is_column_name(name) or name in own]
+    if unusable:
+        raise UnusableColumnName(
+            what="A column of the source table has a name that no column of a lake table can have",
+            where=f"column{'s' if len(unusable) > 1 else ''} {', '.join(map(repr, unusable))}",
+            expected=f"{ALLOWED}, and none of {', '.join(own)}",
+            remedy="Rename the column, or leave it out of the connector (column.exclude.list), and start the "
+            "ingest again.",
+        )
 
 
 def _merge_two(current: TableColumns, version: TableColumns, wider: _Wider) -> TableColumns:

@@ -119,6 +119,11 @@ FLAWS = {
         "",
         ["the column 'note'", '"!public.orders"'],
     ),
+    "a column whose name has a space": (
+        replace(ORDERS, columns=("id", "First Name")),
+        "",
+        ["found 'First Name'", "letters, digits and underscores", '"!public.orders"'],
+    ),
     "a key column that does not exist": (
         ORDERS,
         'key = ["nr"]',

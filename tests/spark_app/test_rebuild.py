@@ -196,9 +196,9 @@ def _table(
 
 def _reject(patched: pytest.MonkeyPatch, name: str) -> None:
     """As if a value could not be decoded yet."""
-    reason = decode._reason
+    why_bad = decode._why_bad
     is_rejected = F.col("row.name") == name
-    patched.setattr(decode, "_reason", lambda: F.when(is_rejected, "mismatch").otherwise(reason()))
+    patched.setattr(decode, "_why_bad", lambda: ((is_rejected, F.lit("mismatch")), *why_bad()))
     patched.setattr(decode, "_projections", decode._projections.__wrapped__)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from contract.lake import TablePolicy
@@ -45,13 +45,9 @@ def test_an_old_event_is_applied_below_what_came_later_and_only_the_unreadable_s
     )
 
     with monkeypatch.context() as patched:
-        reason = decode._reason
+        why_bad = decode._why_bad
         is_poison = F.col("row.name") == "poison"
-
-        def reason_or_poison() -> Column:
-            return F.when(is_poison, "mismatch").otherwise(reason())
-
-        patched.setattr(decode, "_reason", reason_or_poison)
+        patched.setattr(decode, "_why_bad", lambda: ((is_poison, F.lit("mismatch")), *why_bad()))
         patched.setattr(decode, "_projections", decode._projections.__wrapped__)
         table.apply((OffsetRange(0, 0, len(rows)),))
 

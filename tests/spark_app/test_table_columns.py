@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations
 
 import pytest
@@ -19,7 +20,7 @@ from pyspark.sql.types import (
     StringType,
 )
 
-from spark_app.table_columns import SchemaConflict, TableColumns, merge, merge_anew
+from spark_app.table_columns import SchemaConflict, TableColumns, UnusableColumnName, merge, merge_anew
 
 TYPES: list[DataType] = [IntegerType(), LongType(), FloatType(), DoubleType(), StringType(), DateType()]
 WIDENS: set[tuple[DataType, DataType]] = {(IntegerType(), LongType()), (FloatType(), DoubleType())}
@@ -138,3 +139,32 @@ def test_a_truncate_whose_record_has_no_key_changes_no_key_and_makes_no_table() 
     merged = merge(table, [keyless])
     assert merged is not None
     assert (merged.key, merged.names) == (("id",), ("id", "a"))
+
+
+UNUSABLE = (
+    "First Name",
+    "order-id",
+    "a.b",
+    "1st",
+    "it's",
+    'quo"te',
+    "",
+    "$x",
+    "a/b",
+    "../up",
+    "_op",
+    "_hoodie_x",
+)
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_name_that_no_lake_table_can_have_is_refused_by_name(name: str) -> None:
+    columns = TableColumns((("id", LongType()), (name, StringType())), ("id",))
+    with pytest.raises(UnusableColumnName, match=re.escape(repr(name))):
+        merge(None, [columns])
+
+
+@pytest.mark.parametrize("name", ["select", "größe", "数量", "_x1", "op", "row", "_", "x" * 63])
+def test_any_other_name_is_taken_as_it_is(name: str) -> None:
+    columns = TableColumns((("id", LongType()), (name, StringType())), ("id",))
+    assert merge(None, [columns]) == columns
