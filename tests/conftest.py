@@ -30,6 +30,8 @@ STARTED_FOR_SECONDS = {"spark", "pipeline"}
 def pytest_configure() -> None:
     # A shell that starts this in the background has it ignore Ctrl-C, and so would all that the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What is ended this way stops what it has started, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
