@@ -36,8 +36,8 @@ test-fast: setup ## run the tests that start neither servers nor Spark
 
 .PHONY: soak
 soak: setup ## hold the lake against the reference model through many generated histories, and against damaged events (about an hour)
-	@$(BIN)/pytest tests/spark_app/test_histories.py tests/spark_app/test_damaged_events.py --hypothesis-profile=soak --hypothesis-show-statistics \
-		--timeout=0
+	@$(BIN)/pytest tests/spark_app/test_histories.py tests/spark_app/test_damaged_events.py \
+		--hypothesis-profile=soak --hypothesis-show-statistics --timeout=0
 
 .PHONY: bench
 bench: $(INSTALLED) $(FETCHED) ## measure everything that docs/performance.md states (some hours); results in bench/results
