@@ -33,8 +33,9 @@ _FETCHING: Mapping[str, str] = {
     "max.partition.fetch.bytes": str(4 * 2**20),
     "fetch.max.wait.ms": "10",
 }
-"""A reader that is behind takes what it can get at once. None waits long for more than there is: after each poll
-Spark asks for the topic's ends, which the broker tells on the same connection once the next fetch is over."""
+"""A reader that is behind takes what it can get at once. None waits long for more than there is: after each
+poll Spark asks for the topic's ends, and the broker tells them on the same connection once the next fetch is
+over."""
 
 MSK_IAM: Mapping[str, str] = {
     "security.protocol": "SASL_SSL",
