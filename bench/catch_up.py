@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -178,7 +179,10 @@ def _checked_run(contender: Contender, batch: int, arena: Arena, *, is_warm: boo
             found=str(summary),
             expected=str(arena.expected),
         )
-    return Run(**{**asdict(found), "is_warm": is_warm})
+    warmth = "warm" if is_warm else "warm-up"
+    rate = found.events / found.seconds
+    print(f"{contender.name}: {rate:,.0f} events/s in batches of {batch:,} ({warmth})", file=sys.stderr)
+    return replace(found, is_warm=is_warm)
 
 
 def figures(runs: Sequence[Run], events_per_key: float) -> tuple[Figure, ...]:
@@ -387,7 +391,7 @@ class PeerContender:
         )
 
     def rows(self) -> DataFrame:
-        return self.arena.spark.read.format("hudi").load(str(self._path)).selectExpr(wire_columns())
+        return self.arena.spark.read.format("hudi").load(str(self._path)).selectExpr(*wire_columns())
 
     @property
     def _preloaded(self) -> Path:

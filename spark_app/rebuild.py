@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
-from spark_app.decode import DELETE, TRUNCATE
 from spark_app.event import OffsetRange, positions_text
 from spark_app.ledger import Ledger, LedgerError
 from spark_app.progress import Committed
@@ -53,6 +52,7 @@ def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS
         table.quarantine_path,
         written=table.written,
         _ledger=Ledger(table.topic, topic_id=before.topic_id),
+        _known=table.hudi.completed_instants(),
         replaced=before,
         replaced_instant=table.hudi.last_instant(),
     )
@@ -160,6 +160,4 @@ class _TableAnew(TableIngest):
                 where=self.name,
                 remedy="Stop what writes to it, and rebuild again.",
             )
-        is_gone = F.col("_op").isin(DELETE, TRUNCATE)
-        is_soft = self.hudi.policy.deletes == "soft"
-        self.hudi.replace_all(rows if is_soft else rows.where(~is_gone), ledger)
+        self.hudi.replace_all(self._without_gone(rows), ledger)

@@ -55,6 +55,9 @@ class CountedServices:
     policy: TablePolicy
     done: list[str] = field(default_factory=list)
 
+    def completed_instants(self) -> frozenset[str]:
+        return frozenset()
+
     def compact(self) -> None:
         self.done.append("compact")
 

@@ -1,0 +1,87 @@
+"""Whichever process of the whole pipeline is killed at work, the lake equals the database in the end."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import settings
+
+from local import spark
+from local.pipeline import SERVICES
+from tests.faults.operations import OPERATIONS
+from tests.faults.s3_faults import Point
+from tests.faults.whole_pipeline import Pipeline, Transactions
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+SOAKS = settings.get_current_profile_name() == "soak"
+SEED = int(os.environ.get("TRIBUTARY_SOAK_SEED", "20261"))
+SOAK_SECONDS = float(os.environ.get("TRIBUTARY_SOAK_SECONDS", "1200"))
+COMMIT = next(operation for operation in OPERATIONS if operation.name == "commit")
+
+
+@pytest.mark.parametrize("killed", [*SERVICES, spark.SERVICE])
+def test_whichever_process_is_killed_the_lake_equals_the_database(at_work: Pipeline, killed: str) -> None:
+    transactions = Transactions(at_work.tributary, random.Random(f"{SEED} {killed}"))
+    with transactions.running():
+        at_work.wait_for_mark()
+        at_work.kill(killed)
+        at_work.repair()
+        at_work.wait_for_mark()
+    assert transactions.done > 20
+    at_work.check()
+
+
+@pytest.mark.parametrize("point", COMMIT.points[-2:], ids=lambda point: point.name)
+def test_wherever_in_a_commit_the_app_is_killed_the_lake_equals_the_database(
+    at_work: Pipeline, point: Point
+) -> None:
+    with Transactions(at_work.tributary, random.Random(f"{SEED} {point.name}")).running():
+        at_work.wait_for_mark()
+        at_work.faults.stop_at(point, "after")
+        assert at_work.faults.is_reached.wait(60)
+        at_work.kill(spark.SERVICE)
+        at_work.faults.mend()
+        at_work.repair()
+        at_work.wait_for_mark()
+    at_work.check()
+
+
+def test_an_s3_that_is_slow_then_refuses_everything_then_answers_again_loses_nothing(
+    at_work: Pipeline,
+) -> None:
+    seconds = 60.0 if SOAKS else 5.0
+    with Transactions(at_work.tributary, random.Random(SEED)).running():
+        at_work.wait_for_mark()
+        at_work.faults.delay_seconds = 0.2
+        time.sleep(seconds)
+        at_work.faults.refuses = lambda _: True
+        time.sleep(seconds)
+        assert at_work.faults.refused > 0
+        at_work.faults.mend()
+        at_work.wait_for_mark()
+    at_work.check()
+
+
+@pytest.mark.skipif(not SOAKS, reason="takes TRIBUTARY_SOAK_SECONDS")
+@pytest.mark.timeout(0)
+def test_after_any_number_of_random_kills_the_lake_equals_the_database(
+    at_work: Pipeline, record_property: Callable[[str, object], None]
+) -> None:
+    chance, began = random.Random(SEED), time.monotonic()
+    killed: list[tuple[str, float]] = []
+    while time.monotonic() < began + SOAK_SECONDS:
+        with Transactions(at_work.tributary, chance).running():
+            time.sleep(chance.uniform(1, 15))
+            process = chance.choice((*SERVICES, *[spark.SERVICE] * 4))
+            at_work.kill(process)
+            time.sleep(chance.uniform(0, 3))
+            at_work.repair()
+            killed.append((process, at_work.wait_for_mark()))
+            print(f"{process}: in the lake again after {killed[-1][1]:.1f} s", flush=True)
+        at_work.check()
+    record_property("killed", killed)

@@ -1,0 +1,195 @@
+"""A whole pipeline at work, parts of which are killed: transactions in the database, and an ingest that
+follows."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import psutil
+import psycopg
+from rich.console import Console
+
+from cli.ingest_run import IngestRun, start_ingest
+from cli.workspace import Workspace
+from local import spark
+from local.databases import DatabaseUnreachable
+from local.pipeline import down
+from local.process import read_process
+from local.state import LocalSettings, StateFolder
+from tests.cli.random_transactions import MORE_OF_THE_LAKE_FILE, create_tables, transact
+from tests.cli.test_whole_pipeline import Tributary, s3_of
+from tests.faults.s3_faults import FaultyS3, faulty_s3
+
+LAKE = f"""
+[lake]
+name = "faults"
+
+[source.shop]
+engine = "postgres"
+database = "shop"
+tables = ["public.*"]
+{MORE_OF_THE_LAKE_FILE}
+"""
+_SECONDS_BETWEEN_TRANSACTIONS = 0.05
+_PATIENCE_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class _ThroughProxy(Workspace):
+    """The workspace of an app that reaches the S3 server through a proxy."""
+
+    s3_port: int = 0
+
+    @cached_property
+    def settings(self) -> LocalSettings:
+        settings = super().settings
+        return settings.model_copy(update={"ports": settings.ports.model_copy(update={"s3": self.s3_port})})
+
+
+@dataclass
+class Pipeline:
+    """`faults` is between the app and the S3 server; nothing else goes through it."""
+
+    tributary: Tributary
+    faults: FaultyS3
+    _ingest: IngestRun | None = None
+    _marks: int = 0
+
+    @property
+    def state(self) -> StateFolder:
+        return StateFolder(self.tributary.state)
+
+    def follow(self) -> None:
+        """Starts an ingest that follows, where none runs."""
+        if self._ingest is None or self._ingest.is_over():
+            own = self.tributary.workspace
+            workspace = _ThroughProxy(own.lake_file, own.lake, own.state, self.faults.port)
+            self._ingest = start_ingest(workspace, Console(quiet=True), follow=True)
+
+    def end_ingest(self) -> None:
+        if self._ingest is not None:
+            self._ingest.kill()
+
+    def kill(self, process: str) -> None:
+        """By SIGKILL, with all its children. Returns when it is gone."""
+        record = read_process(process, self.state.run)
+        assert record is not None, f"{process} does not run"
+        parent = psutil.Process(record.pid)
+        family = [parent, *parent.children(recursive=True)]
+        for member in family:
+            with suppress(psutil.NoSuchProcess):
+                member.send_signal(signal.SIGKILL)
+        psutil.wait_procs(family, timeout=10)
+        assert read_process(process, self.state.run) is None
+        if process == spark.SERVICE and self._ingest is not None:
+            assert self._ingest.is_over(wait_seconds=10)
+
+    def repair(self) -> None:
+        """What a person does who finds something dead."""
+        self.tributary.run("up")
+        self.faults.server_port = self.tributary.workspace.settings.ports.s3
+        self.follow()
+
+    def wait_for_mark(self) -> float:
+        """Commits a row, and returns how long it took, in seconds, until it was in the lake."""
+        self._marks += 1
+        began = time.monotonic()
+        with self.tributary.connect() as connection:
+            connection.execute("INSERT INTO marks VALUES (%s)", [self._marks])
+        while time.monotonic() < began + _PATIENCE_SECONDS:
+            if self._marks in self._marks_in_lake():
+                return time.monotonic() - began
+            time.sleep(1)
+        raise AssertionError(f"mark {self._marks} is not in the lake after {_PATIENCE_SECONDS:.0f} s")
+
+    def objects(self, bucket: str) -> frozenset[str]:
+        """The keys that are in the bucket."""
+        pages = s3_of(self.tributary).get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        return frozenset(found["Key"] for page in pages for found in page.get("Contents", []))
+
+    def check(self) -> None:
+        """The lake is the database, row by row, once it has all that was sent."""
+        found = self.tributary.json("reconcile", "--wait", "120", status=None)
+        assert found["identical"], found
+        assert self.tributary.json("quarantine", "list") == []
+
+    def _marks_in_lake(self) -> Sequence[int]:
+        process = self.tributary.start("query", "SELECT id FROM marks", "--json")
+        output, _ = process.communicate()
+        return [row["id"] for row in json.loads(output)] if process.returncode == 0 else []
+
+
+@dataclass
+class Transactions:
+    """Random ones, at a steady rate, as long as the database can be had."""
+
+    tributary: Tributary
+    chance: random.Random
+    done: int = 0
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        while not self._stop.is_set():
+            # What the database forgets with its end it has never told anybody.
+            with (
+                suppress(psycopg.OperationalError, DatabaseUnreachable),
+                self.tributary.connect() as database,
+            ):
+                while not self._stop.wait(_SECONDS_BETWEEN_TRANSACTIONS):
+                    transact(database, self.chance, evolves=self.chance.random() < 0.02)
+                    self.done += 1
+            self._stop.wait(0.2)
+
+    def _transact_until_stopped(self) -> None:
+        with self.tributary.connect() as database:
+            while not self._stop.wait(_SECONDS_BETWEEN_TRANSACTIONS):
+                transact(database, self.chance, evolves=self.chance.random() < 0.02)
+                self.done += 1
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        thread = threading.Thread(target=self.run, name="transactions")
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join()
+            self._stop.clear()
+
+
+@contextmanager
+def whole_pipeline(folder: Path) -> Iterator[Pipeline]:
+    """Up, with tables that are empty but for what `Transactions` do."""
+    tributary = Tributary(folder / "lake.toml", folder / "state")
+    tributary.lake_file.write_text(LAKE)
+    try:
+        tributary.run("up")
+        with tributary.connect() as database:
+            create_tables(database)
+            database.execute("CREATE TABLE marks (id int PRIMARY KEY)")
+        with faulty_s3(_free_port(), tributary.workspace.settings.ports.s3) as faults:
+            pipeline = Pipeline(tributary, faults)
+            try:
+                yield pipeline
+            finally:
+                pipeline.end_ingest()
+    finally:
+        down(StateFolder(tributary.state))
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
