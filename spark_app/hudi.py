@@ -41,7 +41,7 @@ SHORTEST_HISTORY = timedelta(hours=1)
 _CLEANING_THREADS = 16
 _INSTANT = "%Y%m%d%H%M%S%f"
 _CLEAN_PLAN_VERSION = 2
-_INSTANT_TIME = re.compile(r"\[(?:==>)?(\d+)__")
+_INSTANT_TIME = re.compile(r"\[(?:==>)?(\d+)__([a-z]+)__")
 _LISTED_NAME = re.compile(r"^StoragePathInfo\{path=.*/([^/,]+),.*$", re.MULTILINE)
 
 
@@ -114,11 +114,13 @@ class HudiTable:
         return list(self._commits(known))
 
     def completed_instants(self) -> frozenset[str]:
-        """Of the commits and compactions in the active timeline; none where there is no table."""
+        """Of the commits in the active timeline but compactions; none where there is no table."""
         if not self.exists():
             return frozenset()
         # One text of all: to ask for each takes longer than to list them.
-        return frozenset(_INSTANT_TIME.findall(self._java.strings.join(",", self._completed().getInstants())))
+        instants = _INSTANT_TIME.findall(self._java.strings.join(",", self._completed().getInstants()))
+        compaction = "commit" if self.policy.storage == "merge_on_read" else None
+        return frozenset(instant for instant, action in instants if action != compaction)
 
     def _commits(self, known: frozenset[str] = frozenset()) -> Iterator[HudiCommit]:
         """The one that was completed last comes first."""

@@ -334,7 +334,6 @@ class TableIngest:
             self._check_alone()
             if self.hudi.policy.storage == "merge_on_read":
                 self.hudi.compact()
-                self._known = self.hudi.completed_instants()
             self.hudi.archive()
             self._commits_since_services = 0
         if self._is_cleaning_due:

@@ -25,7 +25,7 @@ TABLES = (
     "_hoodie_commit_time",
     "e0",
 )
-COLUMNS = ("select", "_", "名前", "x" * 63, "value", "op", "before", "schema", "payload")
+COLUMNS = ("select", "_", "x" * 63, "value", "op", "before", "schema", "payload")
 KEYS = (
     "",
     " ",
@@ -73,7 +73,7 @@ def _make(database: psycopg.Connection, table: str, columns: Sequence[str]) -> N
     named = [sql.Identifier(column) for column in columns]
     texts = comma.join(column + sql.SQL(" text") for column in named)
     database.execute(sql.SQL("CREATE TABLE {} (key text PRIMARY KEY, {})").format(name, texts))
-    values = [sql.SQL("'value of ' || left(k, 10)")] * len(named)
+    values = [sql.SQL("left(k, 1)")] * len(named)
     # The keys are part of the statement: psycopg would take a % in a name for the place of one.
     statement = sql.SQL("INSERT INTO {} (key, {}) SELECT k, {} FROM unnest({}) k")
     database.execute(statement.format(name, comma.join(named), comma.join(values), _array(KEYS)))

