@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import settings
 
-from local import spark
+from local import connect, spark
 from local.pipeline import SERVICES
 from tests.faults.operations import OPERATIONS
 from tests.faults.s3_faults import Point
@@ -21,10 +21,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 SOAKS = settings.get_current_profile_name() == "soak"
 SEED = int(os.environ.get("TRIBUTARY_SOAK_SEED", "20261"))
 SOAK_SECONDS = float(os.environ.get("TRIBUTARY_SOAK_SECONDS", "1200"))
+PROCESSES = (*SERVICES, spark.SERVICE)
 COMMIT = next(operation for operation in OPERATIONS if operation.name == "commit")
 
 
-@pytest.mark.parametrize("killed", [*SERVICES, spark.SERVICE])
+@pytest.mark.parametrize("killed", PROCESSES if SOAKS else [connect.SERVICE, spark.SERVICE])
 def test_whichever_process_is_killed_the_lake_equals_the_database(at_work: Pipeline, killed: str) -> None:
     transactions = Transactions(at_work.tributary, random.Random(f"{SEED} {killed}"))
     with transactions.running():
@@ -36,7 +37,9 @@ def test_whichever_process_is_killed_the_lake_equals_the_database(at_work: Pipel
     at_work.check()
 
 
-@pytest.mark.parametrize("point", COMMIT.points[-2:], ids=lambda point: point.name)
+@pytest.mark.parametrize(
+    "point", COMMIT.points if SOAKS else COMMIT.points[-1:], ids=lambda point: point.name
+)
 def test_wherever_in_a_commit_the_app_is_killed_the_lake_equals_the_database(
     at_work: Pipeline, point: Point
 ) -> None:

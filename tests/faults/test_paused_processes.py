@@ -6,6 +6,7 @@ import threading
 from contextlib import suppress
 
 import pytest
+from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from spark_app.ingest import PASSING_FAILURES
@@ -14,6 +15,7 @@ from tests.faults.operations import OPERATIONS
 from tests.faults.s3_faults import Moment, Point
 
 (COMMIT,) = (operation for operation in OPERATIONS if operation.name == "commit")
+SOAKS = settings.get_current_profile_name() == "soak"
 LOOK = Point("the look at the timeline", "GET", "^")
 """A listing: the first of a commit is that by which it sees whether it is alone."""
 
@@ -27,7 +29,9 @@ PAUSES: tuple[tuple[Point, Moment], ...] = (
 
 
 @pytest.mark.parametrize(
-    ("point", "moment"), PAUSES, ids=lambda value: value if isinstance(value, str) else value.name
+    ("point", "moment"),
+    PAUSES if SOAKS else PAUSES[1::2],
+    ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_a_paused_app_that_goes_on_after_another_has_taken_over_spoils_nothing(
     spark: SparkSession, s3: Storage, point: Point, moment: Moment
