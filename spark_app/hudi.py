@@ -41,7 +41,7 @@ SHORTEST_HISTORY = timedelta(hours=1)
 _CLEANING_THREADS = 16
 _INSTANT = "%Y%m%d%H%M%S%f"
 _CLEAN_PLAN_VERSION = 2
-_INSTANT_TIME = re.compile(r"\[(?:==>)?(\d+)__([a-z]+)__")
+_INSTANT_TIME = re.compile(r"\[(?:==>)?(\d+)__(?:\d+__)?([a-z]+)__")
 _LISTED_NAME = re.compile(r"^StoragePathInfo\{path=.*/([^/,]+),.*$", re.MULTILINE)
 
 

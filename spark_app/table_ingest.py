@@ -352,7 +352,7 @@ class TableIngest:
 
     def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
         self._check_alone()
-        if not self._known:
+        if self._columns is None and self.hudi.last_instant() is None:
             self.hudi.load(self._without_gone(rows), ledger)
             return
         # A new truncate deletes as many rows as the table has.
