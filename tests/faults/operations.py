@@ -204,3 +204,4 @@ OPERATIONS = (
     ),
     Operation("recovery of a compaction", _compaction_left_inflight, LakeTable.catch_up, (_COMPACTED,)),
 )
+(COMMIT,) = (operation for operation in OPERATIONS if operation.name == "commit")

@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from local import connect, spark
 from local.pipeline import SERVICES
-from tests.faults.operations import OPERATIONS
+from tests.faults.operations import COMMIT
 from tests.faults.s3_faults import Point
 from tests.faults.whole_pipeline import Pipeline, Transactions
 
@@ -22,7 +22,6 @@ SOAKS = settings.get_current_profile_name() == "soak"
 SEED = int(os.environ.get("TRIBUTARY_SOAK_SEED", "20261"))
 SOAK_SECONDS = float(os.environ.get("TRIBUTARY_SOAK_SECONDS", "1200"))
 PROCESSES = (*SERVICES, spark.SERVICE)
-COMMIT = next(operation for operation in OPERATIONS if operation.name == "commit")
 
 
 @pytest.mark.parametrize("killed", PROCESSES if SOAKS else [connect.SERVICE, spark.SERVICE])

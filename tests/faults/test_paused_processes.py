@@ -11,10 +11,9 @@ from pyspark.sql import SparkSession
 
 from spark_app.ingest import PASSING_FAILURES
 from tests.faults.lake_on_s3 import LakeTable, Storage
-from tests.faults.operations import OPERATIONS
+from tests.faults.operations import COMMIT
 from tests.faults.s3_faults import Moment, Point
 
-(COMMIT,) = (operation for operation in OPERATIONS if operation.name == "commit")
 SOAKS = settings.get_current_profile_name() == "soak"
 LOOK = Point("the look at the timeline", "GET", "^")
 """A listing: the first of a commit is that by which it sees whether it is alone."""

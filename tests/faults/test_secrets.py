@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from cli.packaging import build_package, unpack_package
 from local import spark
 from local.pipeline import SERVICES
-from local.process import read_process
 from tests.faults.whole_pipeline import Pipeline
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -27,7 +25,7 @@ def test_no_secret_is_in_an_argument_a_log_the_lake_or_the_package(at_work: Pipe
     assert min(map(len, texts)) > 10
 
     for name in (*SERVICES, spark.SERVICE):
-        for process in _family(name, at_work):
+        for process in at_work.processes(name):
             arguments = " ".join(process.cmdline())
             assert not [text for text in texts if text in arguments], name
     for path in _files(at_work.state.path):
@@ -37,13 +35,6 @@ def test_no_secret_is_in_an_argument_a_log_the_lake_or_the_package(at_work: Pipe
             assert at_work.state.s3 / "buckets" not in path.parents, path
     for path in _files(unpack_package(build_package())):
         assert not [text for text in texts if text.encode() in path.read_bytes()], path
-
-
-def _family(name: str, at_work: Pipeline) -> list[psutil.Process]:
-    record = read_process(name, at_work.state.run)
-    assert record is not None
-    process = psutil.Process(record.pid)
-    return [process, *process.children(recursive=True)]
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,7 @@ from local import spark
 from local.databases import DatabaseUnreachable
 from local.pipeline import down
 from local.process import read_process
-from local.state import LocalSettings, StateFolder
+from local.state import LocalSettings, StateFolder, choose_ports
 from tests.cli.random_transactions import MORE_OF_THE_LAKE_FILE, create_tables, transact
 from tests.cli.test_whole_pipeline import Tributary, s3_of
 from tests.faults.s3_faults import FaultyS3, faulty_s3
@@ -80,12 +79,16 @@ class Pipeline:
         if self._ingest is not None:
             self._ingest.kill()
 
+    def processes(self, name: str) -> list[psutil.Process]:
+        """The server or app of that name, which runs, and all its children."""
+        record = read_process(name, self.state.run)
+        assert record is not None, f"{name} does not run"
+        parent = psutil.Process(record.pid)
+        return [parent, *parent.children(recursive=True)]
+
     def kill(self, process: str) -> None:
         """By SIGKILL, with all its children. Returns when it is gone."""
-        record = read_process(process, self.state.run)
-        assert record is not None, f"{process} does not run"
-        parent = psutil.Process(record.pid)
-        family = [parent, *parent.children(recursive=True)]
+        family = self.processes(process)
         for member in family:
             with suppress(psutil.NoSuchProcess):
                 member.send_signal(signal.SIGKILL)
@@ -142,13 +145,8 @@ class Transactions:
     def run(self) -> None:
         while not self._stop.is_set():
             # What the database forgets with its end it has never told anybody.
-            with (
-                suppress(psycopg.OperationalError, DatabaseUnreachable),
-                self.tributary.connect() as database,
-            ):
-                while not self._stop.wait(_SECONDS_BETWEEN_TRANSACTIONS):
-                    transact(database, self.chance, evolves=self.chance.random() < 0.02)
-                    self.done += 1
+            with suppress(psycopg.OperationalError, DatabaseUnreachable):
+                self._transact_until_stopped()
             self._stop.wait(0.2)
 
     def _transact_until_stopped(self) -> None:
@@ -179,7 +177,8 @@ def whole_pipeline(folder: Path) -> Iterator[Pipeline]:
         with tributary.connect() as database:
             create_tables(database)
             database.execute("CREATE TABLE marks (id int PRIMARY KEY)")
-        with faulty_s3(_free_port(), tributary.workspace.settings.ports.s3) as faults:
+        free_port = choose_ports({}, None, frozenset()).s3
+        with faulty_s3(free_port, tributary.workspace.settings.ports.s3) as faults:
             pipeline = Pipeline(tributary, faults)
             try:
                 yield pipeline
@@ -187,10 +186,3 @@ def whole_pipeline(folder: Path) -> Iterator[Pipeline]:
                 pipeline.end_ingest()
     finally:
         down(StateFolder(tributary.state))
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
