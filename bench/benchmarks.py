@@ -27,6 +27,7 @@ BENCHMARKS = {
     "freshness": Benchmark("bench.freshness"),
     "freshness_idle_tables": Benchmark("bench.freshness", full="IDLE_TABLES", quick=None),
     "freshness_backfill": Benchmark("bench.freshness", full="BACKFILL", quick=None),
+    "endurance": Benchmark("bench.endurance", quick=None),
     "catch_up": Benchmark("bench.catch_up"),
     "initial_load": Benchmark("bench.initial_load"),
     "flat": Benchmark("bench.flat"),

@@ -202,7 +202,7 @@ def spark_properties(
 ) -> Mapping[str, str]:
     """What spark-submit is told: how Spark runs on this machine, and where it finds everything."""
     catalog = f"spark.sql.catalog.{lake.names.bronze_catalog}"
-    s3a = "spark.hadoop.fs.s3a"
+    s3a = {f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a_options(settings.s3_endpoint).items()}
     return {
         "spark.master": "local[*]",
         "spark.driver.memory": lake.local.spark_memory,
@@ -229,16 +229,25 @@ def spark_properties(
         f"{catalog}.warehouse": f"s3://{lake.names.bronze_bucket}/",
         f"{catalog}.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        f"{s3a}.endpoint": settings.s3_endpoint,
-        f"{s3a}.endpoint.region": REGION,
-        f"{s3a}.path.style.access": "true",
-        f"{s3a}.connection.ssl.enabled": "false",
+        **s3a,
+        "spark.hadoop.fs.s3a.aws.credentials.provider": (
+            "com.amazonaws.auth.EnvironmentVariableCredentialsProvider"
+        ),
+        "spark.hadoop.fs.s3a.buffer.dir": str(state.spark / "scratch"),
+    }
+
+
+def s3a_options(endpoint: str) -> Mapping[str, str]:
+    """How S3A speaks with the S3 server here. The names are without `fs.s3a.`, or that of one bucket."""
+    return {
+        "endpoint": endpoint,
+        "endpoint.region": REGION,
+        "path.style.access": "true",
+        "connection.ssl.enabled": "false",
         # The server's ETags of multipart uploads differ from what S3A expects while it reads on.
-        f"{s3a}.change.detection.mode": "none",
-        f"{s3a}.aws.credentials.provider": "com.amazonaws.auth.EnvironmentVariableCredentialsProvider",
-        f"{s3a}.buffer.dir": str(state.spark / "scratch"),
+        "change.detection.mode": "none",
         # Else each object that is written has S3A ask for the deletion of marks of all folders above it.
-        f"{s3a}.directory.marker.retention": "keep",
+        "directory.marker.retention": "keep",
     }
 
 

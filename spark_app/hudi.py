@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
 from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from contract.lake import TablePolicy
+from contract.lake import Storage, TablePolicy
 from spark_app.decode import DELETE
 from spark_app.file_slices import FileGroup, outdated_files, partition_of
+from spark_app.instants import CompletedInstant, parse_completed_instants
 from spark_app.ledger import LEDGER_KEY, Ledger
 from spark_app.table_columns import OPERATION, ORDERING, RECORD_KEY
 
@@ -41,7 +43,7 @@ SHORTEST_HISTORY = timedelta(hours=1)
 _CLEANING_THREADS = 16
 _INSTANT = "%Y%m%d%H%M%S%f"
 _CLEAN_PLAN_VERSION = 2
-_INSTANT_TIME = re.compile(r"\[(?:==>)?(\d+)__(?:\d+__)?([a-z]+)__")
+_NO_TABLE = "org.apache.hudi.exception.TableNotFoundException"
 _LISTED_NAME = re.compile(r"^StoragePathInfo\{path=.*/([^/,]+),.*$", re.MULTILINE)
 
 
@@ -60,8 +62,37 @@ class HudiCommit:
     partitions: frozenset[str]
 
 
-class IncompleteLoad(OSError):
-    """Some rows of a table's first commit could not be written, so it was taken back."""
+@dataclass(frozen=True)
+class Timeline:
+    """The completed commits, compactions included, of a table's active timeline, as they were when it was
+    read. `instants` come in the order in which they were requested; `of_hudi` has the same."""
+
+    storage: Storage
+    instants: tuple[CompletedInstant, ...] = ()
+    of_hudi: Any = None
+
+    @property
+    def commits(self) -> tuple[CompletedInstant, ...]:
+        """Those that are no compaction."""
+        return tuple(i for i in self.instants if i.action != "commit" or self.storage != "merge_on_read")
+
+    @property
+    def requested(self) -> frozenset[str]:
+        """The names of the commits."""
+        return frozenset(commit.requested for commit in self.commits)
+
+    @property
+    def last_instant(self) -> str | None:
+        """The one that was requested last, a compaction or not; None where there is none."""
+        return self.instants[-1].requested if self.instants else None
+
+    @property
+    def commits_since_services(self) -> int:
+        """How many a merge-on-read table has had since its last compaction, a copy-on-write one since its
+        last archival."""
+        if self.storage == "copy_on_write":
+            return max(0, len(self.instants) - FEWEST_ACTIVE_COMMITS)
+        return len(list(takewhile(lambda instant: instant.action == "deltacommit", reversed(self.instants))))
 
 
 @dataclass(frozen=True)
@@ -104,39 +135,34 @@ class HudiTable:
         """The rows of the latest commit."""
         return self.spark.read.format("hudi").load(self.path)
 
+    def timeline(self) -> Timeline:
+        """Of no commit where there is no table."""
+        try:
+            client = self._meta_client()
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getName() != _NO_TABLE:
+                raise
+            return Timeline(self.policy.storage)
+        completed = client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+        texts = self._java.strings.join("\n", completed.getInstants()).splitlines()
+        return Timeline(self.policy.storage, parse_completed_instants(texts), completed)
+
     def last_commit(self) -> HudiCommit | None:
-        """Of those that hold a ledger the one that was completed last. Compactions, cleanings and rollbacks
-        hold none."""
-        return next(self._commits(), None)
+        """Of those that hold a ledger the one that was completed last."""
+        return next(self.commits(self.timeline()), None)
 
-    def commits_besides(self, known: frozenset[str]) -> list[HudiCommit]:
-        """Those that hold a ledger, but for the instants that are known."""
-        return list(self._commits(known))
-
-    def completed_instants(self) -> frozenset[str]:
-        """Of the commits in the active timeline but compactions; none where there is no table."""
-        if not self.exists():
-            return frozenset()
-        # One text of all: to ask for each takes longer than to list them.
-        instants = _INSTANT_TIME.findall(self._java.strings.join(",", self._completed().getInstants()))
-        compaction = "commit" if self.policy.storage == "merge_on_read" else None
-        return frozenset(instant for instant, action in instants if action != compaction)
-
-    def _commits(self, known: frozenset[str] = frozenset()) -> Iterator[HudiCommit]:
-        """The one that was completed last comes first."""
-        timeline = self._completed()
-        by_completion = timeline.getInstantsOrderedByCompletionTime().iterator()
-        instants = []
-        while by_completion.hasNext():
-            instants.append(by_completion.next())
-        for instant in reversed(instants):
-            if instant.requestedTime() in known:
+    def commits(self, timeline: Timeline, known: Set[str] = frozenset()) -> Iterator[HudiCommit]:
+        """Those of the timeline that hold a ledger, but for the instants that are known. The one that was
+        completed last comes first."""
+        for instant in sorted(timeline.commits, reverse=True):
+            if instant.requested in known:
                 continue
-            metadata = self._java.timeline_utils.getCommitMetadata(instant, timeline)
+            of_hudi = timeline.of_hudi.getInstants().get(timeline.instants.index(instant))
+            metadata = self._java.timeline_utils.getCommitMetadata(of_hudi, timeline.of_hudi)
             ledger = metadata.getMetadata(LEDGER_KEY)
             if ledger is not None:
                 yield HudiCommit(
-                    instant=instant.requestedTime(),
+                    instant=instant.requested,
                     ledger=Ledger.from_json(ledger),
                     rows_upserted=metadata.fetchTotalInsertRecordsWritten()
                     + metadata.fetchTotalUpdateRecordsWritten(),
@@ -147,16 +173,6 @@ class HudiTable:
                     else frozenset(),
                 )
 
-    def _completed(self) -> Any:
-        return self._meta_client().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
-
-    def last_instant(self) -> str | None:
-        """The latest completed commit or compaction; None where there is none, or no table."""
-        if not self.exists():
-            return None
-        last = self._completed().lastInstant()
-        return str(last.get().requestedTime()) if last.isPresent() else None
-
     def partitions(self) -> frozenset[str]:
         """The paths of all partitions in the table; empty where it has none. Lists the table's folders."""
         if not self.policy.partition_by:
@@ -165,18 +181,6 @@ class HudiTable:
         context = java.local_context(java.storage_conf)
         storage, base_path = client.getStorage(), client.getBasePath()
         return frozenset(java.fs_utils.getAllPartitionPaths(context, storage, base_path, False))
-
-    def commits_since_services(self) -> int:
-        """How many commits a merge-on-read table has had since its last compaction, a copy-on-write one since
-        its last archival."""
-        timeline = self._meta_client().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
-        if self.policy.storage == "copy_on_write":
-            return max(0, int(timeline.countInstants()) - FEWEST_ACTIVE_COMMITS)
-        instants = timeline.getReverseOrderedInstants().iterator()
-        found = 0
-        while instants.hasNext() and instants.next().getAction() == "deltacommit":
-            found += 1
-        return found
 
     def compact(self) -> None:
         """Merges the log files into base files. No commit may be written meanwhile.
@@ -227,7 +231,7 @@ class HudiTable:
         Hudi's cleaner goes by the commits in the active timeline: it needs all of the history there, where
         every commit lists them.
         """
-        oldest = (datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY)).strftime(_INSTANT)[:17]
+        oldest = instant_of(datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY))
         meta_client = self._meta_client()
         timeline, storage = meta_client.getActiveTimeline(), meta_client.getStorage()
         if not timeline.getWriteTimeline().filterInflightsAndRequested().empty():
@@ -249,15 +253,9 @@ class HudiTable:
 
         Written from Spark's own rows, without an index: in half the time of `write`. Hudi completes such a
         commit without the rows that it could not write, and merely counts them in it (HoodieRowCreateHandle).
-        Then it is taken back. Raises `IncompleteLoad`."""
+        That is to be taken back."""
         options = {**self._options, **_LOAD_OPTIONS, LEDGER_KEY: ledger.to_json()}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
-        commit = self.last_commit()
-        if commit is not None and commit.rows_failed:
-            self.take_back(commit)
-            raise IncompleteLoad(
-                f"{commit.rows_failed:,} rows of {self.path} could not be written: see Spark's log"
-            )
 
     def take_back(self, commit: HudiCommit) -> None:
         """Removes the commit, the latest of the table, and all that it wrote."""
@@ -379,6 +377,11 @@ class HudiTable:
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )
+
+
+def instant_of(moment: datetime) -> str:
+    """What Hudi calls an instant that is requested at the moment, which is in UTC."""
+    return moment.strftime(_INSTANT)[:17]
 
 
 @contextmanager

@@ -44,6 +44,7 @@ def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS
             remedy="Remove the table's folder in silver, and let Debezium take a new snapshot.",
         )
     ranges = _all_ranges(table, before, patience_seconds)
+    timeline = table.hudi.timeline()
     anew = _TableAnew(
         table.name,
         table.topic,
@@ -52,9 +53,9 @@ def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS
         table.quarantine_path,
         written=table.written,
         _ledger=Ledger(table.topic, topic_id=before.topic_id),
-        _known=table.hudi.completed_instants(),
+        _known=timeline.requested,
         replaced=before,
-        replaced_instant=table.hudi.last_instant(),
+        replaced_instant=timeline.last_instant,
     )
     quarantine = read_quarantine(table.hudi.spark, table.quarantine_path, before.epoch)
     committed = anew.apply(ranges)
@@ -154,7 +155,7 @@ class _TableAnew(TableIngest):
             ledger.positions.get(partition, 0) < position
             for partition, position in self.replaced.positions.items()
         )
-        if is_behind or self.hudi.last_instant() != self.replaced_instant:
+        if is_behind or self.hudi.timeline().last_instant != self.replaced_instant:
             raise NotRebuilt(
                 what="The table has changed while it was made anew",
                 where=self.name,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 
 from pyspark.sql import DataFrame
@@ -29,7 +30,7 @@ from spark_app.event import (
 )
 from spark_app.fold import fold, fold_and_carry_forward
 from spark_app.frame import schema_texts
-from spark_app.hudi import HudiCommit, HudiTable
+from spark_app.hudi import HudiCommit, HudiTable, Timeline, instant_of
 from spark_app.ledger import Ledger, Truncate
 from spark_app.moves import with_paired_moves
 from spark_app.order import last_truncate, remembered_truncate, without_applied
@@ -77,6 +78,14 @@ class AnotherWriter(OSError):
     """Somebody else has written to the table since its ledger was read."""
 
 
+class ClockIsBehind(OSError):
+    """The table's last commit is of a moment that, by the clock here, is still to come."""
+
+
+class IncompleteLoad(OSError):
+    """Some rows of a table's first commit could not be written, so it was taken back."""
+
+
 class NoOtherTopic(TributaryError):
     """There is no reason to open a new epoch."""
 
@@ -119,16 +128,16 @@ class TableIngest:
             return
         self.hudi.finish_pending_compaction()
         # Before the ledger is read: what another app commits from here on is not part of it.
-        known = self.hudi.completed_instants()
-        commit = self.hudi.last_commit()
+        timeline = self.hudi.timeline()
+        commit = next(self.hudi.commits(timeline), None)
         if commit is not None and commit.rows_failed:
             # The process ended before it could see to that.
             self.hudi.take_back(commit)
             return
-        self._known = known
+        self._known = timeline.requested
         if commit is None:
             return
-        self._commits_since_services = self.hudi.commits_since_services()
+        self._commits_since_services = timeline.commits_since_services
         self._ledger = commit.ledger
         self.partitions_written = commit.partitions
         self._columns = columns_of_table(self.hudi.schema(), commit.ledger.key_columns)
@@ -260,7 +269,7 @@ class TableIngest:
             ledger = self.ledger.next_epoch(extent.topic_id)
             stored = self.hudi.read().where(F.lit(False))
             names = [name for name in stored.columns if not name.startswith("_hoodie_")]
-            self._check_alone()
+            self._timeline_to_continue()
             self.hudi.write(stored.select(*names), ledger)
             self._ledger = ledger
             return self._report(ledger, phases)
@@ -300,7 +309,7 @@ class TableIngest:
                 readable = readable.join(unknown, list(_POSITION), "left_anti")
             applied = readable.count()
             if applied:
-                self._check_alone()
+                self._timeline_to_continue()
                 ledger = self.ledger.next_commit()
                 self.hudi.write(self._rows(folded, columns), ledger)
                 self._written(ledger)
@@ -331,7 +340,7 @@ class TableIngest:
     def maintain(self) -> None:
         """The table services that are due. Nothing else may write to the table meanwhile."""
         if self._commits_since_services >= COMMITS_BETWEEN_SERVICES:
-            self._check_alone()
+            self._timeline_to_continue()
             if self.hudi.policy.storage == "merge_on_read":
                 self.hudi.compact()
             self.hudi.archive()
@@ -351,30 +360,48 @@ class TableIngest:
         return Serviced(self.name, round(time.monotonic() - started, 3))
 
     def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
-        self._check_alone()
-        if self._columns is None and self.hudi.last_instant() is None:
+        timeline = self._timeline_to_continue()
+        if self._columns is None and not timeline.instants:
             self.hudi.load(self._without_gone(rows), ledger)
             return
         # A new truncate deletes as many rows as the table has.
         are_few = ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate
         self.hudi.write(rows, ledger, are_few=are_few)
 
-    def _check_alone(self) -> None:
-        """Raises `AnotherWriter` where the table has commits that are not known: what is to be written does
-        not continue them. An app that was paused, and goes on when another has taken over, may be so late.
+    def _timeline_to_continue(self) -> Timeline:
+        """The table's timeline, which whatever is written next continues.
 
-        Where the other writes at the same time, Hudi rolls one of both back; see also `_written`."""
-        if self.hudi.completed_instants() - self._known:
+        Raises `AnotherWriter` where it has commits that are not known: an app that was paused, and goes on
+        when another has taken over, may be so late. (Where the other writes at the same time, Hudi rolls one
+        of both back; see also `_written`.) Raises `ClockIsBehind` where the next instant would be before the
+        last: Hudi orders instants by their names, which are times, and the rows of one that seems to be older
+        than a compaction are never read."""
+        timeline = self.hudi.timeline()
+        if timeline.requested - self._known:
             raise AnotherWriter(f"{self.name} has commits of another app that is running, or was until now")
+        now = instant_of(datetime.now(UTC))
+        if timeline.last_instant is not None and now <= timeline.last_instant:
+            raise ClockIsBehind(
+                f"{self.name} was last written at {timeline.last_instant}, and the clock here says {now} "
+                "(UTC): set it right, or wait until then"
+            )
+        return timeline
 
     def _written(self, ledger: Ledger) -> HudiCommit:
         """The commit of that ledger, which was written just now.
 
         Where an app that was late has written another meanwhile, what it undid is applied again, from where
-        it was."""
-        commits = self.hudi.commits_besides(self._known)
+        it was. Raises `IncompleteLoad`."""
+        timeline = self.hudi.timeline()
+        commits = list(self.hudi.commits(timeline, self._known))
+        self._known &= timeline.requested
         self._known |= {commit.instant for commit in commits}
         (own, *_) = [commit for commit in commits if commit.ledger == ledger]
+        if own.rows_failed:
+            self.hudi.take_back(own)
+            raise IncompleteLoad(
+                f"{own.rows_failed:,} rows of {self.name} could not be written: see Spark's log"
+            )
         if len(commits) > 1:
             self._ledger = min((commit.ledger for commit in commits), key=_events_applied)
         return own
@@ -486,7 +513,7 @@ class TableIngest:
             *own,
             *[F.col(name).cast(data_type) for name, data_type in columns.row if name in stored.columns],
         )
-        self._check_alone()
+        self._timeline_to_continue()
         ledger = self.ledger.next_commit()
         self.hudi.replace_all(rows, ledger)
         self._written(ledger)

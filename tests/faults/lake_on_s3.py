@@ -16,6 +16,7 @@ from contract.lake import TablePolicy, parse_lake
 from local import s3
 from local.server_files import read_server_files
 from local.servers import Servers
+from local.spark import s3a_options
 from local.state import StateFolder, settle
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
@@ -58,11 +59,7 @@ def storage(spark: SparkSession, folder: Path) -> Iterator[Storage]:
     # Connect does not run here: its port is free.
     port = settings.ports.connect
     options = {
-        "endpoint": f"http://127.0.0.1:{port}",
-        "endpoint.region": s3.REGION,
-        "path.style.access": "true",
-        "connection.ssl.enabled": "false",
-        "change.detection.mode": "none",
+        **s3a_options(f"http://127.0.0.1:{port}"),
         "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
         "access.key": server.access_key,
         "secret.key": server.secret_key,

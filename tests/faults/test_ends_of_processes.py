@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import get_args
 
 import pytest
-from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from contract.lake import TablePolicy
@@ -16,8 +15,8 @@ from spark_app import hudi
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.operations import OPERATIONS, Operation
 from tests.faults.s3_faults import Moment, Point
+from tests.soak import SOAKS
 
-SOAKS = settings.get_current_profile_name() == "soak"
 CASES: tuple[tuple[Operation, Point, Moment], ...] = tuple(
     (operation, point, moment)
     for operation in OPERATIONS

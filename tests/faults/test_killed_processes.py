@@ -8,17 +8,16 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import settings
 
 from local import connect, spark
 from local.pipeline import SERVICES
 from tests.faults.operations import COMMIT
 from tests.faults.s3_faults import Point
 from tests.faults.whole_pipeline import Pipeline, Transactions
+from tests.soak import SOAKS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-SOAKS = settings.get_current_profile_name() == "soak"
 SEED = int(os.environ.get("TRIBUTARY_SOAK_SEED", "20261"))
 SOAK_SECONDS = float(os.environ.get("TRIBUTARY_SOAK_SECONDS", "1200"))
 PROCESSES = (*SERVICES, spark.SERVICE)

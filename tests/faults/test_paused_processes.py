@@ -6,15 +6,14 @@ import threading
 from contextlib import suppress
 
 import pytest
-from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from spark_app.ingest import PASSING_FAILURES
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.operations import COMMIT
 from tests.faults.s3_faults import Moment, Point
+from tests.soak import SOAKS
 
-SOAKS = settings.get_current_profile_name() == "soak"
 LOOK = Point("the look at the timeline", "GET", "^")
 """A listing: the first of a commit is that by which it sees whether it is alone."""
 

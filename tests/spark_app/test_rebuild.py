@@ -213,7 +213,7 @@ def _as_numbers(event: SentEvent) -> SentEvent:
 
 
 def _last_instant(table: TableIngest) -> str:
-    instant = table.hudi.last_instant()
+    instant = table.hudi.timeline().last_instant
     assert instant is not None
     return instant
 
