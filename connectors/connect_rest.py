@@ -23,6 +23,10 @@ _REBALANCE_EXPECTED = "a rebalance is expected"
 changes something answers 409 (HerderRequestHandler.completeOrForwardRequest)."""
 
 
+_POSITION_LOST = "no longer available on the server"
+"""Of Debezium's words where it cannot go on from its offset (BaseSourceTask#validateSchemaHistory)."""
+
+
 class ConnectUnreachable(TributaryError):
     """The Connect worker does not answer."""
 
@@ -130,6 +134,18 @@ class ConnectRest:
                     raise _not_in_time(status, timeout_seconds)
                 time.sleep(_POLL_SECONDS)
 
+    def stop(self, name: str) -> None:
+        """Asks for the end of the connector's tasks; its config and its offsets stay (KIP-875)."""
+        self._request("PUT", f"/connectors/{quote(name)}/stop", where=name)
+
+    def forget_offsets(self, name: str) -> None:
+        """Of a connector that is stopped: its next start is its first."""
+        self._request("DELETE", f"/connectors/{quote(name)}/offsets", where=name)
+
+    def resume(self, name: str) -> None:
+        """Asks for the start of a connector that is stopped."""
+        self._request("PUT", f"/connectors/{quote(name)}/resume", where=name)
+
     def delete(self, name: str) -> None:
         """Removes the connector; its offsets stay."""
         self._request("DELETE", f"/connectors/{quote(name)}", where=name)
@@ -167,11 +183,14 @@ class ConnectRest:
 
 
 def _failed(status: ConnectorStatus) -> ConnectorFailed:
+    is_position_lost = _POSITION_LOST in (status.failure or "")
     return ConnectorFailed(
         "the connector failed",
         where=status.name,
         found=status.failure,
-        remedy="See the log of the Connect worker.",
+        remedy="Its replication slot was dropped or has lost its log; tributary resnapshot has it begin anew."
+        if is_position_lost
+        else "See the log of the Connect worker.",
     )
 
 

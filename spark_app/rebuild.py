@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
 from spark_app.event import OffsetRange, positions_text
-from spark_app.ledger import Ledger, LedgerError
+from spark_app.ledger import Ledger, LedgerError, Truncate
 from spark_app.progress import Committed
 from spark_app.quarantine import read_quarantine, remove_quarantine
-from spark_app.survey import Survey
+from spark_app.survey import Survey, is_since_last_snapshot
 from spark_app.table_columns import TableColumns, columns_of, merge_anew
 from spark_app.table_ingest import TableIngest
 from spark_app.topic_checks import PositionLost
@@ -28,10 +28,13 @@ class NotRebuilt(TributaryError):
     """A table that cannot be made anew as things are; it is as it was."""
 
 
-def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS) -> Committed:
+def rebuild_table(
+    table: TableIngest, *, since_snapshot: bool = False, patience_seconds: float = PATIENCE_SECONDS
+) -> Committed:
     """Replaces the rows of the table by those that all events of its source give, in one commit.
 
-    Nothing else may write to the table meanwhile. The new rows are those of the position that the table had
+    `since_snapshot`: those since the last snapshot give, which has read all rows that there were. Nothing
+    else may write to the table meanwhile. The new rows are those of the position that the table had
     reached, or of a later one; the next ingest goes on from there. A column whose type has changed gets one
     that holds all its values. Of the quarantine stays what still cannot be applied. Raises `NotRebuilt`,
     `PositionLost` and what `TableIngest.apply` raises; the table is then as it was."""
@@ -56,6 +59,7 @@ def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS
         _known=timeline.requested,
         replaced=before,
         replaced_instant=timeline.last_instant,
+        since_snapshot=since_snapshot,
     )
     quarantine = read_quarantine(table.hudi.spark, table.quarantine_path, before.epoch)
     committed = anew.apply(ranges)
@@ -130,14 +134,36 @@ def _check_each_once(table: TableIngest, ranges: tuple[OffsetRange, ...]) -> Non
 @dataclass
 class _TableAnew(TableIngest):
     """A table as if there were none yet, whose first commit takes the place of all that `hudi` holds: a table
-    of the ledger `replaced` and the last instant `replaced_instant`."""
+    of the ledger `replaced` and the last instant `replaced_instant`. With `since_snapshot` its rows are those
+    of the last snapshot and of what came after it."""
 
     replaced: Ledger = field(default_factory=lambda: Ledger(""))
     replaced_instant: str | None = None
+    since_snapshot: bool = False
     quarantine_name: str | None = None
 
     def _merged_columns(self) -> TableColumns | None:
         return merge_anew(columns_of(version) for version in self._versions)
+
+    def _fold(
+        self, changes: DataFrame, columns: TableColumns, survey: Survey, truncate: Truncate | None
+    ) -> tuple[DataFrame, DataFrame | None]:
+        if self.since_snapshot:
+            self._check_has_later_snapshot(survey)
+            changes = changes.where(is_since_last_snapshot(survey))
+        return super()._fold(changes, columns, survey, truncate)
+
+    def _check_has_later_snapshot(self, survey: Survey) -> None:
+        last = max(survey.snapshots, default=None)
+        begins = [found.snapshots[last] for found in survey.partitions.values() if last in found.snapshots]
+        if not any(begins):
+            raise NotRebuilt(
+                what="The source holds no snapshot of the table but the one that it began with",
+                where=f"topic {self.topic}",
+                expected="a later one, which has read all rows that there were",
+                remedy="Wait until the new snapshot is in the source. Of a table that is empty it has no "
+                "event: if it is, remove the table's folder in silver.",
+            )
 
     def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> str:
         folder = super()._quarantine(events, bad, ranges)

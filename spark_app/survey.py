@@ -203,6 +203,11 @@ def snapshots_before(survey: Survey) -> Column:
     return reduce(lambda a, b: a + b, began, F.lit(0))
 
 
+def is_since_last_snapshot(survey: Survey) -> Column:
+    """Whether a change is one of the last snapshot that the batch holds, or came after it began."""
+    return snapshots_before(survey) == len(survey.snapshots)
+
+
 def is_since_snapshot(survey: Survey) -> Column:
     """Whether the batch holds a read of a snapshot at or before the event, in its partition."""
     firsts = {

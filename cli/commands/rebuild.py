@@ -1,7 +1,8 @@
-"""The commands that put a table right that cannot go on by itself: `rebuild` and `new-epoch`."""
+"""The commands that put right what cannot go on by itself: `rebuild`, `new-epoch` and `resnapshot`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -24,6 +25,14 @@ def rebuild(
         Literal["kafka", "bronze"],
         typer.Option("--from", help="Where the table's events are read from, all since its first one."),
     ] = "bronze",
+    since_snapshot: Annotated[
+        bool,
+        typer.Option(
+            "--since-snapshot",
+            help="Of the last snapshot, which has read all rows that there were, and of what came after it: "
+            "rows that were deleted unseen go.",
+        ),
+    ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
@@ -34,7 +43,8 @@ def rebuild(
     whose type has changed gets one that holds all its values: this is what mends a table that such a change
     has blocked. The next ingest goes on from where the rebuild ended. No ingest may run meanwhile.
     """
-    progress = _run(Workspace.open(lake, state), "rebuild", events_from, tables, as_json)
+    options = ["--since-snapshot"] if since_snapshot else []
+    progress = _run(Workspace.open(lake, state), "rebuild", events_from, tables, as_json, options)
     if not as_json:
         rows = [
             (name, f"{one.rows:,}", f"{one.events:,}", f"{one.quarantined:,}")
@@ -63,12 +73,44 @@ def new_epoch(
             output.print(f"{name} goes on at the beginning of its topic.", markup=False, highlight=False)
 
 
+def resnapshot(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SOURCE]...", help="As the lake file names them. All, if none is named."),
+    ] = None,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+) -> None:
+    """Let Debezium begin anew with a snapshot of all tables of a source, where it cannot go on.
+
+    That is so where its replication slot was dropped, or has lost its log: what was changed since is told by
+    nobody but a snapshot. Debezium forgets how far it had come, and its slot is made anew; until then
+    nothing of the source comes. Tables go on by themselves. Rows that were deleted unseen are in no
+    snapshot: once it is in bronze, tributary rebuild --since-snapshot removes them.
+    """
+    from connectors.connect_rest import ConnectRest
+    from local.databases import SourceDatabase
+    from local.resnapshot import begin_anew
+
+    workspace = Workspace.open(lake, state)
+    chosen = [workspace.lake.source(name) for name in sources] if sources else workspace.lake.sources
+    workspace.require("kafka", "connect")
+    rest = ConnectRest(workspace.settings.connect_url)
+    for source in chosen:
+        database = SourceDatabase(workspace.lake, source, workspace.state, workspace.settings)
+        begin_anew(database, rest)
+        output.print(
+            f"Debezium takes a new snapshot of {source.name}.", markup=False, highlight=False, soft_wrap=True
+        )
+
+
 def _run(
     workspace: Workspace,
     command: Command,
     events_from: Literal["kafka", "bronze"],
     tables: list[str],
     as_json: bool,
+    options: Sequence[str] = (),
 ) -> RunProgress:
     from cli.ingest_run import start_ingest
     from cli.kafka_topics import read_table_names
@@ -78,6 +120,6 @@ def _run(
     known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake.names)
     wanted = resolve_names(tables, known)
     on_line = typer.echo if as_json else None
-    run = start_ingest(workspace, messages, command, events_from, wanted, on_line=on_line)
+    run = start_ingest(workspace, messages, command, events_from, wanted, on_line=on_line, options=options)
     watch_run(run, messages, is_shown=False)
     return run.progress

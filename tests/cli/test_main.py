@@ -19,6 +19,7 @@ COMMANDS = (
     "ingest",
     "rebuild",
     "new-epoch",
+    "resnapshot",
     "query",
     "tables",
     "history",
