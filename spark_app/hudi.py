@@ -14,7 +14,6 @@ from itertools import chain, takewhile
 from typing import Any
 
 from py4j.java_gateway import JavaObject
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -43,7 +42,6 @@ SHORTEST_HISTORY = timedelta(hours=1)
 _CLEANING_THREADS = 16
 _INSTANT = "%Y%m%d%H%M%S%f"
 _CLEAN_PLAN_VERSION = 2
-_NO_TABLE = "org.apache.hudi.exception.TableNotFoundException"
 _LISTED_NAME = re.compile(r"^StoragePathInfo\{path=.*/([^/,]+),.*$", re.MULTILINE)
 
 
@@ -137,13 +135,10 @@ class HudiTable:
 
     def timeline(self) -> Timeline:
         """Of no commit where there is no table."""
-        try:
-            client = self._meta_client()
-        except Py4JJavaError as error:
-            if error.java_exception.getClass().getName() != _NO_TABLE:
-                raise
+        if not self.exists():
+            # Hudi would look for one five times, a second apart.
             return Timeline(self.policy.storage)
-        completed = client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+        completed = self._meta_client().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
         texts = self._java.strings.join("\n", completed.getInstants()).splitlines()
         return Timeline(self.policy.storage, parse_completed_instants(texts), completed)
 

@@ -14,11 +14,10 @@ from tests.faults.operations import COMMIT
 from tests.faults.s3_faults import Moment, Point
 from tests.soak import SOAKS
 
-LOOK = Point("the look at the timeline", "GET", "^")
-"""A listing: the first of a commit is that by which it sees whether it is alone."""
+LOOK = Point("the look at the table", "GET", r"/\.hoodie/hoodie\.properties")
+"""What is read right before the timeline is listed, in which an app sees whether it is alone."""
 
 PAUSES: tuple[tuple[Point, Moment], ...] = (
-    (LOOK, "before"),
     (LOOK, "after"),
     *((point, "before") for point in COMMIT.points[:3]),
     (COMMIT.points[-1], "after"),

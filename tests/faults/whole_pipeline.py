@@ -16,9 +16,10 @@ from pathlib import Path
 
 import psutil
 import psycopg
+import pytest
 from rich.console import Console
 
-from cli.ingest_run import IngestRun, start_ingest
+from cli.ingest_run import IngestFailed, IngestRun, start_ingest
 from cli.workspace import Workspace
 from local import spark
 from local.databases import DatabaseUnreachable
@@ -95,7 +96,8 @@ class Pipeline:
         psutil.wait_procs(family, timeout=10)
         assert read_process(process, self.state.run) is None
         if process == spark.SERVICE and self._ingest is not None:
-            assert self._ingest.is_over(wait_seconds=10)
+            with pytest.raises(IngestFailed):
+                self._ingest.wait()
 
     def repair(self) -> None:
         """What a person does who finds something dead."""
