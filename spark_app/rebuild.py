@@ -154,8 +154,13 @@ class _TableAnew(TableIngest):
         return super()._fold(changes, columns, survey, truncate)
 
     def _check_has_later_snapshot(self, survey: Survey) -> None:
-        last = max(survey.snapshots, default=None)
-        begins = [found.snapshots[last] for found in survey.partitions.values() if last in found.snapshots]
+        lasts = survey.snapshots[-1:]
+        begins = [
+            found.snapshots[last]
+            for last in lasts
+            for found in survey.partitions.values()
+            if last in found.snapshots
+        ]
         if not any(begins):
             raise NotRebuilt(
                 what="The source holds no snapshot of the table but the one that it began with",
