@@ -15,7 +15,7 @@ from typing import Any
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from contract.lake import Storage, TablePolicy
 from spark_app.decode import DELETE
@@ -244,7 +244,8 @@ class HudiTable:
             self._record_cleaning(timeline, oldest, recorded)
 
     def load(self, rows: DataFrame, ledger: Ledger) -> None:
-        """The first commit, into a table without any: of rows with a key each, none of which is deleted.
+        """The first commit, into a table without any: of rows that `may_be_loaded`, with a key each, none of
+        which is deleted.
 
         Written from Spark's own rows, without an index: in half the time of `write`. Hudi completes such a
         commit without the rows that it could not write, and merely counts them in it (HoodieRowCreateHandle).
@@ -372,6 +373,24 @@ class HudiTable:
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )
+
+
+def may_be_loaded(schema: StructType) -> bool:
+    """Whether a first commit of such rows can be read by the commits and compactions after it: the Parquet
+    reader with which Hudi merges does not find the entries of a map where Spark has written them."""
+    return not any(_holds_map(field.dataType) for field in schema.fields)
+
+
+def _holds_map(data_type: DataType) -> bool:
+    match data_type:
+        case MapType():
+            return True
+        case ArrayType():
+            return _holds_map(data_type.elementType)
+        case StructType():
+            return any(_holds_map(field.dataType) for field in data_type.fields)
+        case _:
+            return False
 
 
 def instant_of(moment: datetime) -> str:

@@ -30,7 +30,7 @@ from spark_app.event import (
 )
 from spark_app.fold import fold, fold_and_carry_forward
 from spark_app.frame import schema_texts
-from spark_app.hudi import HudiCommit, HudiTable, Timeline, instant_of
+from spark_app.hudi import HudiCommit, HudiTable, Timeline, instant_of, may_be_loaded
 from spark_app.ledger import Ledger, Truncate
 from spark_app.moves import with_paired_moves
 from spark_app.order import last_truncate, remembered_truncate, without_applied
@@ -361,7 +361,7 @@ class TableIngest:
 
     def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
         timeline = self._timeline_to_continue()
-        if self._columns is None and not timeline.instants:
+        if self._columns is None and not timeline.instants and may_be_loaded(rows.schema):
             self.hudi.load(self._without_gone(rows), ledger)
             return
         # A new truncate deletes as many rows as the table has.

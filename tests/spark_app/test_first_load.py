@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from contract.lake import Storage, TablePolicy
 from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
+from spark_app.hudi import HudiTable, may_be_loaded
 from spark_app.table_ingest import IncompleteLoad, TableIngest
 from tests.spark_app.debezium import TOPIC, TYPES, ColumnType, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
@@ -76,3 +77,12 @@ def test_a_table_is_loaded_once_also_where_the_app_starts_again(spark: SparkSess
         table.apply((OffsetRange(0, first, end),))
     assert {row["id"]: row["name"] for row in hudi.read().collect()} == {1: "changed", 2: "two", 3: "three"}
     assert hudi.read().count() == 3
+
+
+def test_rows_with_a_map_anywhere_in_them_are_not_loaded() -> None:
+    entries = MapType(StringType(), StringType())
+    for data_type in (entries, ArrayType(entries), StructType([StructField("entries", entries)])):
+        assert not may_be_loaded(StructType([StructField("id", LongType()), StructField("it", data_type)]))
+    assert may_be_loaded(
+        StructType([StructField("id", LongType()), StructField("it", ArrayType(LongType()))])
+    )
