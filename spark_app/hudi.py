@@ -15,7 +15,7 @@ from typing import Any
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from contract.lake import Storage, TablePolicy
 from spark_app.decode import DELETE
@@ -376,21 +376,10 @@ class HudiTable:
 
 
 def may_be_loaded(schema: StructType) -> bool:
-    """Whether a first commit of such rows can be read by the commits and compactions after it: the Parquet
-    reader with which Hudi merges does not find the entries of a map where Spark has written them."""
-    return not any(_holds_map(field.dataType) for field in schema.fields)
-
-
-def _holds_map(data_type: DataType) -> bool:
-    match data_type:
-        case MapType():
-            return True
-        case ArrayType():
-            return _holds_map(data_type.elementType)
-        case StructType():
-            return any(_holds_map(field.dataType) for field in data_type.fields)
-        case _:
-            return False
+    """Whether a first commit of such rows can be read by the commits and compactions after it. The Parquet
+    reader with which Hudi merges does not find all that Spark writes of values within values."""
+    nested = (ArrayType, MapType, StructType)
+    return not any(isinstance(field.dataType, nested) for field in schema.fields)
 
 
 def instant_of(moment: datetime) -> str:
