@@ -77,7 +77,7 @@ def _held(process: psutil.Process, named: frozenset[int]) -> Held:
 
 def _bytes_in(folder: Path) -> int:
     found = 0
-    for parent, _, names in os.walk(folder, onerror=None):
+    for parent, _, names in os.walk(folder):
         for name in names:
             try:
                 found += Path(parent, name).lstat().st_blocks * 512

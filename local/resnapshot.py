@@ -37,13 +37,14 @@ def begin_anew(database: SourceDatabase, rest: ConnectRest) -> None:
         time.sleep(POLL_SECONDS)
     rest.forget_offsets(names.connector)
     with database.connect() as connection:
-        _drop_slot(connection, names.slot, deadline)
+        drop_slot(connection, names.slot)
     rest.resume(names.connector)
     rest.wait_running([names.connector], CONNECTOR_SECONDS)
 
 
-def _drop_slot(connection: psycopg.Connection, slot: str, deadline: float) -> None:
-    """The server may take a moment to notice that its reader has gone."""
+def drop_slot(connection: psycopg.Connection, slot: str) -> None:
+    """The server may take a moment to notice that its reader has gone. Raises SlotInUse where it goes on."""
+    deadline = time.monotonic() + CONNECTOR_SECONDS
     while True:
         connection.execute(_DROP, {"slot": slot})
         if connection.execute(_EXISTS, {"slot": slot}).fetchall() == [(0,)]:

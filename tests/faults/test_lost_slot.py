@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
-import psycopg
 import pytest
 
 from local import connect
+from local.resnapshot import drop_slot
 from tests.faults.whole_pipeline import Pipeline
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -15,6 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 def test_a_slot_that_was_dropped_is_told_and_the_lake_gets_over_it(at_work: Pipeline) -> None:
     tributary = at_work.tributary
+    (source,) = tributary.workspace.lake.sources
     with tributary.connect() as database:
         database.execute("CREATE TABLE owners (id int PRIMARY KEY, name text)")
         database.execute("INSERT INTO owners SELECT n, 'first' FROM generate_series(1, 5) n")
@@ -23,7 +22,7 @@ def test_a_slot_that_was_dropped_is_told_and_the_lake_gets_over_it(at_work: Pipe
 
     at_work.kill(connect.SERVICE)
     with tributary.connect() as database:
-        _drop_slots_when_free(database)
+        drop_slot(database, tributary.workspace.lake.source_names(source).slot)
         database.execute("DELETE FROM owners WHERE id = 2")
         database.execute("UPDATE owners SET name = 'unseen' WHERE id = 3")
     told = tributary.run("up", status=1)
@@ -40,16 +39,3 @@ def test_a_slot_that_was_dropped_is_told_and_the_lake_gets_over_it(at_work: Pipe
     tributary.run("rebuild", "owners", "--from", "kafka", "--since-snapshot")
     at_work.follow()
     at_work.check()
-
-
-def _drop_slots_when_free(database: psycopg.Connection) -> None:
-    """The server may take a moment to notice that its reader has gone."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        database.execute(
-            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE NOT active"
-        )
-        if database.execute("SELECT count(*) FROM pg_replication_slots").fetchall() == [(0,)]:
-            return
-        time.sleep(0.5)
-    raise AssertionError("the slot is still in use")
