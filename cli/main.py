@@ -17,7 +17,7 @@ from cli.commands.ingest import ingest
 from cli.commands.packages import package, plugins
 from cli.commands.quarantine import quarantine
 from cli.commands.reading import history, query, tables
-from cli.commands.rebuild import new_epoch, rebuild, resnapshot
+from cli.commands.rebuild import new_epoch, rebuild
 from cli.commands.reconcile import reconcile
 from cli.commands.services import down, status, up
 from cli.commands.submit import submit
@@ -46,7 +46,6 @@ app.command(rich_help_panel="Run the pipeline")(status)
 app.command(rich_help_panel="Run the pipeline")(ingest)
 app.command(rich_help_panel="Run the pipeline")(rebuild)
 app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)
-app.command(rich_help_panel="Run the pipeline")(resnapshot)
 app.command(rich_help_panel="Look at the lake")(query)
 app.command(rich_help_panel="Look at the lake")(tables)
 app.command(rich_help_panel="Look at the lake")(history)

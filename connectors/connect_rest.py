@@ -134,17 +134,14 @@ class ConnectRest:
                     raise _not_in_time(status, timeout_seconds)
                 time.sleep(_POLL_SECONDS)
 
-    def stop(self, name: str) -> None:
-        """Asks for the end of the connector's tasks; its config and its offsets stay (KIP-875)."""
-        self._request("PUT", f"/connectors/{quote(name)}/stop", where=name)
+    def create_stopped(self, connector: ConnectorConfig) -> None:
+        """Creates the connector without starting it (KIP-980, Kafka 3.7). Raises ConnectRefused."""
+        body = {"name": connector.name, "config": dict(connector.config), "initial_state": "STOPPED"}
+        self._request("POST", "/connectors", body, connector.name)
 
     def forget_offsets(self, name: str) -> None:
-        """Of a connector that is stopped: its next start is its first."""
+        """Of a connector that is stopped (KIP-875): its next start is its first."""
         self._request("DELETE", f"/connectors/{quote(name)}/offsets", where=name)
-
-    def resume(self, name: str) -> None:
-        """Asks for the start of a connector that is stopped."""
-        self._request("PUT", f"/connectors/{quote(name)}/resume", where=name)
 
     def delete(self, name: str) -> None:
         """Removes the connector; its offsets stay."""
@@ -158,7 +155,7 @@ class ConnectRest:
             return ConnectorStatus(name, "UNASSIGNED", ())
 
     def _request(
-        self, method: str, path: str, body: dict[str, str] | None = None, where: str | None = None
+        self, method: str, path: str, body: dict[str, Any] | None = None, where: str | None = None
     ) -> Any:
         """The answer's JSON. A worker that rebalances is asked again."""
         deadline = time.monotonic() + _REBALANCE_SECONDS
@@ -188,7 +185,7 @@ def _failed(status: ConnectorStatus) -> ConnectorFailed:
         "the connector failed",
         where=status.name,
         found=status.failure,
-        remedy="Its replication slot was dropped or has lost its log; tributary resnapshot has it begin anew."
+        remedy="Its replication slot was dropped or has lost its log. docs/operate.md says how to begin anew."
         if is_position_lost
         else "See the log of the Connect worker.",
     )

@@ -13,7 +13,7 @@ from spark_app.event import OffsetRange, positions_text
 from spark_app.ledger import Ledger, LedgerError, Truncate
 from spark_app.progress import Committed
 from spark_app.quarantine import read_quarantine, remove_quarantine
-from spark_app.survey import Survey, is_since_last_snapshot
+from spark_app.survey import LastSnapshot, Survey, is_since_last_snapshot, read_last_snapshot
 from spark_app.table_columns import TableColumns, columns_of, merge_anew
 from spark_app.table_ingest import TableIngest
 from spark_app.topic_checks import PositionLost
@@ -149,25 +149,25 @@ class _TableAnew(TableIngest):
         self, changes: DataFrame, columns: TableColumns, survey: Survey, truncate: Truncate | None
     ) -> tuple[DataFrame, DataFrame | None]:
         if self.since_snapshot:
-            self._check_has_later_snapshot(survey)
+            self._check_snapshot(read_last_snapshot(changes, survey))
             changes = changes.where(is_since_last_snapshot(survey))
         return super()._fold(changes, columns, survey, truncate)
 
-    def _check_has_later_snapshot(self, survey: Survey) -> None:
-        lasts = survey.snapshots[-1:]
-        begins = [
-            found.snapshots[last]
-            for last in lasts
-            for found in survey.partitions.values()
-            if last in found.snapshots
-        ]
-        if not any(begins):
+    def _check_snapshot(self, found: LastSnapshot) -> None:
+        if found.is_first:
             raise NotRebuilt(
                 what="The source holds no snapshot of the table but the one that it began with",
                 where=f"topic {self.topic}",
                 expected="a later one, which has read all rows that there were",
                 remedy="Wait until the new snapshot is in the source. Of a table that is empty it has no "
                 "event: if it is, remove the table's folder in silver.",
+            )
+        if not found.is_whole:
+            raise NotRebuilt(
+                what="The last snapshot of the table is not over yet",
+                where=f"topic {self.topic}",
+                expected="a read that Debezium has marked as the table's last",
+                remedy="Wait until it is in the source, and rebuild again.",
             )
 
     def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> str:

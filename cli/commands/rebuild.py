@@ -1,4 +1,4 @@
-"""The commands that put right what cannot go on by itself: `rebuild`, `new-epoch` and `resnapshot`."""
+"""The commands that put right what cannot go on by itself: `rebuild` and `new-epoch`."""
 
 from __future__ import annotations
 
@@ -71,37 +71,6 @@ def new_epoch(
     if not as_json:
         for name in sorted(progress.tables):
             output.print(f"{name} goes on at the beginning of its topic.", markup=False, highlight=False)
-
-
-def resnapshot(
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[SOURCE]...", help="As the lake file names them. All, if none is named."),
-    ] = None,
-    lake: LakeFile = DEFAULT_LAKE_FILE,
-    state: StateFolderPath = DEFAULT_STATE_FOLDER,
-) -> None:
-    """Let Debezium begin anew with a snapshot of all tables of a source, where it cannot go on.
-
-    That is so where its replication slot was dropped, or has lost its log: what was changed since is told by
-    nobody but a snapshot. Debezium forgets how far it had come, and its slot is made anew; until then
-    nothing of the source comes. Tables go on by themselves. Rows that were deleted unseen are in no
-    snapshot: once it is in bronze, tributary rebuild --since-snapshot removes them.
-    """
-    from connectors.connect_rest import ConnectRest
-    from local.databases import SourceDatabase
-    from local.resnapshot import begin_anew
-
-    workspace = Workspace.open(lake, state)
-    chosen = [workspace.lake.source(name) for name in sources] if sources else workspace.lake.sources
-    workspace.require("kafka", "connect")
-    rest = ConnectRest(workspace.settings.connect_url)
-    for source in chosen:
-        database = SourceDatabase(workspace.lake, source, workspace.state, workspace.settings)
-        begin_anew(database, rest)
-        output.print(
-            f"Debezium takes a new snapshot of {source.name}.", markup=False, highlight=False, soft_wrap=True
-        )
 
 
 def _run(

@@ -19,7 +19,6 @@ COMMANDS = (
     "ingest",
     "rebuild",
     "new-epoch",
-    "resnapshot",
     "query",
     "tables",
     "history",

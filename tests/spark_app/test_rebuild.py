@@ -185,6 +185,45 @@ def test_a_table_with_no_later_snapshot_is_not_rebuilt_since_one(spark: SparkSes
     assert _names(table) == {1: "first"}
 
 
+def test_a_table_is_not_rebuilt_since_a_snapshot_that_is_not_over(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shop = SourceTable()
+    shop.begin()
+    for key in range(3):
+        shop.insert(key, "first", None)
+    shop.commit()
+    shop.snapshot()
+    rows = [event_row(event, n) for n, event in enumerate(shop.events)]
+    table = _table(spark, tmp_path, rows[:5], TablePolicy())
+    table.apply((OffsetRange(0, 0, 5),))
+    instant = _last_instant(table)
+    with pytest.raises(NotRebuilt, match="is not over yet"):
+        rebuild_table(table, since_snapshot=True)
+    assert _last_instant(table) == instant
+
+    table.source = MemorySource(spark, rows)
+    rebuild_table(table, since_snapshot=True)
+    assert _names(table) == dict.fromkeys(range(3), "first")
+
+
+def test_a_snapshot_of_one_row_is_over_although_debezium_marks_no_last_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shop = SourceTable()
+    shop.begin()
+    shop.insert(1, "first", None)
+    shop.insert(2, "deleted unseen", None)
+    shop.commit()
+    del shop.rows[2]
+    shop.snapshot()
+    rows = [event_row(event, n) for n, event in enumerate(shop.events)]
+    table = _table(spark, tmp_path, rows, TablePolicy())
+    table.apply((OffsetRange(0, 0, 3),))
+    rebuild_table(table, since_snapshot=True)
+    assert _names(table) == {1: "first"}
+
+
 def test_a_rebuild_that_would_lose_something_leaves_the_table_as_it_was(
     spark: SparkSession, tmp_path: Path
 ) -> None:
