@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from bench.processor_time import running_children
+
 
 @dataclass(frozen=True)
 class Held:
@@ -65,12 +67,12 @@ def sampled(pids: Mapping[str, int], folder: Path, seconds: float) -> Iterator[l
 
 
 def _held(process: psutil.Process, named: frozenset[int]) -> Held:
-    children = [_held(child, named) for child in process.children() if child.pid not in named]
     try:
+        children = [_held(child, named) for child in running_children(process) if child.pid not in named]
         with process.oneshot():
             own = Held(process.memory_info().rss, process.num_threads(), process.num_fds())
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        own = Held(0, 0, 0)  # it has just ended
+    except psutil.NoSuchProcess:
+        return Held(0, 0, 0)  # it has just ended
     held = [own, *children]
     return Held(*(sum(getattr(one, what.name) for one in held) for what in fields(Held)))
 

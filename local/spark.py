@@ -31,7 +31,7 @@ from local.process import (
     start_reporting_process,
     stop_process,
 )
-from local.s3 import REGION
+from local.s3 import REGION, s3a_options
 from local.state import LocalSettings, StateFolder, write_private_file
 
 SERVICE = "spark"
@@ -234,20 +234,6 @@ def spark_properties(
             "com.amazonaws.auth.EnvironmentVariableCredentialsProvider"
         ),
         "spark.hadoop.fs.s3a.buffer.dir": str(state.spark / "scratch"),
-    }
-
-
-def s3a_options(endpoint: str) -> Mapping[str, str]:
-    """How S3A speaks with the S3 server here. The names are without `fs.s3a.`, or that of one bucket."""
-    return {
-        "endpoint": endpoint,
-        "endpoint.region": REGION,
-        "path.style.access": "true",
-        "connection.ssl.enabled": "false",
-        # The server's ETags of multipart uploads differ from what S3A expects while it reads on.
-        "change.detection.mode": "none",
-        # Else each object that is written has S3A ask for the deletion of marks of all folders above it.
-        "directory.marker.retention": "keep",
     }
 
 
