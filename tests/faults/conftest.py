@@ -7,8 +7,25 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.faults.injected import Injected, fault_table
 from tests.faults.lake_on_s3 import Storage, storage
 from tests.faults.whole_pipeline import Pipeline, whole_pipeline
+
+_INJECTED = pytest.StashKey[list[Injected]]()
+
+
+@pytest.fixture(scope="session")
+def injected(pytestconfig: pytest.Config) -> list[Injected]:
+    """To which a test adds its faults; they are told when all is over."""
+    return pytestconfig.stash.setdefault(_INJECTED, [])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    faults = config.stash.get(_INJECTED, [])
+    if faults:
+        terminalreporter.section("faults")
+        for line in fault_table(faults):
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="package")
@@ -18,8 +35,8 @@ def s3(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="package")
-def at_work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+def at_work(tmp_path_factory: pytest.TempPathFactory, injected: list[Injected]) -> Iterator[Pipeline]:
     """A whole pipeline whose ingest follows."""
-    with whole_pipeline(tmp_path_factory.mktemp("faults")) as pipeline:
+    with whole_pipeline(tmp_path_factory.mktemp("faults"), injected) as pipeline:
         pipeline.follow()
         yield pipeline

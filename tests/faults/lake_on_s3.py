@@ -14,14 +14,15 @@ from pyspark.sql import SparkSession
 
 from contract.lake import TablePolicy, parse_lake
 from local import s3
+from local.s3 import s3a_options
 from local.server_files import read_server_files
 from local.servers import Servers
-from local.spark import s3a_options
 from local.state import StateFolder, settle
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
 from spark_app.ingest import PASSING_FAILURES
 from spark_app.table_ingest import TableIngest
+from tests.faults.injected import Harm
 from tests.faults.s3_faults import FaultyS3, Moment, Point, faulty_s3
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
@@ -145,16 +146,26 @@ class LakeTable:
             shutil.copytree(files, self.storage.bucket / name)
         return LakeTable(self.spark, self.storage, name, self.policy, source)
 
+    def harm(self) -> Harm:
+        """What the table lacks of the source, and has beyond it."""
+        stored, wanted = self._rows()
+        known = {row["id"] for row in stored} & {row["id"] for row in wanted}
+        return Harm(sum(row not in stored for row in wanted), len(stored) - len(known))
+
     def check(self) -> None:
-        """The table is the source's, row by row."""
-        stored = self.hudi.read().where("_op <> 'd'")
-        names = [name for name in stored.columns if not name.startswith("_")]
-        rows = [row.asDict() for row in stored.select(*names).collect()]
-        assert len({row["id"] for row in rows}) == len(rows)
-        assert {row["id"]: row for row in rows} == {
-            key: {name: row.get(name) for name in names} for key, row in self.source.rows.items()
-        }
+        """The table is the source's, row by row, and has read all that was sent."""
+        stored, wanted = self._rows()
+        assert stored == wanted
         assert self.ingest.ledger.positions == {0: len(self.source.events)}
+
+    def _rows(self) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+        """Of the table and of the source, by their key."""
+        read = self.hudi.read().where("_op <> 'd'")
+        names = [name for name in read.columns if not name.startswith("_")]
+        stored = [row.asDict() for row in read.select(*names).orderBy("id").collect()]
+        return stored, [
+            {name: row.get(name) for name in names} for _, row in sorted(self.source.rows.items())
+        ]
 
     def quarantined(self) -> int:
         if not (self.storage.bucket / self.name / "quarantine").exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import get_args
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from contract.lake import TablePolicy
 from spark_app import hudi
+from tests.faults.injected import Injected
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.operations import OPERATIONS, Operation
 from tests.faults.s3_faults import Moment, Point
@@ -59,14 +61,16 @@ def prepared(spark: SparkSession, s3: Storage) -> Iterator[Prepared]:
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_after_the_end_of_a_process_the_next_one_makes_the_table_equal_its_source(
-    prepared: Prepared, operation: Operation, point: Point, moment: Moment
+    prepared: Prepared, injected: list[Injected], operation: Operation, point: Point, moment: Moment
 ) -> None:
     table = prepared(operation)
 
     table.end_within(operation.run, point, moment)
 
+    began = time.monotonic()
     table.transact(lambda source: source.insert(100, "after the end", "body"))
     table.catch_up()
+    injected.append(Injected(f"app ended within: {operation.name}", time.monotonic() - began, table.harm()))
     table.check()
     operation.run(table)
     table.ingest.serve()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable
-from statistics import median
 
 import pytest
 
@@ -30,8 +28,9 @@ def test_whichever_process_is_killed_the_lake_equals_the_database(at_work: Pipel
     with transactions.running():
         at_work.wait_for_mark()
         at_work.kill(killed)
-        at_work.repair()
-        at_work.wait_for_mark()
+        with at_work.recovery(f"{killed} killed"):
+            at_work.repair()
+            at_work.wait_for_mark()
     assert transactions.done > 20
     at_work.check()
 
@@ -48,8 +47,9 @@ def test_wherever_in_a_commit_the_app_is_killed_the_lake_equals_the_database(
         assert at_work.faults.is_reached.wait(60)
         at_work.kill(spark.SERVICE)
         at_work.faults.mend()
-        at_work.repair()
-        at_work.wait_for_mark()
+        with at_work.recovery("spark killed within a commit"):
+            at_work.repair()
+            at_work.wait_for_mark()
     at_work.check()
 
 
@@ -65,32 +65,22 @@ def test_an_s3_that_is_slow_then_refuses_everything_then_answers_again_loses_not
         time.sleep(seconds)
         assert at_work.faults.refused > 0
         at_work.faults.mend()
-        at_work.wait_for_mark()
+        with at_work.recovery("S3 slow, then 503 to every request"):
+            at_work.wait_for_mark()
     at_work.check()
 
 
 @pytest.mark.skipif(not SOAKS, reason="takes TRIBUTARY_SOAK_SECONDS")
 @pytest.mark.timeout(0)
-def test_after_any_number_of_random_kills_the_lake_equals_the_database(
-    at_work: Pipeline, record_property: Callable[[str, object], None]
-) -> None:
+def test_after_any_number_of_random_kills_the_lake_equals_the_database(at_work: Pipeline) -> None:
     chance, began = random.Random(SEED), time.monotonic()
-    killed: list[tuple[str, float]] = []
-    transactions = 0
     while time.monotonic() < began + SOAK_SECONDS:
-        work = Transactions(at_work.tributary, chance)
-        with work.running():
+        with Transactions(at_work.tributary, chance).running():
             time.sleep(chance.uniform(1, 15))
             process = chance.choice((*SERVICES, *[spark.SERVICE] * 4))
             at_work.kill(process)
-            time.sleep(chance.uniform(0, 3))
-            at_work.repair()
-            killed.append((process, at_work.wait_for_mark()))
-            print(f"{process}: in the lake again after {killed[-1][1]:.1f} s", flush=True)
-        transactions += work.done
+            with at_work.recovery(f"{process} killed"):
+                time.sleep(chance.uniform(0, 3))
+                at_work.repair()
+                at_work.wait_for_mark()
         at_work.check()
-    record_property("killed", killed)
-    print(f"{transactions} transactions; after each kill the lake was the database, row by row")
-    for process in sorted({process for process, _ in killed}):
-        seconds = [taken for killed_one, taken in killed if killed_one == process]
-        print(f"{process}: {len(seconds)} times, p50 {median(seconds):.1f} s, longest {max(seconds):.1f} s")

@@ -29,8 +29,9 @@ def test_a_slot_that_was_dropped_is_told_and_the_lake_gets_over_it(at_work: Pipe
     assert "no longer available on the server" in told
     assert "docs/operate.md" in told
 
-    tributary.run("up", "--resnapshot", "shop")
-    at_work.wait_for_mark()
+    with at_work.recovery("replication slot dropped"):
+        tributary.run("up", "--resnapshot", "shop")
+        at_work.wait_for_mark()
     wrong = tributary.json("reconcile", "--wait", "120", status=1)
     assert {table["table"] for table in wrong["tables"] if not table["identical"]} == {"shop.public.owners"}
 

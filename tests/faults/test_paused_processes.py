@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import suppress
 
 import pytest
 from pyspark.sql import SparkSession
 
 from spark_app.ingest import PASSING_FAILURES
+from tests.faults.injected import Injected
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.operations import COMMIT
 from tests.faults.s3_faults import Moment, Point
@@ -31,7 +33,7 @@ PAUSES: tuple[tuple[Point, Moment], ...] = (
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_a_paused_app_that_goes_on_after_another_has_taken_over_spoils_nothing(
-    spark: SparkSession, s3: Storage, point: Point, moment: Moment
+    spark: SparkSession, s3: Storage, injected: list[Injected], point: Point, moment: Moment
 ) -> None:
     paused = LakeTable(spark, s3, f"paused-{moment}-{point.name.replace(' ', '-')}")
     COMMIT.prepare(paused)
@@ -46,7 +48,9 @@ def test_a_paused_app_that_goes_on_after_another_has_taken_over_spoils_nothing(
     thread.start()
     try:
         assert s3.faults.is_reached.wait(60), f"{point.name} was never reached"
+        began = time.monotonic()
         other.catch_up()
+        seconds = time.monotonic() - began
         other.transact(lambda source: source.delete(3), lambda source: source.insert(4, "back", None))
         other.catch_up()
         other.ingest.serve()
@@ -60,4 +64,5 @@ def test_a_paused_app_that_goes_on_after_another_has_taken_over_spoils_nothing(
             other.catch_up()
             break
         other.end_process()
+    injected.append(Injected("app paused within a commit, another took over", seconds, other.harm()))
     other.check()

@@ -8,11 +8,12 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import psutil
 import psycopg
@@ -27,6 +28,7 @@ from local.process import read_process
 from local.state import LocalSettings, StateFolder, choose_ports
 from tests.cli.random_transactions import MORE_OF_THE_LAKE_FILE, create_tables, transact
 from tests.cli.test_whole_pipeline import Tributary, s3_of
+from tests.faults.injected import Harm, Injected
 from tests.faults.s3_faults import FaultyS3, faulty_s3
 
 LAKE = f"""
@@ -57,12 +59,16 @@ class _ThroughProxy(Workspace):
 
 @dataclass
 class Pipeline:
-    """`faults` is between the app and the S3 server; nothing else goes through it."""
+    """`faults` is between the app and the S3 server; nothing else goes through it. `quarantined` is how many
+    events ought to be in quarantine."""
 
     tributary: Tributary
     faults: FaultyS3
+    injected: list[Injected]
+    quarantined: int = 0
     _ingest: IngestRun | None = None
     _marks: int = 0
+    _unchecked: list[tuple[str, float]] = field(default_factory=list)
 
     @property
     def state(self) -> StateFolder:
@@ -98,6 +104,13 @@ class Pipeline:
             with suppress(IngestFailed):
                 self._ingest.wait()
 
+    @contextmanager
+    def recovery(self, fault: str) -> Iterator[None]:
+        """From the end of the fault until the lake goes on. What it has cost the next check tells."""
+        began = time.monotonic()
+        yield
+        self._unchecked.append((fault, time.monotonic() - began))
+
     def repair(self) -> None:
         """What a person does who finds something dead."""
         self.tributary.run("up")
@@ -124,8 +137,16 @@ class Pipeline:
     def check(self) -> None:
         """The lake is the database, row by row, once it has all that was sent."""
         found = self.tributary.json("reconcile", "--wait", "120", status=None)
+        self._record(_harm(found))
         assert found["identical"], found
-        assert self.tributary.json("quarantine", "list") == []
+        assert len(self.tributary.json("quarantine", "list")) == self.quarantined
+
+    def _record(self, harm: Harm) -> None:
+        """What is wrong after several faults counts to the last of them."""
+        for number, (fault, seconds) in enumerate(self._unchecked, 1):
+            is_last = number == len(self._unchecked)
+            self.injected.append(Injected(fault, seconds, harm if is_last else Harm()))
+        self._unchecked.clear()
 
     def _marks_in_lake(self) -> Sequence[int | str]:
         """Or why there are none."""
@@ -168,8 +189,15 @@ class Transactions:
             self._stop.clear()
 
 
+def _harm(found: Mapping[str, Any]) -> Harm:
+    """Of what `reconcile` says."""
+    kinds = [one["kind"] for table in found["tables"] for one in table["differences"]]
+    lost = sum(kind in ("missing", "changed") for kind in kinds)
+    return Harm(lost, len(kinds) - lost)
+
+
 @contextmanager
-def whole_pipeline(folder: Path) -> Iterator[Pipeline]:
+def whole_pipeline(folder: Path, injected: list[Injected]) -> Iterator[Pipeline]:
     """Up, with tables that are empty but for what `Transactions` do."""
     tributary = Tributary(folder / "lake.toml", folder / "state")
     tributary.lake_file.write_text(LAKE)
@@ -180,7 +208,7 @@ def whole_pipeline(folder: Path) -> Iterator[Pipeline]:
             database.execute("CREATE TABLE marks (id int PRIMARY KEY)")
         free_port = choose_ports({}, None, frozenset()).s3
         with faulty_s3(free_port, tributary.workspace.settings.ports.s3) as faults:
-            pipeline = Pipeline(tributary, faults)
+            pipeline = Pipeline(tributary, faults, injected)
             try:
                 yield pipeline
             finally:
