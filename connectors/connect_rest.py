@@ -23,8 +23,15 @@ _REBALANCE_EXPECTED = "a rebalance is expected"
 changes something answers 409 (HerderRequestHandler.completeOrForwardRequest)."""
 
 
-_POSITION_LOST = "no longer available on the server"
-"""Of Debezium's words where it cannot go on from its offset (BaseSourceTask#validateSchemaHistory)."""
+_REMEDIES = {
+    # Debezium cannot go on from its offset (BaseSourceTask#validateSchemaHistory).
+    "no longer available on the server": "Its replication slot was dropped or has lost its log. "
+    "docs/operate.md says how to begin anew.",
+    # Kafka's producer (KafkaProducer#ensureValidRecordSize).
+    "the value of the max.request.size configuration": "An event is larger than [lake].max_event_mb. "
+    "docs/operate.md says how to go on.",
+}
+"""By a part of the words of the innermost cause."""
 
 
 class ConnectUnreachable(TributaryError):
@@ -180,14 +187,13 @@ class ConnectRest:
 
 
 def _failed(status: ConnectorStatus) -> ConnectorFailed:
-    is_position_lost = _POSITION_LOST in (status.failure or "")
+    found = status.failure or ""
+    remedies = (remedy for words, remedy in _REMEDIES.items() if words in found)
     return ConnectorFailed(
         "the connector failed",
         where=status.name,
         found=status.failure,
-        remedy="Its replication slot was dropped or has lost its log. docs/operate.md says how to begin anew."
-        if is_position_lost
-        else "See the log of the Connect worker.",
+        remedy=next(remedies, "See the log of the Connect worker."),
     )
 
 

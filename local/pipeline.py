@@ -209,8 +209,12 @@ class _Start:
             lambda: kafka.answers(broker.bootstrap),
             lambda: kafka.start_kafka(broker, self.startup.cancelled),
         )
+        lake = self.servers.lake
         # The sink expects its control topic to exist; it and Debezium make or find all others.
-        kafka.create_topic(broker.bootstrap, self.servers.lake.names.bronze_control_topic, partitions=1)
+        kafka.create_topic(broker.bootstrap, lake.names.bronze_control_topic, partitions=1)
+        # Debezium makes a topic as the lake file says, and leaves it so whatever the file says later.
+        of_tables = lake.names.table_topics_regex(source.name for source in lake.sources)
+        kafka.configure_topics(broker.bootstrap, of_tables, self.servers.topics.config)
         return started
 
     def _ensure_s3(self) -> bool:
