@@ -29,6 +29,8 @@ BENCHMARKS = {
     "freshness_backfill": Benchmark("bench.freshness", full="BACKFILL", quick=None),
     "endurance": Benchmark("bench.endurance", quick=None),
     "catch_up": Benchmark("bench.catch_up"),
+    "catch_up_dense": Benchmark("bench.catch_up", full="DENSE_KEYS", quick=None),
+    "catch_up_large": Benchmark("bench.catch_up", full="LARGE", quick=None),
     "initial_load": Benchmark("bench.initial_load"),
     "flat": Benchmark("bench.flat"),
     "flat_age": Benchmark("bench.flat", full="AGED", quick=None),

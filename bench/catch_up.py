@@ -57,6 +57,7 @@ class Settings:
     warm_ups: int = 1
     buckets: int = 4
     memory: str = "5g"
+    name: str = "catch_up"
 
 
 _BATCHES = {
@@ -68,14 +69,9 @@ _BATCHES = {
     "HoodieStreamer": (1_000_000,),
 }
 FULL = Settings(events=1_000_000, preloaded=1_000_000, keys=SPARSE, rounds=2, batches=_BATCHES)
-DENSE_KEYS = Settings(events=1_000_000, preloaded=1_000_000, keys=DENSE, rounds=2, batches=_BATCHES)
-LARGE = Settings(
-    events=5_000_000,
-    preloaded=1_000_000,
-    keys=DENSE,
-    rounds=1,
-    batches={name: _BATCHES[name] for name in ("bronze, bare", "kafka, bare", "plain app", "HoodieStreamer")},
-)
+_BARE = {name: _BATCHES[name] for name in ("kafka, bare", "bronze, bare", "plain app", "HoodieStreamer")}
+DENSE_KEYS = replace(FULL, keys=DENSE, rounds=1, batches=_BARE, name="catch_up_dense")
+LARGE = replace(DENSE_KEYS, events=5_000_000, name="catch_up_large")
 QUICK = Settings(
     events=60_000,
     preloaded=20_000,
@@ -104,7 +100,7 @@ def run(settings: Settings = FULL) -> Results:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Results(
-        "catch_up",
+        settings.name,
         {**asdict(settings), "shares": arena.shape.shares, "events_per_key": arena.shape.events_per_key},
         figures([found for found in runs if found.is_warm], arena.shape.events_per_key),
     )
