@@ -73,6 +73,9 @@ def tables_at_once(spark: SparkSession) -> int:
 
 def _forget_settings_of_others(context: Any) -> None:
     configuration = context._jsc.hadoopConfiguration()
+    # The first use of this class has each configuration read all defaults again
+    # (S3AFileSystem#addDeprecatedKeys, Configuration#reloadExistingConfigurations).
+    configuration.getClassByNameOrNull("org.apache.hadoop.fs.s3a.S3AFileSystem")
     names, entries = [], configuration.iterator()
     while entries.hasNext():
         names.append(str(entries.next().getKey()))
