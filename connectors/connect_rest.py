@@ -80,6 +80,15 @@ class ConnectorStatus:
                 return _cause(trace)
         return None
 
+    @property
+    def remedy(self) -> str | None:
+        """What to do about the failure; None where nothing failed."""
+        failure = self.failure
+        if failure is None:
+            return None
+        found = (remedy for words, remedy in _REMEDIES.items() if words in failure)
+        return next(found, "See the log of the Connect worker.")
+
 
 @dataclass(frozen=True)
 class ConnectRest:
@@ -187,13 +196,8 @@ class ConnectRest:
 
 
 def _failed(status: ConnectorStatus) -> ConnectorFailed:
-    found = status.failure or ""
-    remedies = (remedy for words, remedy in _REMEDIES.items() if words in found)
     return ConnectorFailed(
-        "the connector failed",
-        where=status.name,
-        found=status.failure,
-        remedy=next(remedies, "See the log of the Connect worker."),
+        "the connector failed", where=status.name, found=status.failure, remedy=status.remedy
     )
 
 

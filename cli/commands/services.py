@@ -150,7 +150,13 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
         "is_well": is_well,
         "services": [asdict(service) for service in found.services],
         "connectors": [
-            {"name": one.name, "is_running": one.is_running, "state": one.state, "failure": one.failure}
+            {
+                "name": one.name,
+                "is_running": one.is_running,
+                "state": one.state,
+                "failure": one.failure,
+                "remedy": one.remedy,
+            }
             for one in found.connectors
         ],
         "tables": [
@@ -205,5 +211,5 @@ def _uptime_text(seconds: float | None) -> str:
 
 def _connector_text(connector: ConnectorStatus) -> str:
     if connector.failure is not None:
-        return f"FAILED: {connector.failure}"
+        return f"FAILED: {connector.failure} {connector.remedy}"
     return "RUNNING" if connector.is_running else f"{connector.state}, its task does not run"

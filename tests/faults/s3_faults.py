@@ -18,6 +18,9 @@ Moment = Literal["before", "after"]
 _SLOW_DOWN = (
     b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
 )
+_UNAVAILABLE = b"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: %d\r\n\r\n" % len(
+    _SLOW_DOWN
+)
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class FaultyS3:
                 if self.refuses(request):
                     self.refused += 1
                     await pass_body(client, _Nowhere(), headers_of(head), may_last=False)
-                    to_client.write(_unavailable())
+                    to_client.write(_UNAVAILABLE if request.method == "HEAD" else _UNAVAILABLE + _SLOW_DOWN)
                     await to_client.drain()
                     continue
                 await asyncio.sleep(self.delay_seconds)
@@ -189,10 +192,3 @@ def _status(head: bytes) -> int:
     if not head:
         raise ConnectionResetError("The S3 server has closed the connection")
     return int(head.split(b" ", 2)[1])
-
-
-def _unavailable() -> bytes:
-    return b"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: %d\r\n\r\n%b" % (
-        len(_SLOW_DOWN),
-        _SLOW_DOWN,
-    )

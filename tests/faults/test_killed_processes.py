@@ -22,7 +22,7 @@ SOAK_SECONDS = float(os.environ.get("TRIBUTARY_SOAK_SECONDS", "1200"))
 PROCESSES = (*SERVICES, spark.SERVICE)
 
 
-@pytest.mark.parametrize("killed", PROCESSES if SOAKS else [connect.SERVICE, spark.SERVICE])
+@pytest.mark.parametrize("killed", PROCESSES if SOAKS else [connect.SERVICE])
 def test_whichever_process_is_killed_the_lake_equals_the_database(at_work: Pipeline, killed: str) -> None:
     transactions = Transactions(at_work.tributary, random.Random(f"{SEED} {killed}"))
     with transactions.running():
@@ -32,6 +32,18 @@ def test_whichever_process_is_killed_the_lake_equals_the_database(at_work: Pipel
             at_work.repair()
             at_work.wait_for_mark()
     assert transactions.done > 20
+    at_work.check()
+
+
+@pytest.mark.skipif(not SOAKS, reason="takes a minute a process")
+@pytest.mark.parametrize("paused", PROCESSES)
+def test_whichever_process_is_paused_the_lake_goes_on_by_itself(at_work: Pipeline, paused: str) -> None:
+    with Transactions(at_work.tributary, random.Random(f"{SEED} {paused}")).running():
+        at_work.wait_for_mark()
+        with at_work.paused(paused):
+            time.sleep(60)
+        with at_work.recovery(f"{paused} paused for a while"):
+            at_work.wait_for_mark()
     at_work.check()
 
 

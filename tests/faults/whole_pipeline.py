@@ -105,6 +105,18 @@ class Pipeline:
                 self._ingest.wait()
 
     @contextmanager
+    def paused(self, process: str) -> Iterator[None]:
+        """By SIGSTOP, with all its children, until SIGCONT."""
+        family = self.processes(process)
+        try:
+            for member in family:
+                member.suspend()
+            yield
+        finally:
+            for member in family:
+                member.resume()
+
+    @contextmanager
     def recovery(self, fault: str) -> Iterator[None]:
         """From the end of the fault until the lake goes on. What it has cost the next check tells."""
         began = time.monotonic()
@@ -128,6 +140,17 @@ class Pipeline:
                 raise AssertionError(f"mark {self._marks} is not in the lake, but {found}")
             time.sleep(1)
         return time.monotonic() - began
+
+    def wait_for_failure(self, remedy: str) -> None:
+        """Returns once `status` says that a connector has failed, and that this is what to do."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not any(remedy in (one["remedy"] or "") for one in self._connectors()):
+            assert time.monotonic() < deadline, self._connectors()
+            time.sleep(1)
+
+    def _connectors(self) -> Sequence[Mapping[str, Any]]:
+        found: Sequence[Mapping[str, Any]] = self.tributary.json("status", status=None)["connectors"]
+        return found
 
     def objects(self, bucket: str) -> frozenset[str]:
         """The keys that are in the bucket."""
