@@ -35,8 +35,8 @@ test-fast: setup ## run the tests that start neither servers nor Spark
 	@$(BIN)/pytest -m "not slow"
 
 .PHONY: soak
-soak: setup ## hold the lake against the reference model through many generated histories, and against damaged events (about an hour)
-	@$(BIN)/pytest tests/spark_app/test_histories.py tests/spark_app/test_damaged_events.py \
+soak: setup ## many generated histories, damaged events, every end of a process, random kills (two hours; TRIBUTARY_SOAK_SECONDS, TRIBUTARY_SOAK_SEED)
+	@$(BIN)/pytest tests/spark_app/test_histories.py tests/spark_app/test_damaged_events.py tests/faults \
 		--hypothesis-profile=soak --hypothesis-show-statistics --timeout=0
 
 .PHONY: bench

@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -56,6 +57,7 @@ class Settings:
     warm_ups: int = 1
     buckets: int = 4
     memory: str = "5g"
+    name: str = "catch_up"
 
 
 _BATCHES = {
@@ -67,14 +69,9 @@ _BATCHES = {
     "HoodieStreamer": (1_000_000,),
 }
 FULL = Settings(events=1_000_000, preloaded=1_000_000, keys=SPARSE, rounds=2, batches=_BATCHES)
-DENSE_KEYS = Settings(events=1_000_000, preloaded=1_000_000, keys=DENSE, rounds=2, batches=_BATCHES)
-LARGE = Settings(
-    events=5_000_000,
-    preloaded=1_000_000,
-    keys=DENSE,
-    rounds=1,
-    batches={name: _BATCHES[name] for name in ("bronze, bare", "kafka, bare", "plain app", "HoodieStreamer")},
-)
+_BARE = {name: _BATCHES[name] for name in ("kafka, bare", "bronze, bare", "plain app", "HoodieStreamer")}
+DENSE_KEYS = replace(FULL, keys=DENSE, rounds=1, batches=_BARE, name="catch_up_dense")
+LARGE = replace(DENSE_KEYS, events=5_000_000, name="catch_up_large")
 QUICK = Settings(
     events=60_000,
     preloaded=20_000,
@@ -103,7 +100,7 @@ def run(settings: Settings = FULL) -> Results:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Results(
-        "catch_up",
+        settings.name,
         {**asdict(settings), "shares": arena.shape.shares, "events_per_key": arena.shape.events_per_key},
         figures([found for found in runs if found.is_warm], arena.shape.events_per_key),
     )
@@ -178,7 +175,10 @@ def _checked_run(contender: Contender, batch: int, arena: Arena, *, is_warm: boo
             found=str(summary),
             expected=str(arena.expected),
         )
-    return Run(**{**asdict(found), "is_warm": is_warm})
+    warmth = "warm" if is_warm else "warm-up"
+    rate = found.events / found.seconds
+    print(f"{contender.name}: {rate:,.0f} events/s in batches of {batch:,} ({warmth})", file=sys.stderr)
+    return replace(found, is_warm=is_warm)
 
 
 def figures(runs: Sequence[Run], events_per_key: float) -> tuple[Figure, ...]:
@@ -387,7 +387,7 @@ class PeerContender:
         )
 
     def rows(self) -> DataFrame:
-        return self.arena.spark.read.format("hudi").load(str(self._path)).selectExpr(wire_columns())
+        return self.arena.spark.read.format("hudi").load(str(self._path)).selectExpr(*wire_columns())
 
     @property
     def _preloaded(self) -> Path:

@@ -31,6 +31,7 @@ from rich.console import Console
 from bench import probe, workload
 from bench.probe import Sighting
 from bench.processor_time import ProcessorTimes, read_processor_times
+from bench.resources import Resources, sampled
 from bench.results import Figure, Results, quantile
 from cli.ingest_run import IngestRun, start_ingest
 from cli.reconcile.barrier import Patience
@@ -69,7 +70,8 @@ class Settings:
     """What runs, and for how long: `seconds`, after `warm_up_seconds` of the same work.
 
     `tables` are changed, `idle_tables` are not. `backfill_rows`: so many rows of one more table wait in Kafka
-    when the app starts; the measurement then ends with the backfill at the latest.
+    when the app starts; the measurement then ends with the backfill at the latest. What the processes hold
+    is looked at every `seconds_between_samples`; never, where that is 0.
     """
 
     name: str = "freshness"
@@ -82,6 +84,7 @@ class Settings:
     warm_up_seconds: float = 60.0
     changes_per_second: float = 200.0
     changes_per_transaction: int = 5
+    seconds_between_samples: float = 0.0
     seconds_between_rows: float = 2.0
     seconds_between_polls: float = 0.15
     seed: int = 1
@@ -145,6 +148,7 @@ class Observed:
     changes: Mapping[int, int]
     latest_seconds: float
     processors: ProcessorTimes
+    resources: tuple[Resources, ...] = ()
 
 
 def run(settings: Settings = FULL) -> Results:
@@ -203,9 +207,11 @@ def _observe(workspace: Workspace, settings: Settings) -> Observed:
             _wait_for_lake(workspace)
         with _Workers(workspace, settings) as workers:
             _wait(app, settings.warm_up_seconds)
-            before, began = read_processor_times(time.time(), _pids(workspace, workers)), time.time()
-            _wait(app, settings.seconds, lambda: _is_backfilled(settings, commits))
-            after, ended = read_processor_times(time.time(), _pids(workspace, workers)), time.time()
+            pids = _pids(workspace, workers)
+            before, began = read_processor_times(time.time(), pids), time.time()
+            with sampled(pids, workspace.state.path, settings.seconds_between_samples) as resources:
+                _wait(app, settings.seconds, lambda: _is_backfilled(settings, commits))
+            after, ended = read_processor_times(time.time(), pids), time.time()
             summary, sightings = workers.finish()
         _wait_for_lake(workspace)
         _check(workspace)
@@ -219,6 +225,7 @@ def _observe(workspace: Workspace, settings: Settings) -> Observed:
         summary.changes,
         summary.latest_seconds,
         after.since(before),
+        tuple(resources),
     )
 
 

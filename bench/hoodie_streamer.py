@@ -181,12 +181,12 @@ def commits(target: Path) -> list[Commit]:
     return found
 
 
-def wire_columns() -> str:
-    """SQL for a row as on the wire, from one of its table."""
-    return ", ".join(
+def wire_columns() -> list[str]:
+    """SQL for the columns of a row as on the wire, from one of its table."""
+    return [
         f"cast({name} as decimal(12,2)) as {name}" if data_type.startswith("numeric") else name
         for name, data_type in COLUMNS.items()
-    )
+    ]
 
 
 def _watch(process: subprocess.Popen[bytes], timeout_seconds: float) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,10 +60,12 @@ def kind_of_thread(name: str) -> str:
 def _process_seconds(process: psutil.Process, named: frozenset[int]) -> float:
     times = process.cpu_times()
     own = times.user + times.system + times.children_user + times.children_system
-    return own + sum(_process_seconds(child, named) for child in _children(process) if child.pid not in named)
+    children = [child for child in running_children(process) if child.pid not in named]
+    return own + sum(_process_seconds(child, named) for child in children)
 
 
-def _children(process: psutil.Process) -> Iterable[psutil.Process]:
+def running_children(process: psutil.Process) -> list[psutil.Process]:
+    """Without those that have ended and are not reaped yet, of which nothing can be read."""
     return [child for child in process.children() if child.status() != psutil.STATUS_ZOMBIE]
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from urllib.parse import parse_qs, urlsplit
 
-_LONGEST_HEAD = 1 << 20
-_NO_BODY = (204, 304)
+LONGEST_HEAD = 1 << 20
+NO_BODY = (204, 304)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class _Connection:
         self._open: deque[_Open] = deque()
 
     async def serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        server, to_server = await asyncio.open_connection("127.0.0.1", self._server_port, limit=_LONGEST_HEAD)
+        server, to_server = await asyncio.open_connection("127.0.0.1", self._server_port, limit=LONGEST_HEAD)
         passing = (
             asyncio.create_task(self._pass_requests(client, to_server)),
             asyncio.create_task(self._pass_responses(server, to_client)),
@@ -130,23 +130,23 @@ class _Connection:
             self._log.close()
 
     async def _pass_requests(self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter) -> None:
-        while head := await _read_head(client):
+        while head := await read_head(client):
             method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
             request = _Open(time.time(), time.perf_counter(), method, target)
             self._open.append(request)
             to_server.write(head)
-            request.sent_bytes = await _pass_body(client, to_server, _headers(head), may_last=False)
+            request.sent_bytes = await pass_body(client, to_server, headers_of(head), may_last=False)
 
     async def _pass_responses(self, server: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        while head := await _read_head(server):
+        while head := await read_head(server):
             status = int(head.split(b" ", 2)[1])
             to_client.write(head)
             if status == 100:
                 await to_client.drain()
                 continue
             request = self._open.popleft()
-            has_body = request.method != "HEAD" and status not in _NO_BODY
-            received = await _pass_body(server, to_client, _headers(head), may_last=True) if has_body else 0
+            has_body = request.method != "HEAD" and status not in NO_BODY
+            received = await pass_body(server, to_client, headers_of(head), may_last=True) if has_body else 0
             await to_client.drain()
             self._write(request, status, received)
 
@@ -164,7 +164,8 @@ class _Connection:
         self._log.flush()
 
 
-async def _read_head(reader: asyncio.StreamReader) -> bytes:
+async def read_head(reader: asyncio.StreamReader) -> bytes:
+    """A message up to its body; empty where the connection has ended. Raises `IncompleteReadError`."""
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
@@ -173,13 +174,14 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
         return b""
 
 
-def _headers(head: bytes) -> Mapping[str, str]:
+def headers_of(head: bytes) -> Mapping[str, str]:
+    """By their names in small letters."""
     lines = head.decode("latin-1").split("\r\n")[1:]
     pairs = (line.partition(":") for line in lines if line)
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-async def _pass_body(
+async def pass_body(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: Mapping[str, str], *, may_last: bool
 ) -> int:
     """Passes a body on and tells its length. `may_last`: without a length it ends with the connection."""
@@ -223,7 +225,7 @@ async def _serve(port: int, server_port: int, log: Path) -> None:
         except ConnectionError as error:
             print(f"A connection to the S3 server was lost: {error}", file=sys.stderr)
 
-    server = await asyncio.start_server(connected, "127.0.0.1", port, limit=_LONGEST_HEAD)
+    server = await asyncio.start_server(connected, "127.0.0.1", port, limit=LONGEST_HEAD)
     async with server:
         await server.serve_forever()
 

@@ -110,18 +110,18 @@ def start_ingest(
     tables: Sequence[TableName] = (),
     follow: bool = False,
     on_line: Callable[[str], None] | None = None,
-    allow_gaps: bool = False,
+    options: Sequence[str] = (),
 ) -> IngestRun:
     """Starts the app on the running pipeline; no tables means all of the lake's.
 
-    `events_from` is kafka, bronze or files:URI.
+    `events_from` is kafka, bronze or files:URI; `options` are more arguments of the app.
     `on_line` gets each line that the app reports. What has to be fetched first is shown on the console.
     Raises PipelineDown, SparkBusy, FetchError and what finding a Java raises.
     """
     workspace.require("s3", *_servers_of(events_from))
     arguments = [
         *app_arguments(workspace, command, events_from, tables, follow),
-        *(["--allow-gaps"] if allow_gaps else []),
+        *options,
     ]
     installation = read_installation(console)
     running = start_spark(workspace.lake, workspace.state, workspace.settings, installation, arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cli.lake_files import LakeFiles
@@ -72,12 +72,14 @@ def answer(files: LakeFiles, tables: Sequence[LakeTable], query: str, as_of: str
     """What DuckDB answers to the query over the tables, as they are or as they were at the instant `as_of`.
     Only those whose names occur in it are read.
 
-    A table can be called by its name, by schema.table and by source.schema.table. Raises `QueryError`,
+    A table can be called by its name, by schema.table and by source.schema.table. Of tables whose names
+    differ in case only, which DuckDB takes for the same, a query can have one. Raises `QueryError`,
     UnknownTable, OutOfHistory and ReadInSpark.
     """
-    named = [table for table in tables if is_named_in(query, table.name)]
+    named = named_in(query, [table.name for table in tables])
+    read = {table.name: read_table(files, table, as_of) for table in tables if table.name in named}
     try:
-        return ask({table.name: read_table(files, table, as_of) for table in named}, query)
+        return ask(read, query)
     except NoSuchTable as error:
         raise unknown_table(error.name, [table.name for table in tables]) from error
 
@@ -98,30 +100,48 @@ def ask(tables: Mapping[TableName, pa.Table], query: str) -> pa.Table:
     raise QueryError("The statement gives no rows", expected="one that does, such as SELECT or DESCRIBE")
 
 
-def is_named_in(query: str, table: TableName) -> bool:
-    """Whether the name occurs as a word. One that means something else than the table costs a reading only.
+def named_in(query: str, tables: Iterable[TableName]) -> frozenset[TableName]:
+    """The tables whose names occur in it as words; of those whose names differ in case only the one that
+    occurs in its own. A word that means something else than the table costs a reading only.
 
     (DuckDB's own get_table_names binds the query, and so fails on a join with USING of tables not yet read.)
     """
+    alike: dict[TableName, list[TableName]] = {}
+    for table in tables:
+        if _is_named_in(query, table, re.IGNORECASE):
+            alike.setdefault(_in_one_case(table), []).append(table)
+    found: set[TableName] = set()
+    for named in alike.values():
+        told_apart = named if len(named) == 1 else [table for table in named if _is_named_in(query, table)]
+        found.update(told_apart if len(told_apart) == 1 else [])
+    return frozenset(found)
+
+
+def _is_named_in(query: str, table: TableName, flags: re.RegexFlag = re.NOFLAG) -> bool:
     name = re.escape(table.table.replace('"', '""'))
-    return re.search(rf"(?<!\w){name}(?!\w)", query, re.IGNORECASE) is not None
+    return re.search(rf"(?<!\w){name}(?!\w)", query, flags) is not None
+
+
+def _in_one_case(name: TableName) -> TableName:
+    return TableName(name.source.lower(), name.schema.lower(), name.table.lower())
 
 
 def _define_views(engine: duckdb.DuckDBPyConnection, tables: Mapping[TableName, pa.Table]) -> None:
     """Views by all three names. A short name that two tables share is left out, so that it cannot mislead."""
+    others = [_in_one_case(name) for name in tables]
     for number, (name, table) in enumerate(sorted(tables.items())):
-        held = f"tributary_{number}"
+        held, plain = f"tributary_{number}", _in_one_case(name)
         engine.register(held, table)
         source, schema, short = (_quoted(part) for part in (name.source, name.schema, name.table))
         engine.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {source}")
         engine.execute(f"CREATE SCHEMA IF NOT EXISTS {source}.{schema}")
         engine.execute(f"CREATE VIEW {source}.{schema}.{short} AS FROM {held}")
-        if sum(other.table == name.table for other in tables) == 1:
+        if sum(other.table == plain.table for other in others) == 1:
             engine.execute(f"CREATE VIEW {short} AS FROM {held}")
-        if name.schema == name.source:
+        if plain.schema == plain.source:
             # To DuckDB the one word would mean both, unless the catalog itself has the table.
             engine.execute(f"CREATE VIEW {source}.main.{short} AS FROM {held}")
-        elif sum((other.schema, other.table) == (name.schema, name.table) for other in tables) == 1:
+        elif sum((other.schema, other.table) == (plain.schema, plain.table) for other in others) == 1:
             engine.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
             engine.execute(f"CREATE VIEW {schema}.{short} AS FROM {held}")
 

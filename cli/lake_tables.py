@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from cli.timeline import has_commit
 from contract.errors import TributaryError
 from contract.naming import LakeNames
 from contract.table_name import TableName
@@ -15,6 +17,7 @@ from contract.table_name import TableName
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
 
+_READERS = 8
 _LEVELS = 3
 """source, schema and table, as `LakeNames.table_path` has them."""
 
@@ -32,12 +35,11 @@ class LakeTable:
 
 
 def read_silver_tables(filesystem: S3FileSystem, names: LakeNames) -> tuple[LakeTable, ...]:
-    """The tables that have had a commit begun, by name."""
-    from pyarrow.fs import FileType
-
+    """The tables that have a completed commit, by name. Without one, Hudi's readers refuse a table."""
     folders = _table_folders(filesystem, names, names.silver_bucket)
-    marks = filesystem.get_file_info([f"{table.path}/.hoodie/hoodie.properties" for table in folders])
-    return tuple(table for table, mark in zip(folders, marks, strict=True) if mark.type == FileType.File)
+    with ThreadPoolExecutor(_READERS) as pool:
+        have_commit = pool.map(lambda table: has_commit(filesystem, table.path), folders)
+        return tuple(table for table, has_one in zip(folders, have_commit, strict=True) if has_one)
 
 
 def read_quarantined_tables(filesystem: S3FileSystem, names: LakeNames) -> tuple[LakeTable, ...]:

@@ -46,6 +46,11 @@ class Commit:
         return Freshness.of(self.ledger.source_times, round(self.completed.timestamp() * 1_000_000))
 
 
+def has_commit(filesystem: S3FileSystem, path: str) -> bool:
+    """Whether there is a table at the path that has completed its first commit."""
+    return bool(_completed_instants(filesystem, path))
+
+
 def read_commits(filesystem: S3FileSystem, path: str, limit: int) -> tuple[Commit, ...]:
     """The latest commits of the table at the path, newest first. Compactions and cleanings are left out.
 

@@ -23,6 +23,17 @@ _REBALANCE_EXPECTED = "a rebalance is expected"
 changes something answers 409 (HerderRequestHandler.completeOrForwardRequest)."""
 
 
+_REMEDIES = {
+    # Debezium cannot go on from its offset (BaseSourceTask#validateSchemaHistory).
+    "no longer available on the server": "Its replication slot was dropped or has lost its log. "
+    "docs/operate.md says how to begin anew.",
+    # Kafka's producer (KafkaProducer#ensureValidRecordSize).
+    "the value of the max.request.size configuration": "An event is larger than [lake].max_event_mb. "
+    "docs/operate.md says how to go on.",
+}
+"""By a part of the words of the innermost cause."""
+
+
 class ConnectUnreachable(TributaryError):
     """The Connect worker does not answer."""
 
@@ -68,6 +79,15 @@ class ConnectorStatus:
             if state == "FAILED":
                 return _cause(trace)
         return None
+
+    @property
+    def remedy(self) -> str | None:
+        """What to do about the failure; None where nothing failed."""
+        failure = self.failure
+        if failure is None:
+            return None
+        found = (remedy for words, remedy in _REMEDIES.items() if words in failure)
+        return next(found, "See the log of the Connect worker.")
 
 
 @dataclass(frozen=True)
@@ -130,6 +150,15 @@ class ConnectRest:
                     raise _not_in_time(status, timeout_seconds)
                 time.sleep(_POLL_SECONDS)
 
+    def create_stopped(self, connector: ConnectorConfig) -> None:
+        """Creates the connector without starting it (KIP-980, Kafka 3.7). Raises ConnectRefused."""
+        body = {"name": connector.name, "config": dict(connector.config), "initial_state": "STOPPED"}
+        self._request("POST", "/connectors", body, connector.name)
+
+    def forget_offsets(self, name: str) -> None:
+        """Of a connector that is stopped (KIP-875): its next start is its first."""
+        self._request("DELETE", f"/connectors/{quote(name)}/offsets", where=name)
+
     def delete(self, name: str) -> None:
         """Removes the connector; its offsets stay."""
         self._request("DELETE", f"/connectors/{quote(name)}", where=name)
@@ -142,7 +171,7 @@ class ConnectRest:
             return ConnectorStatus(name, "UNASSIGNED", ())
 
     def _request(
-        self, method: str, path: str, body: dict[str, str] | None = None, where: str | None = None
+        self, method: str, path: str, body: dict[str, Any] | None = None, where: str | None = None
     ) -> Any:
         """The answer's JSON. A worker that rebalances is asked again."""
         deadline = time.monotonic() + _REBALANCE_SECONDS
@@ -168,10 +197,7 @@ class ConnectRest:
 
 def _failed(status: ConnectorStatus) -> ConnectorFailed:
     return ConnectorFailed(
-        "the connector failed",
-        where=status.name,
-        found=status.failure,
-        remedy="See the log of the Connect worker.",
+        "the connector failed", where=status.name, found=status.failure, remedy=status.remedy
     )
 
 

@@ -10,9 +10,6 @@ from connectors.postgres_setup import heartbeat_query
 from contract.lake import Lake, Source
 from contract.naming import TOPIC_NAMING_STRATEGY
 
-MAX_EVENT_BYTES = TopicPolicy.max_event_bytes
-"""The largest event on one machine."""
-
 
 def render(lake: Lake, source: Source, deployment: Deployment) -> ConnectorConfig:
     """The connector that turns the source's changes into Kafka events; it only says where the password is."""

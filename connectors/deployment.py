@@ -136,17 +136,25 @@ class DatabaseAccess:
     sslrootcert: str | None = None
 
 
+MAX_EVENT_MB = 16
+"""Mebibytes, where the lake file does not say."""
+
+
 @dataclass(frozen=True)
 class TopicPolicy:
     """How a table's topic keeps its events, whoever makes it.
 
     retention        bronze keeps them for ever
-    max_event_bytes  the largest event that producer and topic let through: a row's before and after, with
-                     their schema
+    max_event_mb     the largest event that producer and topic let through, in mebibytes: a row's before and
+                     after, with their schema
     """
 
     retention: timedelta = timedelta(days=7)
-    max_event_bytes: int = 16 * 1024 * 1024
+    max_event_mb: int = MAX_EVENT_MB
+
+    @property
+    def max_event_bytes(self) -> int:
+        return self.max_event_mb * 2**20
 
     @property
     def config(self) -> Mapping[str, str]:

@@ -539,7 +539,7 @@ def _server_problems(server: ServerFacts, source: Source) -> Iterator[tuple[str,
         )
     elif server.wal_status == "lost":
         remedy = (
-            "Changes are lost to it for good: drop the slot and begin anew in another state folder "
+            "Changes are lost to it for good: drop the slot and take a new snapshot, as docs/operate.md says "
             "(and raise max_slot_wal_keep_size so that it does not happen again)."
         )
         yield "a slot whose log the server has removed (wal_status = lost)", "a slot that can go on", remedy

@@ -74,11 +74,18 @@ def removal_statements(lake: Lake, source: Source) -> tuple[str, ...]:
     """
     names = lake.source_names(source)
     return (
-        "SELECT count(pg_drop_replication_slot(slot_name)) FROM pg_replication_slots "
-        f"WHERE slot_name = {_literal(names.slot)} AND NOT active",
+        slot_removal(names.slot),
         f"DROP PUBLICATION IF EXISTS {_identifier(names.publication)}",
         _heartbeat_removal(lake, source),
         _role_removal(replication_user(lake, source)),
+    )
+
+
+def slot_removal(slot: str) -> str:
+    """The SQL that drops a replication slot if it is there and nobody reads from it."""
+    return (
+        "SELECT count(pg_drop_replication_slot(slot_name)) FROM pg_replication_slots "
+        f"WHERE slot_name = {_literal(slot)} AND NOT active"
     )
 
 

@@ -188,6 +188,10 @@ class ExistingDatabase(Entry):
     sslmode: Literal["require", "prefer"] = "require"
 
 
+SERVERLESS_MAX_EVENT_MB = 8
+"""Mebibytes: the largest `max.message.bytes` (MSK developer guide, "Configuration properties")."""
+
+
 class Kafka(Entry):
     """The Amazon MSK cluster.
 

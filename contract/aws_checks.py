@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from contract.aws import Aws
+from contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, Kafka
 from contract.entries import Problem, toml_key
 
 
@@ -26,6 +26,12 @@ def aws_problems(aws: Aws, lake: str, databases: Mapping[str, str]) -> Iterator[
         found = json.dumps(aws.delete_data_of) if aws.delete_data_of else "nothing"
         what = "data may be deleted only where two entries agree"
         yield Problem("[aws].delete_data_of", what, found, f'"{lake}"')
+
+
+def event_size_problems(kafka: Kafka, max_event_mb: int | None) -> Iterator[Problem]:
+    if kafka.kind == "serverless" and (max_event_mb or 0) > SERVERLESS_MAX_EVENT_MB:
+        what = "events that MSK Serverless does not take"
+        yield Problem("[lake].max_event_mb", what, str(max_event_mb), f"{SERVERLESS_MAX_EVENT_MB} at most")
 
 
 def _source_problems(aws: Aws, databases: Mapping[str, str]) -> Iterator[Problem]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 HUDI_PREFIX = "_hoodie_"
 """Begins the names of Hudi's own columns."""
 
-ALLOWED = f"letters, digits and underscores, no digit in front, and not {HUDI_PREFIX} there"
+ALLOWED = f"letters from A to Z, digits and underscores, no digit in front, and not {HUDI_PREFIX} there"
+
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_column_name(name: str) -> bool:
-    """Whether a lake table can have a column of that name: Hudi's schemas are Avro's, whose names are made of
-    what Java takes for letters and digits (org.apache.avro.Schema#validateName)."""
-    is_avro = all(char == "_" or char.isalpha() or char.isdecimal() for char in name)
-    return bool(name) and is_avro and not name[0].isdecimal() and not name.startswith(HUDI_PREFIX)
+    """Whether a lake table can have a column of that name: Hudi's schemas are Avro's (its specification,
+    "Names"). Java takes other letters too, but then hudi-rs and others cannot read the table."""
+    return _AVRO_NAME.fullmatch(name) is not None and not name.startswith(HUDI_PREFIX)

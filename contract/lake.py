@@ -24,7 +24,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from contract.aws import Aws
-from contract.aws_checks import aws_problems
+from contract.aws_checks import aws_problems, event_size_problems
 from contract.column_types import ColumnType, NotAColumnType
 from contract.entries import (
     Duration,
@@ -264,11 +264,15 @@ class Local(Entry):
     spark_memory: Memory = "2g"
 
 
+MaxEventMegabytes = Annotated[int, Field(ge=1, le=512)]
+
+
 class Lake(Entry):
     """A whole lake file. `tables` holds the table entries, in the file's order; `aws` is None where the file
-    says nothing of AWS."""
+    says nothing of AWS, `max_event_mb` where it leaves the size of events to the kind of Kafka."""
 
     name: str
+    max_event_mb: MaxEventMegabytes | None = None
     sources: tuple[Source, ...]
     defaults: Defaults
     tables: tuple[tuple[TableName, TableEntry], ...]
@@ -317,6 +321,7 @@ class Lake(Entry):
 
 class _LakeSection(Entry):
     name: Annotated[str, named_as(lake_name_problem)]
+    max_event_mb: MaxEventMegabytes | None = None
 
 
 class _LakeFile(Entry):
@@ -333,6 +338,7 @@ class _LakeFile(Entry):
 def _lake_of(file: _LakeFile) -> Lake:
     return Lake(
         name=file.lake.name,
+        max_event_mb=file.lake.max_event_mb,
         sources=tuple(Source(name=name, **dict(entry)) for name, entry in file.source.items()),
         defaults=file.defaults,
         tables=tuple((TableName.parse(name), entry) for name, entry in file.table.items()),
@@ -427,7 +433,10 @@ def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
     if file.aws is None:
         return iter(())
     databases = {name: source.database for name, source in file.source.items()}
-    return aws_problems(file.aws, file.lake.name, databases)
+    return chain(
+        aws_problems(file.aws, file.lake.name, databases),
+        event_size_problems(file.aws.kafka, file.lake.max_event_mb),
+    )
 
 
 def _error_of(errors: list[ErrorDetails], where: str) -> LakeFileError:

@@ -41,6 +41,7 @@ class Job:
     """One run of the Spark app.
 
     follow  goes on until it is stopped; for `ingest` only
+    since_snapshot  of the events since the last snapshot only; for `rebuild` only
     tables  source.schema.table; none: all of the lake
     source  kafka, bronze or files:URI; None: what the command does by itself
     """
@@ -49,8 +50,11 @@ class Job:
     follow: bool = False
     tables: tuple[str, ...] = ()
     source: str | None = None
+    since_snapshot: bool = False
 
     def __post_init__(self) -> None:
+        if self.since_snapshot and self.command != "rebuild":
+            raise ValueError(f"{self.command} takes no snapshot into account")
         if self.follow and self.command != "ingest":
             raise ValueError(f"{self.command} does not follow")
 
@@ -168,6 +172,8 @@ def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
         arguments += ["--glue-database", addresses.glue_database]
     if job.follow:
         arguments.append("--follow")
+    if job.since_snapshot:
+        arguments.append("--since-snapshot")
     for table in job.tables:
         arguments += ["--tables", table]
     return tuple(arguments)

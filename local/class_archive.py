@@ -25,6 +25,7 @@ from artifacts.lock import read_lock
 from artifacts.progress import shown_on
 from connectors.worker import as_properties
 from local import class_training
+from local.s3 import s3a_options
 
 KIND = "class-archives"
 SPARK_JARS = Path(spark_app.__file__).with_name("jars.lock.json")
@@ -100,6 +101,8 @@ def _train(java_home: Path, jars: Sequence[Path], folder: Path) -> None:
 
 def _properties(jars: Sequence[Path], archive: Path, scratch: str) -> Mapping[str, str]:
     s3a = "spark.hadoop.fs.s3a"
+    # There is no server: what would talk to one is loaded all the same.
+    to_no_server = s3a_options("http://127.0.0.1:1")
     return {
         "spark.master": "local[*]",
         "spark.driver.memory": "1g",
@@ -112,10 +115,7 @@ def _properties(jars: Sequence[Path], archive: Path, scratch: str) -> Mapping[st
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": Path(scratch, "warehouse").as_uri(),
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-        # There is no server: what would talk to one is loaded all the same.
-        f"{s3a}.endpoint": "http://127.0.0.1:1",
-        f"{s3a}.endpoint.region": "us-east-1",
-        f"{s3a}.path.style.access": "true",
+        **{f"{s3a}.{name}": value for name, value in to_no_server.items()},
         f"{s3a}.attempts.maximum": "1",
         f"{s3a}.retry.limit": "0",
         f"{s3a}.aws.credentials.provider": "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider",

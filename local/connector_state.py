@@ -29,20 +29,26 @@ class ConnectorKeeper:
         """
         known = self.rest.config(connector.name)
         is_anew = known != connector.config or worker_has_died or self._has_failed(connector.name)
-        if is_anew and known is not None:
-            self.remove(connector.name)
         if is_anew:
+            self.remove(connector.name)
             self.rest.put(connector)
         self.rest.wait_running([connector.name], CONNECTOR_SECONDS, lambda _: self._give_up_if_cancelled())
         return is_anew
 
     def remove(self, name: str) -> None:
         """Returns once the worker has forgotten the connector's state too. Its offsets stay."""
-        self.rest.delete(name)
+        if name in self.rest.connectors():
+            self.rest.delete(name)
         deadline = time.monotonic() + CONNECTOR_SECONDS
         while time.monotonic() < deadline and self._status(name) is not None:
             self._give_up_if_cancelled()
             time.sleep(POLL_SECONDS)
+
+    def forget_offsets(self, connector: ConnectorConfig) -> None:
+        """Of a connector that was removed. Connect lets go of those only that are of one which is stopped."""
+        self.rest.create_stopped(connector)
+        self.rest.forget_offsets(connector.name)
+        self.remove(connector.name)
 
     def _has_failed(self, name: str) -> bool:
         status = self._status(name)

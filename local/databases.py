@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,17 +13,25 @@ from pydantic import SecretStr
 
 from connectors.deployment import DatabaseAccess, DirectorySecret, access_by_lake_file, replication_user
 from connectors.postgres_check import PostgresNotReady, check_replication, check_server, check_tables
-from connectors.postgres_setup import apply_postgres_setup, setup_script
+from connectors.postgres_setup import apply_postgres_setup, setup_script, slot_removal
 from contract.errors import TributaryError
 from contract.lake import Lake, Source
 from local.postgres import ADMIN
+from local.process import POLL_SECONDS
 from local.state import LocalSettings, StateFolder
 
 HOST = "127.0.0.1"
 
+_SLOT_SECONDS = 90.0
+"""How long the server may take to notice that a slot's reader has gone: wal_sender_timeout is 60 seconds."""
+
 
 class DatabaseUnreachable(TributaryError):
     """A source's database does not let Tributary in."""
+
+
+class SlotInUse(TributaryError):
+    """A replication slot cannot be dropped while somebody reads from it."""
 
 
 class PasswordMissing(TributaryError):
@@ -142,6 +151,26 @@ def prepare_database(database: SourceDatabase) -> tuple[str, ...]:
     with database.connect_for_replication() as replication:
         check_replication(replication, lake, source)
     return warnings
+
+
+def drop_slot(connection: psycopg.Connection, slot: str) -> None:
+    """Drops the replication slot, if it is there. Raises SlotInUse where somebody goes on reading from it."""
+    deadline = time.monotonic() + _SLOT_SECONDS
+    while True:
+        connection.execute(slot_removal(slot).encode())
+        reader = connection.execute(
+            "SELECT active_pid FROM pg_replication_slots WHERE slot_name = %s", [slot]
+        ).fetchone()
+        if reader is None:
+            return
+        if time.monotonic() > deadline:
+            raise SlotInUse(
+                "the replication slot cannot be dropped",
+                where=slot,
+                found=f"the server's process {reader[0]} reads from it for somebody",
+                remedy=f"End what reads from it: SELECT pg_terminate_backend({reader[0]});",
+            )
+        time.sleep(POLL_SECONDS)
 
 
 def _check_prepared(database: SourceDatabase) -> tuple[str, ...]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs export AdminClient only
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
 from confluent_kafka.cimpl import KafkaError, NewTopic
 
-from connectors.debezium_postgres import MAX_EVENT_BYTES
 from connectors.worker import as_properties
 from contract.errors import TributaryError
 from local.jvm import java_command, write_log4j_properties
@@ -25,7 +30,7 @@ _ADMIN_TIMEOUT_SECONDS = 30
 
 
 class KafkaUnfit(TributaryError):
-    """The broker's folder could not be formatted, or a topic could not be made."""
+    """The broker's folder could not be formatted, or a topic could not be made or set."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +110,29 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> bool:
         ) from error
 
 
+def configure_topics(bootstrap: str, wanted: str, config: Mapping[str, str]) -> None:
+    """Gives these options to the topics that the regular expression fully matches. Raises KafkaUnfit."""
+    admin = _admin(bootstrap)
+    there = admin.list_topics(timeout=_ADMIN_TIMEOUT_SECONDS).topics
+    topics = [name for name in there if re.fullmatch(wanted, name)]
+    options = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in config.items()
+    ]
+    requests = [
+        ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=options) for topic in topics
+    ]
+    if not requests:
+        return
+    try:
+        for answer in admin.incremental_alter_configs(requests).values():
+            answer.result()
+    except KafkaException as error:
+        raise KafkaUnfit(
+            "the options of topics could not be set", where=bootstrap, found=str(error)
+        ) from error
+
+
 def _server_properties(broker: KafkaBroker) -> dict[str, str]:
     return {
         "process.roles": "broker,controller",
@@ -125,7 +153,6 @@ def _server_properties(broker: KafkaBroker) -> dict[str, str]:
         "log.cleaner.dedupe.buffer.size": "8000000",
         "num.network.threads": "2",
         "num.io.threads": "2",
-        "message.max.bytes": str(MAX_EVENT_BYTES),
     }
 
 

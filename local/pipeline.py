@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from connectors.plugins import Plugin, build_plugins, unpack_plugins
 from contract.lake import Lake, Source
 from local import connect, kafka, postgres, s3, spark
 from local.connector_state import ConnectorKeeper
-from local.databases import prepare_database
+from local.databases import drop_slot, prepare_database
 from local.process import POLL_SECONDS, StartCancelled, has_died, read_process
 from local.server_files import read_server_files
 from local.servers import Servers
@@ -57,11 +57,14 @@ def up(
     *,
     fetch_progress: Callable[[FetchProgress], None] | None = None,
     seed: Seed | None = None,
+    resnapshot: Collection[Source] = (),
 ) -> RunningPipeline:
     """Starts what is not running, and returns once the connectors run.
 
-    What runs and is as the lake file says is left alone. On an error and on Ctrl-C (or SIGTERM, SIGHUP) what
-    was started is stopped again. Raises the TributaryErrors of every part.
+    What runs and is as the lake file says is left alone, but Debezium begins anew with the sources in
+    `resnapshot`: it forgets how far it had come, and takes a snapshot from a new replication slot. On an
+    error and on Ctrl-C (or SIGTERM, SIGHUP) what was started is stopped again. Raises the TributaryErrors of
+    every part.
     """
     began = time.monotonic()
     state.create()
@@ -75,7 +78,7 @@ def up(
         with noted_interrupts() as interrupted:
             startup = Startup(progress, interrupted)
             servers = Servers(lake, state, settings, files)
-            start = _Start(servers, plugins, seed, startup, connect_has_died)
+            start = _Start(servers, plugins, seed, frozenset(resnapshot), startup, connect_has_died)
             try:
                 start.run()
             except BaseException:
@@ -137,6 +140,7 @@ class _Start:
     servers: Servers
     plugins: tuple[Plugin, ...]
     seed: Seed | None
+    resnapshot: frozenset[Source]
     startup: Startup
     connect_has_died: bool
     changed: list[str] = field(default_factory=list)
@@ -157,9 +161,11 @@ class _Start:
             )
             servers = (postgres_up, kafka_up, s3_up, connect_up)
             for source in lake.sources:
-                needed = (postgres_up,) if source.connection is None else ()
-                database = self._step(f"database {source.name}", self._prepare(source), after=needed)
                 connector = debezium_postgres.render(lake, source, deployment)
+                needed = servers if source in self.resnapshot else servers[: source.connection is None]
+                database = self._step(
+                    f"database {source.name}", self._prepare(source, connector), after=needed
+                )
                 self._step(
                     f"source {source.name}", self._run_connector(connector), after=(*servers, database)
                 )
@@ -203,8 +209,12 @@ class _Start:
             lambda: kafka.answers(broker.bootstrap),
             lambda: kafka.start_kafka(broker, self.startup.cancelled),
         )
+        lake = self.servers.lake
         # The sink expects its control topic to exist; it and Debezium make or find all others.
-        kafka.create_topic(broker.bootstrap, self.servers.lake.names.bronze_control_topic, partitions=1)
+        kafka.create_topic(broker.bootstrap, lake.names.bronze_control_topic, partitions=1)
+        # Debezium makes a topic as the lake file says, and leaves it so whatever the file says later.
+        of_tables = lake.names.table_topics_regex(source.name for source in lake.sources)
+        kafka.configure_topics(broker.bootstrap, of_tables, self.servers.topics.config)
         return started
 
     def _ensure_s3(self) -> bool:
@@ -242,13 +252,19 @@ class _Start:
         start()
         return True
 
-    def _prepare(self, source: Source) -> Callable[[], bool]:
+    def _prepare(self, source: Source, connector: ConnectorConfig) -> Callable[[], bool]:
         def prepare() -> bool:
             database = self.servers.database(source)
+            if source in self.resnapshot:
+                self._keeper.remove(connector.name)
+                with database.connect() as admin:
+                    drop_slot(admin, self.servers.lake.source_names(source).slot)
             if self.seed is not None and source.connection is None:
                 with database.connect() as admin:
                     self.seed(source, admin)
             self.warnings.extend(prepare_database(database))
+            if source in self.resnapshot:
+                self._keeper.forget_offsets(connector)
             return False  # nothing that a second `up` would not do again
 
         return prepare

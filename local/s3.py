@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,6 +65,20 @@ def start_s3(server: S3Server, cancelled: threading.Event) -> ProcessRecord:
     )
     wait_until_healthy(record, lambda: answers(server), START_TIMEOUT_SECONDS, cancelled)
     return record
+
+
+def s3a_options(endpoint: str) -> Mapping[str, str]:
+    """How S3A speaks with the S3 server here. The names are without `fs.s3a.`, or that of one bucket."""
+    return {
+        "endpoint": endpoint,
+        "endpoint.region": REGION,
+        "path.style.access": "true",
+        "connection.ssl.enabled": "false",
+        # The server's ETags of multipart uploads differ from what S3A expects while it reads on.
+        "change.detection.mode": "none",
+        # Else each object that is written has S3A ask for the deletion of marks of all folders above it.
+        "directory.marker.retention": "keep",
+    }
 
 
 def stop_s3(run_folder: Path, patience_seconds: float = 10.0) -> bool:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.deployment import (
+    MAX_EVENT_MB,
     Deployment,
     DirectorySecret,
     JdbcCatalog,
     PlaintextKafka,
     S3Endpoint,
+    TopicPolicy,
 )
 from connectors.worker import local_worker
 from contract.lake import Lake, Source
@@ -91,6 +93,11 @@ class Servers:
         return SourceDatabase(self.lake, source, self.state, self.settings)
 
     @property
+    def topics(self) -> TopicPolicy:
+        """Of the topics of tables."""
+        return TopicPolicy(max_event_mb=self.lake.max_event_mb or MAX_EVENT_MB)
+
+    @property
     def deployment(self) -> Deployment:
         """The servers as the connectors' configs know them."""
         secrets = connect.secrets_folder(self.state.connect)
@@ -106,6 +113,7 @@ class Servers:
                 source.name: self.database(source).debezium_access(secrets) for source in self.lake.sources
             },
             s3_endpoint=S3Endpoint(self.settings.s3_endpoint, s3.REGION),
+            topics=self.topics,
         )
 
     def _worker_secrets(self) -> dict[str, str]:

@@ -31,7 +31,7 @@ from local.process import (
     start_reporting_process,
     stop_process,
 )
-from local.s3 import REGION
+from local.s3 import REGION, s3a_options
 from local.state import LocalSettings, StateFolder, write_private_file
 
 SERVICE = "spark"
@@ -202,7 +202,7 @@ def spark_properties(
 ) -> Mapping[str, str]:
     """What spark-submit is told: how Spark runs on this machine, and where it finds everything."""
     catalog = f"spark.sql.catalog.{lake.names.bronze_catalog}"
-    s3a = "spark.hadoop.fs.s3a"
+    s3a = {f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a_options(settings.s3_endpoint).items()}
     return {
         "spark.master": "local[*]",
         "spark.driver.memory": lake.local.spark_memory,
@@ -229,16 +229,11 @@ def spark_properties(
         f"{catalog}.warehouse": f"s3://{lake.names.bronze_bucket}/",
         f"{catalog}.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        f"{s3a}.endpoint": settings.s3_endpoint,
-        f"{s3a}.endpoint.region": REGION,
-        f"{s3a}.path.style.access": "true",
-        f"{s3a}.connection.ssl.enabled": "false",
-        # The server's ETags of multipart uploads differ from what S3A expects while it reads on.
-        f"{s3a}.change.detection.mode": "none",
-        f"{s3a}.aws.credentials.provider": "com.amazonaws.auth.EnvironmentVariableCredentialsProvider",
-        f"{s3a}.buffer.dir": str(state.spark / "scratch"),
-        # Else each object that is written has S3A ask for the deletion of marks of all folders above it.
-        f"{s3a}.directory.marker.retention": "keep",
+        **s3a,
+        "spark.hadoop.fs.s3a.aws.credentials.provider": (
+            "com.amazonaws.auth.EnvironmentVariableCredentialsProvider"
+        ),
+        "spark.hadoop.fs.s3a.buffer.dir": str(state.spark / "scratch"),
     }
 
 

@@ -54,7 +54,7 @@ _HUDI_COMMENTS = {
     "_hoodie_file_name": "Hudi: the file of the row",
 }
 _APP_COMMENTS = {
-    "_key": "The primary key, as JSON",
+    "_key": "The primary key, each of its columns as JSON",
     "_op": "The last change: c(reate), u(pdate), d(elete), r(ead by a snapshot), t(runcate)",
     "_seq": "The order of changes: epoch * 2^48 + offset",
     "_lsn": "The log position of the last change",

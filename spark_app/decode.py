@@ -33,11 +33,11 @@ UNKNOWN_SCHEMA = "unknown_schema"
 def change_type(columns: TableColumns) -> StructType:
     """The schema of a change.
 
-    `key` is the record key (canonical JSON of the key columns), `moved_from` the one that the row had before
-    its primary key changed; `moved_to` is set where it left for another. `row` holds the values after the
-    change, for a delete only the key's. `unavailable` names the columns of `row` whose value Debezium did not
-    know (unchanged TOAST). `reason` is set where the event could not be decoded; then only the position is
-    certain."""
+    `key` is the record key (of each key column a JSON object without a comma), `moved_from` the one that the
+    row had before its primary key changed; `moved_to` is set where it left for another. `row` holds the
+    values after the change, for a delete only the key's. `unavailable` names the columns of `row` whose value
+    Debezium did not know (unchanged TOAST). `reason` is set where the event could not be decoded; then only
+    the position is certain."""
     return StructType(
         [
             StructField("topic", StringType()),
@@ -151,9 +151,9 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
         F.col("partition"),
         F.col("offset"),
         F.col("op"),
-        F.when(F.col("op") != TRUNCATE, _canonical_key(F.col("key_row"))).alias("key"),
-        _canonical_key(F.col("moved_to")).alias("moved_to"),
-        _canonical_key(F.col("moved_from")).alias("moved_from"),
+        F.when(F.col("op") != TRUNCATE, _record_key(F.col("key_row"), columns.key)).alias("key"),
+        _record_key(F.col("moved_to"), columns.key).alias("moved_to"),
+        _record_key(F.col("moved_from"), columns.key).alias("moved_from"),
         F.timestamp_micros(F.coalesce(source["ts_us"], source["ts_ms"] * 1000)).alias("source_ts"),
         source["txId"].alias("tx_id"),
         # The first transaction after a snapshot follows no commit that Debezium knows of.
@@ -404,8 +404,15 @@ def _key_type(columns: TableColumns) -> StructType:
     return StructType([StructField(name, lake[name]) for name in columns.key])
 
 
-def _canonical_key(key_row: Column) -> Column:
-    return F.to_json(key_row, _KEY_JSON_OPTIONS)
+def _record_key(key_row: Column, names: Sequence[str]) -> Column:
+    """Each of the key's columns as JSON, of which no two keys have the same, without a comma.
+
+    Where a record key has both a comma and a colon, Hudi takes it for several columns' values
+    (KeyGenUtils#extractRecordKeysByFields): all such rows would be in one bucket, and some keys would keep it
+    searching for ever."""
+    objects = [F.to_json(F.struct(key_row[name].alias(name)), _KEY_JSON_OPTIONS) for name in names]
+    texts = F.replace(F.concat_ws(" ", *objects), F.lit(","), F.lit("\\u002c"))
+    return F.when(key_row.isNotNull(), texts)
 
 
 def _with_key(columns: TableColumns, row: Column) -> Column:

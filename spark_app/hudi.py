@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
-from contract.lake import TablePolicy
+from contract.lake import Storage, TablePolicy
 from spark_app.decode import DELETE
 from spark_app.file_slices import FileGroup, outdated_files, partition_of
+from spark_app.instants import CompletedInstant, parse_completed_instants
 from spark_app.ledger import LEDGER_KEY, Ledger
 from spark_app.table_columns import OPERATION, ORDERING, RECORD_KEY
 
@@ -48,13 +49,48 @@ _LISTED_NAME = re.compile(r"^StoragePathInfo\{path=.*/([^/,]+),.*$", re.MULTILIN
 class HudiCommit:
     """A completed commit of a table: its instant, as Hudi names it, its ledger, and the rows it wrote.
 
-    `partitions` are the paths, in the table, of those that it wrote to; empty in a table without any."""
+    `rows_failed`: those that are not in it though they should be; see `HudiTable.load`. `partitions` are the
+    paths, in the table, of those that it wrote to; empty in a table without any."""
 
     instant: str
     ledger: Ledger
     rows_upserted: int
     rows_deleted: int
+    rows_failed: int
     partitions: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The completed commits, compactions included, of a table's active timeline, as they were when it was
+    read. `instants` come in the order in which they were requested; `of_hudi` has the same."""
+
+    storage: Storage
+    instants: tuple[CompletedInstant, ...] = ()
+    of_hudi: Any = None
+
+    @property
+    def commits(self) -> tuple[CompletedInstant, ...]:
+        """Those that are no compaction."""
+        return tuple(i for i in self.instants if i.action != "commit" or self.storage != "merge_on_read")
+
+    @property
+    def requested(self) -> frozenset[str]:
+        """The names of the commits."""
+        return frozenset(commit.requested for commit in self.commits)
+
+    @property
+    def last_instant(self) -> str | None:
+        """The one that was requested last, a compaction or not; None where there is none."""
+        return self.instants[-1].requested if self.instants else None
+
+    @property
+    def commits_since_services(self) -> int:
+        """How many a merge-on-read table has had since its last compaction, a copy-on-write one since its
+        last archival."""
+        if self.storage == "copy_on_write":
+            return max(0, len(self.instants) - FEWEST_ACTIVE_COMMITS)
+        return len(list(takewhile(lambda instant: instant.action == "deltacommit", reversed(self.instants))))
 
 
 @dataclass(frozen=True)
@@ -86,8 +122,8 @@ class HudiTable:
     policy: TablePolicy
 
     def exists(self) -> bool:
-        properties = self._java.path(f"{self.path}/.hoodie/hoodie.properties")
-        return bool(properties.getFileSystem(self._java.hadoop_conf).exists(properties))
+        # Hudi replaces the properties by writing the backup, removing them, and writing them.
+        return self._has_file("hoodie.properties") or self._has_file("hoodie.properties.backup")
 
     def schema(self) -> StructType:
         """The table's schema, Hudi's own columns included."""
@@ -97,39 +133,40 @@ class HudiTable:
         """The rows of the latest commit."""
         return self.spark.read.format("hudi").load(self.path)
 
+    def timeline(self) -> Timeline:
+        """Of no commit where there is no table."""
+        if not self.exists():
+            # Hudi would look for one five times, a second apart.
+            return Timeline(self.policy.storage)
+        completed = self._meta_client().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+        texts = self._java.strings.join("\n", completed.getInstants()).splitlines()
+        return Timeline(self.policy.storage, parse_completed_instants(texts), completed)
+
     def last_commit(self) -> HudiCommit | None:
-        """The latest commit that holds a ledger. Compactions, cleanings and rollbacks hold none."""
-        timeline = self._meta_client().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
-        instants = timeline.getReverseOrderedInstants().iterator()
-        while instants.hasNext():
-            instant = instants.next()
-            metadata = self._java.timeline_utils.getCommitMetadata(instant, timeline)
+        """Of those that hold a ledger the one that was completed last."""
+        return next(self.commits(self.timeline()), None)
+
+    def commits(self, timeline: Timeline, known: Set[str] = frozenset()) -> Iterator[HudiCommit]:
+        """Those of the timeline that hold a ledger, but for the instants that are known. The one that was
+        completed last comes first."""
+        for instant in sorted(timeline.commits, reverse=True):
+            if instant.requested in known:
+                continue
+            of_hudi = timeline.of_hudi.getInstants().get(timeline.instants.index(instant))
+            metadata = self._java.timeline_utils.getCommitMetadata(of_hudi, timeline.of_hudi)
             ledger = metadata.getMetadata(LEDGER_KEY)
             if ledger is not None:
-                return HudiCommit(
-                    instant=instant.requestedTime(),
+                yield HudiCommit(
+                    instant=instant.requested,
                     ledger=Ledger.from_json(ledger),
                     rows_upserted=metadata.fetchTotalInsertRecordsWritten()
                     + metadata.fetchTotalUpdateRecordsWritten(),
                     rows_deleted=metadata.getTotalRecordsDeleted(),
+                    rows_failed=metadata.fetchTotalWriteErrors(),
                     partitions=frozenset(metadata.getPartitionToWriteStats().keySet())
                     if self.policy.partition_by
                     else frozenset(),
                 )
-        return None
-
-    def last_instant(self) -> str | None:
-        """The latest completed commit or compaction; None where there is none."""
-        if not self.exists():
-            return None
-        last = (
-            self._meta_client()
-            .getActiveTimeline()
-            .getCommitsTimeline()
-            .filterCompletedInstants()
-            .lastInstant()
-        )
-        return str(last.get().requestedTime()) if last.isPresent() else None
 
     def partitions(self) -> frozenset[str]:
         """The paths of all partitions in the table; empty where it has none. Lists the table's folders."""
@@ -139,18 +176,6 @@ class HudiTable:
         context = java.local_context(java.storage_conf)
         storage, base_path = client.getStorage(), client.getBasePath()
         return frozenset(java.fs_utils.getAllPartitionPaths(context, storage, base_path, False))
-
-    def commits_since_services(self) -> int:
-        """How many commits a merge-on-read table has had since its last compaction, a copy-on-write one since
-        its last archival."""
-        timeline = self._meta_client().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
-        if self.policy.storage == "copy_on_write":
-            return max(0, int(timeline.countInstants()) - FEWEST_ACTIVE_COMMITS)
-        instants = timeline.getReverseOrderedInstants().iterator()
-        found = 0
-        while instants.hasNext() and instants.next().getAction() == "deltacommit":
-            found += 1
-        return found
 
     def compact(self) -> None:
         """Merges the log files into base files. No commit may be written meanwhile.
@@ -172,6 +197,24 @@ class HudiTable:
         if pending.isPresent():
             self._run_compaction(pending.get().requestedTime())
 
+    def remove_what_an_end_left(self) -> None:
+        """Removes what the end of a process can leave behind at which Hudi would fail at each start.
+
+        A folder `.hoodie` without a file is a table to Hudi, whose properties it cannot read. And where the
+        rollback of a commit was interrupted, Hudi repeats it, and looks for the log files that its markers
+        name in the local file system (RollbackHelperV1#addMissingLogFilesAndGetRollbackStats, DEFAULT_URI of
+        HoodieStorageUtils). Without the markers it looks for none; they are for its metadata table only.
+        """
+        files, folder = self._file_system(), self._java.path(f"{self.path}/.hoodie")
+        if not self.exists():
+            if files.exists(folder) and not files.listFiles(folder, True).hasNext():
+                files.delete(folder, True)
+            return
+        timeline = self._meta_client().getActiveTimeline().getRollbackTimeline()
+        for rollback in timeline.filterInflightsAndRequested().getInstants():
+            markers = self._java.path(f"{self.path}/.hoodie/.temp/{rollback.requestedTime()}")
+            files.delete(markers, True)
+
     def archive(self) -> None:
         """Moves the oldest commits out of the active timeline, where it has grown long."""
         with self._client(_ARCHIVAL_OPTIONS) as client:
@@ -183,7 +226,7 @@ class HudiTable:
         Hudi's cleaner goes by the commits in the active timeline: it needs all of the history there, where
         every commit lists them.
         """
-        oldest = (datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY)).strftime(_INSTANT)[:17]
+        oldest = instant_of(datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY))
         meta_client = self._meta_client()
         timeline, storage = meta_client.getActiveTimeline(), meta_client.getStorage()
         if not timeline.getWriteTimeline().filterInflightsAndRequested().empty():
@@ -199,6 +242,21 @@ class HudiTable:
         # Archival keeps a commit that replaced files until they are cleaned: this comes last.
         if recorded:
             self._record_cleaning(timeline, oldest, recorded)
+
+    def load(self, rows: DataFrame, ledger: Ledger) -> None:
+        """The first commit, into a table without any: of rows that `may_be_loaded`, with a key each, none of
+        which is deleted.
+
+        Written from Spark's own rows, without an index: in half the time of `write`. Hudi completes such a
+        commit without the rows that it could not write, and merely counts them in it (HoodieRowCreateHandle).
+        That is to be taken back."""
+        options = {**self._options, **_LOAD_OPTIONS, LEDGER_KEY: ledger.to_json()}
+        rows.write.format("hudi").options(**options).mode("append").save(self.path)
+
+    def take_back(self, commit: HudiCommit) -> None:
+        """Removes the commit, the latest of the table, and all that it wrote."""
+        with self._client({}) as client:
+            client.rollback(commit.instant)
 
     def write(self, rows: DataFrame, ledger: Ledger, *, are_few: bool = False) -> None:
         """One commit that upserts the rows, deletes those whose `_op` says so, and records the ledger.
@@ -270,6 +328,10 @@ class HudiTable:
         finally:
             client.close()
 
+    def _has_file(self, name: str) -> bool:
+        path = self._java.path(f"{self.path}/.hoodie/{name}")
+        return bool(path.getFileSystem(self._java.hadoop_conf).exists(path))
+
     def _file_system(self) -> Any:
         return self._java.path(self.path).getFileSystem(self._java.hadoop_conf)
 
@@ -311,6 +373,18 @@ class HudiTable:
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )
+
+
+def may_be_loaded(schema: StructType) -> bool:
+    """Whether a first commit of such rows can be read by the commits and compactions after it. The Parquet
+    reader with which Hudi merges does not find all that Spark writes of values within values."""
+    nested = (ArrayType, MapType, StructType)
+    return not any(isinstance(field.dataType, nested) for field in schema.fields)
+
+
+def instant_of(moment: datetime) -> str:
+    """What Hudi calls an instant that is requested at the moment, which is in UTC."""
+    return moment.strftime(_INSTANT)[:17]
 
 
 @contextmanager
@@ -396,6 +470,11 @@ _SMALL_COMMIT_OPTIONS = {
 _FEW_ROWS_OPTIONS = {
     "hoodie.upsert.shuffle.parallelism": "1",
     "hoodie.markers.delete.parallelism": "1",
+}
+
+_LOAD_OPTIONS = {
+    "hoodie.datasource.write.operation": "bulk_insert",
+    "hoodie.datasource.write.row.writer.enable": "true",
 }
 
 _COMPACTION_OPTIONS = {

@@ -27,13 +27,15 @@ class Pace:
 
     `parallel` tables are in work at the same time, those that have waited longest. Few are better than many:
     to work at all tables at once makes each of them as slow as the whole round. A commit has at most
-    `events_per_commit`, the more the faster by the event, but `events_per_turn` while other tables wait for
-    their turn."""
+    `events_per_commit`, the more the faster by the event, but `events_per_turn` while another table has no
+    more than that to commit. The first commit of a table, which is faster still, has at most
+    `events_per_load`."""
 
     poll_seconds: float = 0.1
     discovery_seconds: float = 5.0
     metrics_seconds: float = 60.0
     seconds_between_services: float = 30.0
+    events_per_load: int = 5_000_000
     events_per_commit: int = 1_000_000
     events_per_turn: int = 50_000
     parallel: int = 2
@@ -100,6 +102,11 @@ class _TableRun:
         is_behind = self.is_blocked or not self.is_caught_up
         stuck_seconds = time.monotonic() - self.got_on_at if is_behind else 0.0
         return TableState(self.table.name, self.lag, stuck_seconds, self.is_blocked)
+
+    def is_behind_by_little(self, events: int) -> bool:
+        """Whether it has something to commit, but no more than that."""
+        is_known = self.table.is_recovered and not (self.is_over or self.is_caught_up or self.is_blocked)
+        return is_known and 0 < self.lag <= events
 
     @property
     def is_over(self) -> bool:
@@ -214,6 +221,8 @@ class Ingest:
                 self._retry_later(run, error)
             return
         for topic, run in ready.items():
+            run.lag = run.table.behind(extents[topic])
+        for topic, run in ready.items():
             if self._free_turns > 0:
                 self._start_if_pending(pool, run, extents[topic])
 
@@ -229,14 +238,12 @@ class Ingest:
             return
         if ranges:
             run.is_caught_up = False
-            run.lag = run.table.behind(held)
             if self._is_service_due(run):
                 self._serve(pool, run)
             else:
                 self._begin(run, pool.submit(self._work, run.table, ranges))
             return
         run.set_well()
-        run.lag = 0
         if not run.is_caught_up:
             run.is_caught_up = True
             self.progress.write(CaughtUp(run.table.name))
@@ -259,10 +266,12 @@ class Ingest:
         run.working, run.last_turn_at = working, time.monotonic()
 
     def _most_events(self, run: _TableRun) -> int:
-        """A long commit is only in the way of tables that have something to commit themselves."""
+        """A long commit is only in the way of tables that have little to commit, and so would be fresh."""
         others = (other for other in self._runs.values() if other is not run)
-        others_wait = any(not (other.is_over or other.is_caught_up or other.is_blocked) for other in others)
-        return self.pace.events_per_turn if others_wait else self.pace.events_per_commit
+        if any(other.is_behind_by_little(self.pace.events_per_turn) for other in others):
+            return self.pace.events_per_turn
+        has_table = run.table.columns is not None
+        return self.pace.events_per_commit if has_table else self.pace.events_per_load
 
     def _recover(self, run: _TableRun) -> bool:
         run.recorded = self.outcomes.read(run.table.quarantine_path)

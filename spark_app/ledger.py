@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from contract.errors import TributaryError
 
 LEDGER_KEY = "_ledger"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1 had record keys with commas."""
 
 EPOCH_SHIFT = 48
 """`_seq` = epoch · 2^48 + offset, so that a recreated topic, whose offsets start anew, can follow the old

@@ -35,9 +35,9 @@ FILES = "files:"
 BRONZE_POLL_SECONDS = 2.0
 """Looking at bronze costs a Spark job; the sink lands every few seconds."""
 
-ERRANDS: Mapping[str, Callable[[TableIngest], Committed | Replayed | Serviced]] = {
+Errand = Callable[[TableIngest], Committed | Replayed | Serviced]
+ERRANDS: Mapping[str, Errand] = {
     "replay": TableIngest.replay,
-    "rebuild": rebuild_table,
     "new-epoch": TableIngest.open_epoch,
     "compact": TableIngest.serve,
 }
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         source = _source(spark, lake, options)
         progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
         table_of = partial(_table, spark, lake, wanted, options, source)
-        if errand := ERRANDS.get(options.command):
+        if errand := _errand(options):
             return 0 if run_errand(source, table_of, errand, progress, OutcomeFiles(spark)) else 1
         run = Ingest(
             spark=spark,
@@ -85,6 +85,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         spark.stop()
 
 
+def _errand(options: argparse.Namespace) -> Errand | None:
+    if options.command == "rebuild":
+        return partial(rebuild_table, since_snapshot=options.since_snapshot)
+    return ERRANDS.get(options.command)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="main.py", description="Tributary's Spark application")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -99,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_common(replay, default_source="bronze")
     rebuild = commands.add_parser("rebuild", help="make tables anew, each in one commit")
     _add_common(rebuild, default_source="bronze")
+    rebuild.add_argument(
+        "--since-snapshot", action="store_true", help="of the last snapshot and what came after it only"
+    )
     new_epoch = commands.add_parser("new-epoch", help="go on at the beginning of topics that were made anew")
     _add_common(new_epoch, default_source="kafka")
     compact = commands.add_parser("compact", help="run the table services now, while nothing else writes")

@@ -142,5 +142,5 @@ def _refuse_rewound(
         where=f"topic {ledger.topic}, partition {partition}, offset {first}",
         found="a change with a lower log sequence number and a later commit time than the last applied one",
         expected=f"a log sequence number of {ledger.sequences[partition].lsn} or more",
-        remedy="Let the connector take a new snapshot: delete its offsets and its replication slot.",
+        remedy="Let the connector begin anew with a snapshot, as docs/operate.md says.",
     )

@@ -9,12 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
-from spark_app.decode import DELETE, TRUNCATE
 from spark_app.event import OffsetRange, positions_text
-from spark_app.ledger import Ledger, LedgerError
+from spark_app.ledger import Ledger, LedgerError, Truncate
 from spark_app.progress import Committed
 from spark_app.quarantine import read_quarantine, remove_quarantine
-from spark_app.survey import Survey
+from spark_app.survey import LastSnapshot, Survey, is_since_last_snapshot, read_last_snapshot
 from spark_app.table_columns import TableColumns, columns_of, merge_anew
 from spark_app.table_ingest import TableIngest
 from spark_app.topic_checks import PositionLost
@@ -29,10 +28,13 @@ class NotRebuilt(TributaryError):
     """A table that cannot be made anew as things are; it is as it was."""
 
 
-def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS) -> Committed:
+def rebuild_table(
+    table: TableIngest, *, since_snapshot: bool = False, patience_seconds: float = PATIENCE_SECONDS
+) -> Committed:
     """Replaces the rows of the table by those that all events of its source give, in one commit.
 
-    Nothing else may write to the table meanwhile. The new rows are those of the position that the table had
+    `since_snapshot`: those since the last snapshot give, which has read all rows that there were. Nothing
+    else may write to the table meanwhile. The new rows are those of the position that the table had
     reached, or of a later one; the next ingest goes on from there. A column whose type has changed gets one
     that holds all its values. Of the quarantine stays what still cannot be applied. Raises `NotRebuilt`,
     `PositionLost` and what `TableIngest.apply` raises; the table is then as it was."""
@@ -45,6 +47,7 @@ def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS
             remedy="Remove the table's folder in silver, and let Debezium take a new snapshot.",
         )
     ranges = _all_ranges(table, before, patience_seconds)
+    timeline = table.hudi.timeline()
     anew = _TableAnew(
         table.name,
         table.topic,
@@ -53,8 +56,10 @@ def rebuild_table(table: TableIngest, patience_seconds: float = PATIENCE_SECONDS
         table.quarantine_path,
         written=table.written,
         _ledger=Ledger(table.topic, topic_id=before.topic_id),
+        _known=timeline.requested,
         replaced=before,
-        replaced_instant=table.hudi.last_instant(),
+        replaced_instant=timeline.last_instant,
+        since_snapshot=since_snapshot,
     )
     quarantine = read_quarantine(table.hudi.spark, table.quarantine_path, before.epoch)
     committed = anew.apply(ranges)
@@ -129,14 +134,41 @@ def _check_each_once(table: TableIngest, ranges: tuple[OffsetRange, ...]) -> Non
 @dataclass
 class _TableAnew(TableIngest):
     """A table as if there were none yet, whose first commit takes the place of all that `hudi` holds: a table
-    of the ledger `replaced` and the last instant `replaced_instant`."""
+    of the ledger `replaced` and the last instant `replaced_instant`. With `since_snapshot` its rows are those
+    of the last snapshot and of what came after it."""
 
     replaced: Ledger = field(default_factory=lambda: Ledger(""))
     replaced_instant: str | None = None
+    since_snapshot: bool = False
     quarantine_name: str | None = None
 
     def _merged_columns(self) -> TableColumns | None:
         return merge_anew(columns_of(version) for version in self._versions)
+
+    def _fold(
+        self, changes: DataFrame, columns: TableColumns, survey: Survey, truncate: Truncate | None
+    ) -> tuple[DataFrame, DataFrame | None]:
+        if self.since_snapshot:
+            self._check_snapshot(read_last_snapshot(changes, survey))
+            changes = changes.where(is_since_last_snapshot(survey))
+        return super()._fold(changes, columns, survey, truncate)
+
+    def _check_snapshot(self, found: LastSnapshot) -> None:
+        if found.is_first:
+            raise NotRebuilt(
+                what="The source holds no snapshot of the table but the one that it began with",
+                where=f"topic {self.topic}",
+                expected="a later one, which has read all rows that there were",
+                remedy="Wait until the new snapshot is in the source. Of a table that is empty it has no "
+                "event: if it is, remove the table's folder in silver.",
+            )
+        if not found.is_whole:
+            raise NotRebuilt(
+                what="The last snapshot of the table is not over yet",
+                where=f"topic {self.topic}",
+                expected="a read that Debezium has marked as the table's last",
+                remedy="Wait until it is in the source, and rebuild again.",
+            )
 
     def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> str:
         folder = super()._quarantine(events, bad, ranges)
@@ -154,12 +186,10 @@ class _TableAnew(TableIngest):
             ledger.positions.get(partition, 0) < position
             for partition, position in self.replaced.positions.items()
         )
-        if is_behind or self.hudi.last_instant() != self.replaced_instant:
+        if is_behind or self.hudi.timeline().last_instant != self.replaced_instant:
             raise NotRebuilt(
                 what="The table has changed while it was made anew",
                 where=self.name,
                 remedy="Stop what writes to it, and rebuild again.",
             )
-        is_gone = F.col("_op").isin(DELETE, TRUNCATE)
-        is_soft = self.hudi.policy.deletes == "soft"
-        self.hudi.replace_all(rows if is_soft else rows.where(~is_gone), ledger)
+        self.hudi.replace_all(self._without_gone(rows), ledger)

@@ -24,6 +24,8 @@ _OPTIONS = {
     "spark.sql.caseSensitive": "true",
     # A batch is read where it is cached, by key: adaptive execution would only make several jobs of each.
     "spark.sql.adaptive.enabled": "false",
+    # To try how well a batch could be compressed takes a sixth of decoding it; it is cached for some seconds.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # Spark keeps the code that it made for 100 stages; a table has some twenty, and soon its next commit.
     "spark.sql.codegen.cache.maxEntries": "2000",
     # Tables share the cores; a small one does not wait for a large one's commit.
@@ -71,6 +73,9 @@ def tables_at_once(spark: SparkSession) -> int:
 
 def _forget_settings_of_others(context: Any) -> None:
     configuration = context._jsc.hadoopConfiguration()
+    # The first use of this class has each configuration read all defaults again
+    # (S3AFileSystem#addDeprecatedKeys, Configuration#reloadExistingConfigurations).
+    configuration.getClassByNameOrNull("org.apache.hadoop.fs.s3a.S3AFileSystem")
     names, entries = [], configuration.iterator()
     while entries.hasNext():
         names.append(str(entries.next().getKey()))

@@ -84,12 +84,15 @@ class Envelope:
 
     def field_names(self, text: Column) -> Column:
         # As Debezium writes it, a row stands between two texts that no string of it can hold: their quotes
-        # would be escaped. To look for it as JSON takes as long as all other parsing of the event.
-        behind = F.length(F.substring_index(text, _BEHIND_ROW, -1)) + len(_BEHIND_ROW)
+        # would be escaped. To look for it as JSON takes as long as all other parsing of the event. Bytes are
+        # counted, not characters, for which Spark would have to read all of them.
+        behind = F.octet_length(F.substring_index(text, _BEHIND_ROW, -1)) + len(_BEHIND_ROW)
         start = len(_BEFORE_ROW)
-        row = text.substr(F.lit(start + 1), F.length(text) - behind - start)
+        row = text.cast("binary").substr(F.lit(start + 1), F.octet_length(text) - behind - start)
         is_plain = text.startswith(_BEFORE_ROW) & text.contains(_BEHIND_ROW)
-        return F.json_object_keys(F.when(is_plain, row).otherwise(F.get_json_object(text, "$.after")))
+        return F.json_object_keys(
+            F.when(is_plain, row.cast("string")).otherwise(F.get_json_object(text, "$.after"))
+        )
 
 
 @dataclass(frozen=True)

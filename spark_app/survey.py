@@ -203,6 +203,39 @@ def snapshots_before(survey: Survey) -> Column:
     return reduce(lambda a, b: a + b, began, F.lit(0))
 
 
+@dataclass(frozen=True)
+class LastSnapshot:
+    """`is_first`: nothing came before it. `is_whole`: all of its reads are there.
+
+    In partitions other than that of its end a read can still be missing, for as long as Kafka or the sink
+    takes to bring it."""
+
+    is_first: bool
+    is_whole: bool
+
+
+def is_since_last_snapshot(survey: Survey) -> Column:
+    """Whether a change is one of the last snapshot that the batch holds, or came after it began."""
+    return snapshots_before(survey) == len(survey.snapshots)
+
+
+def read_last_snapshot(changes: DataFrame, survey: Survey) -> LastSnapshot:
+    """Of changes with the columns `op`, `snapshot` and those of their place. One Spark job.
+
+    Debezium marks a table's last read, but not where it is also the first read of the whole snapshot
+    (RelationalSnapshotChangeEventSource.SnapshotMarkerResolver); and it streams only after the last read."""
+    is_since = is_since_last_snapshot(survey)
+    is_read = _is_snapshot_read()
+    is_end = ~is_read | F.col("snapshot").isin("last", "last_in_data_collection")
+    found = changes.agg(
+        F.count_if(~is_since).alias("earlier"),
+        F.count_if(is_since & is_read).alias("reads"),
+        F.count_if(is_since & is_end).alias("ends"),
+    ).first()
+    assert found is not None
+    return LastSnapshot(is_first=found["earlier"] == 0, is_whole=found["ends"] > 0 or found["reads"] == 1)
+
+
 def is_since_snapshot(survey: Survey) -> Column:
     """Whether the batch holds a read of a snapshot at or before the event, in its partition."""
     firsts = {

@@ -44,7 +44,7 @@ APP_COLUMNS = StructType(
         StructField(LOG_POSITION, LongType()),
     ]
 )
-"""In front of the source's columns. `_key` is the JSON of the key columns, `_seq` the order of events, `_lsn`
+"""In front of the source's columns. `_key` is the JSON of each key column, `_seq` the order of events, `_lsn`
 the change's place in the source's log: what a truncate is compared with that another partition brings."""
 
 

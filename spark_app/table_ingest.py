@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 
 from pyspark.sql import DataFrame
@@ -29,7 +30,7 @@ from spark_app.event import (
 )
 from spark_app.fold import fold, fold_and_carry_forward
 from spark_app.frame import schema_texts
-from spark_app.hudi import HudiTable
+from spark_app.hudi import HudiCommit, HudiTable, Timeline, instant_of, may_be_loaded
 from spark_app.ledger import Ledger, Truncate
 from spark_app.moves import with_paired_moves
 from spark_app.order import last_truncate, remembered_truncate, without_applied
@@ -73,6 +74,18 @@ SECONDS_BETWEEN_CLEANINGS = 3600.0
 """A cleaning lists all files of the table."""
 
 
+class AnotherWriter(OSError):
+    """Somebody else has written to the table since its ledger was read."""
+
+
+class ClockIsBehind(OSError):
+    """The table's last commit is of a moment that, by the clock here, is still to come."""
+
+
+class IncompleteLoad(OSError):
+    """Some rows of a table's first commit could not be written, so it was taken back."""
+
+
 class NoOtherTopic(TributaryError):
     """There is no reason to open a new epoch."""
 
@@ -95,6 +108,7 @@ class TableIngest:
     older: EventSource | None = None
     written: Events = field(default_factory=Events)
     _ledger: Ledger | None = None
+    _known: frozenset[str] = frozenset()
     _columns: TableColumns | None = None
     _versions: tuple[SchemaVersion, ...] = ()
     _unreadable: tuple[SchemaTexts, ...] = ()
@@ -108,14 +122,22 @@ class TableIngest:
 
     def recover(self) -> None:
         """Takes positions and columns from the table itself, and finishes what a crash left behind."""
-        self._ledger, self._columns = Ledger(self.topic), None
+        self._ledger, self._columns, self._known = Ledger(self.topic), None, frozenset()
+        self.hudi.remove_what_an_end_left()
         if not self.hudi.exists():
             return
-        commit = self.hudi.last_commit()
+        self.hudi.finish_pending_compaction()
+        # Before the ledger is read: what another app commits from here on is not part of it.
+        timeline = self.hudi.timeline()
+        commit = next(self.hudi.commits(timeline), None)
+        if commit is not None and commit.rows_failed:
+            # The process ended before it could see to that.
+            self.hudi.take_back(commit)
+            return
+        self._known = timeline.requested
         if commit is None:
             return
-        self.hudi.finish_pending_compaction()
-        self._commits_since_services = self.hudi.commits_since_services()
+        self._commits_since_services = timeline.commits_since_services
         self._ledger = commit.ledger
         self.partitions_written = commit.partitions
         self._columns = columns_of_table(self.hudi.schema(), commit.ledger.key_columns)
@@ -230,7 +252,7 @@ class TableIngest:
             phases.end("write")
         self._ledger, self._columns = ledger, columns
         self._latest.add(survey.changes, quarantined_events)
-        return self._report(phases)
+        return self._report(ledger, phases)
 
     def open_epoch(self) -> Committed:
         """Commits that the table goes on at the beginning of the topic that there is now.
@@ -247,9 +269,10 @@ class TableIngest:
             ledger = self.ledger.next_epoch(extent.topic_id)
             stored = self.hudi.read().where(F.lit(False))
             names = [name for name in stored.columns if not name.startswith("_hoodie_")]
+            self._timeline_to_continue()
             self.hudi.write(stored.select(*names), ledger)
             self._ledger = ledger
-            return self._report(phases)
+            return self._report(ledger, phases)
         raise NoOtherTopic(
             what="The topic is the one that the table has read: there is no new epoch to open",
             where=f"topic {self.topic}",
@@ -286,7 +309,10 @@ class TableIngest:
                 readable = readable.join(unknown, list(_POSITION), "left_anti")
             applied = readable.count()
             if applied:
-                self.hudi.write(self._rows(folded, columns), self.ledger.next_commit())
+                self._timeline_to_continue()
+                ledger = self.ledger.next_commit()
+                self.hudi.write(self._rows(folded, columns), ledger)
+                self._written(ledger)
             left = quarantined_events.join(readable, list(_POSITION), "left_anti")
             left_count = left.count()
             if applied:
@@ -314,6 +340,7 @@ class TableIngest:
     def maintain(self) -> None:
         """The table services that are due. Nothing else may write to the table meanwhile."""
         if self._commits_since_services >= COMMITS_BETWEEN_SERVICES:
+            self._timeline_to_continue()
             if self.hudi.policy.storage == "merge_on_read":
                 self.hudi.compact()
             self.hudi.archive()
@@ -333,9 +360,55 @@ class TableIngest:
         return Serviced(self.name, round(time.monotonic() - started, 3))
 
     def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
+        timeline = self._timeline_to_continue()
+        if self._columns is None and not timeline.instants and may_be_loaded(rows.schema):
+            self.hudi.load(self._without_gone(rows), ledger)
+            return
         # A new truncate deletes as many rows as the table has.
         are_few = ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate
         self.hudi.write(rows, ledger, are_few=are_few)
+
+    def _timeline_to_continue(self) -> Timeline:
+        """The table's timeline, which whatever is written next continues.
+
+        Raises `AnotherWriter` where it has commits that are not known: an app that was paused, and goes on
+        when another has taken over, may be so late. (Where the other writes at the same time, Hudi rolls one
+        of both back; see also `_written`.) Raises `ClockIsBehind` where the next instant would be before the
+        last: Hudi orders instants by their names, which are times, and the rows of one that seems to be older
+        than a compaction are never read."""
+        timeline = self.hudi.timeline()
+        if timeline.requested - self._known:
+            raise AnotherWriter(f"{self.name} has commits of another app that is running, or was until now")
+        now = instant_of(datetime.now(UTC))
+        if timeline.last_instant is not None and now <= timeline.last_instant:
+            raise ClockIsBehind(
+                f"{self.name} was last written at {timeline.last_instant}, and the clock here says {now} "
+                "(UTC): set it right, or wait until then"
+            )
+        return timeline
+
+    def _written(self, ledger: Ledger) -> HudiCommit:
+        """The commit of that ledger, which was written just now.
+
+        Where an app that was late has written another meanwhile, what it undid is applied again, from where
+        it was. Raises `IncompleteLoad`."""
+        timeline = self.hudi.timeline()
+        commits = list(self.hudi.commits(timeline, self._known))
+        self._known &= timeline.requested
+        self._known |= {commit.instant for commit in commits}
+        (own, *_) = [commit for commit in commits if commit.ledger == ledger]
+        if own.rows_failed:
+            self.hudi.take_back(own)
+            raise IncompleteLoad(
+                f"{own.rows_failed:,} rows of {self.name} could not be written: see Spark's log"
+            )
+        if len(commits) > 1:
+            self._ledger = min((commit.ledger for commit in commits), key=_events_applied)
+        return own
+
+    def _without_gone(self, rows: DataFrame) -> DataFrame:
+        """What is left of the rows in a table that has had no others."""
+        return rows if self.hudi.policy.deletes == "soft" else rows.where(F.col("_op") != DELETE)
 
     @property
     def _is_cleaning_due(self) -> bool:
@@ -440,7 +513,10 @@ class TableIngest:
             *own,
             *[F.col(name).cast(data_type) for name, data_type in columns.row if name in stored.columns],
         )
-        self.hudi.replace_all(rows, self.ledger.next_commit())
+        self._timeline_to_continue()
+        ledger = self.ledger.next_commit()
+        self.hudi.replace_all(rows, ledger)
+        self._written(ledger)
 
     def _set_aside(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> None:
         """There is no table that could hold the position: a restart sets the same events aside again, once
@@ -521,11 +597,9 @@ class TableIngest:
             *[F.col("row")[name].alias(name) for name in columns.names],
         )
 
-    def _report(self, phases: _Phases) -> Committed:
+    def _report(self, ledger: Ledger, phases: _Phases) -> Committed:
         committed_us = time.time_ns() // 1000
-        commit = self.hudi.last_commit()
-        assert commit is not None
-        ledger = commit.ledger
+        commit = self._written(ledger)
         self.partitions_written = commit.partitions
         return Committed(
             table=self.name,
@@ -556,6 +630,10 @@ class _Phases:
     @property
     def total(self) -> float:
         return time.monotonic() - self._began
+
+
+def _events_applied(ledger: Ledger) -> tuple[int, int]:
+    return ledger.epoch, sum(ledger.positions.values())
 
 
 def _left_out(folded: DataFrame) -> DataFrame:

@@ -48,7 +48,7 @@ class ConnectStack(TributaryStack):
             catalog=GlueCatalog(),
             bronze_bucket=self.names.bucket("bronze", Aws.ACCOUNT_ID, self.aws.region),
             databases=database.access,
-            topics=topic_policy(self.aws.kafka),
+            topics=topic_policy(self.aws.kafka, lake.max_event_mb),
         )
         debezium = ConnectorPlugin(self, "DebeziumPlugin", plugins.debezium)
         self.sources = {

@@ -180,7 +180,7 @@ class KafkaCluster(Construct):
             self,
             "Configuration",
             name=self._name,
-            server_properties=as_properties(server_properties(aws.kafka)),
+            server_properties=as_properties(server_properties(aws.kafka, self._stack.lake.max_event_mb)),
         )
         configuration.apply_removal_policy(self._stack.of_data)
         return msk.CfnCluster.ConfigurationInfoProperty(

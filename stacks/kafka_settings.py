@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from connectors.deployment import TopicPolicy
-from contract.aws import Kafka
-
-SERVERLESS_MAX_EVENT_BYTES = 8 * 1024 * 1024
-"""The largest `max.message.bytes` of MSK Serverless (developer guide, "Configuration properties")."""
+from connectors.deployment import MAX_EVENT_MB, TopicPolicy
+from contract.aws import SERVERLESS_MAX_EVENT_MB, Kafka
 
 
-def topic_policy(kafka: Kafka) -> TopicPolicy:
+def topic_policy(kafka: Kafka, max_event_mb: int | None) -> TopicPolicy:
     """How the topics of tables keep their events, whether they are declared or Debezium makes them."""
-    if kafka.kind == "serverless":
-        return TopicPolicy(kafka.retention, SERVERLESS_MAX_EVENT_BYTES)
-    return TopicPolicy(kafka.retention)
+    most = SERVERLESS_MAX_EVENT_MB if kafka.kind == "serverless" else MAX_EVENT_MB
+    return TopicPolicy(kafka.retention, max_event_mb or most)
 
 
-def server_properties(kafka: Kafka) -> dict[str, str]:
+def server_properties(kafka: Kafka, max_event_mb: int | None) -> dict[str, str]:
     """The brokers' configuration; of Express brokers, what they let be set."""
-    policy = topic_policy(kafka)
+    policy = topic_policy(kafka, max_event_mb)
     all_brokers = {
         "auto.create.topics.enable": "false",
         "log.retention.ms": policy.config["retention.ms"],

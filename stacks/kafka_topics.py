@@ -35,7 +35,7 @@ def declared_topics(lake: Lake) -> Iterator[Topic]:
     Debezium itself makes the topics of tables that a pattern matches, as it meets them.
     """
     aws = deployment_of(lake)
-    tables = topic_policy(aws.kafka).config
+    tables = topic_policy(aws.kafka, lake.max_event_mb).config
     for source in lake.sources:
         names = lake.source_names(source)
         yield Topic(names.connect_offsets_topic, 1, {"cleanup.policy": "compact"})

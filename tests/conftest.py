@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,8 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from local.pipeline import RunningPipeline
 
 # How long an example takes says how busy the machine is, not whether the code is right. Continuous
@@ -70,6 +73,49 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeli
     finally:
         down(state)
         shutil.rmtree(state.path)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark session of a run, with the very jars of the lock."""
+    import spark_app
+    from artifacts.fetch import fetch
+    from artifacts.java import find_java
+    from artifacts.lock import read_lock
+    from local.class_archive import class_archive_options
+    from spark_app.session import start_session
+
+    lock = Path(spark_app.__file__).parent / "jars.lock.json"
+    jars, java_home = tuple(fetch(read_lock(lock).on_this_machine()).values()), find_java().home
+    scratch = tmp_path_factory.mktemp("spark")
+    options = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1500m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraClassPath": ":".join(map(str, jars)),
+        "spark.driver.extraJavaOptions": " ".join(class_archive_options(java_home, jars)),
+        "spark.ui.enabled": "false",
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }
+    arguments = " ".join(f"--conf {shlex.quote(f'{name}={value}')}" for name, value in options.items())
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("JAVA_HOME", str(java_home))
+        environment.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        session = start_session("tests")
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        gateway = session.sparkContext._gateway
+        session.stop()
+        if gateway is not None:
+            gateway.shutdown()
+            # The JVM ends when its standard input does.
+            gateway.proc.stdin.close()
+            gateway.proc.wait(60)
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def ingest(
         workspace,
         messages,
         events_from=chosen,
-        allow_gaps=allow_gaps,
+        options=["--allow-gaps"] if allow_gaps else [],
         tables=wanted,
         follow=follow,
         on_line=typer.echo if as_json else None,

@@ -1,7 +1,8 @@
-"""The commands that put a table right that cannot go on by itself: `rebuild` and `new-epoch`."""
+"""The commands that put right what cannot go on by itself: `rebuild` and `new-epoch`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -24,6 +25,14 @@ def rebuild(
         Literal["kafka", "bronze"],
         typer.Option("--from", help="Where the table's events are read from, all since its first one."),
     ] = "bronze",
+    since_snapshot: Annotated[
+        bool,
+        typer.Option(
+            "--since-snapshot",
+            help="Of the last snapshot, which has read all rows that there were, and of what came after it: "
+            "rows that were deleted unseen go.",
+        ),
+    ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
@@ -34,7 +43,8 @@ def rebuild(
     whose type has changed gets one that holds all its values: this is what mends a table that such a change
     has blocked. The next ingest goes on from where the rebuild ended. No ingest may run meanwhile.
     """
-    progress = _run(Workspace.open(lake, state), "rebuild", events_from, tables, as_json)
+    options = ["--since-snapshot"] if since_snapshot else []
+    progress = _run(Workspace.open(lake, state), "rebuild", events_from, tables, as_json, options)
     if not as_json:
         rows = [
             (name, f"{one.rows:,}", f"{one.events:,}", f"{one.quarantined:,}")
@@ -69,6 +79,7 @@ def _run(
     events_from: Literal["kafka", "bronze"],
     tables: list[str],
     as_json: bool,
+    options: Sequence[str] = (),
 ) -> RunProgress:
     from cli.ingest_run import start_ingest
     from cli.kafka_topics import read_table_names
@@ -78,6 +89,6 @@ def _run(
     known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake.names)
     wanted = resolve_names(tables, known)
     on_line = typer.echo if as_json else None
-    run = start_ingest(workspace, messages, command, events_from, wanted, on_line=on_line)
+    run = start_ingest(workspace, messages, command, events_from, wanted, on_line=on_line, options=options)
     watch_run(run, messages, is_shown=False)
     return run.progress

@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 
 
 def up(
-    lake: LakeFile = DEFAULT_LAKE_FILE, state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False
+    resnapshot: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Let Debezium forget how far it had come with this source, and begin anew with a snapshot, "
+            "as it has to where its replication slot was dropped or has lost its log. Several times for "
+            "several sources.",
+        ),
+    ] = None,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
 ) -> None:
     """Start the pipeline on this machine: PostgreSQL, Kafka, Kafka Connect with its connectors, and S3.
 
@@ -34,7 +45,8 @@ def up(
     from cli.startup_view import start_pipeline
 
     workspace = Workspace.open(lake, state)
-    pipeline = start_pipeline(workspace, messages)
+    anew = [workspace.lake.source(name) for name in resnapshot or ()]
+    pipeline = start_pipeline(workspace, messages, resnapshot=anew)
     if as_json:
         print_json({"changed": pipeline.changed, "warnings": pipeline.warnings, "seconds": pipeline.seconds})
     elif pipeline.changed:
@@ -138,7 +150,13 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
         "is_well": is_well,
         "services": [asdict(service) for service in found.services],
         "connectors": [
-            {"name": one.name, "is_running": one.is_running, "state": one.state, "failure": one.failure}
+            {
+                "name": one.name,
+                "is_running": one.is_running,
+                "state": one.state,
+                "failure": one.failure,
+                "remedy": one.remedy,
+            }
             for one in found.connectors
         ],
         "tables": [
@@ -193,5 +211,5 @@ def _uptime_text(seconds: float | None) -> str:
 
 def _connector_text(connector: ConnectorStatus) -> str:
     if connector.failure is not None:
-        return f"FAILED: {connector.failure}"
+        return f"FAILED: {connector.failure} {connector.remedy}"
     return "RUNNING" if connector.is_running else f"{connector.state}, its task does not run"

@@ -49,6 +49,9 @@ def submit(
             help="Where the events are read from. Default: kafka, for rebuild and replay bronze.",
         ),
     ] = None,
+    since_snapshot: Annotated[
+        bool, typer.Option("--since-snapshot", help="For rebuild: as `tributary rebuild --help` tells.")
+    ] = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Until the job has ended; a follow job, until it runs.")
     ] = False,
@@ -70,7 +73,7 @@ def submit(
     from cli.aws.session import aws_session
     from contract.lake import read_lake
 
-    _check_usage(operation, tables or (), events_from)
+    _check_usage(operation, tables or (), events_from, since_snapshot)
     the_lake = read_lake(lake)
     with aws_session(the_lake, lake) as session:
         deployed = DeployedLake(the_lake, session)
@@ -79,11 +82,15 @@ def submit(
         if operation == "stop":
             _stop(place, wait, dry_run, as_json)
         else:
-            job = _job(deployed, operation, tables or (), events_from)
+            job = _job(deployed, operation, tables or (), events_from, since_snapshot)
             _submit(deployed, job, wait, dry_run, as_json)
 
 
-def _check_usage(operation: Operation, tables: Sequence[str], events_from: str | None) -> None:
+def _check_usage(
+    operation: Operation, tables: Sequence[str], events_from: str | None, since_snapshot: bool
+) -> None:
+    if since_snapshot and operation != "rebuild":
+        raise typer.BadParameter(f"{operation} has no such option", param_hint="--since-snapshot")
     if operation in _NAMES_TABLES and not tables:
         raise typer.BadParameter(f"{operation} needs one table or more", param_hint="TABLE")
     if operation in _TAKES_NO_TABLE and tables:
@@ -92,14 +99,20 @@ def _check_usage(operation: Operation, tables: Sequence[str], events_from: str |
         raise typer.BadParameter("expected kafka, bronze or files:s3://…", param_hint="--from")
 
 
-def _job(deployed: DeployedLake, operation: Start, tables: Sequence[str], source: str | None) -> Job:
+def _job(
+    deployed: DeployedLake,
+    operation: Start,
+    tables: Sequence[str],
+    source: str | None,
+    since_snapshot: bool,
+) -> Job:
     from contract.spark_submit import Job
 
     _check_source(deployed, operation, source)
     if operation == "follow":
         return Job("ingest", follow=True, source=source)
     names = tuple(map(str, deployed.resolve_tables(tables))) if tables else ()
-    return Job(operation, tables=names, source=source)
+    return Job(operation, tables=names, source=source, since_snapshot=since_snapshot)
 
 
 def _check_source(deployed: DeployedLake, operation: Start, source: str | None) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
 from bench import workload
+from bench.endurance import quarter_of
 from bench.freshness import (
     Commit,
     Observed,
@@ -20,6 +24,7 @@ from bench.freshness import (
 )
 from bench.probe import Sighting, instant_at, latest_commit
 from bench.processor_time import ProcessorTimes, kind_of_thread
+from bench.resources import sampled
 from bench.results import Results
 
 TABLES = ("orders_1", "orders_2")
@@ -147,3 +152,23 @@ def _commit(until: int, began: float) -> Commit:
 
 def _figures(results: Results) -> dict[str, float]:
     return {figure.name: figure.value for figure in results.figures}
+
+
+def test_a_moment_is_in_one_quarter_of_the_time() -> None:
+    assert [quarter_of(at, began=100.0, ended=140.0) for at in (100, 109, 110, 129, 130, 140)] == [
+        *(0, 0, 1, 2, 3, 3)
+    ]
+
+
+def test_what_processes_and_folders_hold_is_read_again_and_again(tmp_path: Path) -> None:
+    (tmp_path / "kafka" / "data").mkdir(parents=True)
+    (tmp_path / "kafka" / "data" / "log").write_bytes(bytes(1 << 20))
+    with sampled({"benchmark": os.getpid()}, tmp_path, seconds=0.01) as samples:
+        while len(samples) < 3:
+            time.sleep(0.01)
+    held = samples[-1].processes["benchmark"]
+    assert held.resident > 1 << 20
+    assert held.threads > 1
+    assert held.open_files > 2
+    assert 1 << 20 <= samples[-1].folders["kafka"] < 1 << 22
+    assert [one.at for one in samples] == sorted(one.at for one in samples)

@@ -62,6 +62,10 @@ class Deployed:
         name = NAMES.bucket(bucket, ACCOUNT, REGION)
         self.s3.put_object(Bucket=name, Key=key, Body=content.encode())
 
+    def put_silver_table(self, table: str) -> None:
+        """`shop.public.TABLE`, with a commit that tells nothing of itself."""
+        self.put("silver", f"shop/public/{table}/.hoodie/20260101000000000.deltacommit", "{}")
+
 
 def deploy(on: Literal["emr", "emr-serverless"] = "emr", without: tuple[str, ...] = ()) -> Deployed:
     """The stacks of the lake `shop`, but for the outputs `without`; within `moto_aws`."""

@@ -34,6 +34,7 @@ def _make_table(folder: Path, table: TableName) -> Path:
     timeline = folder / NAMES.silver_bucket / NAMES.table_path(table) / ".hoodie"
     timeline.mkdir(parents=True)
     (timeline / "hoodie.properties").touch()
+    _write_instant(timeline, "20251231000000000.deltacommit", None)
     return timeline
 
 
@@ -51,6 +52,8 @@ def test_tables_are_found_by_their_paths_whatever_their_names(
     for table in (ORDERS, ODD):
         _make_table(tmp_path, table)
     (tmp_path / NAMES.silver_bucket / "erp" / "public" / "begun_but_never_made").mkdir()
+    begun = _make_table(tmp_path, TableName("erp", "public", "in its first commit"))
+    (begun / "20251231000000000.deltacommit").rename(begun / "20251231000000000.deltacommit.inflight")
     assert read_silver_tables(buckets, NAMES) == tuple(
         LakeTable(name, f"{NAMES.silver_bucket}/{NAMES.table_path(name)}") for name in sorted((ORDERS, ODD))
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from cli.lake_reader import APP_COLUMNS, QueryError, ask, is_named_in
+from cli.lake_reader import APP_COLUMNS, QueryError, ask, named_in
 from contract.table_name import TableName
 from spark_app import table_columns
 
@@ -58,11 +58,29 @@ def test_a_mistake_in_the_query_is_one_error(query: str) -> None:
     ],
 )
 def test_only_a_table_that_the_query_names_is_read(query: str, is_named: bool) -> None:
-    assert is_named_in(query, ORDERS) == is_named
+    assert named_in(query, [ORDERS]) == ({ORDERS} if is_named else set())
 
 
 def test_a_table_with_an_odd_name_is_recognised_in_a_query() -> None:
-    assert is_named_in('SELECT * FROM "a ""b"" c"', TableName("shop", "public", 'a "b" c'))
+    odd = TableName("shop", "public", 'a "b" c')
+    assert named_in('SELECT * FROM "a ""b"" c"', [odd]) == {odd}
+
+
+def test_of_tables_whose_names_differ_in_case_only_a_query_has_the_one_that_it_names() -> None:
+    names = [TableName("shop", "public", name) for name in ("Orders", "ORDERS", "orders", "select")]
+    assert named_in('SELECT * FROM "Orders"', names) == {names[0], names[3]}
+    assert named_in("SELECT * FROM oRDERS", names) == {names[3]}
+    assert ask({names[0]: ORDER_ROWS, names[3]: ORDER_ROWS}, 'SELECT count(*) AS n FROM "Orders"').to_pylist()
+
+
+def test_a_short_name_that_two_tables_share_but_for_its_case_means_none_of_them() -> None:
+    tables = {
+        TableName("shop", "public", "orders"): ORDER_ROWS,
+        TableName("shop", "old", "Orders"): ORDER_ROWS,
+    }
+    assert ask(tables, "SELECT * FROM public.orders").num_rows == ORDER_ROWS.num_rows
+    with pytest.raises(QueryError):
+        ask(tables, "SELECT * FROM orders")
 
 
 def test_moments_are_in_utc_whatever_the_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,7 +188,7 @@ def test_a_blocked_table_is_told_with_reason_and_remedy(
     deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     msk_connect.has(debezium="RUNNING", sink="RUNNING")
-    deployed.put("silver", "shop/public/lines/.hoodie/hoodie.properties")
+    deployed.put_silver_table("lines")
     deployed.put("quarantine", f"shop/public/orders/{OUTCOME_FILE}", BLOCKED.to_json())
     assert main.run(["status", "--aws"]) == 1
     told = capsys.readouterr().out
@@ -231,7 +231,7 @@ def test_a_terminated_cluster_is_not_well_and_the_rest_is_told_nevertheless(
     deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployed.emr.terminate_job_flows(JobFlowIds=[deployed.place_id])
-    deployed.put("silver", "shop/public/lines/.hoodie/hoodie.properties")
+    deployed.put_silver_table("lines")
     msk_connect.has(debezium="RUNNING", sink="RUNNING")
     assert main.run(["status", "--aws"]) == 1
     told = capsys.readouterr().out

@@ -195,21 +195,22 @@ def test_a_dry_run_tells_that_the_job_would_be_refused(
 
 
 def test_a_rebuild_is_of_the_tables_that_a_name_or_pattern_means(on_emr: Deployed) -> None:
-    on_emr.put("silver", "shop/public/orders/.hoodie/hoodie.properties")
-    on_emr.put("silver", "shop/public/lines/.hoodie/hoodie.properties")
+    on_emr.put_silver_table("orders")
+    on_emr.put_silver_table("lines")
     on_emr.put("quarantine", "shop/public/odd/_outcome.json")
-    assert main.run(["submit", "rebuild", "orders", "public.o*"]) == 0
+    assert main.run(["submit", "rebuild", "orders", "public.o*", "--since-snapshot"]) == 0
     (step,) = steps_of(on_emr)
     arguments = step["Config"]["Args"]
     named = [arguments[place + 1] for place, text in enumerate(arguments) if text == "--tables"]
     assert named == ["shop.public.odd", "shop.public.orders"]
     assert arguments[arguments.index("s3://assets/main.py") + 1] == "rebuild"
+    assert "--since-snapshot" in arguments
 
 
 def test_an_unknown_table_is_told_with_the_one_that_was_meant(
     on_emr: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    on_emr.put("silver", "shop/public/orders/.hoodie/hoodie.properties")
+    on_emr.put_silver_table("orders")
     assert main.run(["submit", "rebuild", "ordres"]) == 1
     assert "Did you mean shop.public.orders?" in capsys.readouterr().err
     assert not steps_of(on_emr)
@@ -326,7 +327,7 @@ def test_bronze_of_another_sink_is_read_as_its_files(
     config = '{"connector.class" = "org.example.S3Sink"}'
     sink = f'[aws.connect.sink]\nplugin = "own.zip"\nsha256 = "{"0" * 64}"\nconfig = {config}\n'
     (tmp_path / "lake.toml").write_text(LAKE + sink)
-    on_emr.put("silver", "shop/public/orders/.hoodie/hoodie.properties")
+    on_emr.put_silver_table("orders")
     assert main.run(["submit", "rebuild", "orders"]) == 1
     assert "entry [aws.connect.sink]" in capsys.readouterr().err
     assert main.run(["submit", "rebuild", "orders", "--from", "files:s3://shop-bronze/topics"]) == 0
@@ -375,6 +376,7 @@ def test_another_account_than_the_lake_s_is_told(tmp_path: Path, capsys: pytest.
         ["follow", "orders"],
         ["ingest", "orders"],
         ["ingest", "--from", "x"],
+        ["replay", "--since-snapshot"],
         ["x"],
     ],
 )

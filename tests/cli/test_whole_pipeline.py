@@ -141,7 +141,7 @@ def wait_for_topic(tributary: Tributary, table: str, events: int) -> None:
     raise AssertionError(f"Debezium has not sent {events} events of {table}")
 
 
-def _s3(tributary: Tributary) -> Any:
+def s3_of(tributary: Tributary) -> Any:
     settings = tributary.workspace.settings
     secrets = settings.secrets
     return s3_client(
@@ -152,7 +152,7 @@ def _s3(tributary: Tributary) -> Any:
 
 
 def _remove_from_silver(tributary: Tributary, table: str) -> None:
-    names, client = tributary.workspace.lake.names, _s3(tributary)
+    names, client = tributary.workspace.lake.names, s3_of(tributary)
     pages = client.get_paginator("list_objects_v2").paginate(
         Bucket=names.silver_bucket, Prefix=f"shop/public/{table}/"
     )
@@ -442,13 +442,13 @@ def test_a_bucket_that_another_sink_has_filled_becomes_tables_and_goes_on_with_i
     )
     as_of_another_sink = Tributary(lake_file, tributary.state)
     bucket = "somebodys-sink"
-    _s3(tributary).create_bucket(Bucket=bucket)
+    s3_of(tributary).create_bucket(Bucket=bucket)
     run = ("ingest", "--from", f"files:s3://{bucket}/topics")
 
     for start, until in ((0, first), (first, len(values))):
         lines = b"".join(value + b"\n" for value in values[start:until] if value is not None)
         name = f"topics/elsewhere.public.things/partition=0/elsewhere.public.things+0+{start:010}.json.gz"
-        _s3(tributary).put_object(Bucket=bucket, Key=name, Body=gzip.compress(lines))
+        s3_of(tributary).put_object(Bucket=bucket, Key=name, Body=gzip.compress(lines))
         as_of_another_sink.run(*run)
 
     found = as_of_another_sink.json("query", "SELECT id, name FROM things ORDER BY id")

@@ -10,8 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from connectors import debezium_postgres, iceberg_sink
-from connectors.debezium_postgres import MAX_EVENT_BYTES
-from connectors.deployment import Deployment, PlaintextKafka
+from connectors.deployment import MAX_EVENT_MB, Deployment, PlaintextKafka
 from connectors.worker import as_properties, local_worker
 from contract.lake import Lake, Source, parse_lake
 from contract.naming import LakeNames
@@ -58,7 +57,7 @@ def test_connect_knows_every_option_that_is_not_debeziums(jvm: Any) -> None:
         ],
     }
     assert not _unknown(_of_connect(config), known)
-    assert config["topic.creation.default.max.message.bytes"] == str(MAX_EVENT_BYTES)
+    assert config["topic.creation.default.max.message.bytes"] == str(MAX_EVENT_MB * 2**20)
 
 
 @each_deployment

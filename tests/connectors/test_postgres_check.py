@@ -122,7 +122,7 @@ FLAWS = {
     "a column whose name has a space": (
         replace(ORDERS, columns=("id", "First Name")),
         "",
-        ["found 'First Name'", "letters, digits and underscores", '"!public.orders"'],
+        ["found 'First Name'", "letters from A to Z, digits and underscores", '"!public.orders"'],
     ),
     "a key column that does not exist": (
         ORDERS,

@@ -374,6 +374,13 @@ def _read(aws: Mapping[str, Any]) -> Aws:
     return read
 
 
+def test_msk_serverless_takes_no_event_of_more_than_8_mib() -> None:
+    of_serverless = {**LAKE, "aws": {"region": "eu-west-1", "kafka": {"kind": "serverless"}}}
+    assert parse_lake(toml({**of_serverless, "lake": {"name": "shop", "max_event_mb": 8}})).max_event_mb == 8
+    with pytest.raises(LakeFileError, match=r"\[lake\]\.max_event_mb.*found 9.*8 at most"):
+        parse_lake(toml({**of_serverless, "lake": {"name": "shop", "max_event_mb": 9}}))
+
+
 def _refused(aws: Mapping[str, Any]) -> LakeFileError:
     with pytest.raises(LakeFileError) as caught:
         parse_lake(toml({**LAKE, "aws": aws}))

@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from connectors.deployment import MAX_EVENT_MB
 from contract.lake import (
     Connection,
     Defaults,
@@ -255,7 +256,8 @@ def test_the_reference_tells_of_every_entry_and_its_default() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
     models = (SourceEntry, Connection, Events, Defaults, TableEntry, Local)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
-    assert rows.keys() == {"name", *fields} - {"connection", "events"}
+    assert rows.keys() == {"name", "max_event_mb", *fields} - {"connection", "events"}
+    assert rows.pop("max_event_mb").strip("`") == str(MAX_EVENT_MB)
     for name, cell in rows.items():
         default = fields[name].default if name in fields else None
         if name in Defaults.model_fields:

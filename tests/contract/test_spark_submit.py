@@ -42,6 +42,7 @@ JOBS = [
     Job("ingest", follow=True),
     Job("ingest", source="bronze", tables=("web.public.a", "web.public.b")),
     Job("rebuild", tables=("web.public.a",)),
+    Job("rebuild", tables=("web.public.a",), since_snapshot=True),
     Job("replay"),
     Job("new-epoch"),
     Job("compact"),
@@ -61,6 +62,7 @@ def test_the_app_understands_the_arguments_of_every_job(job: Job) -> None:
     assert (options.silver, options.quarantine) == ("s3://shop-silver", "s3://shop-quarantine")
     assert options.msk_iam
     assert getattr(options, "follow", False) == job.follow
+    assert getattr(options, "since_snapshot", False) == job.since_snapshot
 
 
 @pytest.mark.parametrize("job", JOBS, ids=str)
@@ -138,6 +140,8 @@ def test_a_follow_job_is_known_by_its_name() -> None:
 def test_nothing_but_an_ingest_follows() -> None:
     with pytest.raises(ValueError, match="rebuild does not follow"):
         Job("rebuild", follow=True)
+    with pytest.raises(ValueError, match="replay takes no snapshot"):
+        Job("replay", since_snapshot=True)
 
 
 def test_executors_stay_within_what_the_place_may_grow_to() -> None:

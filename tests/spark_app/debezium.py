@@ -108,12 +108,13 @@ class SourceTable:
         self.last_commit_lsn = self.lsn
 
     def snapshot(self) -> None:
-        """Reads of all rows, after which streaming starts anew."""
+        """Reads of all rows, after which streaming starts anew. The table is the first one of several."""
         self.begin()
         self.lsn += 10
         self.snapshot_lsn, self.last_commit_lsn = self.lsn, None
-        for number, key in enumerate(sorted(self.rows)):
-            self._read(key, "first" if number == 0 else "true")
+        marks = ["first", *["true"] * (len(self.rows) - 2), "last_in_data_collection"]
+        for key, mark in zip(sorted(self.rows), marks, strict=False):
+            self._read(key, mark)
 
     def read_incrementally(self, key: int) -> None:
         """A read of a row, as it is now, amid the streamed changes."""

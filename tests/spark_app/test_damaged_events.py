@@ -22,9 +22,9 @@ from spark_app.decode import REASONS, decode
 from spark_app.event import EVENT
 from spark_app.lake_types import conversion
 from spark_app.table_columns import columns_of
+from tests.soak import SOAKS
 from tests.spark_app.debezium import TYPES, SentEvent, SourceTable, event_row
 
-SOAKS = settings.get_current_profile_name() == "soak"
 SCHEMAS = 100_000 if SOAKS else 1_000
 BATCHES, EVENTS_OF_A_BATCH = (100 if SOAKS else 2), 1_000
 

@@ -25,12 +25,12 @@ from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
 from spark_app.table_columns import SchemaConflict
 from spark_app.table_ingest import TableIngest
+from tests.soak import SOAKS
 from tests.spark_app.debezium import TOPIC, Row, SentEvent, SourceTable, State, event_row
 from tests.spark_app.faults import DEATHS, Death, compactions, death, take_back_compaction
 from tests.spark_app.history import Delivery, deliveries, histories
 from tests.spark_app.memory_source import MemorySource
 
-SOAKS = settings.get_current_profile_name() == "soak"
 EXAMPLES = settings.get_profile("soak").max_examples if SOAKS else 4
 POLICIES = [
     TablePolicy(storage=storage, deletes=deletes, buckets=1)

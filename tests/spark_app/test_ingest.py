@@ -25,6 +25,7 @@ from spark_app.table_ingest import TableIngest
 FAST = Pace(
     poll_seconds=0.001,
     discovery_seconds=0.001,
+    events_per_load=4,
     events_per_commit=4,
     events_per_turn=4,
     first_retry_seconds=0.001,
@@ -52,6 +53,10 @@ class FakeTable:
     @property
     def quarantine_path(self) -> str:
         return f"quarantine/{self.name}"
+
+    @property
+    def columns(self) -> object | None:
+        return self.sizes or None
 
     def recover(self) -> None:
         self.is_recovered = True
@@ -246,16 +251,25 @@ def test_what_a_table_reads_is_decided_when_its_turn_begins() -> None:
     assert tables["b"].sizes == [3]
 
 
-def test_a_table_takes_more_at_once_when_no_other_waits() -> None:
-    tables = {"busy": FakeTable("busy"), "small": FakeTable("small")}
-    source = FakeSource({"busy": 40, "small": 8})
+def test_a_table_takes_more_at_once_when_no_other_has_but_little_to_commit() -> None:
+    tables = {"busy": FakeTable("busy"), "small": FakeTable("small"), "large": FakeTable("large")}
+    source = FakeSource({"busy": 40, "small": 4, "large": 5})
     run, _ = ingest(source, tables)
     run.pace = replace(FAST, parallel=1, events_per_turn=4, events_per_commit=20)
 
     assert run.run()
-    assert tables["small"].sizes == [4, 4]
-    assert tables["busy"].sizes[:2] == [4, 4]
+    assert tables["small"].sizes == [4]
+    assert tables["busy"].sizes[0] == 4
     assert max(tables["busy"].sizes) == 20
+
+
+def test_the_first_commit_of_a_table_may_be_larger() -> None:
+    table = FakeTable("a")
+    run, _ = ingest(FakeSource({"a": 40}), {"a": table})
+    run.pace = replace(FAST, events_per_load=30, events_per_commit=8)
+
+    assert run.run()
+    assert table.sizes == [30, 8, 2]
 
 
 def test_busy_tables_have_their_services_one_after_the_other() -> None:

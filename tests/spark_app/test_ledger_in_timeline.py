@@ -56,7 +56,7 @@ def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
     first_instant = last_instant = ""
     for number in range(COMMITS):
         table.apply((OffsetRange(0, number, number + 1),))
-        first_instant = first_instant or str(hudi.last_instant())
+        first_instant = first_instant or str(hudi.timeline().last_instant)
         table.maintain()
         if number == 2:
             _rebuild(table, rows[:3])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -131,6 +132,98 @@ def test_a_table_whose_rows_are_all_gone_is_empty_after_its_rebuild(
     assert (table.ledger.positions, _rows(table), _rows_without_spark(table)) == ({0: 2}, {}, {})
 
 
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_rebuilt_since_the_last_snapshot_a_table_has_no_row_that_was_deleted_unseen(
+    spark: SparkSession, tmp_path: Path, partitions: int
+) -> None:
+    shop = SourceTable()
+    shop.snapshot()
+    shop.begin()
+    for key in range(6):
+        shop.insert(key, "first", f"body of {key}")
+    shop.commit()
+    sent = len(shop.events)
+    shop.begin()
+    shop.delete(1)
+    shop.update(2, "unseen", None, body_is_unchanged=True)
+    shop.move(3, 30)
+    shop.commit()
+    unseen = len(shop.events) - sent
+    shop.snapshot()
+    shop.begin()
+    shop.update(30, "later", None, body_is_unchanged=True)
+    shop.delete(4)
+    shop.commit()
+    events = [*shop.events[:sent], *shop.events[sent + unseen :]]
+    offsets = [0] * partitions
+    rows = []
+    for event in events:
+        partition = zlib.crc32(event.key or b"") % partitions
+        rows.append(event_row(event, offsets[partition], partition))
+        offsets[partition] += 1
+    table = _table(spark, tmp_path, rows, TablePolicy())
+    table.apply(tuple(OffsetRange(partition, 0, end) for partition, end in enumerate(offsets)))
+    expected = {key: (row["name"], row["body"]) for key, row in shop.rows.items()}
+    assert _rows(table).keys() - expected.keys() == {1, 3}
+
+    rebuild_table(table, since_snapshot=True)
+
+    assert _rows(table) == _rows_without_spark(table) == expected
+
+
+def test_a_table_with_no_later_snapshot_is_not_rebuilt_since_one(spark: SparkSession, tmp_path: Path) -> None:
+    shop = SourceTable()
+    shop.begin()
+    shop.insert(1, "first", None)
+    shop.commit()
+    table = _table(
+        spark, tmp_path, [event_row(event, n) for n, event in enumerate(shop.events)], TablePolicy()
+    )
+    table.apply((OffsetRange(0, 0, 1),))
+    with pytest.raises(NotRebuilt, match="no snapshot of the table but the one that it began with"):
+        rebuild_table(table, since_snapshot=True)
+    assert _names(table) == {1: "first"}
+
+
+def test_a_table_is_not_rebuilt_since_a_snapshot_that_is_not_over(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shop = SourceTable()
+    shop.begin()
+    for key in range(3):
+        shop.insert(key, "first", None)
+    shop.commit()
+    shop.snapshot()
+    rows = [event_row(event, n) for n, event in enumerate(shop.events)]
+    table = _table(spark, tmp_path, rows[:5], TablePolicy())
+    table.apply((OffsetRange(0, 0, 5),))
+    instant = _last_instant(table)
+    with pytest.raises(NotRebuilt, match="is not over yet"):
+        rebuild_table(table, since_snapshot=True)
+    assert _last_instant(table) == instant
+
+    table.source = MemorySource(spark, rows)
+    rebuild_table(table, since_snapshot=True)
+    assert _names(table) == dict.fromkeys(range(3), "first")
+
+
+def test_a_snapshot_of_one_row_is_over_although_debezium_marks_no_last_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shop = SourceTable()
+    shop.begin()
+    shop.insert(1, "first", None)
+    shop.insert(2, "deleted unseen", None)
+    shop.commit()
+    del shop.rows[2]
+    shop.snapshot()
+    rows = [event_row(event, n) for n, event in enumerate(shop.events)]
+    table = _table(spark, tmp_path, rows, TablePolicy())
+    table.apply((OffsetRange(0, 0, 3),))
+    rebuild_table(table, since_snapshot=True)
+    assert _names(table) == {1: "first"}
+
+
 def test_a_rebuild_that_would_lose_something_leaves_the_table_as_it_was(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -213,7 +306,7 @@ def _as_numbers(event: SentEvent) -> SentEvent:
 
 
 def _last_instant(table: TableIngest) -> str:
-    instant = table.hudi.last_instant()
+    instant = table.hudi.timeline().last_instant
     assert instant is not None
     return instant
 

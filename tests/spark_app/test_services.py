@@ -20,7 +20,7 @@ from contract.lake import Storage, TablePolicy
 from spark_app import hudi as hudi_module
 from spark_app import table_ingest
 from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
+from spark_app.hudi import HudiTable, Timeline
 from spark_app.ledger import Ledger
 from spark_app.table_columns import APP_COLUMNS, TableColumns
 from spark_app.table_ingest import TableIngest
@@ -54,6 +54,9 @@ class CountedServices:
 
     policy: TablePolicy
     done: list[str] = field(default_factory=list)
+
+    def timeline(self) -> Timeline:
+        return Timeline(self.policy.storage)
 
     def compact(self) -> None:
         self.done.append("compact")

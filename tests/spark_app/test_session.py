@@ -12,6 +12,7 @@ def test_tasks_are_sent_nothing_that_only_yarn_reads_and_all_that_spark_writes_f
 ) -> None:
     context: Any = spark.sparkContext
     configuration = context._jsc.hadoopConfiguration()
+    context._jvm.org.apache.hadoop.fs.s3a.S3AFileSystem()
     names, entries = set(), configuration.iterator()
     while entries.hasNext():
         names.add(str(entries.next().getKey()))

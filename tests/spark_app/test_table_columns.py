@@ -153,6 +153,8 @@ UNUSABLE = (
     "a/b",
     "../up",
     "_op",
+    "größe",
+    "数量",
     "_hoodie_x",
 )
 
@@ -164,7 +166,7 @@ def test_a_name_that_no_lake_table_can_have_is_refused_by_name(name: str) -> Non
         merge(None, [columns])
 
 
-@pytest.mark.parametrize("name", ["select", "größe", "数量", "_x1", "op", "row", "_", "x" * 63])
+@pytest.mark.parametrize("name", ["select", "_x1", "op", "row", "_", "x" * 63])
 def test_any_other_name_is_taken_as_it_is(name: str) -> None:
     columns = TableColumns((("id", LongType()), (name, StringType())), ("id",))
     assert merge(None, [columns]) == columns

@@ -12,7 +12,8 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from connectors.debezium_postgres import MAX_EVENT_BYTES
+from contract.aws import Kafka
+from stacks.kafka_settings import server_properties, topic_policy
 from stacks.network import NetworkStack
 from stacks.serverless_topics import write_code
 from stacks.streaming import StreamingStack
@@ -95,13 +96,19 @@ def test_the_brokers_keep_as_many_replicas_as_the_lake_file_says(
     assert server["unclean.leader.election.enable"] == "false"
 
 
+def test_brokers_producers_and_topics_take_the_largest_event_that_the_lake_file_allows() -> None:
+    assert server_properties(Kafka(), 32)["message.max.bytes"] == str(32 * 2**20)
+    assert topic_policy(Kafka(), 32).config["max.message.bytes"] == str(32 * 2**20)
+    assert topic_policy(Kafka(kind="serverless"), 4).max_event_mb == 4
+
+
 def test_no_client_makes_a_topic_by_asking_for_it(streaming: Streaming) -> None:
     assert _server_properties(streaming())["auto.create.topics.enable"] == "false"
 
 
 def test_the_brokers_let_the_largest_event_through(streaming: Streaming) -> None:
     server = _server_properties(streaming())
-    assert server["message.max.bytes"] == server["replica.fetch.max.bytes"] == str(MAX_EVENT_BYTES)
+    assert server["message.max.bytes"] == server["replica.fetch.max.bytes"] == str(16 * 2**20)
 
 
 def test_volumes_grow_as_far_as_the_lake_file_says_and_never_shrink(streaming: Streaming) -> None:
@@ -162,7 +169,7 @@ def test_a_tables_topic_is_as_the_lake_file_has_it(streaming: Streaming) -> None
     assert _config(topic) == {
         "cleanup.policy": "delete",
         "retention.ms": str(3 * 24 * 60 * 60 * 1000),
-        "max.message.bytes": str(MAX_EVENT_BYTES),
+        "max.message.bytes": str(16 * 2**20),
     }
 
 

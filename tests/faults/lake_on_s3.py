@@ -1,0 +1,182 @@
+"""A lake table on an S3 server that may fail, and the source table that it has to equal."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from contract.lake import TablePolicy, parse_lake
+from local import s3
+from local.s3 import s3a_options
+from local.server_files import read_server_files
+from local.servers import Servers
+from local.state import StateFolder, settle
+from spark_app.event import OffsetRange
+from spark_app.hudi import HudiTable
+from spark_app.ingest import PASSING_FAILURES
+from spark_app.table_ingest import TableIngest
+from tests.faults.injected import Harm
+from tests.faults.s3_faults import FaultyS3, Moment, Point, faulty_s3
+from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.memory_source import MemorySource
+
+BUCKET = "silver"
+_LAKE = parse_lake(
+    """
+    [lake]
+    name = "faults"
+
+    [source.shop]
+    engine = "postgres"
+    database = "shop"
+    tables = ["public.*"]
+    """
+)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The S3 server, as Spark finds it, and the folder in which it keeps the bucket."""
+
+    faults: FaultyS3
+    bucket: Path
+
+
+@contextmanager
+def storage(spark: SparkSession, folder: Path) -> Iterator[Storage]:
+    """An S3 server behind a proxy. The session reaches it by `s3a://silver`, and gives up at once where it
+    does not."""
+    state = StateFolder(folder / "state")
+    state.create()
+    settings = settle(state, _LAKE.name, {}, frozenset())
+    server = Servers(_LAKE, state, settings, read_server_files()).s3
+    # Connect does not run here: its port is free.
+    port = settings.ports.connect
+    options = {
+        **s3a_options(f"http://127.0.0.1:{port}"),
+        "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+        "access.key": server.access_key,
+        "secret.key": server.secret_key,
+        "attempts.maximum": "1",
+        "retry.limit": "1",
+        "retry.interval": "10ms",
+        "retry.throttle.limit": "1",
+        "retry.throttle.interval": "10ms",
+    }
+    configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    names = [f"fs.s3a.bucket.{BUCKET}.{name}" for name in options]
+    try:
+        s3.start_s3(server, threading.Event())
+        s3.create_buckets(server, [BUCKET])
+        for name, value in zip(names, options.values(), strict=True):
+            configuration.set(name, value)
+        with faulty_s3(port, server.port) as faults:
+            yield Storage(faults, server.folder / "buckets" / BUCKET)
+    finally:
+        for name in names:
+            configuration.unset(name)
+        s3.stop_s3(state.run)
+
+
+@dataclass
+class LakeTable:
+    """A table in the folder `name` of the bucket, and the source that its events are of."""
+
+    spark: SparkSession
+    storage: Storage
+    name: str
+    policy: TablePolicy = field(default_factory=lambda: TablePolicy(buckets=2))
+    source: SourceTable = field(default_factory=SourceTable)
+    _ingest: TableIngest | None = None
+
+    @property
+    def hudi(self) -> HudiTable:
+        return HudiTable(self.spark, f"s3a://{BUCKET}/{self.name}/table", "things", self.policy)
+
+    @property
+    def ingest(self) -> TableIngest:
+        """What a process of the app knows of the table."""
+        if self._ingest is None:
+            self._ingest = TableIngest(
+                "source.public.things", TOPIC, self._events(), self.hudi, f"{self._path}/quarantine"
+            )
+        self._ingest.source = self._events()
+        return self._ingest
+
+    def transact(self, *changes: Callable[[SourceTable], None]) -> None:
+        """One transaction in the source database."""
+        self.source.begin()
+        for change in changes:
+            change(self.source)
+        self.source.commit()
+
+    def catch_up(self) -> None:
+        """All that the source has, as one commit."""
+        position = self.ingest.ledger.positions.get(0, 0)
+        self.ingest.pending(self.ingest.source.extents(frozenset({TOPIC}))[TOPIC], len(self.source.events))
+        self.ingest.apply((OffsetRange(0, position, len(self.source.events)),))
+
+    def end_process(self) -> None:
+        self._ingest = None
+
+    def end_within(self, run: Callable[[LakeTable], None], point: Point, moment: Moment) -> None:
+        """The process that runs it comes to its end right before, or after, S3 has got that request."""
+        faults = self.storage.faults
+        faults.stop_at(point, moment)
+        try:
+            # What comes back to a process that cannot reach S3 any more is what it would try again after.
+            with suppress(*PASSING_FAILURES):
+                run(self)
+            assert faults.is_reached.is_set(), f"{point.name} was never reached"
+        finally:
+            faults.mend()
+            self.end_process()
+
+    def copied_as(self, name: str, source: SourceTable) -> LakeTable:
+        """The same files once more, with another source that goes on from there."""
+        files = self.storage.bucket / self.name
+        if files.exists():
+            shutil.copytree(files, self.storage.bucket / name)
+        return LakeTable(self.spark, self.storage, name, self.policy, source)
+
+    def harm(self) -> Harm:
+        """What the table lacks of the source, and has beyond it."""
+        stored, wanted = self._rows()
+        known = {row["id"] for row in stored} & {row["id"] for row in wanted}
+        return Harm(sum(row not in stored for row in wanted), len(stored) - len(known))
+
+    def check(self) -> None:
+        """The table is the source's, row by row, and has read all that was sent."""
+        stored, wanted = self._rows()
+        assert stored == wanted
+        assert self.ingest.ledger.positions == {0: len(self.source.events)}
+
+    def _rows(self) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+        """Of the table and of the source, by their key."""
+        read = self.hudi.read().where("_op <> 'd'")
+        names = [name for name in read.columns if not name.startswith("_")]
+        stored = [row.asDict() for row in read.select(*names).orderBy("id").collect()]
+        return stored, [
+            {name: row.get(name) for name in names} for _, row in sorted(self.source.rows.items())
+        ]
+
+    def quarantined(self) -> int:
+        if not (self.storage.bucket / self.name / "quarantine").exists():
+            return 0
+        rows = self.spark.read.parquet(f"{self._path}/quarantine/*")
+        return rows.select("partition", "offset").distinct().count()
+
+    @property
+    def _path(self) -> str:
+        return f"s3a://{BUCKET}/{self.name}"
+
+    def _events(self) -> MemorySource:
+        rows = [event_row(event, offset) for offset, event in enumerate(self.source.events)]
+        return MemorySource(self.spark, rows)

@@ -1,0 +1,194 @@
+"""An S3 server that fails when it is told to: a proxy in front of a real one."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from bench.s3_requests import LONGEST_HEAD, NO_BODY, headers_of, pass_body, read_head
+
+Moment = Literal["before", "after"]
+
+_SLOW_DOWN = (
+    b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+)
+_UNAVAILABLE = b"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: %d\r\n\r\n" % len(
+    _SLOW_DOWN
+)
+
+
+@dataclass(frozen=True)
+class S3Request:
+    """`key` is the object's, in its bucket; empty where the request is of the bucket."""
+
+    method: str
+    bucket: str
+    key: str
+    is_copy: bool
+
+
+@dataclass(frozen=True)
+class Point:
+    """A request by which one knows how far a writer has come: the first one of the method whose key matches
+    the pattern, to its end."""
+
+    name: str
+    method: str
+    key: str
+
+    def is_at(self, request: S3Request) -> bool:
+        return request.method == self.method and re.search(f"{self.key}$", request.key) is not None
+
+
+@dataclass
+class FaultyS3:
+    """What the proxy does: it passes on what it gets, but for `refuses`, and `delay_seconds` late.
+
+    `is_reached`: whether the request of the last `stop_at` has come."""
+
+    port: int
+    server_port: int
+    delay_seconds: float = 0.0
+    refuses: Callable[[S3Request], bool] = lambda _: False
+    is_reached: threading.Event = field(default_factory=threading.Event)
+    refused: int = 0
+    _at: tuple[Point, Moment, Literal["cut", "hold"]] | None = None
+    _is_cut: bool = False
+    _is_holding: bool = False
+
+    def stop_at(self, point: Point, moment: Moment) -> None:
+        """From that request on, itself included or not, nobody reaches the server any more, and it answers
+        nobody: to the server that is the end of those who talk to it."""
+        self.is_reached.clear()
+        self._at = (point, moment, "cut")
+
+    def hold_at(self, point: Point, moment: Moment) -> None:
+        """That request, or its answer, stays here, as if who sent it were paused, until `mend`. Others are
+        passed on meanwhile."""
+        self.is_reached.clear()
+        self._at = (point, moment, "hold")
+
+    def mend(self) -> None:
+        """All is passed on again."""
+        self._at, self._is_cut, self._is_holding, self.delay_seconds = None, False, False, 0.0
+        self.refuses, self.refused = lambda _: False, 0
+
+    async def serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        """One connection, request by request."""
+        to_server: asyncio.StreamWriter | None = None
+        try:
+            while head := await read_head(client):
+                request = _request_of(head)
+                if await self._is_last("before", request):
+                    return
+                if "expect" in headers_of(head):
+                    to_client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                if self.refuses(request):
+                    self.refused += 1
+                    await pass_body(client, _Nowhere(), headers_of(head), may_last=False)
+                    to_client.write(_UNAVAILABLE if request.method == "HEAD" else _UNAVAILABLE + _SLOW_DOWN)
+                    await to_client.drain()
+                    continue
+                await asyncio.sleep(self.delay_seconds)
+                if to_server is None:
+                    server, to_server = await asyncio.open_connection(
+                        "127.0.0.1", self.server_port, limit=LONGEST_HEAD
+                    )
+                to_server.write(head)
+                await pass_body(client, to_server, headers_of(head), may_last=False)
+                answer = await _final_head(server)
+                if await self._is_last("after", request):
+                    return
+                to_client.write(answer)
+                if request.method != "HEAD" and _status(answer) not in NO_BODY:
+                    await pass_body(server, to_client, headers_of(answer), may_last=True)
+                await to_client.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # One of both sides has gone, which is what this is for.
+        finally:
+            for writer in (to_client, to_server):
+                if writer is not None:
+                    writer.close()
+
+    async def _is_last(self, moment: Moment, request: S3Request) -> bool:
+        """Whether nothing is passed on any more."""
+        if self._at is not None and self._at[1] == moment and self._at[0].is_at(request):
+            self._is_cut, self._is_holding = self._at[2] == "cut", self._at[2] == "hold"
+            self._at = None
+            self.is_reached.set()
+            while self._is_holding:
+                await asyncio.sleep(0.01)
+        return self._is_cut
+
+
+class _Nowhere(asyncio.StreamWriter):
+    """Takes what is written to it, and drops it."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __del__(self) -> None:
+        pass
+
+    def write(self, data: object) -> None:
+        pass
+
+    async def drain(self) -> None:
+        pass
+
+
+@contextmanager
+def faulty_s3(port: int, server_port: int) -> Iterator[FaultyS3]:
+    """The proxy on the port in front of the server's, in a thread of its own."""
+    proxy = FaultyS3(port, server_port)
+    loop, ready = asyncio.new_event_loop(), threading.Event()
+
+    async def serve() -> None:
+        server = await asyncio.start_server(proxy.serve, "127.0.0.1", port, limit=LONGEST_HEAD)
+        ready.set()
+        async with server:
+            await server.serve_forever()
+
+    def run() -> None:
+        with suppress(asyncio.CancelledError):
+            loop.run_until_complete(task)
+
+    task = loop.create_task(serve())
+    thread = threading.Thread(target=run, name="faulty S3")
+    thread.start()
+    try:
+        assert ready.wait(10)
+        yield proxy
+    finally:
+        loop.call_soon_threadsafe(_cancel_all, loop)
+        thread.join()
+        loop.close()
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+
+
+def _request_of(head: bytes) -> S3Request:
+    method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
+    bucket, _, key = unquote(urlsplit(target).path).strip("/").partition("/")
+    return S3Request(method, bucket, key, "x-amz-copy-source" in headers_of(head))
+
+
+async def _final_head(server: asyncio.StreamReader) -> bytes:
+    while _status(head := await read_head(server)) == 100:
+        pass
+    return head
+
+
+def _status(head: bytes) -> int:
+    if not head:
+        raise ConnectionResetError("The S3 server has closed the connection")
+    return int(head.split(b" ", 2)[1])

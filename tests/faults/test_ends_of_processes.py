@@ -1,0 +1,78 @@
+"""Whatever request to S3 is the last of a process, the next one makes the table equal its source."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import get_args
+
+import pytest
+from pyspark.sql import SparkSession
+
+from contract.lake import TablePolicy
+from spark_app import hudi
+from tests.faults.injected import Injected
+from tests.faults.lake_on_s3 import LakeTable, Storage
+from tests.faults.operations import OPERATIONS, Operation
+from tests.faults.s3_faults import Moment, Point
+from tests.soak import SOAKS
+
+CASES: tuple[tuple[Operation, Point, Moment], ...] = tuple(
+    (operation, point, moment)
+    for operation in OPERATIONS
+    for point in operation.points
+    for moment in get_args(Moment)
+)
+IN_SHORT = CASES[4::11]
+"""One or none of each operation, among them an interrupted rollback."""
+
+Prepared = Callable[[Operation], LakeTable]
+
+
+@pytest.fixture(scope="module")
+def prepared(spark: SparkSession, s3: Storage) -> Iterator[Prepared]:
+    """A table of its own for each call, prepared for the operation."""
+    tables: dict[str, LakeTable] = {}
+    copies = 0
+
+    def prepare(operation: Operation) -> LakeTable:
+        nonlocal copies
+        if operation.name not in tables:
+            policy = TablePolicy(buckets=2, history=timedelta(0))
+            tables[operation.name] = LakeTable(spark, s3, operation.name.replace(" ", "-"), policy)
+            operation.prepare(tables[operation.name])
+            tables[operation.name].end_process()
+        copies += 1
+        original = tables[operation.name]
+        return original.copied_as(f"{original.name}-{copies}", copy.deepcopy(original.source))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hudi, "SHORTEST_HISTORY", timedelta(0))
+        patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "3")
+        patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "4")
+        yield prepare
+
+
+@pytest.mark.parametrize(
+    ("operation", "point", "moment"),
+    CASES if SOAKS else IN_SHORT,
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_after_the_end_of_a_process_the_next_one_makes_the_table_equal_its_source(
+    prepared: Prepared, injected: list[Injected], operation: Operation, point: Point, moment: Moment
+) -> None:
+    table = prepared(operation)
+
+    table.end_within(operation.run, point, moment)
+
+    began = time.monotonic()
+    table.transact(lambda source: source.insert(100, "after the end", "body"))
+    table.catch_up()
+    injected.append(Injected(f"app ended within: {operation.name}", time.monotonic() - began, table.harm()))
+    table.check()
+    operation.run(table)
+    table.ingest.serve()
+    table.check()
+    assert table.quarantined() == sum(event.kind == "garbage" for event in table.source.events)

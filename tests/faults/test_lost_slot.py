@@ -1,0 +1,41 @@
+"""A replication slot that was dropped is told, loses nothing unseen, and the lake gets over it."""
+
+from __future__ import annotations
+
+import pytest
+
+from local import connect
+from local.databases import drop_slot
+from tests.faults.whole_pipeline import Pipeline
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def test_a_slot_that_was_dropped_is_told_and_the_lake_gets_over_it(at_work: Pipeline) -> None:
+    tributary = at_work.tributary
+    (source,) = tributary.workspace.lake.sources
+    with tributary.connect() as database:
+        database.execute("CREATE TABLE owners (id int PRIMARY KEY, name text)")
+        database.execute("INSERT INTO owners SELECT n, 'first' FROM generate_series(1, 5) n")
+    tributary.run("up")
+    at_work.wait_for_mark()
+
+    at_work.kill(connect.SERVICE)
+    with tributary.connect() as database:
+        drop_slot(database, tributary.workspace.lake.source_names(source).slot)
+        database.execute("DELETE FROM owners WHERE id = 2")
+        database.execute("UPDATE owners SET name = 'unseen' WHERE id = 3")
+    told = tributary.run("up", status=1)
+    assert "no longer available on the server" in told
+    assert "docs/operate.md" in told
+
+    with at_work.recovery("replication slot dropped"):
+        tributary.run("up", "--resnapshot", "shop")
+        at_work.wait_for_mark()
+    wrong = tributary.json("reconcile", "--wait", "120", status=1)
+    assert {table["table"] for table in wrong["tables"] if not table["identical"]} == {"shop.public.owners"}
+
+    at_work.end_ingest()
+    tributary.run("rebuild", "owners", "--from", "kafka", "--since-snapshot")
+    at_work.follow()
+    at_work.check()

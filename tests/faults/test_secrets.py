@@ -1,0 +1,43 @@
+"""What must be kept secret is in nothing that a pipeline at work has produced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.packaging import build_package, unpack_package
+from local import spark
+from local.pipeline import SERVICES
+from tests.faults.whole_pipeline import Pipeline
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def test_no_secret_is_in_an_argument_a_log_the_lake_or_the_package(at_work: Pipeline) -> None:
+    at_work.wait_for_mark()
+    at_work.tributary.run("ingest", status=1)  # It is refused, for another follows: with an error message.
+    at_work.tributary.run("status", "--json")
+    secrets = at_work.tributary.workspace.settings.secrets
+    texts = [secret.get_secret_value() for secret in dict(secrets).values()]
+    texts.append(secrets.replication_password("shop").get_secret_value())
+    assert min(map(len, texts)) > 10
+
+    for name in (*SERVICES, spark.SERVICE):
+        for process in at_work.processes(name):
+            arguments = " ".join(process.cmdline())
+            assert not [text for text in texts if text in arguments], name
+    for path in _files(at_work.state.path):
+        if any(text.encode() in path.read_bytes() for text in texts):
+            assert path.stat().st_mode & 0o077 == 0, path
+            assert path.suffix != ".log", path
+            assert at_work.state.s3 / "buckets" not in path.parents, path
+    for path in _files(unpack_package(build_package())):
+        assert not [text for text in texts if text.encode() in path.read_bytes()], path
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            yield path

@@ -1,0 +1,28 @@
+"""A row that is too large for Kafka stops its source by name, loses nothing, and comes once it may."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.whole_pipeline import LAKE, Pipeline
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def test_a_row_that_is_too_large_for_kafka_is_told_and_comes_once_kafka_may_take_it(
+    at_work: Pipeline,
+) -> None:
+    tributary = at_work.tributary
+    with tributary.connect() as database:
+        database.execute("CREATE TABLE scans (id int PRIMARY KEY, image text)")
+        database.execute("INSERT INTO scans VALUES (1, 'small')")
+        tributary.run("up")
+        at_work.wait_for_mark()
+        database.execute("INSERT INTO scans VALUES (2, repeat('large', 4000000)), (3, 'small')")
+    at_work.wait_for_failure("[lake].max_event_mb")
+
+    tributary.lake_file.write_text(LAKE.replace('name = "faults"', 'name = "faults"\nmax_event_mb = 24'))
+    with at_work.recovery("event too large for Kafka"):
+        at_work.repair()
+        at_work.wait_for_mark()
+    at_work.check()

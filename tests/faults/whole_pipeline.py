@@ -1,0 +1,240 @@
+"""A whole pipeline at work, parts of which are killed: transactions in the database, and an ingest that
+follows."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+from rich.console import Console
+
+from cli.ingest_run import IngestFailed, IngestRun, start_ingest
+from cli.workspace import Workspace
+from local import spark
+from local.databases import DatabaseUnreachable
+from local.pipeline import down
+from local.process import read_process
+from local.state import LocalSettings, StateFolder, choose_ports
+from tests.cli.random_transactions import MORE_OF_THE_LAKE_FILE, create_tables, transact
+from tests.cli.test_whole_pipeline import Tributary, s3_of
+from tests.faults.injected import Harm, Injected
+from tests.faults.s3_faults import FaultyS3, faulty_s3
+
+LAKE = f"""
+[lake]
+name = "faults"
+
+[source.shop]
+engine = "postgres"
+database = "shop"
+tables = ["public.*"]
+{MORE_OF_THE_LAKE_FILE}
+"""
+_SECONDS_BETWEEN_TRANSACTIONS = 0.3
+_PATIENCE_SECONDS = 240.0
+
+
+@dataclass(frozen=True)
+class _ThroughProxy(Workspace):
+    """The workspace of an app that reaches the S3 server through a proxy."""
+
+    s3_port: int = 0
+
+    @cached_property
+    def settings(self) -> LocalSettings:
+        settings = super().settings
+        return settings.model_copy(update={"ports": settings.ports.model_copy(update={"s3": self.s3_port})})
+
+
+@dataclass
+class Pipeline:
+    """`faults` is between the app and the S3 server; nothing else goes through it. `quarantined` is how many
+    events ought to be in quarantine."""
+
+    tributary: Tributary
+    faults: FaultyS3
+    injected: list[Injected]
+    quarantined: int = 0
+    _ingest: IngestRun | None = None
+    _marks: int = 0
+    _unchecked: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def state(self) -> StateFolder:
+        return StateFolder(self.tributary.state)
+
+    def follow(self) -> None:
+        """Starts an ingest that follows, where none runs."""
+        if self._ingest is None or self._ingest.is_over():
+            own = self.tributary.workspace
+            workspace = _ThroughProxy(own.lake_file, own.lake, own.state, self.faults.port)
+            self._ingest = start_ingest(workspace, Console(quiet=True), follow=True)
+
+    def end_ingest(self) -> None:
+        if self._ingest is not None:
+            self._ingest.kill()
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """The server or app of that name, which runs, and all its children."""
+        record = read_process(name, self.state.run)
+        assert record is not None, f"{name} does not run"
+        parent = psutil.Process(record.pid)
+        return [parent, *parent.children(recursive=True)]
+
+    def kill(self, process: str) -> None:
+        """By SIGKILL, with all its children. Returns when it is gone."""
+        family = self.processes(process)
+        for member in family:
+            with suppress(psutil.NoSuchProcess):
+                member.send_signal(signal.SIGKILL)
+        psutil.wait_procs(family, timeout=10)
+        assert read_process(process, self.state.run) is None
+        if process == spark.SERVICE and self._ingest is not None:
+            with suppress(IngestFailed):
+                self._ingest.wait()
+
+    @contextmanager
+    def paused(self, process: str) -> Iterator[None]:
+        """By SIGSTOP, with all its children, until SIGCONT."""
+        family = self.processes(process)
+        try:
+            for member in family:
+                member.suspend()
+            yield
+        finally:
+            for member in family:
+                member.resume()
+
+    @contextmanager
+    def recovery(self, fault: str) -> Iterator[None]:
+        """From the end of the fault until the lake goes on. What it has cost the next check tells."""
+        began = time.monotonic()
+        yield
+        self._unchecked.append((fault, time.monotonic() - began))
+
+    def repair(self) -> None:
+        """What a person does who finds something dead."""
+        self.tributary.run("up")
+        self.faults.server_port = self.tributary.workspace.settings.ports.s3
+        self.follow()
+
+    def wait_for_mark(self) -> float:
+        """Commits a row, and returns how long it took, in seconds, until it was in the lake."""
+        self._marks += 1
+        began = time.monotonic()
+        with self.tributary.connect() as connection:
+            connection.execute("INSERT INTO marks VALUES (%s)", [self._marks])
+        while self._marks not in (found := self._marks_in_lake()):
+            if time.monotonic() > began + _PATIENCE_SECONDS:
+                raise AssertionError(f"mark {self._marks} is not in the lake, but {found}")
+            time.sleep(1)
+        return time.monotonic() - began
+
+    def wait_for_failure(self, remedy: str) -> None:
+        """Returns once `status` says that a connector has failed, and that this is what to do."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not any(remedy in (one["remedy"] or "") for one in self._connectors()):
+            assert time.monotonic() < deadline, self._connectors()
+            time.sleep(1)
+
+    def _connectors(self) -> Sequence[Mapping[str, Any]]:
+        found: Sequence[Mapping[str, Any]] = self.tributary.json("status", status=None)["connectors"]
+        return found
+
+    def objects(self, bucket: str) -> frozenset[str]:
+        """The keys that are in the bucket."""
+        pages = s3_of(self.tributary).get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        return frozenset(found["Key"] for page in pages for found in page.get("Contents", []))
+
+    def check(self) -> None:
+        """The lake is the database, row by row, once it has all that was sent."""
+        found = self.tributary.json("reconcile", "--wait", "120", status=None)
+        self._record(_harm(found))
+        assert found["identical"], found
+        assert len(self.tributary.json("quarantine", "list")) == self.quarantined
+
+    def _record(self, harm: Harm) -> None:
+        """What is wrong after several faults counts to the last of them."""
+        for number, (fault, seconds) in enumerate(self._unchecked, 1):
+            is_last = number == len(self._unchecked)
+            self.injected.append(Injected(fault, seconds, harm if is_last else Harm()))
+        self._unchecked.clear()
+
+    def _marks_in_lake(self) -> Sequence[int | str]:
+        """Or why there are none."""
+        process = self.tributary.start("query", "SELECT id FROM marks", "--json")
+        output, errors = process.communicate()
+        return [row["id"] for row in json.loads(output)] if process.returncode == 0 else [errors]
+
+
+@dataclass
+class Transactions:
+    """Random ones, at a steady rate, as long as the database can be had."""
+
+    tributary: Tributary
+    chance: random.Random
+    done: int = 0
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        while not self._stop.is_set():
+            # What the database forgets with its end it has never told anybody.
+            with suppress(psycopg.OperationalError, DatabaseUnreachable):
+                self._transact_until_stopped()
+            self._stop.wait(0.2)
+
+    def _transact_until_stopped(self) -> None:
+        with self.tributary.connect() as database:
+            while not self._stop.wait(_SECONDS_BETWEEN_TRANSACTIONS):
+                transact(database, self.chance, evolves=self.chance.random() < 0.02)
+                self.done += 1
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        thread = threading.Thread(target=self.run, name="transactions")
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join()
+            self._stop.clear()
+
+
+def _harm(found: Mapping[str, Any]) -> Harm:
+    """Of what `reconcile` says."""
+    kinds = [one["kind"] for table in found["tables"] for one in table["differences"]]
+    lost = sum(kind in ("missing", "changed") for kind in kinds)
+    return Harm(lost, len(kinds) - lost)
+
+
+@contextmanager
+def whole_pipeline(folder: Path, injected: list[Injected]) -> Iterator[Pipeline]:
+    """Up, with tables that are empty but for what `Transactions` do."""
+    tributary = Tributary(folder / "lake.toml", folder / "state")
+    tributary.lake_file.write_text(LAKE)
+    try:
+        tributary.run("up")
+        with tributary.connect() as database:
+            create_tables(database)
+            database.execute("CREATE TABLE marks (id int PRIMARY KEY)")
+        free_port = choose_ports({}, None, frozenset()).s3
+        with faulty_s3(free_port, tributary.workspace.settings.ports.s3) as faults:
+            pipeline = Pipeline(tributary, faults, injected)
+            try:
+                yield pipeline
+            finally:
+                pipeline.end_ingest()
+    finally:
+        down(StateFolder(tributary.state))

@@ -1,0 +1,50 @@
+"""A clock that was set back holds a table up until it is past the table's last commit, and spoils nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from contract.lake import TablePolicy
+from spark_app import table_ingest
+from spark_app.event import OffsetRange
+from spark_app.hudi import HudiTable, instant_of
+from spark_app.table_ingest import ClockIsBehind, TableIngest
+from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.memory_source import MemorySource
+
+
+def test_an_instant_is_named_to_the_millisecond() -> None:
+    assert instant_of(datetime(2026, 11, 22, 9, 5, 7, 123_999, UTC)) == "20261122090507123"
+
+
+def test_nothing_is_written_before_the_last_commit(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = SourceTable()
+    shop.begin()
+    shop.insert(1, "first", None)
+    shop.update(1, "second", None, body_is_unchanged=False)
+    shop.commit()
+    rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
+    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table.apply((OffsetRange(0, 0, 1),))
+    table._commits_since_services = table_ingest.COMMITS_BETWEEN_SERVICES
+    before = hudi.timeline().instants
+
+    with monkeypatch.context() as set_back:
+        set_back.setattr(table_ingest, "instant_of", lambda now: instant_of(now - timedelta(hours=1)))
+        with pytest.raises(ClockIsBehind, match="set it right, or wait"):
+            table.apply((OffsetRange(0, 1, 2),))
+        with pytest.raises(ClockIsBehind):
+            table.maintain()
+        table.forget()
+        assert table.ledger.positions == {0: 1}
+    assert hudi.timeline().instants == before
+
+    table.apply((OffsetRange(0, 1, 2),))
+    assert [row["name"] for row in hudi.read().collect()] == ["second"]

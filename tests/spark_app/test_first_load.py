@@ -1,0 +1,86 @@
+"""The first commit of a table is a bulk insert, which has all rows or is taken back."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
+
+from contract.lake import Storage, TablePolicy
+from spark_app.event import OffsetRange
+from spark_app.hudi import HudiTable, may_be_loaded
+from spark_app.table_ingest import IncompleteLoad, TableIngest
+from tests.spark_app.debezium import TOPIC, TYPES, ColumnType, SourceTable, event_row
+from tests.spark_app.memory_source import MemorySource
+
+LONG_AGO = date(1422, 6, 3)
+"""A day before 1582."""
+
+
+@pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
+def test_a_load_that_would_lack_rows_is_taken_back_and_tried_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage
+) -> None:
+    monkeypatch.setitem(TYPES, "date", ColumnType({"type": "int32", "name": "io.debezium.time.Date"}))
+    source = SourceTable()
+    source.add_column("day", "date")
+    source.begin()
+    source.insert(1, "one", None, day=0)
+    source.insert(2, "two", None, day=(LONG_AGO - date(1970, 1, 1)).days)
+    source.commit()
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1, storage=storage))
+
+    def table() -> TableIngest:
+        rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
+        return TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+
+    # Spark then refuses to write such a day, and Hudi leaves its row out.
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "EXCEPTION")
+    try:
+        with pytest.raises(IncompleteLoad, match="1 rows"):
+            table().apply((OffsetRange(0, 0, 2),))
+        with monkeypatch.context() as ended:
+            ended.setattr(HudiTable, "take_back", lambda *_: None)
+            with pytest.raises(IncompleteLoad):
+                table().apply((OffsetRange(0, 0, 2),))
+    finally:
+        spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
+
+    later = table()
+    assert later.ledger.positions == {}
+    later.apply((OffsetRange(0, 0, 2),))
+    days = {
+        row["id"]: row["day"] for row in hudi.read().selectExpr("id", "cast(day as string) day").collect()
+    }
+    assert days == {1: str(date(1970, 1, 1)), 2: str(LONG_AGO)}
+    later.apply((OffsetRange(0, 0, 2),))
+    assert hudi.read().count() == 2
+
+
+def test_a_table_is_loaded_once_also_where_the_app_starts_again(spark: SparkSession, tmp_path: Path) -> None:
+    source = SourceTable()
+    source.begin()
+    source.insert(1, "one", None)
+    source.insert(2, "two", None)
+    source.commit()
+    source.begin()
+    source.update(1, "changed", None, body_is_unchanged=False)
+    source.insert(3, "three", None)
+    source.commit()
+    rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
+    for first, end in ((0, 2), (2, 4)):
+        table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+        table.apply((OffsetRange(0, first, end),))
+    assert {row["id"]: row["name"] for row in hudi.read().collect()} == {1: "changed", 2: "two", 3: "three"}
+    assert hudi.read().count() == 3
+
+
+def test_rows_with_values_within_values_are_not_loaded() -> None:
+    entries = MapType(StringType(), StringType())
+    for nested in (entries, ArrayType(LongType()), StructType([StructField("entries", LongType())])):
+        assert not may_be_loaded(StructType([StructField("id", LongType()), StructField("it", nested)]))
+    assert may_be_loaded(StructType([StructField("id", LongType()), StructField("it", StringType())]))
