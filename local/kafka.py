@@ -113,19 +113,18 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> bool:
 def configure_topics(bootstrap: str, wanted: str, config: Mapping[str, str]) -> None:
     """Gives these options to the topics that the regular expression fully matches. Raises KafkaUnfit."""
     admin = _admin(bootstrap)
-    there = admin.list_topics(timeout=_ADMIN_TIMEOUT_SECONDS).topics
-    topics = [name for name in there if re.fullmatch(wanted, name)]
     options = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         for name, value in config.items()
     ]
-    requests = [
-        ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=options) for topic in topics
-    ]
-    if not requests:
-        return
     try:
-        for answer in admin.incremental_alter_configs(requests).values():
+        requests = [
+            ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=options)
+            for topic in admin.list_topics(timeout=_ADMIN_TIMEOUT_SECONDS).topics
+            if re.fullmatch(wanted, topic)
+        ]
+        answers = admin.incremental_alter_configs(requests) if requests else {}
+        for answer in answers.values():
             answer.result()
     except KafkaException as error:
         raise KafkaUnfit(

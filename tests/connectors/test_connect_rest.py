@@ -91,6 +91,36 @@ def test_a_config_is_put_as_it_was_rendered(connect: ConnectRest, script: Script
     assert script.requests == [("PUT", "/connectors/a/config", dict(SOURCE.config))]
 
 
+def test_a_connector_that_was_never_started_forgets_its_offsets(connect: ConnectRest, script: Script) -> None:
+    script.answers = [(201, {}), (200, {"message": "The offsets have been reset"})]
+    connect.create_stopped(SOURCE)
+    connect.forget_offsets("a")
+    created = {"name": "a", "config": dict(SOURCE.config), "initial_state": "STOPPED"}
+    assert script.requests == [("POST", "/connectors", created), ("DELETE", "/connectors/a/offsets", None)]
+
+
+@pytest.mark.parametrize(
+    ("message", "remedy"),
+    [
+        (
+            "The connector is trying to read change stream starting at …, but this is no longer available on "
+            "the server. Reconfigure the connector to use a snapshot mode when needed.",
+            "how to begin anew",
+        ),
+        (
+            "The message is 20971600 bytes when serialized which is larger than 16777216, which is the value "
+            "of the max.request.size configuration.",
+            "[lake].max_event_mb",
+        ),
+        ("FATAL: role does not exist", "log of the Connect worker"),
+    ],
+)
+def test_what_to_do_about_a_failure_is_told(message: str, remedy: str) -> None:
+    failed = TaskStatus(0, "FAILED", f"org.example.Outer: outer\nCaused by: org.example.Inner: {message}\n")
+    assert remedy in (ConnectorStatus("a", "RUNNING", (failed,)).remedy or "")
+    assert ConnectorStatus("a", "RUNNING", (TaskStatus(0, "RUNNING"),)).remedy is None
+
+
 def test_a_request_during_a_rebalance_is_made_again(connect: ConnectRest, script: Script) -> None:
     expected = {"message": "Request cannot be completed because a rebalance is expected."}
     script.answers = [(409, {"message": "rebalance"}), (500, expected), (201, {})]
