@@ -162,9 +162,11 @@ class _Start:
             servers = (postgres_up, kafka_up, s3_up, connect_up)
             for source in lake.sources:
                 connector = debezium_postgres.render(lake, source, deployment)
-                needed = servers if source in self.resnapshot else servers[: source.connection is None]
+                own_server = (postgres_up,) if source.connection is None else ()
                 database = self._step(
-                    f"database {source.name}", self._prepare(source, connector), after=needed
+                    f"database {source.name}",
+                    self._prepare(source, connector),
+                    after=servers if source in self.resnapshot else own_server,
                 )
                 self._step(
                     f"source {source.name}", self._run_connector(connector), after=(*servers, database)

@@ -14,11 +14,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 def test_a_slot_that_was_dropped_is_told_and_the_lake_gets_over_it(at_work: Pipeline) -> None:
     tributary = at_work.tributary
     (source,) = tributary.workspace.lake.sources
-    with tributary.connect() as database:
-        database.execute("CREATE TABLE owners (id int PRIMARY KEY, name text)")
-        database.execute("INSERT INTO owners SELECT n, 'first' FROM generate_series(1, 5) n")
-    tributary.run("up")
-    at_work.wait_for_mark()
+    at_work.add_table(
+        "CREATE TABLE owners (id int PRIMARY KEY, name text)",
+        "INSERT INTO owners SELECT n, 'first' FROM generate_series(1, 5) n",
+    )
 
     at_work.kill(connect.SERVICE)
     with tributary.connect() as database:

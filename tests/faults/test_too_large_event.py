@@ -13,11 +13,10 @@ def test_a_row_that_is_too_large_for_kafka_is_told_and_comes_once_kafka_may_take
     at_work: Pipeline,
 ) -> None:
     tributary = at_work.tributary
+    at_work.add_table(
+        "CREATE TABLE scans (id int PRIMARY KEY, image text)", "INSERT INTO scans VALUES (1, 'small')"
+    )
     with tributary.connect() as database:
-        database.execute("CREATE TABLE scans (id int PRIMARY KEY, image text)")
-        database.execute("INSERT INTO scans VALUES (1, 'small')")
-        tributary.run("up")
-        at_work.wait_for_mark()
         database.execute("INSERT INTO scans VALUES (2, repeat('large', 4000000)), (3, 'small')")
     at_work.wait_for_failure("[lake].max_event_mb")
 

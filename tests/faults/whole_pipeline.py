@@ -68,7 +68,7 @@ class Pipeline:
     quarantined: int = 0
     _ingest: IngestRun | None = None
     _marks: int = 0
-    _unchecked: list[tuple[str, float]] = field(default_factory=list)
+    _recovered: tuple[str, float] | None = None
 
     @property
     def state(self) -> StateFolder:
@@ -121,13 +121,21 @@ class Pipeline:
         """From the end of the fault until the lake goes on. What it has cost the next check tells."""
         began = time.monotonic()
         yield
-        self._unchecked.append((fault, time.monotonic() - began))
+        self._recovered = fault, time.monotonic() - began
 
     def repair(self) -> None:
         """What a person does who finds something dead."""
         self.tributary.run("up")
         self.faults.server_port = self.tributary.workspace.settings.ports.s3
         self.follow()
+
+    def add_table(self, *statements: str) -> None:
+        """Runs the SQL that makes and fills the table. What is committed after this comes as changes."""
+        with self.tributary.connect() as database:
+            for statement in statements:
+                database.execute(statement.encode())
+        self.tributary.run("up")
+        self.wait_for_mark()
 
     def wait_for_mark(self) -> float:
         """Commits a row, and returns how long it took, in seconds, until it was in the lake."""
@@ -140,6 +148,14 @@ class Pipeline:
                 raise AssertionError(f"mark {self._marks} is not in the lake, but {found}")
             time.sleep(1)
         return time.monotonic() - began
+
+    def wait_for_quarantine(self) -> Sequence[Mapping[str, Any]]:
+        """The events in quarantine, once there are any: a mark tells of its own table only."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not (found := self.tributary.json("quarantine", "list")):
+            assert time.monotonic() < deadline, "nothing is in quarantine"
+            time.sleep(1)
+        return found  # type: ignore[no-any-return]
 
     def wait_for_failure(self, remedy: str) -> None:
         """Returns once `status` says that a connector has failed, and that this is what to do."""
@@ -160,16 +176,11 @@ class Pipeline:
     def check(self) -> None:
         """The lake is the database, row by row, once it has all that was sent."""
         found = self.tributary.json("reconcile", "--wait", "120", status=None)
-        self._record(_harm(found))
+        if self._recovered is not None:
+            self.injected.append(Injected(*self._recovered, _harm(found)))
+            self._recovered = None
         assert found["identical"], found
         assert len(self.tributary.json("quarantine", "list")) == self.quarantined
-
-    def _record(self, harm: Harm) -> None:
-        """What is wrong after several faults counts to the last of them."""
-        for number, (fault, seconds) in enumerate(self._unchecked, 1):
-            is_last = number == len(self._unchecked)
-            self.injected.append(Injected(fault, seconds, harm if is_last else Harm()))
-        self._unchecked.clear()
 
     def _marks_in_lake(self) -> Sequence[int | str]:
         """Or why there are none."""
