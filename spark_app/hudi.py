@@ -258,11 +258,19 @@ class HudiTable:
         with self._client({}) as client:
             client.rollback(commit.instant)
 
-    def write(self, rows: DataFrame, ledger: Ledger, *, are_few: bool = False) -> None:
-        """One commit that upserts the rows, deletes those whose `_op` says so, and records the ledger.
+    def write(
+        self, rows: DataFrame, ledger: Ledger, *, are_few: bool = False, has_deletes: bool = True
+    ) -> None:
+        """One commit that upserts the rows, one a key, deletes those whose `_op` says so, and records the
+        ledger.
 
         `are_few`: they are a task's work for each bucket, and no more than one's until then."""
-        options = {**self._options, **(_FEW_ROWS_OPTIONS if are_few else {}), LEDGER_KEY: ledger.to_json()}
+        options = {
+            **self._options,
+            **(_FEW_ROWS_OPTIONS if are_few else {}),
+            **_combine_options(self.policy, has_deletes),
+            LEDGER_KEY: ledger.to_json(),
+        }
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
 
     def replace_all(self, rows: DataFrame, ledger: Ledger) -> None:
@@ -438,12 +446,17 @@ def _merge_options(policy: TablePolicy) -> dict[str, str]:
         "hoodie.datasource.write.precombine.field": ORDERING,
         "hoodie.payload.ordering.field": ORDERING,
         "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
-        # Without it the delete blocks of merge-on-read lose their ordering value.
-        "hoodie.combine.before.upsert": "true",
     }
     if policy.deletes == "hard":
         options |= {"hoodie.payload.delete.field": OPERATION, "hoodie.payload.delete.marker": DELETE}
     return options
+
+
+def _combine_options(policy: TablePolicy, has_deletes: bool) -> dict[str, str]:
+    """Of rows with a key each there is nothing to combine, which is a shuffle of them all. But without it
+    Hudi writes delete blocks of merge-on-read without their ordering values (HoodieCreateRecordUtils)."""
+    has_delete_blocks = has_deletes and policy.deletes == "hard" and policy.storage == "merge_on_read"
+    return {"hoodie.combine.before.upsert": str(has_delete_blocks).lower()}
 
 
 def _storage_options(policy: TablePolicy) -> dict[str, str]:

@@ -248,7 +248,7 @@ class TableIngest:
             self._commits_since_services += 1
             rows = self._rows(folded, columns)
             phases.end("fold")
-            self._commit(rows, ledger)
+            self._commit(rows, ledger, has_deletes=survey.deletes > 0 or truncate is not None)
             phases.end("write")
         self._ledger, self._columns = ledger, columns
         self._latest.add(survey.changes, quarantined_events)
@@ -359,14 +359,14 @@ class TableIngest:
             self.maintain()
         return Serviced(self.name, round(time.monotonic() - started, 3))
 
-    def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
+    def _commit(self, rows: DataFrame, ledger: Ledger, *, has_deletes: bool) -> None:
         timeline = self._timeline_to_continue()
         if self._columns is None and not timeline.instants and may_be_loaded(rows.schema):
             self.hudi.load(self._without_gone(rows), ledger)
             return
         # A new truncate deletes as many rows as the table has.
         are_few = ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate
-        self.hudi.write(rows, ledger, are_few=are_few)
+        self.hudi.write(rows, ledger, are_few=are_few, has_deletes=has_deletes)
 
     def _timeline_to_continue(self) -> Timeline:
         """The table's timeline, which whatever is written next continues.

@@ -1,0 +1,49 @@
+"""Of two versions of a row the later event's stays, in whichever order they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BooleanType, StructField, StructType
+
+from contract.lake import Deletes, Storage, TablePolicy
+from spark_app.hudi import HudiTable
+from spark_app.ledger import Ledger
+from spark_app.table_columns import APP_COLUMNS, DELETED, ORDERING, RECORD_KEY
+
+TOPIC = "things"
+COLUMNS = StructType([*APP_COLUMNS.fields, StructField(DELETED, BooleanType())])
+
+
+@pytest.mark.parametrize(
+    ("storage", "deletes"), [("merge_on_read", "hard"), ("merge_on_read", "soft"), ("copy_on_write", "soft")]
+)
+def test_a_late_write_brings_back_neither_a_deleted_row_nor_an_older_version(
+    spark: SparkSession, tmp_path: Path, storage: Storage, deletes: Deletes
+) -> None:
+    policy = TablePolicy(storage=storage, deletes=deletes)
+    table = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
+
+    def write(versions: Mapping[str, tuple[str, int]]) -> None:
+        has_deletes = any(operation == "d" for operation, _ in versions.values())
+        table.write(rows_of(spark, versions), Ledger(TOPIC), has_deletes=has_deletes)
+
+    write({"deleted": ("c", 1), "changed": ("c", 2), "untouched": ("c", 3)})
+    write({"deleted": ("d", 30), "changed": ("u", 31)})
+    write({"deleted": ("u", 20), "changed": ("u", 21)})
+
+    live = table.read().where(f"not coalesce({DELETED}, false)").select(RECORD_KEY, ORDERING).collect()
+    assert {row[RECORD_KEY]: row[ORDERING] for row in live} == {"changed": 31, "untouched": 3}
+
+
+def rows_of(spark: SparkSession, versions: Mapping[str, tuple[str, int]]) -> DataFrame:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [
+        (key, operation, seq, moment, TOPIC, 0, seq, seq, operation == "d")
+        for key, (operation, seq) in versions.items()
+    ]
+    return spark.createDataFrame(rows, COLUMNS)
