@@ -21,11 +21,17 @@ BEFORE = RESULTS / "before"
 FRESHNESS_SECONDS = 5.0
 """What 95 of 100 rows have to reach."""
 
-PICTURES = {"freshness": "freshness.svg", "flat": "commit-by-rows.svg", "flat_age": "commit-by-age.svg"}
-"""The picture above a benchmark's table."""
+PICTURES = {
+    "freshness": ("freshness.svg",),
+    "endurance": ("hour-freshness.svg", "hour-memory.svg", "hour-disk.svg"),
+    "flat": ("commit-by-rows.svg",),
+    "flat_age": ("commit-by-age.svg",),
+}
+"""Those above a benchmark's table."""
 
 _TABLE = re.compile(r"<!-- figures of (\w+) -->\n.*?<!-- end of figures of \1 -->", re.DOTALL)
 _LEAST = 20
+_MOST_CURVES = 4
 
 
 @dataclass(frozen=True)
@@ -55,9 +61,11 @@ def with_tables(page: str) -> str:
 
 def pictures() -> Mapping[str, str]:
     """Each picture's file name and content, of those whose results there are."""
-    plots: dict[str, Plot] = {}
+    plots: list[tuple[str, Plot]] = []
     if (freshness := read_recorded("freshness")) is not None:
-        plots[PICTURES["freshness"]] = _freshness_plot(freshness)
+        plots += zip(PICTURES["freshness"], [_freshness_plot(freshness)], strict=True)
+    if (endurance := read_recorded("endurance")) is not None:
+        plots += zip(PICTURES["endurance"], _endurance_plots(endurance), strict=True)
     for benchmark, series, x, is_log in (
         ("flat", "seconds of a commit by rows", "rows of the table", True),
         ("flat_age", "seconds of a commit by commits before", "commits before", False),
@@ -65,10 +73,9 @@ def pictures() -> Mapping[str, str]:
         recorded = {"now": read_recorded(benchmark), "before": read_recorded(benchmark, BEFORE)}
         curves = {when: of.series[series] for when, of in recorded.items() if of is not None}
         if curves:
-            plots[PICTURES[benchmark]] = Plot(
-                "Seconds of a commit of 1,000 events", x, "s", curves, is_log=is_log
-            )
-    return {name: svg(plot) for name, plot in plots.items()}
+            plot = Plot("Seconds of a commit of 1,000 events", x, "s", curves, is_log=is_log)
+            plots += zip(PICTURES[benchmark], [plot], strict=True)
+    return {name: svg(plot) for name, plot in plots}
 
 
 def markdown(figures: Iterable[Figure], before: Iterable[Figure]) -> str:
@@ -93,8 +100,9 @@ def markdown(figures: Iterable[Figure], before: Iterable[Figure]) -> str:
 def _section(benchmark: str) -> str:
     now, before = read_recorded(benchmark), read_recorded(benchmark, BEFORE)
     table = "Not measured yet.\n" if now is None else markdown(now.figures, before.figures if before else ())
-    if now is not None and benchmark in PICTURES:
-        table = f"![{benchmark}]({PICTURES[benchmark]})\n\n{table}"
+    if now is not None:
+        shown = "".join(f"![{benchmark}]({name})\n\n" for name in PICTURES.get(benchmark, ()))
+        table = shown + table
     return f"<!-- figures of {benchmark} -->\n{table}<!-- end of figures of {benchmark} -->"
 
 
@@ -116,6 +124,21 @@ def _freshness_plot(freshness: Recorded) -> Plot:
         {"rows of the probe": freshness.series["freshness"]},
         dots=len(freshness.series["freshness"]) > _LEAST,
         limit=(FRESHNESS_SECONDS, "95 of 100 rows have to be below"),
+    )
+
+
+def _endurance_plots(endurance: Recorded) -> tuple[Plot, ...]:
+    def curves(kind: str) -> Mapping[str, Points]:
+        found = {
+            name.removeprefix(kind): of for name, of in endurance.series.items() if name.startswith(kind)
+        }
+        return dict(sorted(found.items(), key=lambda one: -one[1][-1][1])[:_MOST_CURVES])
+
+    run = "seconds of the run"
+    return (
+        _freshness_plot(endurance),
+        Plot("Resident memory", run, "MiB", curves("resident memory ")),
+        Plot("On disk", run, "MiB", curves("on disk ")),
     )
 
 

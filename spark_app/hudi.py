@@ -131,7 +131,7 @@ class HudiTable:
 
     def read(self) -> DataFrame:
         """The rows of the latest commit."""
-        return self.spark.read.format("hudi").load(self.path)
+        return self.spark.read.format("hudi").options(**_READ_OPTIONS).load(self.path)
 
     def timeline(self) -> Timeline:
         """Of no commit where there is no table."""
@@ -479,6 +479,11 @@ _SMALL_COMMIT_OPTIONS = {
     "hoodie.archive.automatic": "false",
 }
 """A commit of some thousand rows every second or two: what these leave out costs more than it saves."""
+
+_READ_OPTIONS = {
+    # There is no index to skip by, which Hudi would say in the log at each read.
+    "hoodie.enable.data.skipping": "false",
+}
 
 _FEW_ROWS_OPTIONS = {
     "hoodie.upsert.shuffle.parallelism": "1",

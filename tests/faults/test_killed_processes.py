@@ -35,6 +35,30 @@ def test_whichever_process_is_killed_the_lake_equals_the_database(at_work: Pipel
     at_work.check()
 
 
+@pytest.mark.skipif(not SOAKS, reason="takes three minutes")
+def test_a_snapshot_in_which_connect_is_killed_is_taken_anew(at_work: Pipeline) -> None:
+    tributary, rows = at_work.tributary, 300_000
+    at_work.add_table(
+        "CREATE TABLE many (id int PRIMARY KEY, name text)",
+        f"INSERT INTO many SELECT n, 'name ' || n FROM generate_series(1, {rows}) n",
+    )
+    before = at_work.events("many")
+    with Transactions(tributary, random.Random(SEED)).running():
+        starting = tributary.start("up", "--resnapshot", "shop")
+        try:
+            while (read := at_work.events("many") - before) == 0:
+                time.sleep(0.05)
+            at_work.kill(connect.SERVICE)
+        finally:
+            starting.communicate()
+        assert read < rows
+        with at_work.recovery("connect killed in a snapshot"):
+            at_work.repair()
+            at_work.wait_for_mark()
+    assert at_work.events("many") - before > rows
+    at_work.check()
+
+
 @pytest.mark.skipif(not SOAKS, reason="takes a minute a process")
 @pytest.mark.parametrize("paused", PROCESSES)
 def test_whichever_process_is_paused_the_lake_goes_on_by_itself(at_work: Pipeline, paused: str) -> None:

@@ -20,6 +20,7 @@ import psycopg
 from rich.console import Console
 
 from cli.ingest_run import IngestFailed, IngestRun, start_ingest
+from cli.kafka_topics import read_topic_ends
 from cli.workspace import Workspace
 from local import spark
 from local.databases import DatabaseUnreachable
@@ -167,6 +168,13 @@ class Pipeline:
     def _connectors(self) -> Sequence[Mapping[str, Any]]:
         found: Sequence[Mapping[str, Any]] = self.tributary.json("status", status=None)["connectors"]
         return found
+
+    def events(self, table: str) -> int:
+        """How many its topic has had."""
+        workspace = self.tributary.workspace
+        (source,) = workspace.lake.sources
+        topic = workspace.lake.source_names(source).topic("public", table)
+        return sum(read_topic_ends(workspace.settings.kafka_bootstrap, {topic})[topic].values())
 
     def objects(self, bucket: str) -> frozenset[str]:
         """The keys that are in the bucket."""

@@ -1,0 +1,90 @@
+"""Wherever a run ends while it tells the catalog of a table, the next run makes the catalog whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType
+
+from contract.lake import TablePolicy
+from spark_app.catalog import catalog_table
+from spark_app.glue import GlueCatalog
+from spark_app.table_columns import TableColumns
+from tests.spark_app.glue import DATABASE, Glue
+
+VIEWS = ("orders", "orders_ro", "orders_rt")
+POLICY = TablePolicy(partition_by=("region",))
+
+
+@dataclass(frozen=True)
+class State:
+    """What a table is at some time."""
+
+    types: Mapping[str, DataType] = field(default_factory=dict)
+    regions: frozenset[str] = frozenset()
+
+    def show(self, glue: Glue) -> None:
+        columns = TableColumns((("id", LongType()), ("region", StringType()), *self.types.items()), ("id",))
+        table = catalog_table("orders", "s3a://silver/orders", "shop.public.orders", columns, POLICY)
+        partitions = frozenset(f"region={region}" for region in self.regions)
+        GlueCatalog(glue.client, DATABASE).show_table(table, partitions)
+
+
+EARLIER = State({"amount": IntegerType()}, frozenset({"eu", "us"}))
+LATER = State({"amount": LongType(), "note": StringType()}, frozenset({"us", "asia"}))
+
+
+class EndOfProcess(Exception):
+    """Stands for a process that is gone."""
+
+
+@pytest.mark.parametrize("earlier", [None, EARLIER], ids=["nothing", "an earlier state"])
+@pytest.mark.parametrize("moment", ["before-send", "after-call"])
+def test_whichever_request_is_a_run_s_last_the_next_run_shows_the_table_as_it_is(
+    glue: Glue, moment: Literal["before-send", "after-call"], earlier: State | None
+) -> None:
+    begin(glue, earlier)
+    glue.requests.clear()
+    LATER.show(glue)
+    requests, expected = len(glue.requests), shown(glue)
+    assert requests >= 7
+
+    for number in range(requests):
+        begin(glue, earlier)
+        with ending_at(glue, moment, number), pytest.raises(EndOfProcess):
+            LATER.show(glue)
+        LATER.show(glue)
+        assert shown(glue) == expected
+
+
+def begin(glue: Glue, earlier: State | None) -> None:
+    if any(found["Name"] == DATABASE for found in glue.client.get_databases()["DatabaseList"]):
+        glue.client.delete_database(Name=DATABASE)
+    if earlier is not None:
+        earlier.show(glue)
+
+
+def shown(glue: Glue) -> Mapping[str, object]:
+    return {view: (glue.columns(view), glue.partitions(view)) for view in VIEWS}
+
+
+@contextmanager
+def ending_at(glue: Glue, moment: str, number: int) -> Iterator[None]:
+    """Ends the process at its request of that number, from 0: before Glue has got it, or after."""
+    seen = 0
+
+    def count(**_: Any) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == number + 1:
+            raise EndOfProcess
+
+    glue.client.meta.events.register(f"{moment}.glue", count)
+    try:
+        yield
+    finally:
+        glue.client.meta.events.unregister(f"{moment}.glue", count)
