@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,11 +61,11 @@ def with_tables(page: str) -> str:
 
 def pictures() -> Mapping[str, str]:
     """Each picture's file name and content, of those whose results there are."""
-    plots: list[tuple[str, Plot]] = []
+    plots: dict[str, Sequence[Plot]] = {}
     if (freshness := read_recorded("freshness")) is not None:
-        plots += zip(PICTURES["freshness"], [_freshness_plot(freshness)], strict=True)
+        plots["freshness"] = (_freshness_plot(freshness),)
     if (endurance := read_recorded("endurance")) is not None:
-        plots += zip(PICTURES["endurance"], _endurance_plots(endurance), strict=True)
+        plots["endurance"] = _endurance_plots(endurance)
     for benchmark, series, x, is_log in (
         ("flat", "seconds of a commit by rows", "rows of the table", True),
         ("flat_age", "seconds of a commit by commits before", "commits before", False),
@@ -73,9 +73,12 @@ def pictures() -> Mapping[str, str]:
         recorded = {"now": read_recorded(benchmark), "before": read_recorded(benchmark, BEFORE)}
         curves = {when: of.series[series] for when, of in recorded.items() if of is not None}
         if curves:
-            plot = Plot("Seconds of a commit of 1,000 events", x, "s", curves, is_log=is_log)
-            plots += zip(PICTURES[benchmark], [plot], strict=True)
-    return {name: svg(plot) for name, plot in plots}
+            plots[benchmark] = (Plot("Seconds of a commit of 1,000 events", x, "s", curves, is_log=is_log),)
+    return {
+        name: svg(plot)
+        for benchmark, drawn in plots.items()
+        for name, plot in zip(PICTURES[benchmark], drawn, strict=True)
+    }
 
 
 def markdown(figures: Iterable[Figure], before: Iterable[Figure]) -> str:

@@ -13,6 +13,7 @@ from local.pipeline import SERVICES
 from tests.faults.operations import COMMIT
 from tests.faults.s3_faults import Point
 from tests.faults.whole_pipeline import Pipeline, Transactions
+from tests.local.landed import wait_until
 from tests.soak import SOAKS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -46,12 +47,11 @@ def test_a_snapshot_in_which_connect_is_killed_is_taken_anew(at_work: Pipeline) 
     with Transactions(tributary, random.Random(SEED)).running():
         starting = tributary.start("up", "--resnapshot", "shop")
         try:
-            while (read := at_work.events("many") - before) == 0:
-                time.sleep(0.05)
+            wait_until(lambda: at_work.events("many") > before, "read of the snapshot")
             at_work.kill(connect.SERVICE)
         finally:
             starting.communicate()
-        assert read < rows
+        assert at_work.events("many") - before < rows
         with at_work.recovery("connect killed in a snapshot"):
             at_work.repair()
             at_work.wait_for_mark()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType
@@ -24,8 +24,8 @@ POLICY = TablePolicy(partition_by=("region",))
 class State:
     """What a table is at some time."""
 
-    types: Mapping[str, DataType] = field(default_factory=dict)
-    regions: frozenset[str] = frozenset()
+    types: Mapping[str, DataType]
+    regions: frozenset[str]
 
     def show(self, glue: Glue) -> None:
         columns = TableColumns((("id", LongType()), ("region", StringType()), *self.types.items()), ("id",))
@@ -45,7 +45,7 @@ class EndOfProcess(Exception):
 @pytest.mark.parametrize("earlier", [None, EARLIER], ids=["nothing", "an earlier state"])
 @pytest.mark.parametrize("moment", ["before-send", "after-call"])
 def test_whichever_request_is_a_run_s_last_the_next_run_shows_the_table_as_it_is(
-    glue: Glue, moment: Literal["before-send", "after-call"], earlier: State | None
+    glue: Glue, moment: str, earlier: State | None
 ) -> None:
     begin(glue, earlier)
     glue.requests.clear()
