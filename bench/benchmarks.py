@@ -33,7 +33,7 @@ BENCHMARKS = {
     "catch_up_large": Benchmark("bench.catch_up", full="LARGE", quick=None),
     "initial_load": Benchmark("bench.initial_load"),
     "flat": Benchmark("bench.flat"),
-    "flat_age": Benchmark("bench.flat", full="AGED", quick=None),
+    "flat_age": Benchmark("bench.flat_age", quick=None),
     "commit_cost": Benchmark("bench.commit_cost"),
     "start": Benchmark("bench.start"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -60,14 +61,12 @@ class Topic:
 
 @dataclass
 class OrdersTable:
-    """A silver table of the orders of a history, which the app has read up to the last of its records.
-
-    `some_rows`: so many rows of it, as they are."""
+    """A silver table of the orders of a history, which the app has read up to the last of its records."""
 
     history: OrdersHistory
     topic: Topic
     ingest: TableIngest
-    some_rows: dict[int, DataFrame] = field(default_factory=dict)
+    _unchanged: dict[int, DataFrame] = field(default_factory=dict)
 
     def send(self, records: int) -> None:
         """The history's next changes come to the topic."""
@@ -77,8 +76,27 @@ class OrdersTable:
         """What has come, by all stages of the app, as one commit."""
         return apply_pending(self.ingest, self.topic)
 
+    def seconds_of_commit(self, records: int) -> float:
+        """Of one of the app, of so many changes that have come."""
+        self.send(records)
+        began = time.perf_counter()
+        self.commit()
+        return time.perf_counter() - began
 
-def build_orders_table(spark: SparkSession, folder: Path, hudi: HudiTable, orders: int) -> OrdersTable:
+    def unchanged(self, number: int) -> DataFrame:
+        """So many rows that never change, as the table holds them: to write them again changes nothing. They
+        are read once."""
+        if number not in self._unchanged:
+            stored = self.ingest.hudi.read()
+            names = [name for name in stored.columns if not name.startswith("_hoodie_")]
+            some = stored.where(F.col(KEY) < number).select(*names)
+            self._unchanged[number] = some.sparkSession.createDataFrame(some.collect(), some.schema).coalesce(
+                1
+            )
+        return self._unchanged[number]
+
+
+def build_orders_table(spark: SparkSession, folder: str | Path, hudi: HudiTable, orders: int) -> OrdersTable:
     """A table of so many orders in one commit, as if the app had read their snapshot. A tenth of them will
     not change."""
     ledger = Ledger(
@@ -91,7 +109,7 @@ def build_orders_table(spark: SparkSession, folder: Path, hudi: HudiTable, order
     options = {**hudi._options, **_BULK_INSERT, LEDGER_KEY: ledger.to_json()}
     _snapshot_rows(spark, orders).write.format("hudi").options(**options).mode("append").save(hudi.path)
     topic = Topic(spark, first=orders)
-    ingest = TableIngest("shop.public.orders", TOPIC, topic, hudi, str(folder / "quarantine"))
+    ingest = TableIngest("shop.public.orders", TOPIC, topic, hudi, f"{folder}/quarantine")
     ingest.recover()
     return OrdersTable(OrdersHistory(TOPIC, orders, untouched=orders // 10), topic, ingest)
 

@@ -17,6 +17,15 @@ from local.state import LocalSettings, StateFolder, settle
 
 
 @dataclass(frozen=True)
+class Storage:
+    """An S3 server with the lake's buckets."""
+
+    state: StateFolder
+    settings: LocalSettings
+    server: s3.S3Server
+
+
+@dataclass(frozen=True)
 class StorageAndKafka:
     """Kafka and an S3 server with the lake's buckets. By `settings` one finds the S3 server through a proxy
     that writes its requests to `requests`."""
@@ -27,20 +36,30 @@ class StorageAndKafka:
 
 
 @contextmanager
-def storage_and_kafka(lake: Lake, folder: Path) -> Iterator[StorageAndKafka]:
+def storage(lake: Lake, folder: Path) -> Iterator[Storage]:
     state = StateFolder(folder)
     state.create()
     settings = settle(state, lake.name, {}, frozenset())
-    servers = Servers(lake, state, settings, read_server_files())
-    cancelled = threading.Event()
+    server = Servers(lake, state, settings, read_server_files()).s3
     try:
-        s3.start_s3(servers.s3, cancelled)
-        s3.create_buckets(servers.s3, lake.names.buckets)
-        kafka.start_kafka(servers.kafka, cancelled)
-        # Connect does not run here: its port is free.
-        proxied = settings.ports.model_copy(update={"s3": settings.ports.connect})
-        with counted_requests(proxied.s3, settings.ports.s3, folder / "requests.jsonl") as requests:
-            yield StorageAndKafka(state, settings.model_copy(update={"ports": proxied}), requests)
+        s3.start_s3(server, threading.Event())
+        s3.create_buckets(server, lake.names.buckets)
+        yield Storage(state, settings, server)
     finally:
-        kafka.stop_kafka(state.run)
         s3.stop_s3(state.run)
+
+
+@contextmanager
+def storage_and_kafka(lake: Lake, folder: Path) -> Iterator[StorageAndKafka]:
+    with storage(lake, folder) as running:
+        settings = running.settings
+        servers = Servers(lake, running.state, settings, read_server_files())
+        try:
+            kafka.start_kafka(servers.kafka, threading.Event())
+            # Connect does not run here: its port is free.
+            proxied = settings.ports.model_copy(update={"s3": settings.ports.connect})
+            with counted_requests(proxied.s3, settings.ports.s3, folder / "requests.jsonl") as requests:
+                settings = settings.model_copy(update={"ports": proxied})
+                yield StorageAndKafka(running.state, settings, requests)
+        finally:
+            kafka.stop_kafka(running.state.run)

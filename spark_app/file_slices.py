@@ -1,20 +1,26 @@
-"""Hudi's data files by their names: which of them no state of a table within its history is read from.
+"""Hudi's data files by their names: those from which no state of a table within its history is read, and the
+log files that can be one.
 
 Source of the format: org.apache.hudi.common.fs.FSUtils, table version 6. A base file is
 `<file id>_<write token>_<instant>.parquet`, a log file `.<file id>_<instant>.log.<version>_<write token>`.
 The files of one file id and one instant are a file slice. A state is read from each file id's last slice that
-is not younger than it."""
+is not younger than it: its base file, and of the log files, in the order of their versions, the blocks of
+commits that are not younger either. Hudi counts versions from 1."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 _BASE_FILE = re.compile(r"(?P<file_id>[^_.]+)_[^_]+_(?P<instant>\d{17})\.parquet")
-_LOG_FILE = re.compile(r"\.(?P<file_id>[^_.]+)_(?P<instant>\d{17})\.log\.\d+(_.*)?")
+_LOG_FILE = re.compile(
+    r"\.(?P<file_id>[^_.]+)_(?P<instant>\d{17})\.log\.(?P<version>\d+)(_(?P<write_token>.*))?"
+)
+_MERGED = ".log.0_0-0-0"
 
 
 @dataclass(frozen=True, order=True)
@@ -23,6 +29,16 @@ class FileGroup:
 
     partition: str
     file_id: str
+
+
+@dataclass(frozen=True)
+class LogMerge:
+    """`log_files` of one slice, in the order in which they are read, of which `merged` holds all blocks. Like
+    them it is a path in the table. Where it `is_written`, they are what was not removed since."""
+
+    merged: str
+    log_files: tuple[str, ...]
+    is_written: bool
 
 
 def partition_of(path: str) -> str:
@@ -37,14 +53,47 @@ def outdated_files(
     later, is read from. `replaced` are groups that hold nothing any more since then.
 
     Instants are as Hudi writes them: UTC, `yyyyMMddHHmmssSSS`."""
+    outdated: list[str] = []
+    for group, by_instant in _slices(paths).items():
+        instants = list(by_instant)
+        needed_from = len(instants) if group in replaced else max(0, bisect_right(instants, oldest) - 1)
+        outdated += [path for instant in instants[:needed_from] for path in by_instant[instant]]
+    return sorted(outdated)
+
+
+def log_merges(paths: Iterable[str], superseded_before: str) -> Iterator[LogMerge]:
+    """How the log files of slices become one a slice: of slices that another one has superseded before the
+    instant. The oldest slice of a group comes first.
+
+    A merged file is read before the files that it holds, and so hides none of their blocks from a reader
+    that stops at the first one that is too young for it."""
+    for by_instant in _slices(paths).values():
+        for instant, superseding in pairwise(by_instant):
+            if superseding >= superseded_before:
+                break
+            log_files = sorted(filter(_is_log_file, by_instant[instant]), key=_version)
+            if len(log_files) > 1:
+                merged = log_files[0].rpartition(".log.")[0] + _MERGED
+                is_written = merged in log_files
+                yield LogMerge(merged, tuple(log_files[is_written:]), is_written)
+
+
+def _slices(paths: Iterable[str]) -> Mapping[FileGroup, Mapping[str, list[str]]]:
+    """The data files among the paths by group, and by their slices' instants in order."""
     slices: dict[FileGroup, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for path in paths:
         partition, name = partition_of(path), path.rpartition("/")[2]
         if match := _BASE_FILE.fullmatch(name) or _LOG_FILE.fullmatch(name):
             slices[FileGroup(partition, match["file_id"])][match["instant"]].append(path)
-    outdated: list[str] = []
-    for group, by_instant in slices.items():
-        instants = sorted(by_instant)
-        needed_from = len(instants) if group in replaced else max(0, bisect_right(instants, oldest) - 1)
-        outdated += [path for instant in instants[:needed_from] for path in by_instant[instant]]
-    return sorted(outdated)
+    return {group: dict(sorted(by_instant.items())) for group, by_instant in slices.items()}
+
+
+def _is_log_file(path: str) -> bool:
+    return _LOG_FILE.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def _version(path: str) -> tuple[int, str]:
+    """By which Hudi orders the log files of a slice (HoodieLogFile.LogFileComparator)."""
+    match = _LOG_FILE.fullmatch(path.rpartition("/")[2])
+    assert match is not None
+    return int(match["version"]), match["write_token"] or ""

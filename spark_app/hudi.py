@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from itertools import chain, takewhile
+from itertools import chain, islice, takewhile
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -19,7 +19,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from contract.lake import Storage, TablePolicy
 from spark_app.decode import DELETE
-from spark_app.file_slices import FileGroup, outdated_files, partition_of
+from spark_app.file_slices import FileGroup, LogMerge, log_merges, outdated_files, partition_of
 from spark_app.instants import CompletedInstant, parse_completed_instants
 from spark_app.ledger import LEDGER_KEY, Ledger
 from spark_app.table_columns import OPERATION, ORDERING, RECORD_KEY
@@ -40,6 +40,8 @@ SHORTEST_HISTORY = timedelta(hours=1)
 """A query that runs still reads the files that it found when it began."""
 
 _CLEANING_THREADS = 16
+_MOST_MERGES = 4 * _CLEANING_THREADS
+_COPY_BYTES = 1 << 16
 _INSTANT = "%Y%m%d%H%M%S%f"
 _CLEAN_PLAN_VERSION = 2
 _LISTED_NAME = re.compile(r"^StoragePathInfo\{path=.*/([^/,]+),.*$", re.MULTILINE)
@@ -104,6 +106,7 @@ class _Java:
     local_context: Any
     data_source_utils: Any
     strings: Any
+    io_utils: Any
     clean_plan: Any
     clean_file: Any
     action_instant: Any
@@ -221,12 +224,14 @@ class HudiTable:
             client.archive()
 
     def clean(self) -> None:
-        """Removes the files that only states before `history` are read from, and has the timeline say so.
+        """Removes the files that only states before `history` are read from, and has the timeline say so. Of
+        file slices that were superseded long ago it puts the log files together, into one a slice.
 
         Hudi's cleaner goes by the commits in the active timeline: it needs all of the history there, where
-        every commit lists them.
+        every commit lists them. Each commit lists the table's files, too, which log files are most of.
         """
-        oldest = instant_of(datetime.now(UTC) - max(self.policy.history, SHORTEST_HISTORY))
+        now = datetime.now(UTC)
+        oldest = instant_of(now - max(self.policy.history, SHORTEST_HISTORY))
         meta_client = self._meta_client()
         timeline, storage = meta_client.getActiveTimeline(), meta_client.getStorage()
         if not timeline.getWriteTimeline().filterInflightsAndRequested().empty():
@@ -234,11 +239,18 @@ class HudiTable:
             return
         with ThreadPoolExecutor(_CLEANING_THREADS, thread_name_prefix="clean") as threads:
             listings = threads.map(partial(self._files_in, storage), self.partitions() or {""})
-            files = chain.from_iterable(listings)
+            files = frozenset(chain.from_iterable(listings))
             outdated = outdated_files(files, oldest, self._replaced_before(timeline, oldest))
             # Hudi would remove a partition's one by one. It gets one: its plan cannot be without.
             recorded = {partition_of(file): file for file in outdated}
             list(threads.map(self._delete, set(outdated) - set(recorded.values())))
+            settled = instant_of(now - SHORTEST_HISTORY)
+            # Incremental queries of commits in the active timeline open the files that these have written.
+            first = timeline.getWriteTimeline().firstInstant()
+            if first.isPresent():
+                merges = log_merges(files.difference(outdated), min(settled, first.get().requestedTime()))
+                merged = threads.map(self._merge_log_files, islice(merges, _MOST_MERGES))
+                list(threads.map(self._delete, chain.from_iterable(merged)))
         # Archival keeps a commit that replaced files until they are cleaned: this comes last.
         if recorded:
             self._record_cleaning(timeline, oldest, recorded)
@@ -285,6 +297,28 @@ class HudiTable:
         # One text of all: to ask for each name takes longer than to list them.
         text = self._java.strings.join("\n", entries)
         return [f"{partition}/{name}".lstrip("/") for name in _LISTED_NAME.findall(text)]
+
+    def _merge_log_files(self, merge: LogMerge) -> Sequence[str]:
+        """The files that are to go, now that the merged one is there.
+
+        A log file is a row of blocks, each with its commit's instant, and may hold those of many commits: so
+        Hudi writes them to where files can be appended to."""
+        if not merge.is_written:
+            files, draft = self._file_system(), self._java.path(f"{self.path}/.hoodie/.temp/{merge.merged}")
+            output = files.create(draft, True)
+            try:
+                for name in merge.log_files:
+                    log_file = files.open(self._java.path(f"{self.path}/{name}"))
+                    try:
+                        self._java.io_utils.copyBytes(log_file, output, _COPY_BYTES, False)
+                    finally:
+                        log_file.close()
+            finally:
+                output.close()
+            # There is no name at which readers could find a part of it.
+            if not files.rename(draft, self._java.path(f"{self.path}/{merge.merged}")):
+                raise OSError(f"{draft} cannot be renamed to {merge.merged}")
+        return merge.log_files
 
     def _delete(self, file: str) -> None:
         self._file_system().delete(self._java.path(f"{self.path}/{file}"), False)
@@ -374,6 +408,7 @@ class HudiTable:
             local_context=hudi.common.engine.HoodieLocalEngineContext,
             data_source_utils=hudi.DataSourceUtils,
             strings=jvm.org.apache.hadoop.util.StringUtils,
+            io_utils=jvm.org.apache.hadoop.io.IOUtils,
             clean_plan=hudi.avro.model.HoodieCleanerPlan,
             clean_file=hudi.avro.model.HoodieCleanFileInfo,
             action_instant=hudi.avro.model.HoodieActionInstant,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -70,8 +71,8 @@ COMMITS_BETWEEN_SERVICES, COMMITS_BEFORE_EARLY_SERVICES, MOST_COMMITS_BETWEEN_SE
 """Compaction and archival take some seconds. They wait until the table has nothing else to do, then until no
 other table has had its own for a while, but not for ever: a reader merges what was not compacted."""
 
-SECONDS_BETWEEN_CLEANINGS = 3600.0
-"""A cleaning lists all files of the table."""
+SECONDS_BETWEEN_CLEANINGS, IDLE_SECONDS_BETWEEN_CLEANINGS = 600.0, 3600.0
+"""A cleaning lists all files of the table. Where nothing was compacted, time alone makes files outdated."""
 
 
 class AnotherWriter(OSError):
@@ -113,7 +114,7 @@ class TableIngest:
     _versions: tuple[SchemaVersion, ...] = ()
     _unreadable: tuple[SchemaTexts, ...] = ()
     _commits_since_services: int = 0
-    _clean_again_at: float = 0.0
+    _cleaned_at: float = -math.inf
     _latest: LatestEvents = field(default_factory=LatestEvents)
     _topic_id: str | None = None
     _held_from: Positions = field(default_factory=dict)
@@ -335,19 +336,23 @@ class TableIngest:
         enough = COMMITS_BEFORE_EARLY_SERVICES if is_apart else MOST_COMMITS_BETWEEN_SERVICES
         if is_idle:
             enough = COMMITS_BETWEEN_SERVICES
-        return self._commits_since_services >= enough or (is_idle and self._is_cleaning_due)
+        return self._commits_since_services >= enough or (
+            is_idle and self._is_cleaning_due(IDLE_SECONDS_BETWEEN_CLEANINGS)
+        )
 
     def maintain(self) -> None:
         """The table services that are due. Nothing else may write to the table meanwhile."""
+        seconds_between_cleanings = IDLE_SECONDS_BETWEEN_CLEANINGS
         if self._commits_since_services >= COMMITS_BETWEEN_SERVICES:
+            seconds_between_cleanings = SECONDS_BETWEEN_CLEANINGS
             self._timeline_to_continue()
             if self.hudi.policy.storage == "merge_on_read":
                 self.hudi.compact()
             self.hudi.archive()
             self._commits_since_services = 0
-        if self._is_cleaning_due:
+        if self._is_cleaning_due(seconds_between_cleanings):
             self.hudi.clean()
-            self._clean_again_at = time.monotonic() + SECONDS_BETWEEN_CLEANINGS
+            self._cleaned_at = time.monotonic()
 
     def serve(self) -> Serviced:
         """All table services, whether or not they are due. Nothing else may write to the table meanwhile."""
@@ -355,7 +360,7 @@ class TableIngest:
         self._recover_once()
         if self._columns is not None:
             self._commits_since_services = max(self._commits_since_services, COMMITS_BETWEEN_SERVICES)
-            self._clean_again_at = 0.0
+            self._cleaned_at = -math.inf
             self.maintain()
         return Serviced(self.name, round(time.monotonic() - started, 3))
 
@@ -410,9 +415,8 @@ class TableIngest:
         """What is left of the rows in a table that has had no others."""
         return rows if self.hudi.policy.deletes == "soft" else rows.where(F.col("_op") != DELETE)
 
-    @property
-    def _is_cleaning_due(self) -> bool:
-        return time.monotonic() >= self._clean_again_at
+    def _is_cleaning_due(self, seconds_between: float) -> bool:
+        return time.monotonic() >= self._cleaned_at + seconds_between
 
     def _recover_once(self) -> None:
         if self._ledger is None:

@@ -1,4 +1,4 @@
-"""Which files may go: just those that no state of the history is read from."""
+"""Which files may go, just those that no state of the history is read from, and which may become one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.file_slices import FileGroup, outdated_files
+from spark_app.file_slices import FileGroup, LogMerge, log_merges, outdated_files
 
 FIRST = 20261121110000000
 PARTITIONS = st.sampled_from(["", "a=1", "a=1/b=2"])
@@ -22,6 +22,7 @@ class Slice:
     instant: int
     has_base: bool
     logs: int
+    is_merged: bool = False
 
     @property
     def group(self) -> FileGroup:
@@ -29,23 +30,34 @@ class Slice:
 
     @property
     def paths(self) -> set[str]:
-        token, folder = "0-21-43", f"{self.partition}/" if self.partition else ""
-        logs = {
-            f"{folder}.{self.file_id}_{self.instant}.log.{version}_{token}"
-            for version in range(1, self.logs + 1)
-        }
-        return logs | ({f"{folder}{self.file_id}_{token}_{self.instant}.parquet"} if self.has_base else set())
+        base_file = f"{self._folder}{self.file_id}_0-21-43_{self.instant}.parquet"
+        merged = {self.log_file(0, "0-0-0")} if self.is_merged else set()
+        return merged | {*self.log_files} | ({base_file} if self.has_base else set())
+
+    @property
+    def log_files(self) -> tuple[str, ...]:
+        """In the order in which they were written."""
+        return tuple(self.log_file(version, f"0-{10 * version}-0") for version in range(1, self.logs + 1))
+
+    def log_file(self, version: int, write_token: str) -> str:
+        return f"{self._folder}.{self.file_id}_{self.instant}.log.{version}_{write_token}"
+
+    @property
+    def _folder(self) -> str:
+        return f"{self.partition}/" if self.partition else ""
 
 
-SLICES = st.sets(
-    st.builds(
+SLICES = st.lists(
+    unique_by=lambda one: (one.group, one.instant),
+    elements=st.builds(
         Slice,
         partition=PARTITIONS,
         file_id=FILE_IDS,
         instant=INSTANTS,
         has_base=st.booleans(),
-        logs=st.integers(0, 3),
-    )
+        logs=st.sampled_from([0, 1, 2, 12]),
+        is_merged=st.booleans(),
+    ),
 )
 OTHERS = {
     ".hoodie/hoodie.properties",
@@ -59,7 +71,7 @@ OTHERS = {
 
 @given(SLICES, INSTANTS, st.frozensets(st.builds(FileGroup, PARTITIONS, FILE_IDS)))
 def test_a_file_goes_if_no_state_from_the_oldest_on_is_read_from_its_slice(
-    slices: set[Slice], oldest: int, replaced: frozenset[FileGroup]
+    slices: list[Slice], oldest: int, replaced: frozenset[FileGroup]
 ) -> None:
     stored = [one for one in slices if one.paths]
     needed: set[str] = set()
@@ -71,3 +83,24 @@ def test_a_file_goes_if_no_state_from_the_oldest_on_is_read_from_its_slice(
     every = {path for one in stored for path in one.paths}
 
     assert set(outdated_files(every | OTHERS, str(oldest), replaced)) == every - needed
+
+
+@given(SLICES, INSTANTS)
+def test_the_log_files_of_a_slice_are_merged_once_another_has_superseded_it(
+    slices: list[Slice], superseded_before: int
+) -> None:
+    stored = [one for one in slices if one.paths]
+    every = {path for one in stored for path in one.paths}
+    superseded = [
+        one
+        for one in stored
+        if any(
+            one.group == other.group and one.instant < other.instant < superseded_before for other in stored
+        )
+    ]
+
+    assert set(log_merges(every | OTHERS, str(superseded_before))) == {
+        LogMerge(one.log_file(0, "0-0-0"), one.log_files, one.is_merged)
+        for one in superseded
+        if one.logs + one.is_merged > 1
+    }

@@ -4,14 +4,17 @@ or as of any commit of the history."""
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import cast, get_args
 
+import pyarrow as pa
 import pytest
+from hudi import HudiReadOptions, HudiTableBuilder
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
@@ -44,8 +47,13 @@ class Served:
     def timeline(self, suffix: str) -> int:
         return len(list(Path(self.hudi.path, ".hoodie").glob(f"[0-9]*.{suffix}")))
 
-    def data_files(self) -> set[str]:
-        return {path.name for path in Path(self.hudi.path).iterdir() if "_" in path.name.strip(".")}
+    def base_files(self) -> set[str]:
+        return {path.name for path in Path(self.hudi.path).glob("*.parquet")}
+
+    def log_files(self) -> Counter[str]:
+        """How many a slice has, by its instant."""
+        names = (path.name for path in Path(self.hudi.path).glob(".*.log.*") if path.suffix != ".crc")
+        return Counter(name.partition("_")[2].partition(".")[0] for name in names)
 
 
 @dataclass
@@ -180,15 +188,37 @@ def test_what_has_changed_since_a_commit_is_told_by_the_commit_time_of_a_later_s
         assert names(changed) == {key: name for key, name in after.items() if before.get(key) != name}
 
 
+def test_every_state_is_read_from_the_one_log_file_of_a_slice_that_was_superseded(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if served.hudi.policy.storage == "copy_on_write":
+        pytest.skip("has no log files")
+    served.hudi.archive()
+    served.hudi.clean()
+    young = served.log_files()
+    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
+    served.hudi.clean()
+    old = served.log_files()
+
+    first_active = min(path.name for path in Path(served.hudi.path, ".hoodie").glob("[0-9]*.*"))
+    merged = {instant for instant, superseding in pairwise(sorted(young)) if superseding < first_active}
+    assert merged
+    assert {instant for instant in young if old[instant] < young[instant]} == merged
+    assert {old[instant] for instant in merged} == {1}
+    for instant, state in served.states.items():
+        assert names(as_of(served.hudi, instant)) == state
+        assert names_without_spark(served.hudi, instant) == state
+
+
 def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleaned(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
     instants = list(served.states)
     for first in (0, COMMITS // 2, COMMITS - 1):
-        files = served.data_files()
+        files = served.base_files()
         clean_all_before(served.hudi, instants[first])
-        assert (served.data_files() < files) == (first > 0)
+        assert (served.base_files() < files) == (first > 0)
         for instant in instants[first:]:
             assert names(as_of(served.hudi, instant)) == served.states[instant]
 
@@ -230,15 +260,15 @@ def test_nothing_is_cleaned_while_a_commit_is_unfinished(
         write(hudi, {1: f"change {number}"})
     commit = hudi.last_commit()
     assert commit is not None
-    files, timeline = served.data_files(), Path(hudi.path, ".hoodie")
+    files, timeline = served.base_files(), Path(hudi.path, ".hoodie")
     requested = timeline / f"{int(commit.instant) + 1}.commit.requested"
 
     requested.touch()
     clean_all_before(hudi, commit.instant)
-    assert served.data_files() == files
+    assert served.base_files() == files
     requested.unlink()
     clean_all_before(hudi, commit.instant)
-    assert served.data_files() < files
+    assert served.base_files() < files
 
 
 def write(hudi: HudiTable, values: Names) -> None:
@@ -263,6 +293,12 @@ def clean_all_before(hudi: HudiTable, instant: str) -> None:
 
 def as_of(hudi: HudiTable, instant: str) -> DataFrame:
     return hudi.spark.read.format("hudi").option("as.of.instant", instant).load(hudi.path)
+
+
+def names_without_spark(hudi: HudiTable, instant: str) -> Names:
+    table = HudiTableBuilder.from_base_uri(hudi.path).build()
+    rows = pa.Table.from_batches(table.read(HudiReadOptions().with_as_of_timestamp(instant)))
+    return {row["id"]: row["name"] for row in rows.to_pylist()}
 
 
 def names(rows: DataFrame) -> Names:

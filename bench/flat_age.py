@@ -1,0 +1,158 @@
+"""Whether a small commit takes as long after many commits, and beside a long history, as into a new table."""
+
+from __future__ import annotations
+
+import re
+import statistics
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bench.driver import driver
+from bench.orders_table import OrdersTable, build_orders_table, check_orders, turns
+from bench.results import Figure, Results
+from bench.servers import Storage, storage
+from contract.lake import TablePolicy, parse_lake
+from local.s3 import s3_client
+from spark_app.hudi import HudiTable, instant_of
+from spark_app.table_ingest import MOST_COMMITS_BETWEEN_SERVICES
+
+LAKE = parse_lake(
+    """
+    [lake]
+    name = "age"
+
+    [source.shop]
+    engine = "postgres"
+    database = "shop"
+    tables = ["public.*"]
+    """
+)
+BUCKET = LAKE.names.silver_bucket
+_TIMED = (31, 32, 33)
+_INSTANT = re.compile(r"_\d{17}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tables of `orders`, one after `young` commits and one after `old`, which got its services as often as a
+    busy run gives them, take turns: `commits` of `records` each. Then once more, beside the files that the
+    old one has of a history of `history_hours` in which it always had something to commit, and so was
+    compacted `compactions_an_hour`."""
+
+    orders: int = 100_000
+    records: int = 1_000
+    young: int = 10
+    old: int = 1_000
+    commits: int = 15
+    history_hours: int = 24
+    compactions_an_hour: int = 15
+
+
+FULL = Settings()
+
+
+def run(settings: Settings = FULL) -> Results:
+    with (
+        tempfile.TemporaryDirectory(prefix="tributary-bench-") as folder,
+        storage(LAKE, Path(folder) / "state") as servers,
+        driver(LAKE, servers.state, servers.settings) as running,
+    ):
+        old = _table(running.spark, "old", settings)
+        ageing = tuple(_age(old, settings))
+        young = _table(running.spark, "young", settings)
+        for _ in range(settings.young):
+            young.seconds_of_commit(settings.records)
+        after_commits = _take_turns(young, old, settings)
+        _lay_history(servers, "old/silver", settings)
+        beside_history = _take_turns(young, old, settings)
+    series = {"seconds of a commit by commits before": ageing}
+    figures = (
+        *_figures(f"after {settings.old:,} commits", after_commits),
+        *_figures(f"with {settings.history_hours} h of history", beside_history),
+    )
+    return Results("flat_age", asdict(settings), figures, series)
+
+
+def _age(table: OrdersTable, settings: Settings) -> Iterator[tuple[float, float]]:
+    """How many commits came before, and the seconds that one of the app took then. Between those that are
+    timed, Hudi alone writes a row."""
+    for number in range(settings.old):
+        if number % 100 in _TIMED:
+            yield float(number), round(table.seconds_of_commit(settings.records), 3)
+        else:
+            table.ingest.hudi.write(table.unchanged(1), table.ingest.ledger.next_commit())
+        is_served = number % MOST_COMMITS_BETWEEN_SERVICES == 0
+        if is_served or (number + 1) % 100 in _TIMED:
+            # The app goes on with a table only if it knows all of its commits.
+            table.ingest.recover()
+        if is_served:
+            table.ingest.serve()
+    table.ingest.recover()
+
+
+def _take_turns(
+    young: OrdersTable, old: OrdersTable, settings: Settings
+) -> tuple[Sequence[float], Sequence[float]]:
+    """The seconds of their commits."""
+    tables = (young, old)
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for turn in turns(settings.commits, len(tables)):
+        for place in turn:
+            seconds[place].append(tables[place].seconds_of_commit(settings.records))
+    for table in tables:
+        check_orders(table.ingest.hudi, table.history)
+    return seconds
+
+
+def _table(spark: SparkSession, name: str, settings: Settings) -> OrdersTable:
+    folder = f"s3a://{BUCKET}/{name}"
+    hudi = HudiTable(spark, f"{folder}/silver", name, TablePolicy())
+    table = build_orders_table(spark, folder, hudi, settings.orders)
+    check_orders(hudi, table.history)
+    return table
+
+
+def _lay_history(servers: Storage, path: str, settings: Settings) -> None:
+    """Copies a base file and a log file of each file group to older instants, by names as `HudiTable.clean`
+    leaves them."""
+    server = servers.server
+    client = s3_client(server.endpoint, server.access_key, server.secret_key)
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{path}/", Delimiter="/")
+    keys = sorted(entry["Key"] for page in pages for entry in page.get("Contents", []))
+    base_files = [key for key in keys if key.endswith(".parquet")]
+    log_files = [key for key in keys if ".log." in key]
+    copies = dict(_copies(_one_of_each_group(base_files) + _one_of_each_group(log_files), settings))
+    with ThreadPoolExecutor(8) as threads:
+        copy = partial(client.copy_object, Bucket=BUCKET)
+        list(
+            threads.map(lambda key: copy(Key=key, CopySource={"Bucket": BUCKET, "Key": copies[key]}), copies)
+        )
+
+
+def _one_of_each_group(keys: Iterable[str]) -> list[str]:
+    return list({key.rpartition("/")[2].strip(".").partition("_")[0]: key for key in keys}.values())
+
+
+def _copies(keys: Sequence[str], settings: Settings) -> Iterator[tuple[str, str]]:
+    """Each of the keys that a history has more, and the one that it is a copy of."""
+    apart, now = timedelta(hours=1) / settings.compactions_an_hour, datetime.now(UTC)
+    for number in range(1, settings.history_hours * settings.compactions_an_hour + 1):
+        instant = instant_of(now - timedelta(hours=1) - number * apart)
+        for key in keys:
+            name, is_log, _ = _INSTANT.sub(f"_{instant}", key).partition(".log.")
+            yield f"{name}.log.0_0-0-0" if is_log else name, key
+
+
+def _figures(old_is: str, seconds: tuple[Sequence[float], Sequence[float]]) -> Iterator[Figure]:
+    young, old = map(statistics.median, seconds)
+    of = {"old": old_is}
+    yield Figure("seconds p50, young", round(young, 3), "s", of)
+    yield Figure("seconds p50, old", round(old, 3), "s", of)
+    yield Figure("old to young", round(old / young, 2), "×", of)
