@@ -39,6 +39,7 @@ Every commit lists it eight times, with three files a commit."""
 SHORTEST_HISTORY = timedelta(hours=1)
 """A query that runs still reads the files that it found when it began."""
 
+_TWO_SECONDS = timedelta(seconds=2)
 _CLEANING_THREADS = 16
 _MOST_MERGES = 4 * _CLEANING_THREADS
 _COPY_BYTES = 1 << 16
@@ -184,15 +185,15 @@ class HudiTable:
         """Merges the log files into base files. No commit may be written meanwhile.
 
         In table version 6 an instant's completion time is its timeline file's modification time, which S3
-        gives in whole seconds. A log file that completes within the second of the compaction's instant would
-        be counted to the file slice before it, and its rows never be read
-        (CompletionTimeQueryViewV1#isSlicedAfterOrOn). So this ends, and the next commit comes, in a later
-        second than it was scheduled in, also where the clock of S3 is up to a second behind.
+        gives in whole seconds. The log files after a compaction have its instant in their names, and are
+        counted to the file slice before it, and their rows never read, where it has completed before that
+        instant (HoodieFileGroup#getBaseInstantTime, CompletionTimeQueryViewV1#getCompletionTime). So it
+        completes in a later second than it was scheduled in, also where the clock of S3 is up to a second
+        behind.
         """
         instant = self._schedule_compaction()
         if instant is not None:
-            with _ending_in_a_later_second():
-                self._run_compaction(instant)
+            self._run_compaction(instant)
 
     def finish_pending_compaction(self) -> None:
         """Runs what a crash has left scheduled: readers other than Spark do not see the commits after it."""
@@ -385,7 +386,9 @@ class HudiTable:
 
     def _run_compaction(self, instant: str) -> None:
         with self._client(_COMPACTION_OPTIONS) as client:
-            client.compact(instant)
+            compacted = client.compact(instant)
+            _wait_for_a_later_second_than(instant)
+            client.commitCompaction(instant, compacted.getCommitMetadata().get(), self._java.option.empty())
 
     def _meta_client(self) -> Any:
         builder = self._java.meta_client.builder()
@@ -430,14 +433,12 @@ def instant_of(moment: datetime) -> str:
     return moment.strftime(_INSTANT)[:17]
 
 
-@contextmanager
-def _ending_in_a_later_second() -> Iterator[None]:
-    """Ends in a later second than it began in, also by a clock that is up to a second behind."""
-    over = time.monotonic() + 2 - time.time() % 1
-    try:
-        yield
-    finally:
-        time.sleep(max(0.0, over - time.monotonic()))
+def _wait_for_a_later_second_than(instant: str) -> None:
+    """Until it is one also by a clock that is up to a second behind."""
+    requested = datetime.strptime(instant, _INSTANT).replace(microsecond=0, tzinfo=UTC)
+    remaining = (requested + _TWO_SECONDS - datetime.now(UTC)).total_seconds()
+    # Where the clock was set back meanwhile, the next commit waits.
+    time.sleep(min(max(0.0, remaining), _TWO_SECONDS.total_seconds()))
 
 
 def _write_options(name: str, policy: TablePolicy) -> dict[str, str]:
@@ -532,8 +533,8 @@ _LOAD_OPTIONS = {
 
 _COMPACTION_OPTIONS = {
     "hoodie.compact.inline.max.delta.commits": "1",
-    # The compaction is complete when it has run.
-    "hoodie.auto.commit": "true",
+    # It is completed by itself.
+    "hoodie.auto.commit": "false",
 }
 _ARCHIVAL_OPTIONS = {
     "hoodie.keep.min.commits": str(FEWEST_ACTIVE_COMMITS),

@@ -98,7 +98,9 @@ class Tributary:
         process = self.start(*arguments, "--json")
         output, errors = process.communicate()
         has_status = status is None or process.returncode == status
-        assert has_status, f"{arguments}: {process.returncode}\n{output}\n{errors}"
+        told = f"{arguments}: {process.returncode}\n{output}\n{errors}"
+        assert has_status, told
+        assert output, told
         return json.loads(output)
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -42,7 +41,7 @@ POLICIES = [
 @pytest.fixture(autouse=True)
 def compactions_need_not_wait() -> Iterator[None]:
     """This file system knows the milliseconds of a file's time, which S3 does not."""
-    with mock.patch("spark_app.hudi._ending_in_a_later_second", nullcontext):
+    with mock.patch("spark_app.hudi._wait_for_a_later_second_than"):
         yield
 
 
