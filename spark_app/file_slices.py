@@ -74,8 +74,8 @@ def log_merges(paths: Iterable[str], superseded_before: str) -> Iterator[LogMerg
             log_files = sorted(filter(_is_log_file, by_instant[instant]), key=_version)
             if len(log_files) > 1:
                 merged = log_files[0].rpartition(".log.")[0] + _MERGED
-                is_written = merged in log_files
-                yield LogMerge(merged, tuple(log_files[is_written:]), is_written)
+                unmerged = tuple(path for path in log_files if path != merged)
+                yield LogMerge(merged, unmerged, is_written=merged in log_files)
 
 
 def _slices(paths: Iterable[str]) -> Mapping[FileGroup, Mapping[str, list[str]]]:
