@@ -107,7 +107,7 @@ def _rebuild(table: LakeTable) -> None:
 
 
 _INSTANT = r"/\.hoodie/\d+"
-_MARKER, _LOG_FILE, _BASE_FILE = r"\.marker\.(CREATE|APPEND)", r"/\.[^/]+\.log\.[^/]+", r"/[^/.]+\.parquet"
+_MARKER, _LOG_FILE, _BASE_FILE = r"\.marker\.(CREATE|APPEND)", r"/\.[^/]+\.log\.[\d_-]+", r"/[^/.]+\.parquet"
 _COMMITTED = Point("the commit", "PUT", rf"{_INSTANT}\.deltacommit")
 _COMPACTED = Point("the compaction", "PUT", rf"{_INSTANT}\.commit")
 
@@ -143,7 +143,7 @@ OPERATIONS = (
             Point("request of the commit", "PUT", rf"{_INSTANT}\.deltacommit\.requested"),
             Point("begin of the commit", "PUT", rf"{_INSTANT}\.deltacommit\.inflight"),
             Point("a marker", "PUT", _MARKER),
-            Point("a log file", "PUT", f"/table{_LOG_FILE}"),
+            Point("a log file", "PUT", _LOG_FILE),
             _COMMITTED,
         ),
     ),
