@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -169,8 +168,9 @@ def test_up_repairs_a_pipeline_of_which_servers_were_killed(
     for record in records.values():
         assert record is not None
         os.kill(record.pid, signal.SIGKILL)
-    for name in killed:
-        wait_until(partial(lambda name: read_process(name, own.state.run) is None, name), f"end of {name}")
+    wait_until(
+        lambda: all(read_process(name, own.state.run) is None for name in killed), "end of the killed servers"
+    )
     assert not read_status(own.state).is_well
 
     repaired = up(own.lake, own.state)

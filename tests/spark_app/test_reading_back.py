@@ -52,7 +52,7 @@ def test_each_state_and_each_change_between_two_is_read_back(
         assert _names(sql.sql(_with(AT_INSTANT, instant)).collect()) == _names(state.values())
         by_time = AT_TIME.replace("2026-01-02 03:04:05.678", f"{moment}.{instant[14:]}")
         assert _names(sql.sql(by_time).collect()) == _names(state.values())
-        assert _names(_read_without_spark(hudi.path, instant)) == _names(state.values())
+        assert _names(read_without_spark(hudi.path, instant)) == _names(state.values())
 
     instants = list(states)
     for number, since in enumerate(instants):
@@ -101,7 +101,7 @@ def _with(statement: str, since: str, until: str = "") -> str:
     return statement.replace("20260102030405678", since).replace("20260102040000000", until)
 
 
-def _read_without_spark(path: str, instant: str) -> list[dict[str, Any]]:
+def read_without_spark(path: str, instant: str) -> list[dict[str, Any]]:
     table = HudiTableBuilder.from_base_uri(path).build()
     batches = table.read(HudiReadOptions().with_as_of_timestamp(instant))
     rows: list[dict[str, Any]] = pa.Table.from_batches(batches).to_pylist()

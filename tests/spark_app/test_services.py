@@ -12,9 +12,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import cast, get_args
 
-import pyarrow as pa
 import pytest
-from hudi import HudiReadOptions, HudiTableBuilder
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
@@ -29,6 +27,7 @@ from spark_app.table_columns import APP_COLUMNS, TableColumns
 from spark_app.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.test_reading_back import read_without_spark
 
 COMMITS = 10
 FEWEST_ACTIVE, MOST_ACTIVE = 3, 5
@@ -207,7 +206,8 @@ def test_every_state_is_read_from_the_one_log_file_of_a_slice_that_was_supersede
     assert {old[instant] for instant in merged} == {1}
     for instant, state in served.states.items():
         assert names(as_of(served.hudi, instant)) == state
-        assert names_without_spark(served.hudi, instant) == state
+        without_spark = read_without_spark(served.hudi.path, instant)
+        assert {row["id"]: row["name"] for row in without_spark} == state
 
 
 def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleaned(
@@ -293,12 +293,6 @@ def clean_all_before(hudi: HudiTable, instant: str) -> None:
 
 def as_of(hudi: HudiTable, instant: str) -> DataFrame:
     return hudi.spark.read.format("hudi").option("as.of.instant", instant).load(hudi.path)
-
-
-def names_without_spark(hudi: HudiTable, instant: str) -> Names:
-    table = HudiTableBuilder.from_base_uri(hudi.path).build()
-    rows = pa.Table.from_batches(table.read(HudiReadOptions().with_as_of_timestamp(instant)))
-    return {row["id"]: row["name"] for row in rows.to_pylist()}
 
 
 def names(rows: DataFrame) -> Names:
