@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cli.lake_files import LakeFiles
@@ -23,11 +24,24 @@ APP_COLUMNS = ("_key", "_op", "_seq", "_source_ts", "_topic", "_partition", "_of
 
 
 _DELETED = "_deleted"
+_READINGS = 3
+_HUDI_ERROR = "HudiCoreError"
+"""A class that hudi-rs does not export."""
+_GONE = re.compile(r"Object at location .+ not found")
+"""As object_store, with which hudi-rs reads, puts it."""
 _WHAT = "The query cannot be answered"
 
 
 class QueryError(TributaryError):
     """SQL that cannot be answered."""
+
+
+class UnreadableTable(TributaryError):
+    """A table whose files cannot be read as they are."""
+
+
+class _FileIsGone(UnreadableTable):
+    """A file of the table was removed since it was listed."""
 
 
 class NoSuchTable(QueryError):
@@ -40,20 +54,38 @@ class NoSuchTable(QueryError):
 
 def read_table(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> pa.Table:
     """The rows of the table's latest commit, or of the latest at the instant `as_of`: the source's columns,
-    then the app's; not Hudi's own. Raises `OutOfHistory` and `ReadInSpark`."""
+    then the app's; not Hudi's own. Raises `OutOfHistory`, `ReadInSpark` and `UnreadableTable`."""
+    if as_of is not None:
+        check_readable(files.filesystem, table, as_of)
+    for _ in range(_READINGS - 1):
+        # The rollback of a commit, or a cleaning, removes files that were there when the reader listed them.
+        with suppress(_FileIsGone):
+            return _read_once(files, table, as_of)
+    return _read_once(files, table, as_of)
+
+
+def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Table:
     import pyarrow as pa
     from hudi import HudiReadOptions, HudiTableBuilder
 
-    hudi = (
-        HudiTableBuilder.from_base_uri(f"s3://{table.path}").with_storage_options(files.hudi_options).build()
-    )
-    options = HudiReadOptions()
+    uri, options = f"s3://{table.path}", HudiReadOptions()
     if as_of is not None:
-        check_readable(files.filesystem, table, as_of)
         options = options.with_as_of_timestamp(as_of)
-    batches = hudi.read(options)
-    # A table whose rows are all gone has no file, and so no batch that tells its schema.
-    found = pa.Table.from_batches(batches) if batches else hudi.get_schema().empty_table()
+    try:
+        hudi = HudiTableBuilder.from_base_uri(uri).with_storage_options(files.hudi_options).build()
+        batches = hudi.read(options)
+        # A table whose rows are all gone has no file, and so no batch that tells its schema.
+        found = pa.Table.from_batches(batches) if batches else hudi.get_schema().empty_table()
+    except Exception as error:
+        if type(error).__name__ != _HUDI_ERROR:
+            raise
+        is_gone = _GONE.search(str(error)) is not None
+        raise (_FileIsGone if is_gone else UnreadableTable)(
+            "The table cannot be read",
+            where=str(table.name),
+            found=str(error),
+            remedy="Where tributary status says that the S3 server runs, tributary rebuild makes it anew.",
+        ) from error
     columns = [name for name in found.column_names if not name.startswith(HUDI_COLUMN_PREFIX)]
     return found.select(sorted(columns, key=APP_COLUMNS.__contains__))
 
@@ -74,7 +106,7 @@ def answer(files: LakeFiles, tables: Sequence[LakeTable], query: str, as_of: str
 
     A table can be called by its name, by schema.table and by source.schema.table. Of tables whose names
     differ in case only, which DuckDB takes for the same, a query can have one. Raises `QueryError`,
-    UnknownTable, OutOfHistory and ReadInSpark.
+    UnknownTable, OutOfHistory, ReadInSpark and UnreadableTable.
     """
     named = named_in(query, [table.name for table in tables])
     read = {table.name: read_table(files, table, as_of) for table in tables if table.name in named}

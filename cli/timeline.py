@@ -127,9 +127,9 @@ def read_earliest_retained(filesystem: S3FileSystem, path: str) -> str | None:
         )
 
 
-def _read_retained(filesystem: S3FileSystem, info: FileInfo) -> str:
-    with filesystem.open_input_stream(info.path) as stream:
-        return earliest_retained(stream.read())
+def _read_retained(filesystem: S3FileSystem, info: FileInfo) -> str | None:
+    metadata = _read_if_there(filesystem, info)
+    return None if metadata is None else earliest_retained(metadata)
 
 
 def earliest_retained(clean_metadata: bytes) -> str:
@@ -188,9 +188,20 @@ def _instants(filesystem: S3FileSystem, path: str, names: re.Pattern[str]) -> li
     return sorted(found, key=lambda info: info.base_name, reverse=True)
 
 
+def _read_if_there(filesystem: S3FileSystem, info: FileInfo) -> bytes | None:
+    """What the timeline's file holds; None where it was archived since it was listed."""
+    try:
+        with filesystem.open_input_stream(info.path) as stream:
+            return bytes(stream.read())
+    except FileNotFoundError:
+        return None
+
+
 def _read_commit(filesystem: S3FileSystem, info: FileInfo) -> Commit | None:
-    with filesystem.open_input_stream(info.path) as stream:
-        metadata = json.loads(stream.read())
+    content = _read_if_there(filesystem, info)
+    if content is None:
+        return None
+    metadata = json.loads(content)
     ledger = (metadata.get("extraMetadata") or {}).get(LEDGER_KEY)
     if ledger is None:
         return None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from local.process import Command
@@ -38,9 +40,10 @@ def java_command(
 ) -> Command:
     """The command of a Java server. The long class path goes by environment, so that `ps` stays readable.
 
-    `scratch` is made if it is not there: native libraries are unpacked to it and uploads buffered in it.
+    `scratch` is for the server that is started next: native libraries are unpacked to it and uploads buffered
+    in it. It is emptied of what one that was killed has left.
     """
-    scratch.mkdir(exist_ok=True)
+    empty_folder(scratch)
     heap = (f"-Xms{min(64, heap_megabytes)}m", f"-Xmx{heap_megabytes}m")
     defines = [f"-D{key}={value}" for key, value in (properties or {}).items()]
     return Command(
@@ -55,6 +58,13 @@ def java_command(
             **(environment or {}),
         },
     )
+
+
+def empty_folder(folder: Path) -> None:
+    """Makes it, or removes what is in it."""
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+    folder.mkdir()
 
 
 def write_log4j_properties(path: Path, level: str, quiet: Mapping[str, str] | None = None) -> None:

@@ -19,6 +19,7 @@ from connectors.worker import as_properties
 from contract.errors import TributaryError
 from contract.lake import Lake
 from local.class_archive import class_archive_options
+from local.jvm import empty_folder
 from local.postgres import CATALOG, CATALOG_ROLE
 from local.process import (
     POLL_SECONDS,
@@ -122,7 +123,6 @@ def start_spark(
 ) -> RunningSpark:
     """Hands `main.py arguments…` to spark-submit. Raises SparkBusy if one runs here, StateFolderBusy."""
     folder = state.spark
-    (folder / "scratch").mkdir(exist_ok=True)
     properties = folder / "spark.properties"
     write_private_file(properties, as_properties(spark_properties(lake, state, settings, installation)))
     (folder / LOG_SETTINGS).write_text(log_settings("warn"))
@@ -140,6 +140,7 @@ def start_spark(
     )
     with state.exclusive():
         _take_over(state)
+        empty_folder(_scratch(state))
         process, record = start_reporting_process(command, state.run)
         record_process(OWNER, os.getpid(), state.log(SERVICE), state.run)
     return RunningSpark(process, record, state)
@@ -180,6 +181,11 @@ def _take_over(state: StateFolder) -> None:
     stop_spark(state.run)
 
 
+def _scratch(state: StateFolder) -> Path:
+    """What Spark keeps while it runs: shuffled rows, buffered uploads, unpacked libraries."""
+    return state.spark / "scratch"
+
+
 def _ask_to_stop(record: ProcessRecord) -> None:
     """Signals the Python driver, a child of the JVM that spark-submit has become; the JVM ends with it."""
     jvm = find_process(record)
@@ -213,11 +219,12 @@ def spark_properties(
             [
                 *_JAVA_OPTIONS,
                 f'"-Dlog4j2.configurationFile={(state.spark / LOG_SETTINGS).as_uri()}"',
+                f'"-Djava.io.tmpdir={_scratch(state)}"',
                 *class_archive_options(installation.java_home, installation.jars),
             ]
         ),
         "spark.ui.enabled": "false",
-        "spark.local.dir": str(state.spark / "scratch"),
+        "spark.local.dir": str(_scratch(state)),
         "spark.sql.warehouse.dir": (state.spark / "warehouse").as_uri(),
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
@@ -233,7 +240,7 @@ def spark_properties(
         "spark.hadoop.fs.s3a.aws.credentials.provider": (
             "com.amazonaws.auth.EnvironmentVariableCredentialsProvider"
         ),
-        "spark.hadoop.fs.s3a.buffer.dir": str(state.spark / "scratch"),
+        "spark.hadoop.fs.s3a.buffer.dir": str(_scratch(state)),
     }
 
 

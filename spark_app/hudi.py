@@ -39,13 +39,17 @@ Every commit lists it eight times, with three files a commit."""
 SHORTEST_HISTORY = timedelta(hours=1)
 """A query that runs still reads the files that it found when it began."""
 
-_TWO_SECONDS = timedelta(seconds=2)
+_SECONDS_S3_MAY_BE_BEHIND = 10
 _CLEANING_THREADS = 16
 _MOST_MERGES = 4 * _CLEANING_THREADS
 _COPY_BYTES = 1 << 16
 _INSTANT = "%Y%m%d%H%M%S%f"
 _CLEAN_PLAN_VERSION = 2
 _LISTED_NAME = re.compile(r"^StoragePathInfo\{path=.*/([^/,]+),.*$", re.MULTILINE)
+
+
+class StorageClockIsBehind(OSError):
+    """By the storage's clock a compaction has completed before, by the clock here, it was requested."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,12 @@ class Timeline:
     def requested(self) -> frozenset[str]:
         """The names of the commits."""
         return frozenset(commit.requested for commit in self.commits)
+
+    @property
+    def early_compactions(self) -> tuple[CompletedInstant, ...]:
+        """Those that have, by their times, completed before they were requested."""
+        compactions = set(self.instants).difference(self.commits)
+        return tuple(sorted(i for i in compactions if i.completed < i.requested))
 
     @property
     def last_instant(self) -> str | None:
@@ -182,24 +192,20 @@ class HudiTable:
         return frozenset(java.fs_utils.getAllPartitionPaths(context, storage, base_path, False))
 
     def compact(self) -> None:
-        """Merges the log files into base files. No commit may be written meanwhile.
-
-        In table version 6 an instant's completion time is its timeline file's modification time, which S3
-        gives in whole seconds. The log files after a compaction have its instant in their names, and are
-        counted to the file slice before it, and their rows never read, where it has completed before that
-        instant (HoodieFileGroup#getBaseInstantTime, CompletionTimeQueryViewV1#getCompletionTime). So it
-        completes in a later second than it was scheduled in, also where the clock of S3 is up to a second
-        behind.
-        """
+        """Merges the log files into base files. No commit may be written meanwhile. Raises
+        `StorageClockIsBehind`."""
         instant = self._schedule_compaction()
         if instant is not None:
             self._run_compaction(instant)
+            self._complete_compactions_late_enough()
 
-    def finish_pending_compaction(self) -> None:
-        """Runs what a crash has left scheduled: readers other than Spark do not see the commits after it."""
+    def finish_compactions(self) -> None:
+        """Runs what a crash has left scheduled: readers other than Spark do not see the commits after it.
+        Raises `StorageClockIsBehind`."""
         pending = self._meta_client().getActiveTimeline().filterPendingCompactionTimeline().firstInstant()
         if pending.isPresent():
             self._run_compaction(pending.get().requestedTime())
+        self._complete_compactions_late_enough()
 
     def remove_what_an_end_left(self) -> None:
         """Removes what the end of a process can leave behind at which Hudi would fail at each start.
@@ -386,9 +392,43 @@ class HudiTable:
 
     def _run_compaction(self, instant: str) -> None:
         with self._client(_COMPACTION_OPTIONS) as client:
-            compacted = client.compact(instant)
-            _wait_for_a_later_second_than(instant)
-            client.commitCompaction(instant, compacted.getCommitMetadata().get(), self._java.option.empty())
+            client.compact(instant)
+
+    def _complete_compactions_late_enough(self) -> None:
+        """Completes those again that have done so before they were requested.
+
+        In table version 6 an instant's completion time is its timeline file's modification time, which S3
+        gives by its own clock and in whole seconds. The log files after a compaction have its instant in
+        their names, and are counted to the file slice before it, and their rows never read, where it has
+        completed before that instant (HoodieFileGroup#getBaseInstantTime,
+        CompletionTimeQueryViewV1#getCompletionTime). The file is written anew, then, in a later second: what
+        it was too early for is read again.
+        """
+        timeline = self.timeline()
+        for _ in range(_SECONDS_S3_MAY_BE_BEHIND):
+            if not timeline.early_compactions:
+                return
+            time.sleep(1)
+            for compaction in timeline.early_compactions:
+                of_hudi = timeline.of_hudi.getInstants().get(timeline.instants.index(compaction))
+                self._write_timeline_file(
+                    f"{compaction.requested}.commit", timeline.of_hudi.getInstantDetails(of_hudi).get()
+                )
+            timeline = self.timeline()
+        if timeline.early_compactions:
+            early = timeline.early_compactions[0]
+            raise StorageClockIsBehind(
+                f"{self.path} was compacted at {early.requested} by the clock here and, by that of its "
+                f"storage, at {early.completed} (UTC): set both right, or wait until the latter is past the "
+                "former"
+            )
+
+    def _write_timeline_file(self, name: str, content: bytes) -> None:
+        output = self._file_system().create(self._java.path(f"{self.path}/.hoodie/{name}"), True)
+        try:
+            output.write(content)
+        finally:
+            output.close()
 
     def _meta_client(self) -> Any:
         builder = self._java.meta_client.builder()
@@ -431,14 +471,6 @@ def may_be_loaded(schema: StructType) -> bool:
 def instant_of(moment: datetime) -> str:
     """What Hudi calls an instant that is requested at the moment, which is in UTC."""
     return moment.strftime(_INSTANT)[:17]
-
-
-def _wait_for_a_later_second_than(instant: str) -> None:
-    """Until it is one also by a clock that is up to a second behind."""
-    requested = datetime.strptime(instant, _INSTANT).replace(microsecond=0, tzinfo=UTC)
-    remaining = (requested + _TWO_SECONDS - datetime.now(UTC)).total_seconds()
-    # Where the clock was set back meanwhile, the next commit waits.
-    time.sleep(min(max(0.0, remaining), _TWO_SECONDS.total_seconds()))
 
 
 def _write_options(name: str, policy: TablePolicy) -> dict[str, str]:
@@ -533,8 +565,8 @@ _LOAD_OPTIONS = {
 
 _COMPACTION_OPTIONS = {
     "hoodie.compact.inline.max.delta.commits": "1",
-    # It is completed by itself.
-    "hoodie.auto.commit": "false",
+    # DataSourceUtils makes clients that leave it to their caller.
+    "hoodie.auto.commit": "true",
 }
 _ARCHIVAL_OPTIONS = {
     "hoodie.keep.min.commits": str(FEWEST_ACTIVE_COMMITS),

@@ -123,25 +123,14 @@ class TableIngest:
 
     def recover(self) -> None:
         """Takes positions and columns from the table itself, and finishes what a crash left behind."""
-        self._ledger, self._columns, self._known = Ledger(self.topic), None, frozenset()
-        self.hudi.remove_what_an_end_left()
-        if not self.hudi.exists():
-            return
-        self.hudi.finish_pending_compaction()
-        # Before the ledger is read: what another app commits from here on is not part of it.
-        timeline = self.hudi.timeline()
-        commit = next(self.hudi.commits(timeline), None)
-        if commit is not None and commit.rows_failed:
-            # The process ended before it could see to that.
-            self.hudi.take_back(commit)
-            return
-        self._known = timeline.requested
+        self._ledger, self._columns, self._known = None, None, frozenset()
+        commit = self._last_commit_of_recovered_table()
         if commit is None:
+            self._ledger = Ledger(self.topic)
             return
-        self._commits_since_services = timeline.commits_since_services
-        self._ledger = commit.ledger
         self.partitions_written = commit.partitions
         self._columns = columns_of_table(self.hudi.schema(), commit.ledger.key_columns)
+        self._ledger = commit.ledger
 
     def forget(self) -> None:
         """After a failure nothing is certain but what the table holds: the next use recovers."""
@@ -421,6 +410,22 @@ class TableIngest:
     def _recover_once(self) -> None:
         if self._ledger is None:
             self.recover()
+
+    def _last_commit_of_recovered_table(self) -> HudiCommit | None:
+        self.hudi.remove_what_an_end_left()
+        if not self.hudi.exists():
+            return None
+        self.hudi.finish_compactions()
+        # Before the ledger is read: what another app commits from here on is not part of it.
+        timeline = self.hudi.timeline()
+        commit = next(self.hudi.commits(timeline), None)
+        if commit is not None and commit.rows_failed:
+            # The process ended before it could see to that.
+            self.hudi.take_back(commit)
+            return None
+        self._known = timeline.requested
+        self._commits_since_services = timeline.commits_since_services
+        return commit
 
     @contextmanager
     def _decoded(self, events: DataFrame) -> Iterator[tuple[DataFrame, TableColumns, Survey]]:

@@ -94,9 +94,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": ":".join(map(str, jars)),
-        "spark.driver.extraJavaOptions": " ".join(class_archive_options(java_home, jars)),
+        "spark.driver.extraJavaOptions": " ".join(
+            [f"-Djava.io.tmpdir={scratch}", *class_archive_options(java_home, jars)]
+        ),
         "spark.ui.enabled": "false",
         "spark.local.dir": str(scratch),
+        "spark.hadoop.fs.s3a.buffer.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }
     arguments = " ".join(f"--conf {shlex.quote(f'{name}={value}')}" for name, value in options.items())

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from cli.lake_files import LakeFiles
 from contract.lake import TablePolicy, parse_lake
 from local import s3
 from local.s3 import s3a_options
@@ -43,9 +44,11 @@ _LAKE = parse_lake(
 
 @dataclass(frozen=True)
 class Storage:
-    """The S3 server, as Spark finds it, and the folder in which it keeps the bucket."""
+    """The S3 server, as Spark finds it, as those without Spark do, and the folder in which it keeps the
+    bucket."""
 
     faults: FaultyS3
+    files: LakeFiles
     bucket: Path
 
 
@@ -59,8 +62,9 @@ def storage(spark: SparkSession, folder: Path) -> Iterator[Storage]:
     server = Servers(_LAKE, state, settings, read_server_files()).s3
     # Connect does not run here: its port is free.
     port = settings.ports.connect
+    files = LakeFiles(f"http://127.0.0.1:{port}", server.access_key, server.secret_key)
     options = {
-        **s3a_options(f"http://127.0.0.1:{port}"),
+        **s3a_options(files.endpoint),
         "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
         "access.key": server.access_key,
         "secret.key": server.secret_key,
@@ -78,7 +82,7 @@ def storage(spark: SparkSession, folder: Path) -> Iterator[Storage]:
         for name, value in zip(names, options.values(), strict=True):
             configuration.set(name, value)
         with faulty_s3(port, server.port) as faults:
-            yield Storage(faults, server.folder / "buckets" / BUCKET)
+            yield Storage(faults, files, server.folder / "buckets" / BUCKET)
     finally:
         for name in names:
             configuration.unset(name)

@@ -166,6 +166,23 @@ def test_an_application_whose_starter_was_killed_gives_way_to_the_next(
     assert read_process(OWNER, state.run) is None
 
 
+def test_what_an_application_that_was_killed_has_left_behind_is_gone_at_the_next_start(
+    state: StateFolder, settings: LocalSettings, installation: SparkInstallation
+) -> None:
+    (state.spark / "scratch" / "blockmgr").mkdir(parents=True)
+    (state.spark / "scratch" / "blockmgr" / "shuffled").write_bytes(b"rows")
+
+    running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest", "--follow"])
+    reports = running.reports()
+    next(reports)
+    left = list(state.spark.rglob("shuffled"))
+    running.ask_to_stop()
+    list(reports)
+    running.wait()
+
+    assert not left
+
+
 def test_settings_of_another_spark_on_this_machine_have_no_effect(
     state: StateFolder,
     settings: LocalSettings,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
-from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -36,13 +35,6 @@ POLICIES = [
     for storage in ("merge_on_read", "copy_on_write")
     for deletes in ("hard", "soft")
 ]
-
-
-@pytest.fixture(autouse=True)
-def compactions_need_not_wait() -> Iterator[None]:
-    """This file system knows the milliseconds of a file's time, which S3 does not."""
-    with mock.patch("spark_app.hudi._wait_for_a_later_second_than"):
-        yield
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.storage}-{p.deletes}")

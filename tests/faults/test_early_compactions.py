@@ -1,0 +1,95 @@
+"""A compaction that, by the times of S3, completed before it began costs no row.
+
+S3 tells modification times by its own clock and in whole seconds; Hudi takes one for the completion's."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+from pyspark.sql import SparkSession
+
+from contract.lake import TablePolicy
+from spark_app import hudi as hudi_module
+from spark_app.hudi import HudiTable, StorageClockIsBehind
+from tests.faults.lake_on_s3 import LakeTable, Storage
+from tests.spark_app.debezium import SourceTable
+
+
+def test_rows_that_come_after_a_compaction_are_read_in_whatever_part_of_a_second_it_began(
+    spark: SparkSession, s3: Storage
+) -> None:
+    table = LakeTable(spark, s3, "compacted")
+    commit(table, 0)
+    for key in range(1, 5):
+        commit(table, key)
+        time.sleep(1 - time.time() % 1)
+
+        table.hudi.compact()
+
+        commit(table, -key)
+        table.check()
+
+
+def test_rows_that_an_early_compaction_hides_are_read_again_once_the_app_has_started_anew(
+    spark: SparkSession, s3: Storage
+) -> None:
+    table = compacted(spark, s3, "hidden")
+    complete_early(table)
+    commit(table, 2)
+    assert table.harm().lost == 1
+    table.end_process()
+
+    commit(table, 3)
+
+    table.check()
+
+
+def test_while_the_clock_of_the_storage_is_behind_nothing_is_written_after_a_compaction(
+    spark: SparkSession, s3: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = compacted(spark, s3, "behind")
+    monkeypatch.setattr(hudi_module, "_SECONDS_S3_MAY_BE_BEHIND", 1)
+    write_timeline_file = HudiTable._write_timeline_file
+    with monkeypatch.context() as behind:
+
+        def write_by_its_clock(hudi: HudiTable, name: str, content: bytes) -> None:
+            write_timeline_file(hudi, name, content)
+            complete_early(table)
+
+        behind.setattr(HudiTable, "_write_timeline_file", write_by_its_clock)
+        complete_early(table)
+        table.end_process()
+        for _ in range(2):
+            with pytest.raises(StorageClockIsBehind, match="set both right, or wait"):
+                commit(table, 2)
+    assert len(table.hudi.timeline().commits) == 2
+
+    commit(table, 3)
+
+    table.check()
+
+
+def compacted(spark: SparkSession, s3: Storage, name: str) -> LakeTable:
+    table = LakeTable(spark, s3, name, TablePolicy(buckets=1))
+    commit(table, 0)
+    commit(table, 1)
+    time.sleep(1)
+    table.hudi.compact()
+    return table
+
+
+def commit(table: LakeTable, key: int) -> None:
+    table.transact(partial(SourceTable.insert, key=key, name="new", body=None))
+    table.catch_up()
+
+
+def complete_early(table: LakeTable) -> None:
+    """The table's compaction, by the time of its file: a second before it was requested."""
+    (compaction,) = (table.storage.bucket / table.name / "table" / ".hoodie").glob("*.commit")
+    requested = datetime.strptime(compaction.stem, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
+    completed = requested.timestamp() - 1
+    os.utime(compaction, (completed, completed))
