@@ -61,8 +61,8 @@ FULL = Settings()
 def run(settings: Settings = FULL) -> Results:
     with (
         tempfile.TemporaryDirectory(prefix="tributary-bench-") as folder,
-        storage(LAKE, Path(folder) / "state") as servers,
-        driver(LAKE, servers.state, servers.settings) as running,
+        storage(LAKE, Path(folder) / "state") as storing,
+        driver(LAKE, storing.state, storing.settings) as running,
     ):
         old = _table(running.spark, "old", settings)
         ageing = tuple(_age(old, settings))
@@ -70,7 +70,7 @@ def run(settings: Settings = FULL) -> Results:
         for _ in range(settings.young):
             young.seconds_of_commit(settings.records)
         after_commits = _take_turns(young, old, settings)
-        _lay_history(servers, "old/silver", settings)
+        _lay_history(storing, "old/silver", settings)
         beside_history = _take_turns(young, old, settings)
     series = {"seconds of a commit by commits before": ageing}
     figures = (
@@ -119,10 +119,10 @@ def _table(spark: SparkSession, name: str, settings: Settings) -> OrdersTable:
     return table
 
 
-def _lay_history(servers: Storage, path: str, settings: Settings) -> None:
+def _lay_history(storing: Storage, path: str, settings: Settings) -> None:
     """Copies a base file and a log file of each file group to older instants, by names as `HudiTable.clean`
     leaves them."""
-    server = servers.server
+    server = storing.servers.s3
     client = s3_client(server.endpoint, server.access_key, server.secret_key)
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{path}/", Delimiter="/")
     keys = sorted(entry["Key"] for page in pages for entry in page.get("Contents", []))

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -21,6 +22,8 @@ from contract.errors import TributaryError
 RESULTS = Path(__file__).parent / "results"
 
 _PACKAGES = ("pyspark", "hudi", "duckdb")
+_POINT = re.compile(r"\[\s+([-+.\w]+),\s+([-+.\w]+)\s+\]")
+"""Of a curve, as JSON on four lines."""
 
 
 class WrongResult(TributaryError):
@@ -58,7 +61,7 @@ def write_results(results: Results, folder: Path = RESULTS) -> Path:
         "versions": _versions(),
         **asdict(results),
     }
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    path.write_text(_POINT.sub(r"[\1, \2]", json.dumps(content, indent=1)) + "\n")
     return path
 
 

@@ -18,11 +18,11 @@ from local.state import LocalSettings, StateFolder, settle
 
 @dataclass(frozen=True)
 class Storage:
-    """An S3 server with the lake's buckets."""
+    """An S3 server with the lake's buckets, and the others, which do not run."""
 
     state: StateFolder
     settings: LocalSettings
-    server: s3.S3Server
+    servers: Servers
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ def storage(lake: Lake, folder: Path) -> Iterator[Storage]:
     state = StateFolder(folder)
     state.create()
     settings = settle(state, lake.name, {}, frozenset())
-    server = Servers(lake, state, settings, read_server_files()).s3
+    servers = Servers(lake, state, settings, read_server_files())
     try:
-        s3.start_s3(server, threading.Event())
-        s3.create_buckets(server, lake.names.buckets)
-        yield Storage(state, settings, server)
+        s3.start_s3(servers.s3, threading.Event())
+        s3.create_buckets(servers.s3, lake.names.buckets)
+        yield Storage(state, settings, servers)
     finally:
         s3.stop_s3(state.run)
 
@@ -53,9 +53,8 @@ def storage(lake: Lake, folder: Path) -> Iterator[Storage]:
 def storage_and_kafka(lake: Lake, folder: Path) -> Iterator[StorageAndKafka]:
     with storage(lake, folder) as running:
         settings = running.settings
-        servers = Servers(lake, running.state, settings, read_server_files())
         try:
-            kafka.start_kafka(servers.kafka, threading.Event())
+            kafka.start_kafka(running.servers.kafka, threading.Event())
             # Connect does not run here: its port is free.
             proxied = settings.ports.model_copy(update={"s3": settings.ports.connect})
             with counted_requests(proxied.s3, settings.ports.s3, folder / "requests.jsonl") as requests:

@@ -32,6 +32,17 @@ class FileGroup:
 
 
 @dataclass(frozen=True)
+class _DataFile:
+    """`version`, by which Hudi orders a slice's log files (HoodieLogFile.LogFileComparator), is None of a base
+    file."""
+
+    path: str
+    group: FileGroup
+    instant: str
+    version: tuple[int, str] | None
+
+
+@dataclass(frozen=True)
 class LogMerge:
     """`log_files` of one slice, in the order in which they are read, of which `merged` holds all blocks. Like
     them it is a path in the table. Where it `is_written`, they are what was not removed since."""
@@ -57,7 +68,7 @@ def outdated_files(
     for group, by_instant in _slices(paths).items():
         instants = list(by_instant)
         needed_from = len(instants) if group in replaced else max(0, bisect_right(instants, oldest) - 1)
-        outdated += [path for instant in instants[:needed_from] for path in by_instant[instant]]
+        outdated += [file.path for instant in instants[:needed_from] for file in by_instant[instant]]
     return sorted(outdated)
 
 
@@ -71,29 +82,27 @@ def log_merges(paths: Iterable[str], superseded_before: str) -> Iterator[LogMerg
         for instant, superseding in pairwise(by_instant):
             if superseding >= superseded_before:
                 break
-            log_files = sorted(filter(_is_log_file, by_instant[instant]), key=_version)
+            versions = {file.version: file.path for file in by_instant[instant] if file.version is not None}
+            log_files = [path for _, path in sorted(versions.items())]
             if len(log_files) > 1:
                 merged = log_files[0].rpartition(".log.")[0] + _MERGED
                 unmerged = tuple(path for path in log_files if path != merged)
                 yield LogMerge(merged, unmerged, is_written=merged in log_files)
 
 
-def _slices(paths: Iterable[str]) -> Mapping[FileGroup, Mapping[str, list[str]]]:
+def _slices(paths: Iterable[str]) -> Mapping[FileGroup, Mapping[str, list[_DataFile]]]:
     """The data files among the paths by group, and by their slices' instants in order."""
-    slices: dict[FileGroup, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for path in paths:
-        partition, name = partition_of(path), path.rpartition("/")[2]
-        if match := _BASE_FILE.fullmatch(name) or _LOG_FILE.fullmatch(name):
-            slices[FileGroup(partition, match["file_id"])][match["instant"]].append(path)
+    slices: dict[FileGroup, dict[str, list[_DataFile]]] = defaultdict(lambda: defaultdict(list))
+    for file in filter(None, map(_data_file, paths)):
+        slices[file.group][file.instant].append(file)
     return {group: dict(sorted(by_instant.items())) for group, by_instant in slices.items()}
 
 
-def _is_log_file(path: str) -> bool:
-    return _LOG_FILE.fullmatch(path.rpartition("/")[2]) is not None
-
-
-def _version(path: str) -> tuple[int, str]:
-    """By which Hudi orders the log files of a slice (HoodieLogFile.LogFileComparator)."""
-    match = _LOG_FILE.fullmatch(path.rpartition("/")[2])
-    assert match is not None
-    return int(match["version"]), match["write_token"] or ""
+def _data_file(path: str) -> _DataFile | None:
+    partition, name = partition_of(path), path.rpartition("/")[2]
+    if base_file := _BASE_FILE.fullmatch(name):
+        return _DataFile(path, FileGroup(partition, base_file["file_id"]), base_file["instant"], None)
+    if log_file := _LOG_FILE.fullmatch(name):
+        version = int(log_file["version"]), log_file["write_token"] or ""
+        return _DataFile(path, FileGroup(partition, log_file["file_id"]), log_file["instant"], version)
+    return None

@@ -31,6 +31,7 @@ from tests.cli.random_transactions import MORE_OF_THE_LAKE_FILE, create_tables, 
 from tests.cli.test_whole_pipeline import Tributary, s3_of
 from tests.faults.injected import Harm, Injected
 from tests.faults.s3_faults import FaultyS3, faulty_s3
+from tests.local.landed import wait_until
 
 LAKE = f"""
 [lake]
@@ -152,18 +153,20 @@ class Pipeline:
 
     def wait_for_quarantine(self) -> Sequence[Mapping[str, Any]]:
         """The events in quarantine, once there are any: a mark tells of its own table only."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while not (found := self.tributary.json("quarantine", "list")):
-            assert time.monotonic() < deadline, "nothing is in quarantine"
-            time.sleep(1)
-        return found  # type: ignore[no-any-return]
+        wait_until(self._quarantine, "event in quarantine", _PATIENCE_SECONDS)
+        return self._quarantine()
 
     def wait_for_failure(self, remedy: str) -> None:
         """Returns once `status` says that a connector has failed, and that this is what to do."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
-        while not any(remedy in (one["remedy"] or "") for one in self._connectors()):
-            assert time.monotonic() < deadline, self._connectors()
-            time.sleep(1)
+        wait_until(
+            lambda: any(remedy in (one["remedy"] or "") for one in self._connectors()),
+            f"connector that asks for {remedy}",
+            _PATIENCE_SECONDS,
+        )
+
+    def _quarantine(self) -> Sequence[Mapping[str, Any]]:
+        found: Sequence[Mapping[str, Any]] = self.tributary.json("quarantine", "list")
+        return found
 
     def _connectors(self) -> Sequence[Mapping[str, Any]]:
         found: Sequence[Mapping[str, Any]] = self.tributary.json("status", status=None)["connectors"]
@@ -188,7 +191,7 @@ class Pipeline:
             self.injected.append(Injected(*self._recovered, _harm(found)))
             self._recovered = None
         assert found["identical"], found
-        assert len(self.tributary.json("quarantine", "list")) == self.quarantined
+        assert len(self._quarantine()) == self.quarantined
 
     def _marks_in_lake(self) -> Sequence[int | str]:
         """Or why there are none."""

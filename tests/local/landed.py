@@ -87,10 +87,10 @@ def topic_of(pipeline: RunningPipeline, table: str) -> str:
     return pipeline.lake.source_names(pipeline.lake.sources[0]).topic("public", table)
 
 
-def wait_until(is_true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+def wait_until(is_true: Callable[[], object], what: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    deadline = time.monotonic() + patience_seconds
     while not is_true():
-        assert time.monotonic() < deadline, f"no {what} within {PATIENCE_SECONDS:.0f} s"
+        assert time.monotonic() < deadline, f"no {what} within {patience_seconds:.0f} s"
         time.sleep(0.2)
 
 
