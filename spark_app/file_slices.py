@@ -33,8 +33,7 @@ class FileGroup:
 
 @dataclass(frozen=True)
 class _DataFile:
-    """`version`, by which Hudi orders a slice's log files (HoodieLogFile.LogFileComparator), is None of a base
-    file."""
+    """`version`, by which Hudi orders log files (HoodieLogFile.LogFileComparator), is None of a base file."""
 
     path: str
     group: FileGroup
