@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cli.lake_files import LakeFiles
 from cli.lake_tables import LakeTable, unknown_table
-from cli.time_travel import check_readable
+from cli.time_travel import ReadInSpark, check_readable
 from contract.errors import TributaryError
 from contract.table_name import TableName
 
@@ -29,6 +29,8 @@ _HUDI_ERROR = "HudiCoreError"
 """A class that hudi-rs does not export."""
 _GONE = re.compile(r"Object at location .+ not found")
 """As object_store, with which hudi-rs reads, puts it."""
+_NARROWER_ARRAYS = "partial-update column"
+"""How hudi-rs 0.5.0 begins to say that it reads no array from a log file of before a column was added."""
 _WHAT = "The query cannot be answered"
 
 
@@ -79,6 +81,13 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
     except Exception as error:
         if type(error).__name__ != _HUDI_ERROR:
             raise
+        if _NARROWER_ARRAYS in str(error):
+            raise ReadInSpark(
+                "A column has been added since, beside arrays, and this state can only be read in Spark SQL",
+                where=str(table.name),
+                found=str(error),
+                remedy="docs/reading.md has the statement.",
+            ) from error
         is_gone = _GONE.search(str(error)) is not None
         raise (_FileIsGone if is_gone else UnreadableTable)(
             "The table cannot be read",

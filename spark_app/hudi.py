@@ -464,8 +464,13 @@ class HudiTable:
 def may_be_loaded(schema: StructType) -> bool:
     """Whether a first commit of such rows can be read by the commits and compactions after it. The Parquet
     reader with which Hudi merges does not find all that Spark writes of values within values."""
+    return not has_nested_columns(schema)
+
+
+def has_nested_columns(schema: StructType) -> bool:
+    """Whether a column's values hold values."""
     nested = (ArrayType, MapType, StructType)
-    return not any(isinstance(field.dataType, nested) for field in schema.fields)
+    return any(isinstance(field.dataType, nested) for field in schema.fields)
 
 
 def instant_of(moment: datetime) -> str:

@@ -31,7 +31,14 @@ from spark_app.event import (
 )
 from spark_app.fold import fold, fold_and_carry_forward
 from spark_app.frame import schema_texts
-from spark_app.hudi import HudiCommit, HudiTable, Timeline, instant_of, may_be_loaded
+from spark_app.hudi import (
+    HudiCommit,
+    HudiTable,
+    Timeline,
+    has_nested_columns,
+    instant_of,
+    may_be_loaded,
+)
 from spark_app.ledger import Ledger, Truncate
 from spark_app.moves import with_paired_moves
 from spark_app.order import last_truncate, remembered_truncate, without_applied
@@ -358,9 +365,21 @@ class TableIngest:
         if self._columns is None and not timeline.instants and may_be_loaded(rows.schema):
             self.hudi.load(self._without_gone(rows), ledger)
             return
+        if self._makes_arrays_unreadable(rows):
+            self.hudi.compact()
         # A new truncate deletes as many rows as the table has.
         are_few = ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate
         self.hudi.write(rows, ledger, are_few=are_few, has_deletes=has_deletes)
+
+    def _makes_arrays_unreadable(self, rows: DataFrame) -> bool:
+        """Whether, by a new column, the log files there are become some of which hudi-rs reads no array.
+
+        It takes their rows for partial ones then, and compares the types of arrays with the names of their
+        elements, which Avro and Parquet call differently (hudi-rs 0.5.0, pad_partial_to_target)."""
+        if self._columns is None or self.hudi.policy.storage != "merge_on_read":
+            return False
+        added = set(rows.columns).difference(self._columns.names, APP_COLUMNS.fieldNames(), [DELETED])
+        return bool(added) and has_nested_columns(self._columns.row_type)
 
     def _timeline_to_continue(self) -> Timeline:
         """The table's timeline, which whatever is written next continues.

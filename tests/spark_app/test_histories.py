@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -217,6 +218,26 @@ def test_where_types_have_widened_all_rows_are_read_in_the_new_ones_and_old_comm
 
     as_it_was = spark.read.format("hudi").option("as.of.instant", commit.instant).load(run.hudi.path)
     assert _by_key(_read_by_spark(as_it_was)) == _by_key(before)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.storage}-{p.deletes}")
+def test_a_table_with_arrays_is_read_before_and_after_a_column_is_added_to_it(
+    spark: SparkSession, tmp_path: Path, policy: TablePolicy
+) -> None:
+    source = SourceTable()
+    source.add_column("tags", "text[]")
+    ends = []
+    for key, added in ((1, {}), (2, {}), (3, {"count": "int"}), (4, {"numbers": "int[]"}), (1, {})):
+        for name, data_type in added.items():
+            source.add_column(name, data_type)
+        source.begin()
+        source.insert(key, "new", "body", tags=[None, str(key)], **dict.fromkeys(added))
+        source.commit()
+        ends.append(len(source.events))
+    run = _Run(spark, policy, source.events, Delivery((tuple(range(ends[-1])),)), tmp_path)
+    for begin, end in pairwise([0, *ends]):
+        run.apply((OffsetRange(0, begin, end),))
+        run.check()
 
 
 @pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])

@@ -1,4 +1,4 @@
-"""A file that is removed between a reader's listing and its opening, as by a rollback, fails no query."""
+"""What a reader without Spark meets: files that are gone since it listed them, or that it cannot read."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from cli.lake_reader import UnreadableTable, read_table
 from cli.lake_tables import LakeTable as TableOfLake
+from cli.time_travel import ReadInSpark
 from contract.lake import TablePolicy
 from contract.table_name import TableName
 from tests.faults.lake_on_s3 import BUCKET, LakeTable, Storage
@@ -47,6 +48,24 @@ def test_a_table_that_cannot_be_read_is_named_with_what_to_do(table: LakeTable) 
     assert names(table) == ["new"]
 
 
+def test_of_arrays_and_columns_that_were_added_later_the_older_states_are_left_to_spark(
+    spark: SparkSession, s3: Storage
+) -> None:
+    table = LakeTable(spark, s3, "arrays", TablePolicy(buckets=1))
+    table.source.add_column("tags", "text[]")
+    for name in ("old", "older"):
+        table.transact(partial(SourceTable.insert, key=len(name), name=name, body=None, tags=[name]))
+        table.catch_up()
+    before = str(table.hudi.timeline().last_instant)
+    table.source.add_column("count", "int")
+    table.transact(partial(SourceTable.insert, key=1, name="new", body=None, tags=["new"], count=1))
+    table.catch_up()
+
+    assert sorted(names(table)) == ["new", "old", "older"]
+    with pytest.raises(ReadInSpark, match=r"docs/reading\.md"):
+        names(table, as_of=before)
+
+
 @contextmanager
 def file_that_goes_when_it_is_opened(table: LakeTable) -> Iterator[None]:
     """A log file beside the table's own, as of a commit that is being rolled back."""
@@ -70,10 +89,9 @@ def file_that_goes_when_it_is_opened(table: LakeTable) -> Iterator[None]:
     assert not other.exists()
 
 
-def names(table: LakeTable) -> list[str]:
-    return [
-        row["name"] for row in read_table(table.storage.files, TableOfLake(NAME, path(table))).to_pylist()
-    ]
+def names(table: LakeTable, as_of: str | None = None) -> list[str]:
+    read = read_table(table.storage.files, TableOfLake(NAME, path(table)), as_of)
+    return [row["name"] for row in read.to_pylist()]
 
 
 def folder(table: LakeTable) -> Path:
