@@ -367,6 +367,7 @@ class TableIngest:
             return
         if self._makes_arrays_unreadable(rows):
             self.hudi.compact()
+            self._timeline_to_continue()
         # A new truncate deletes as many rows as the table has.
         are_few = ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate
         self.hudi.write(rows, ledger, are_few=are_few, has_deletes=has_deletes)
