@@ -40,6 +40,10 @@ SHORTEST_HISTORY = timedelta(hours=1)
 """A query that runs still reads the files that it found when it began."""
 
 _SECONDS_S3_MAY_BE_BEHIND = 10
+_LARGE_COMPACTION_MEGABYTES = 64
+_MEGABYTES = "TOTAL_IO_MB"
+"""What a compaction reads and writes of a file group, among the metrics of its plan (CompactionStrategy)."""
+
 _CLEANING_THREADS = 16
 _MOST_MERGES = 4 * _CLEANING_THREADS
 _COPY_BYTES = 1 << 16
@@ -113,6 +117,7 @@ class _Java:
     path: Any
     meta_client: Any
     timeline_utils: Any
+    compaction_utils: Any
     fs_utils: Any
     local_context: Any
     data_source_utils: Any
@@ -193,11 +198,15 @@ class HudiTable:
 
     def compact(self) -> None:
         """Merges the log files into base files. No commit may be written meanwhile. Raises
-        `StorageClockIsBehind`."""
+        `StorageClockIsBehind`.
+
+        A task of a large table's compaction takes seconds, for which other tables get no core where all have
+        one. So there is one task less at a time than cores, and a compaction for as many."""
         instant = self._schedule_compaction()
         if instant is not None:
-            self._run_compaction(instant)
-            self._complete_compactions_late_enough()
+            for part in self._parts_of_compaction(instant):
+                self._run_compaction(part)
+                self._complete_compactions_late_enough()
 
     def finish_compactions(self) -> None:
         """Runs what a crash has left scheduled: readers other than Spark do not see the commits after it.
@@ -390,6 +399,29 @@ class HudiTable:
             scheduled = client.scheduleCompaction(self._java.option.empty())
             return str(scheduled.get()) if scheduled.isPresent() else None
 
+    def _parts_of_compaction(self, instant: str) -> Iterator[str]:
+        """The instants of compactions that do together what the scheduled one would: each is scheduled when
+        the one before it is complete."""
+        client = self._meta_client()
+        timeline, instants = client.getActiveTimeline(), client.getInstantGenerator()
+        plan = self._java.compaction_utils.getCompactionPlan(client, instant)
+        operations = plan.getOperations()
+        tasks, at_once = operations.size(), max(1, self.spark.sparkContext.defaultParallelism - 1)
+        if (
+            sum(operations.get(n).getMetrics()[_MEGABYTES] for n in range(tasks))
+            < _LARGE_COMPACTION_MEGABYTES
+        ):
+            at_once = tasks
+        for begin in range(0, tasks, at_once):
+            if begin:
+                with self._client(_COMPACTION_OPTIONS) as writer:
+                    instant = writer.createNewInstantTime()
+            if at_once < tasks:
+                plan.setOperations(operations.subList(begin, min(begin + at_once, tasks)))
+                requested = instants.getCompactionRequestedInstant(instant)
+                timeline.saveToCompactionRequested(requested, plan, True)
+            yield instant
+
     def _run_compaction(self, instant: str) -> None:
         with self._client(_COMPACTION_OPTIONS) as client:
             client.compact(instant)
@@ -447,6 +479,7 @@ class HudiTable:
             path=jvm.org.apache.hadoop.fs.Path,
             meta_client=hudi.common.table.HoodieTableMetaClient,
             timeline_utils=hudi.common.table.timeline.TimelineUtils,
+            compaction_utils=hudi.common.util.CompactionUtils,
             fs_utils=hudi.common.fs.FSUtils,
             local_context=hudi.common.engine.HoodieLocalEngineContext,
             data_source_utils=hudi.DataSourceUtils,

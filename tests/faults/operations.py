@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from unittest import mock
 
+from spark_app import hudi
 from spark_app.rebuild import rebuild_table
 from tests.faults.lake_on_s3 import LakeTable
 from tests.faults.s3_faults import Point
@@ -94,6 +96,11 @@ def _compact(table: LakeTable) -> None:
     table.hudi.compact()
 
 
+def _compact_in_parts(table: LakeTable) -> None:
+    with mock.patch.object(hudi, "_LARGE_COMPACTION_MEGABYTES", 0):
+        table.hudi.compact()
+
+
 def _archive(table: LakeTable) -> None:
     table.hudi.archive()
 
@@ -170,6 +177,7 @@ OPERATIONS = (
             _COMPACTED,
         ),
     ),
+    Operation("compaction in parts", _many_commits, _compact_in_parts, (_COMPACTED,)),
     Operation(
         "archival",
         _many_commits,

@@ -160,6 +160,27 @@ def test_rows_and_positions_outlast_compactions_and_archivals(served: Served) ->
         assert served.timeline("commit") > 0
 
 
+def test_a_large_table_is_compacted_by_fewer_tasks_at_a_time_than_there_are_cores(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hudi_module, "_LARGE_COMPACTION_MEGABYTES", 0)
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=3))
+    states: dict[str, Names] = {}
+    for changed in (range(30), range(30), (0, 29)):
+        if len(states) == 2:
+            hudi.compact()
+        values = {key: f"change {len(states)}" for key in changed}
+        write(hudi, values)
+        states[str(hudi.timeline().last_instant)] = {**(list(states.values()) or [{}])[-1], **values}
+
+    compactions = [instant for instant in hudi.timeline().instants if instant.action == "commit"]
+    assert spark.sparkContext.defaultParallelism == 2
+    assert len(compactions) == 3
+    for instant, state in states.items():
+        assert names(as_of(hudi, instant)) == state
+        assert {row["id"]: row["name"] for row in read_without_spark(hudi.path, instant)} == state
+
+
 def test_the_active_timeline_stays_short(served: Served) -> None:
     completed = served.timeline("commit") + served.timeline("deltacommit")
     assert FEWEST_ACTIVE <= completed <= MOST_ACTIVE + 3
