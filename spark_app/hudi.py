@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -41,6 +42,8 @@ SHORTEST_HISTORY = timedelta(hours=1)
 
 _SECONDS_S3_MAY_BE_BEHIND = 10
 _LARGE_COMPACTION_MEGABYTES = 64
+_MOST_PARTS = FEWEST_ACTIVE_COMMITS // 2
+"""Archival must not come to the commit before a compaction, which has the ledger."""
 _MEGABYTES = "TOTAL_IO_MB"
 """What a compaction reads and writes of a file group, among the metrics of its plan (CompactionStrategy)."""
 
@@ -406,12 +409,12 @@ class HudiTable:
         timeline, instants = client.getActiveTimeline(), client.getInstantGenerator()
         plan = self._java.compaction_utils.getCompactionPlan(client, instant)
         operations = plan.getOperations()
-        tasks, at_once = operations.size(), max(1, self.spark.sparkContext.defaultParallelism - 1)
-        if (
-            sum(operations.get(n).getMetrics()[_MEGABYTES] for n in range(tasks))
-            < _LARGE_COMPACTION_MEGABYTES
-        ):
-            at_once = tasks
+        tasks = operations.size()
+        megabytes = sum(operations.get(n).getMetrics()[_MEGABYTES] for n in range(tasks))
+        at_once = tasks
+        if megabytes >= _LARGE_COMPACTION_MEGABYTES:
+            cores = self.spark.sparkContext.defaultParallelism
+            at_once = max(1, cores - 1, math.ceil(tasks / _MOST_PARTS))
         for begin in range(0, tasks, at_once):
             if begin:
                 with self._client(_COMPACTION_OPTIONS) as writer:

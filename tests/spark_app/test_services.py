@@ -21,7 +21,7 @@ from contract.lake import Storage, TablePolicy
 from spark_app import hudi as hudi_module
 from spark_app import table_ingest
 from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable, Timeline
+from spark_app.hudi import FEWEST_ACTIVE_COMMITS, HudiTable, Timeline
 from spark_app.ledger import Ledger
 from spark_app.table_columns import APP_COLUMNS, TableColumns
 from spark_app.table_ingest import TableIngest
@@ -179,6 +179,26 @@ def test_a_large_table_is_compacted_by_fewer_tasks_at_a_time_than_there_are_core
     for instant, state in states.items():
         assert names(as_of(hudi, instant)) == state
         assert {row["id"]: row["name"] for row in read_without_spark(hudi.path, instant)} == state
+
+
+def test_the_ledger_outlasts_a_compaction_in_as_many_parts_as_there_may_be(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert hudi_module._MOST_PARTS < FEWEST_ACTIVE_COMMITS
+    monkeypatch.setattr(hudi_module, "_LARGE_COMPACTION_MEGABYTES", 0)
+    monkeypatch.setattr(hudi_module, "_MOST_PARTS", FEWEST_ACTIVE - 1)
+    monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", str(FEWEST_ACTIVE))
+    monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", str(FEWEST_ACTIVE + 1))
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2 * FEWEST_ACTIVE))
+    for name in ("first", "second", "third"):
+        write(hudi, dict.fromkeys(range(20 * FEWEST_ACTIVE), name))
+    commit = hudi.last_commit()
+
+    hudi.compact()
+    hudi.archive()
+
+    assert len(hudi.timeline().instants) == FEWEST_ACTIVE
+    assert hudi.last_commit() == commit is not None
 
 
 def test_the_active_timeline_stays_short(served: Served) -> None:
