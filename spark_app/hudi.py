@@ -25,11 +25,21 @@ from spark_app.instants import CompletedInstant, parse_completed_instants
 from spark_app.ledger import LEDGER_KEY, Ledger
 from spark_app.table_columns import OPERATION, ORDERING, RECORD_KEY
 
+_CALENDAR_OPTIONS = {
+    # Dates before 1582 as they are, not as the hybrid calendar of old Hive readers had them.
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
+    # Hudi's files do not say which calendar they were written in: Spark would fail at dates before 1582.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+}
 SESSION_OPTIONS = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
     # Arrays with a null element cannot be written in Parquet's old list structure.
     "spark.hadoop.parquet.avro.write-old-list-structure": "false",
+    **_CALENDAR_OPTIONS,
 }
 """What a Spark session needs before it writes a Hudi table."""
 
@@ -426,6 +436,9 @@ class HudiTable:
             yield instant
 
     def _run_compaction(self, instant: str) -> None:
+        for name, value in _CALENDAR_OPTIONS.items():
+            # Of the session's settings Spark sends those of a query to its tasks. This is none.
+            self.spark.sparkContext.setLocalProperty(name, value)
         with self._client(_COMPACTION_OPTIONS) as client:
             client.compact(instant)
 

@@ -13,13 +13,6 @@ _OPTIONS = {
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
     # Timestamps without a zone are held as if in UTC, whatever the machine's zone.
     "spark.sql.session.timeZone": "UTC",
-    # Dates before 1582 as they are, not as the hybrid calendar of old Hive readers had them.
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-    "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
-    # Hudi's files do not say which calendar they were written in: Spark would fail at dates before 1582.
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     # Column names that differ in case only are different columns.
     "spark.sql.caseSensitive": "true",
     # A batch is read where it is cached, by key: adaptive execution would only make several jobs of each.

@@ -181,6 +181,28 @@ def test_a_large_table_is_compacted_by_fewer_tasks_at_a_time_than_there_are_core
         assert {row["id"]: row["name"] for row in read_without_spark(hudi.path, instant)} == state
 
 
+def test_dates_and_moments_of_long_ago_outlast_a_compaction(spark: SparkSession, tmp_path: Path) -> None:
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
+    moments = {1: datetime(1, 1, 1, tzinfo=UTC), 2: datetime(1582, 10, 10, 1, 2, 3, 4, UTC)}
+    for name in ("first", "second"):
+        found = rows(dict.fromkeys(moments, name), spark)
+        ago = F.when(F.col("id") == 1, F.lit("0001-01-01 00:00:00")).otherwise("1582-10-10 01:02:03.000004")
+        dated = found.withColumn("moment", ago.cast("timestamp")).withColumn("day", ago.cast("date"))
+        hudi.write(dated, Ledger(TOPIC))
+
+    hudi.compact()
+
+    assert [instant.action for instant in hudi.timeline().instants] == ["deltacommit"] * 2 + ["commit"]
+    by_hudi_rs = read_without_spark(hudi.path, str(hudi.timeline().last_instant))
+    assert {row["id"]: row["moment"] for row in by_hudi_rs} == moments
+    assert {row["id"]: row["day"] for row in by_hudi_rs} == {key: m.date() for key, m in moments.items()}
+    by_spark = hudi.read().select("id", F.col("moment").cast("string"), F.col("day").cast("string"))
+    assert {tuple(row) for row in by_spark.collect()} == {
+        (1, "0001-01-01 00:00:00", "0001-01-01"),
+        (2, "1582-10-10 01:02:03.000004", "1582-10-10"),
+    }
+
+
 def test_the_ledger_outlasts_a_compaction_in_as_many_parts_as_there_may_be(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
