@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.ledger import Ledger, LedgerError, Sequence, SourceTimes, Truncate
+from spark_app.ledger import FORMAT_VERSION, Ledger, LedgerError, Sequence, SourceTimes, Truncate
 
 PARTITIONS = st.integers(0, 9)
 NUMBERS = st.integers(0, 2**62)
@@ -64,7 +64,7 @@ def test_a_new_epoch_begins_at_the_beginning_and_forgets_nothing_of_the_source(
     assert following.events == 0
 
 
-@given(LEDGERS, st.integers().filter(lambda version: version != 1))
+@given(LEDGERS, st.integers().filter(lambda version: version != FORMAT_VERSION))
 def test_a_ledger_of_another_version_is_refused_by_its_number(ledger: Ledger, version: int) -> None:
     other = json.dumps({**json.loads(ledger.to_json()), "version": version})
 
