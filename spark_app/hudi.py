@@ -221,13 +221,13 @@ class HudiTable:
                 self._run_compaction(part)
                 self._complete_compactions_late_enough()
 
-    def finish_compactions(self) -> None:
-        """Runs what a crash has left scheduled: readers other than Spark do not see the commits after it.
-        Raises `StorageClockIsBehind`."""
+    def finish_compactions(self) -> Timeline:
+        """Runs what a crash has left scheduled: readers other than Spark do not see the commits after it. The
+        timeline as it is then. Raises `StorageClockIsBehind`."""
         pending = self._meta_client().getActiveTimeline().filterPendingCompactionTimeline().firstInstant()
         if pending.isPresent():
             self._run_compaction(pending.get().requestedTime())
-        self._complete_compactions_late_enough()
+        return self._complete_compactions_late_enough()
 
     def remove_what_an_end_left(self) -> None:
         """Removes what the end of a process can leave behind at which Hudi would fail at each start.
@@ -442,8 +442,8 @@ class HudiTable:
         with self._client(_COMPACTION_OPTIONS) as client:
             client.compact(instant)
 
-    def _complete_compactions_late_enough(self) -> None:
-        """Completes those again that have done so before they were requested.
+    def _complete_compactions_late_enough(self) -> Timeline:
+        """Completes those again that have done so before they were requested. The timeline as it is then.
 
         In table version 6 an instant's completion time is its timeline file's modification time, which S3
         gives by its own clock and in whole seconds. The log files after a compaction have its instant in
@@ -455,7 +455,7 @@ class HudiTable:
         timeline = self.timeline()
         for _ in range(_SECONDS_S3_MAY_BE_BEHIND):
             if not timeline.early_compactions:
-                return
+                return timeline
             time.sleep(1)
             for compaction in timeline.early_compactions:
                 of_hudi = timeline.of_hudi.getInstants().get(timeline.instants.index(compaction))
@@ -470,6 +470,7 @@ class HudiTable:
                 f"storage, at {early.completed} (UTC): set both right, or wait until the latter is past the "
                 "former"
             )
+        return timeline
 
     def _write_timeline_file(self, name: str, content: bytes) -> None:
         output = self._file_system().create(self._java.path(f"{self.path}/.hoodie/{name}"), True)

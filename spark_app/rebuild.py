@@ -82,7 +82,6 @@ def _ledger_of(table: TableIngest) -> Ledger:
         table.recover()
         return table.ledger
     except LedgerError:
-        table.hudi.finish_compactions()
         return Ledger(table.topic)
 
 

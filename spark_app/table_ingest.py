@@ -379,8 +379,9 @@ class TableIngest:
         elements, which Avro and Parquet call differently (hudi-rs 0.5.0, pad_partial_to_target)."""
         if self._columns is None or self.hudi.policy.storage != "merge_on_read":
             return False
-        added = set(rows.columns).difference(self._columns.names, APP_COLUMNS.fieldNames(), [DELETED])
-        return bool(added) and has_nested_columns(self._columns.row_type)
+        if not has_nested_columns(self._columns.row_type):
+            return False
+        return not set(columns_of_table(rows.schema, self._columns.key).names) <= set(self._columns.names)
 
     def _timeline_to_continue(self) -> Timeline:
         """The table's timeline, which whatever is written next continues.
@@ -435,9 +436,8 @@ class TableIngest:
         self.hudi.remove_what_an_end_left()
         if not self.hudi.exists():
             return None
-        self.hudi.finish_compactions()
         # Before the ledger is read: what another app commits from here on is not part of it.
-        timeline = self.hudi.timeline()
+        timeline = self.hudi.finish_compactions()
         commit = next(self.hudi.commits(timeline), None)
         if commit is not None and commit.rows_failed:
             # The process ended before it could see to that.

@@ -165,20 +165,23 @@ def test_a_large_table_is_compacted_by_fewer_tasks_at_a_time_than_there_are_core
 ) -> None:
     monkeypatch.setattr(hudi_module, "_LARGE_COMPACTION_MEGABYTES", 0)
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=3))
+    state: Names = {}
     states: dict[str, Names] = {}
     for changed in (range(30), range(30), (0, 29)):
         if len(states) == 2:
             hudi.compact()
-        values = {key: f"change {len(states)}" for key in changed}
+        values = dict.fromkeys(changed, f"change {len(states)}")
         write(hudi, values)
-        states[str(hudi.timeline().last_instant)] = {**(list(states.values()) or [{}])[-1], **values}
+        state = state | values
+        states[str(hudi.timeline().last_instant)] = state
 
     compactions = [instant for instant in hudi.timeline().instants if instant.action == "commit"]
     assert spark.sparkContext.defaultParallelism == 2
     assert len(compactions) == 3
-    for instant, state in states.items():
-        assert names(as_of(hudi, instant)) == state
-        assert {row["id"]: row["name"] for row in read_without_spark(hudi.path, instant)} == state
+    for instant, as_it_was in states.items():
+        assert names(as_of(hudi, instant)) == as_it_was
+        without_spark = read_without_spark(hudi.path, instant)
+        assert {row["id"]: row["name"] for row in without_spark} == as_it_was
 
 
 def test_dates_and_moments_of_long_ago_outlast_a_compaction(spark: SparkSession, tmp_path: Path) -> None:
