@@ -17,6 +17,7 @@ _POLL_SECONDS = 0.2
 _REBALANCE_SECONDS = 60.0
 """A worker that was killed is missed by its group only after a session, of 10 seconds by default."""
 _REQUEST_SECONDS = 60
+_NOT_FOUND = 404
 _CONFLICT = 409
 _REBALANCE_EXPECTED = "a rebalance is expected"
 """A read of a connector's config answers 500 with these words (DistributedHerder.checkRebalanceNeeded); what
@@ -40,6 +41,10 @@ class ConnectUnreachable(TributaryError):
 
 class ConnectRefused(TributaryError):
     """The Connect worker answers that it will not."""
+
+
+class ConnectorUnknown(ConnectRefused):
+    """The Connect worker knows of no such connector, or of no status of it."""
 
 
 class ConnectorFailed(TributaryError):
@@ -114,6 +119,7 @@ class ConnectRest:
         return {option: value for option, value in answer.items() if option != "name"}
 
     def status(self, name: str) -> ConnectorStatus:
+        """Raises ConnectorUnknown."""
         answer = self._request("GET", f"/connectors/{quote(name)}/status", where=name)
         return ConnectorStatus(
             name=name,
@@ -160,14 +166,14 @@ class ConnectRest:
         self._request("DELETE", f"/connectors/{quote(name)}/offsets", where=name)
 
     def delete(self, name: str) -> None:
-        """Removes the connector; its offsets stay."""
+        """Removes the connector; its offsets stay. Raises ConnectorUnknown."""
         self._request("DELETE", f"/connectors/{quote(name)}", where=name)
 
     def _status_if_known(self, name: str) -> ConnectorStatus:
         """The status; UNASSIGNED in the moment before the worker has read it back from its status topic."""
         try:
             return self.status(name)
-        except ConnectRefused:
+        except ConnectorUnknown:
             return ConnectorStatus(name, "UNASSIGNED", ())
 
     def _request(
@@ -189,9 +195,8 @@ class ConnectRest:
                 break
             time.sleep(_POLL_SECONDS)
         if not answer.ok:
-            raise ConnectRefused(
-                "the Kafka Connect worker refuses", where=where or self.url, found=_message(answer)
-            )
+            refused = ConnectorUnknown if answer.status_code == _NOT_FOUND else ConnectRefused
+            raise refused("the Kafka Connect worker refuses", where=where or self.url, found=_message(answer))
         return answer.json() if answer.content else None
 
 

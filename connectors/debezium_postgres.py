@@ -22,6 +22,10 @@ def render(lake: Lake, source: Source, deployment: Deployment) -> ConnectorConfi
             **_database(source, deployment.databases[source.name]),
             "plugin.name": "pgoutput",
             "slot.name": names.slot,
+            # A connector that is behind looks for its place in the log, and then opens the slot anew, often
+            # before PostgreSQL has closed it: by default it would wait for 10 seconds (6 times at most).
+            "slot.retry.delay.ms": "1000",
+            "slot.max.retries": "60",
             "publication.name": names.publication,
             "publication.autocreate.mode": "disabled",
             "snapshot.mode": "initial",

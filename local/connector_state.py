@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
-from connectors.connect_rest import ConnectorStatus, ConnectRefused, ConnectRest
+from connectors.connect_rest import ConnectorStatus, ConnectorUnknown, ConnectRest
 from connectors.deployment import ConnectorConfig
 from local.process import POLL_SECONDS, StartCancelled
 
@@ -36,12 +37,16 @@ class ConnectorKeeper:
         return is_anew
 
     def remove(self, name: str) -> None:
-        """Returns once the worker has forgotten the connector's state too. Its offsets stay."""
-        if name in self.rest.connectors():
-            self.rest.delete(name)
+        """Returns once the worker has forgotten the connector's state too. Its offsets stay.
+
+        A worker that has not joined its group yet lists no connector, but knows the states of all: it can
+        wait for the session of a killed one to end.
+        """
         deadline = time.monotonic() + CONNECTOR_SECONDS
-        while time.monotonic() < deadline and self._status(name) is not None:
+        while time.monotonic() < deadline and self._is_known(name):
             self._give_up_if_cancelled()
+            with suppress(ConnectorUnknown):
+                self.rest.delete(name)
             time.sleep(POLL_SECONDS)
 
     def forget_offsets(self, connector: ConnectorConfig) -> None:
@@ -50,6 +55,9 @@ class ConnectorKeeper:
         self.rest.forget_offsets(connector.name)
         self.remove(connector.name)
 
+    def _is_known(self, name: str) -> bool:
+        return self._status(name) is not None or name in self.rest.connectors()
+
     def _has_failed(self, name: str) -> bool:
         status = self._status(name)
         return status is None or status.failure is not None
@@ -57,7 +65,7 @@ class ConnectorKeeper:
     def _status(self, name: str) -> ConnectorStatus | None:
         try:
             return self.rest.status(name)
-        except ConnectRefused:  # what Connect answers where it knows of no status
+        except ConnectorUnknown:
             return None
 
     def _give_up_if_cancelled(self) -> None:

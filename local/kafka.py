@@ -149,6 +149,9 @@ def _server_properties(broker: KafkaBroker) -> dict[str, str]:
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        # A broker that comes back after a kill is refused until the session of the one before it has ended.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
         "log.cleaner.dedupe.buffer.size": "8000000",
         "num.network.threads": "2",
         "num.io.threads": "2",

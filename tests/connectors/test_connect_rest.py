@@ -20,6 +20,7 @@ from connectors.connect_rest import (
     TaskStatus,
 )
 from connectors.deployment import ConnectorConfig
+from local.connector_state import ConnectorKeeper
 
 TRACE = (
     "org.apache.kafka.connect.errors.ConnectException: outer\n"
@@ -203,3 +204,13 @@ def test_a_connector_is_deleted_by_its_name(connect: ConnectRest, script: Script
     script.answers = [(204, None)]
     connect.delete("a b")
     assert [(method, path) for method, path, _ in script.requests] == [("DELETE", "/connectors/a%20b")]
+
+
+def test_a_worker_that_knows_a_connectors_state_but_has_not_joined_its_group_is_waited_for(
+    connect: ConnectRest, script: Script
+) -> None:
+    running, unknown = (200, status("RUNNING", ("RUNNING", ""))), (404, {"message": "unknown"})
+    script.answers = [running, unknown, running, (204, None), running, unknown, unknown, (200, [])]
+    ConnectorKeeper(connect, threading.Event()).remove("a")
+    methods = [method for method, path, _ in script.requests]
+    assert methods == ["GET", "DELETE", "GET", "DELETE", "GET", "DELETE", "GET", "GET"]
