@@ -33,6 +33,7 @@ from spark_app.connect_schema import SchemaTexts, read_schema_version
 from spark_app.decode import decode
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
+from spark_app.ingest import Pace
 from spark_app.sources.bronze import BronzeSource
 from spark_app.table_columns import columns_of
 from spark_app.table_ingest import TableIngest
@@ -40,18 +41,18 @@ from spark_app.table_ingest import TableIngest
 
 @dataclass(frozen=True)
 class Settings:
-    """`rows` of a snapshot, in events with schemas, loaded in commits of `batch` events; `rounds` of each
-    way, in turns, after `warm_ups`."""
+    """`rows` of a snapshot, in events with schemas, loaded in commits of `batch` events, as the app's;
+    `rounds` of each way, in turns, after `warm_ups`."""
 
     rows: int = 5_000_000
-    batch: int = 1_000_000
+    batch: int = Pace.events_per_load
     rounds: int = 1
     warm_ups: int = 1
     memory: str = "5g"
 
 
 FULL = Settings()
-QUICK = Settings(rows=100_000, batch=100_000, warm_ups=0)
+QUICK = Settings(rows=100_000, warm_ups=0)
 
 
 def run(settings: Settings = FULL) -> Results:

@@ -95,13 +95,17 @@ def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> t
     if not before or not rebuilds or rebuilds[0].base_name.partition(".")[0] <= instant:
         return ()
     was, is_now = _read_types(filesystem, before[0]), _read_types(filesystem, rebuilds[0])
+    if was is None or is_now is None:  # archived since it was listed
+        return read_retyped_columns(filesystem, path, instant)
     return tuple(name for name in was.keys() & is_now.keys() if was[name] != is_now[name])
 
 
-def _read_types(filesystem: S3FileSystem, info: FileInfo) -> Mapping[str, object]:
+def _read_types(filesystem: S3FileSystem, info: FileInfo) -> Mapping[str, object] | None:
     """Avro's type of each column, as the commit wrote it, whether it may be null or not."""
-    with filesystem.open_input_stream(info.path) as stream:
-        schema = json.loads(json.loads(stream.read())["extraMetadata"]["schema"])
+    metadata = _read_if_there(filesystem, info)
+    if metadata is None:
+        return None
+    schema = json.loads(json.loads(metadata)["extraMetadata"]["schema"])
     return {field["name"]: _comparable(field["type"]) for field in schema["fields"]}
 
 
