@@ -7,13 +7,14 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from bench.driver import driver
-from bench.orders_table import OrdersTable, build_orders_table, check_orders, turns
+from bench.orders_table import OrdersTable, build_orders_table, check_orders, take_turns
 from bench.results import Figure, Results
 from contract.lake import TablePolicy, parse_lake
 from local.state import StateFolder, settle
@@ -50,42 +51,33 @@ FULL = Settings()
 QUICK = Settings(orders=(20_000, 200_000), warm_up=1, commits=5)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Times:
-    """Seconds of each commit, in turn."""
+    """Seconds by table, of each commit in turn: of the app, and of what it hands to Hudi alone."""
 
-    app: list[float] = field(default_factory=list)
-    write: list[float] = field(default_factory=list)
+    commit: Sequence[Sequence[float]]
+    write: Sequence[Sequence[float]]
 
 
 def run(settings: Settings = FULL) -> Results:
     with _session() as (spark, folder):
         times = _by_size(spark, folder, settings)
     medians = tuple(
-        (float(orders), round(statistics.median(of.app), 4))
-        for orders, of in zip(settings.orders, times, strict=True)
+        (float(orders), round(statistics.median(seconds), 4))
+        for orders, seconds in zip(settings.orders, times.commit, strict=True)
     )
     series = {"seconds of a commit by rows": medians}
     return Results("flat", asdict(settings), tuple(_figures(settings, times)), series)
 
 
-def _by_size(spark: SparkSession, folder: Path, settings: Settings) -> Sequence[_Times]:
+def _by_size(spark: SparkSession, folder: Path, settings: Settings) -> _Times:
     tables = [_table(spark, folder / f"orders_{orders}", orders) for orders in settings.orders]
     for table in tables:
         for _ in range(settings.warm_up):
             table.seconds_of_commit(settings.records)
-    times = [_Times() for _ in tables]
-    for turn in turns(settings.commits, len(tables)):
-        for place in turn:
-            times[place].app.append(tables[place].seconds_of_commit(settings.records))
-    for table in tables:
-        check_orders(table.ingest.hudi, table.history)
-    for turn in turns(settings.commits, len(tables)):
-        for place in turn:
-            times[place].write.append(_seconds_of_write(tables[place], settings.records))
-    for table in tables:
-        check_orders(table.ingest.hudi, table.history)
-    return times
+    commit = partial(OrdersTable.seconds_of_commit, records=settings.records)
+    write = partial(_seconds_of_write, records=settings.records)
+    return _Times(take_turns(tables, settings.commits, commit), take_turns(tables, settings.commits, write))
 
 
 def _table(spark: SparkSession, folder: Path, orders: int) -> OrdersTable:
@@ -103,8 +95,8 @@ def _seconds_of_write(table: OrdersTable, records: int) -> float:
     return time.perf_counter() - began
 
 
-def _figures(settings: Settings, times: Sequence[_Times]) -> Iterable[Figure]:
-    for name, chosen in (("commit", [of.app for of in times]), ("write alone", [of.write for of in times])):
+def _figures(settings: Settings, times: _Times) -> Iterable[Figure]:
+    for name, chosen in (("commit", times.commit), ("write alone", times.write)):
         medians = [statistics.median(seconds) for seconds in chosen]
         for orders, seconds, median in zip(settings.orders, chosen, medians, strict=True):
             of: Mapping[str, str | int] = {"rows": orders, "what": name}

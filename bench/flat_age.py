@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from bench.driver import driver
-from bench.orders_table import OrdersTable, build_orders_table, check_orders, turns
+from bench.orders_table import OrdersTable, build_orders_table, check_orders, take_turns
 from bench.results import Figure, Results
 from bench.servers import Storage, storage
 from contract.lake import TablePolicy, parse_lake
@@ -69,9 +69,10 @@ def run(settings: Settings = FULL) -> Results:
         young = _table(running.spark, "young", settings)
         for _ in range(settings.young):
             young.seconds_of_commit(settings.records)
-        after_commits = _take_turns(young, old, settings)
+        commit = partial(OrdersTable.seconds_of_commit, records=settings.records)
+        after_commits = take_turns((young, old), settings.commits, commit)
         _lay_history(storing, "old/silver", settings)
-        beside_history = _take_turns(young, old, settings)
+        beside_history = take_turns((young, old), settings.commits, commit)
     series = {"seconds of a commit by commits before": ageing}
     figures = (
         *_figures(f"after {settings.old:,} commits", after_commits),
@@ -95,20 +96,6 @@ def _age(table: OrdersTable, settings: Settings) -> Iterator[tuple[float, float]
         if is_served:
             table.ingest.serve()
     table.ingest.recover()
-
-
-def _take_turns(
-    young: OrdersTable, old: OrdersTable, settings: Settings
-) -> tuple[Sequence[float], Sequence[float]]:
-    """The seconds of their commits."""
-    tables = (young, old)
-    seconds: tuple[list[float], list[float]] = ([], [])
-    for turn in turns(settings.commits, len(tables)):
-        for place in turn:
-            seconds[place].append(tables[place].seconds_of_commit(settings.records))
-    for table in tables:
-        check_orders(table.ingest.hudi, table.history)
-    return seconds
 
 
 def _table(spark: SparkSession, name: str, settings: Settings) -> OrdersTable:
@@ -150,7 +137,7 @@ def _copies(keys: Sequence[str], settings: Settings) -> Iterator[tuple[str, str]
             yield f"{name}.log.0_0-0-0" if is_log else name, key
 
 
-def _figures(old_is: str, seconds: tuple[Sequence[float], Sequence[float]]) -> Iterator[Figure]:
+def _figures(old_is: str, seconds: Sequence[Sequence[float]]) -> Iterator[Figure]:
     young, old = map(statistics.median, seconds)
     of = {"old": old_is}
     yield Figure("seconds p50, young", round(young, 3), "s", of)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -183,6 +183,19 @@ def _snapshot_rows(spark: SparkSession, orders: int) -> DataFrame:
 
 def _binary(value: bytes | None) -> bytearray | None:
     return None if value is None else bytearray(value)
+
+
+def take_turns(
+    tables: Sequence[OrdersTable], rounds: int, seconds_of: Callable[[OrdersTable], float]
+) -> Sequence[Sequence[float]]:
+    """By table, the seconds of each of its rounds. Raises `WrongResult`."""
+    seconds: Sequence[list[float]] = [[] for _ in tables]
+    for turn in turns(rounds, len(tables)):
+        for place in turn:
+            seconds[place].append(seconds_of(tables[place]))
+    for table in tables:
+        check_orders(table.ingest.hudi, table.history)
+    return seconds
 
 
 def turns(rounds: int, number: int) -> Sequence[Sequence[int]]:
