@@ -50,6 +50,10 @@ Every commit lists it eight times, with three files a commit."""
 SHORTEST_HISTORY = timedelta(hours=1)
 """A query that runs still reads the files that it found when it began."""
 
+LONGEST_QUERY = timedelta(minutes=20)
+"""How long a superseded file slice keeps the log files that a query may have found. One that meets them gone
+finds all when it is repeated. Each commit lists them, 1,000 a request: so many a busy table has by then."""
+
 _SECONDS_S3_MAY_BE_BEHIND = 10
 _LARGE_COMPACTION_MEGABYTES = 64
 _MOST_PARTS = FEWEST_ACTIVE_COMMITS // 2
@@ -273,7 +277,7 @@ class HudiTable:
             # Hudi would remove a partition's one by one. It gets one: its plan cannot be without.
             recorded = {partition_of(file): file for file in outdated}
             list(threads.map(self._delete, set(outdated) - set(recorded.values())))
-            settled = instant_of(now - SHORTEST_HISTORY)
+            settled = instant_of(now - LONGEST_QUERY)
             # Incremental queries of commits in the active timeline open the files that these have written.
             first = timeline.getWriteTimeline().firstInstant()
             if first.isPresent():

@@ -50,6 +50,7 @@ def prepared(spark: SparkSession, s3: Storage) -> Iterator[Prepared]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hudi, "SHORTEST_HISTORY", timedelta(0))
+        patch.setattr(hudi, "LONGEST_QUERY", timedelta(0))
         patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "3")
         patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "4")
         yield prepare

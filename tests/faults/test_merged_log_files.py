@@ -38,7 +38,7 @@ class Versioned:
 @pytest.fixture(scope="module")
 def versioned(spark: SparkSession, s3: Storage) -> Iterator[Versioned]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hudi, "SHORTEST_HISTORY", timedelta(0))
+        patch.setattr(hudi, "LONGEST_QUERY", timedelta(0))
         patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "2")
         patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "3")
         table, instants = LakeTable(spark, s3, "versioned"), []

@@ -39,6 +39,7 @@ def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
     monkeypatch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 2)
     monkeypatch.setattr(table_ingest, "SECONDS_BETWEEN_CLEANINGS", 0.0)
     monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", NO_TIME)
+    monkeypatch.setattr(hudi_module, "LONGEST_QUERY", NO_TIME)
     for option, value in KEEPS_LITTLE.items():
         monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, option, value)
     shop = SourceTable()

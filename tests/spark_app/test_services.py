@@ -261,7 +261,7 @@ def test_every_state_is_read_from_the_one_log_file_of_a_slice_that_was_supersede
     served.hudi.archive()
     served.hudi.clean()
     young = served.log_files()
-    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
+    monkeypatch.setattr(hudi_module, "LONGEST_QUERY", timedelta(0))
     served.hudi.clean()
     old = served.log_files()
 
