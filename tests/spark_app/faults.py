@@ -66,9 +66,16 @@ _FAILING = {
 
 
 def take_back_compaction(table: HudiTable, before: frozenset[Path]) -> None:
-    """As if the process had died right before it completed the compaction that is not among those before."""
+    """As if the process had died right before it completed the compaction that is not among those before.
+
+    By the markers, which Hudi removes once it is complete, the next process knows the files it has written."""
     for completed in compactions(table) - before:
         completed.unlink()
+        markers = completed.parent / ".temp" / completed.stem
+        for base_file in Path(table.path).rglob(f"*_{completed.stem}.parquet"):
+            marker = markers / base_file.relative_to(table.path)
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.with_name(f"{marker.name}.marker.CREATE").touch()
 
 
 def compactions(table: HudiTable) -> frozenset[Path]:
