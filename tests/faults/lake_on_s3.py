@@ -13,7 +13,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from cli.lake_files import LakeFiles
+from cli.lake_reader import read_table
+from cli.lake_tables import LakeTable as TableOfLake
 from contract.lake import TablePolicy, parse_lake
+from contract.table_name import TableName
 from local import s3
 from local.s3 import s3a_options
 from local.server_files import read_server_files
@@ -157,9 +160,10 @@ class LakeTable:
         return Harm(sum(row not in stored for row in wanted), len(stored) - len(known))
 
     def check(self) -> None:
-        """The table is the source's, row by row, and has read all that was sent."""
+        """The table is the source's, row by row, with and without Spark, and has read all that was sent."""
         stored, wanted = self._rows()
         assert stored == wanted
+        assert self._ids_without_spark() == [row["id"] for row in wanted]
         assert self.ingest.ledger.positions == {0: len(self.source.events)}
 
     def _rows(self) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -170,6 +174,11 @@ class LakeTable:
         return stored, [
             {name: row.get(name) for name in names} for _, row in sorted(self.source.rows.items())
         ]
+
+    def _ids_without_spark(self) -> list[object]:
+        table = TableOfLake(TableName("source", "public", "things"), f"{BUCKET}/{self.name}/table")
+        read = read_table(self.storage.files, table).to_pylist()
+        return sorted(row["id"] for row in read if row["_op"] != "d")
 
     def quarantined(self) -> int:
         if not (self.storage.bucket / self.name / "quarantine").exists():

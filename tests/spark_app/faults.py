@@ -68,7 +68,7 @@ _FAILING = {
 def take_back_compaction(table: HudiTable, before: frozenset[Path]) -> None:
     """As if the process had died right before it completed the compaction that is not among those before.
 
-    By the markers, which Hudi removes once it is complete, the next process knows the files it has written."""
+    By the markers, which Hudi removes once it is complete, the next process knows the files of it."""
     for completed in compactions(table) - before:
         completed.unlink()
         markers = completed.parent / ".temp" / completed.stem
