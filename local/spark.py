@@ -94,13 +94,13 @@ class RunningSpark:
     def reports(self) -> Iterator[str]:
         """The JSON lines of the application, as they come. Whatever else it prints goes to the log."""
         assert self._process.stdout is not None
-        with self.log.open("a") as log:
-            for line in self._process.stdout:
-                if line.startswith("{"):
-                    yield line.rstrip("\n")
-                else:
-                    log.write(line)
-                    log.flush()
+        for line in self._process.stdout:
+            if line.startswith("{"):
+                yield line.rstrip("\n")
+                continue
+            # On a disk that is full the line is lost, not the reports: nobody would read what the app says.
+            with suppress(OSError), self.log.open("a") as log:
+                log.write(line)
 
     def wait(self) -> int:
         """The exit status, once it has ended."""

@@ -38,7 +38,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["umount", folder], check=True)
+        # Also where a process that should be gone still has a file on it.
+        subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @contextmanager
