@@ -160,7 +160,8 @@ class LakeTable:
         return Harm(sum(row not in stored for row in wanted), len(stored) - len(known))
 
     def check(self) -> None:
-        """The table is the source's, row by row, with and without Spark, and has read all that was sent."""
+        """The table is the source's, row by row, and without Spark by its keys; and has read all that was
+        sent."""
         stored, wanted = self._rows()
         assert stored == wanted
         assert self._ids_without_spark() == [row["id"] for row in wanted]
