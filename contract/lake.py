@@ -209,6 +209,7 @@ class Defaults(Entry):
     storage: Storage = "merge_on_read"
     deletes: Deletes = "hard"
     history: Duration = timedelta(hours=24)
+    longest_query: Duration = timedelta(minutes=20)
     buckets: Buckets = 2
     quarantine_limit: QuarantineLimit = "10%"
 
@@ -219,6 +220,7 @@ class TableEntry(Entry):
     storage: Storage | None = None
     deletes: Deletes | None = None
     history: Duration | None = None
+    longest_query: Duration | None = None
     buckets: Buckets | None = None
     quarantine_limit: QuarantineLimit | None = None
     key: Names | None = None
@@ -230,6 +232,7 @@ class TablePolicy(Entry):
     """How one table is kept in the lake.
 
     history       how far back time travel reaches, at least
+    longest_query  how long the files stay that a query has found when it began
     key           the columns that identify a row; None is the primary key that Debezium reports
     partition_by  columns by which the files are partitioned; they must not change for a key
     buckets       file groups of a partition, over which the keys are hashed
@@ -240,6 +243,7 @@ class TablePolicy(Entry):
     storage: Storage = "merge_on_read"
     deletes: Deletes = "hard"
     history: Duration = timedelta(hours=24)
+    longest_query: Duration = timedelta(minutes=20)
     key: tuple[str, ...] | None = None
     partition_by: tuple[str, ...] = ()
     buckets: Buckets = 2

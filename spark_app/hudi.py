@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import chain, islice, takewhile
 from typing import Any
@@ -46,13 +46,6 @@ SESSION_OPTIONS = {
 FEWEST_ACTIVE_COMMITS, MOST_ACTIVE_COMMITS = 20, 40
 """How many commits an archival leaves in the active timeline, and how many there are at least before one.
 Every commit lists it eight times, with three files a commit."""
-
-SHORTEST_HISTORY = timedelta(hours=1)
-"""A query that runs still reads the files that it found when it began."""
-
-LONGEST_QUERY = timedelta(minutes=20)
-"""How long a superseded file slice keeps the log files that a query may have found. One that meets them gone
-finds all when it is repeated. Each commit lists them, 1,000 a request: so many a busy table has by then."""
 
 _SECONDS_S3_MAY_BE_BEHIND = 10
 _LARGE_COMPACTION_MEGABYTES = 64
@@ -264,7 +257,7 @@ class HudiTable:
         every commit lists them. Each commit lists the table's files, too, which log files are most of.
         """
         now = datetime.now(UTC)
-        oldest = instant_of(now - max(self.policy.history, SHORTEST_HISTORY))
+        oldest = instant_of(now - max(self.policy.history, self.policy.longest_query))
         meta_client = self._meta_client()
         timeline, storage = meta_client.getActiveTimeline(), meta_client.getStorage()
         if not timeline.getWriteTimeline().filterInflightsAndRequested().empty():
@@ -277,7 +270,7 @@ class HudiTable:
             # Hudi would remove a partition's one by one. It gets one: its plan cannot be without.
             recorded = {partition_of(file): file for file in outdated}
             list(threads.map(self._delete, set(outdated) - set(recorded.values())))
-            settled = instant_of(now - LONGEST_QUERY)
+            settled = instant_of(now - self.policy.longest_query)
             # Incremental queries of commits in the active timeline open the files that these have written.
             first = timeline.getWriteTimeline().firstInstant()
             if first.isPresent():

@@ -30,10 +30,12 @@ def some(required: Mapping[str, st.SearchStrategy[Any]], **optional: st.SearchSt
     return st.fixed_dictionaries(dict(required), optional=optional)
 
 
+DURATIONS = st.builds("{}{}".format, st.integers(1, 3650), st.sampled_from("mhd"))
 POLICIES: Mapping[str, st.SearchStrategy[Any]] = {
     "storage": st.sampled_from(["merge_on_read", "copy_on_write"]),
     "deletes": st.sampled_from(["hard", "soft"]),
-    "history": st.builds("{}{}".format, st.integers(1, 3650), st.sampled_from("mhd")),
+    "history": DURATIONS,
+    "longest_query": DURATIONS,
     "buckets": st.integers(1, 1024),
     "quarantine_limit": st.builds("{}%".format, st.integers(0, 100)) | st.integers(0, 10**9 - 1).map(str),
 }

@@ -100,7 +100,7 @@ def test_a_policy_is_the_defaults_overlaid_by_what_the_table_says(file: dict[str
     for text, entry in file.get("table", {}).items():
         policy = lake.policy(TableName.parse(text))
         own = TableEntry.model_validate({**entry, **_tuples(entry)})
-        for field in ("storage", "deletes", "history", "buckets", "quarantine_limit"):
+        for field in ("storage", "deletes", "history", "longest_query", "buckets", "quarantine_limit"):
             expected = getattr(own, field) if field in entry else getattr(lake.defaults, field)
             assert getattr(policy, field) == expected
         assert policy.key == (tuple(entry["key"]) if "key" in entry else None)
@@ -113,6 +113,7 @@ def test_what_is_left_out_has_the_documented_meaning() -> None:
         storage="merge_on_read",
         deletes="hard",
         history=timedelta(hours=24),
+        longest_query=timedelta(minutes=20),
         key=None,
         partition_by=(),
         buckets=2,

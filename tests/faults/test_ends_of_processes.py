@@ -40,7 +40,7 @@ def prepared(spark: SparkSession, s3: Storage) -> Iterator[Prepared]:
     def prepare(operation: Operation) -> LakeTable:
         nonlocal copies
         if operation.name not in tables:
-            policy = TablePolicy(buckets=2, history=timedelta(0))
+            policy = TablePolicy(history=timedelta(0), longest_query=timedelta(0))
             tables[operation.name] = LakeTable(spark, s3, operation.name.replace(" ", "-"), policy)
             operation.prepare(tables[operation.name])
             tables[operation.name].end_process()
@@ -49,8 +49,6 @@ def prepared(spark: SparkSession, s3: Storage) -> Iterator[Prepared]:
         return original.copied_as(f"{original.name}-{copies}", copy.deepcopy(original.source))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hudi, "SHORTEST_HISTORY", timedelta(0))
-        patch.setattr(hudi, "LONGEST_QUERY", timedelta(0))
         patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "3")
         patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "4")
         yield prepare

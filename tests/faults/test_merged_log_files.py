@@ -12,6 +12,7 @@ from typing import get_args
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from contract.lake import TablePolicy
 from spark_app import hudi
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.s3_faults import Moment, Point
@@ -38,10 +39,9 @@ class Versioned:
 @pytest.fixture(scope="module")
 def versioned(spark: SparkSession, s3: Storage) -> Iterator[Versioned]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hudi, "LONGEST_QUERY", timedelta(0))
         patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "2")
         patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "3")
-        table, instants = LakeTable(spark, s3, "versioned"), []
+        table, instants = LakeTable(spark, s3, "versioned", TablePolicy(longest_query=timedelta(0))), []
         table.transact(lambda source: source.insert(1, "first", None))
         for number in range(8):
             table.catch_up()

@@ -12,16 +12,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.lake_reader import UnreadableTable, read_table
-from cli.lake_tables import LakeTable as TableOfLake
+from cli.lake_reader import UnreadableTable
 from cli.time_travel import ReadInSpark
 from contract.lake import TablePolicy
-from contract.table_name import TableName
-from tests.faults.lake_on_s3 import BUCKET, LakeTable, Storage
+from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.s3_faults import Point
 from tests.spark_app.debezium import SourceTable
-
-NAME = TableName("shop", "public", "things")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +38,7 @@ def test_a_table_that_cannot_be_read_is_named_with_what_to_do(table: LakeTable) 
     (base_file,) = folder(table).glob("*.parquet")
     content = base_file.read_bytes()
     base_file.write_bytes(b"no rows")
-    with pytest.raises(UnreadableTable, match=r"shop\.public\.things.*tributary rebuild"):
+    with pytest.raises(UnreadableTable, match=r"source\.public\.things.*tributary rebuild"):
         names(table)
     base_file.write_bytes(content)
     assert names(table) == ["new"]
@@ -90,13 +86,8 @@ def file_that_goes_when_it_is_opened(table: LakeTable) -> Iterator[None]:
 
 
 def names(table: LakeTable, as_of: str | None = None) -> list[str]:
-    read = read_table(table.storage.files, TableOfLake(NAME, path(table)), as_of)
-    return [row["name"] for row in read.to_pylist()]
+    return [row["name"] for row in table.rows_without_spark(as_of)]
 
 
 def folder(table: LakeTable) -> Path:
     return table.storage.bucket / table.name / "table"
-
-
-def path(table: LakeTable) -> str:
-    return f"{BUCKET}/{table.name}/table"

@@ -84,6 +84,16 @@ def test_reports_come_as_they_are_all_else_goes_to_the_log_and_the_status_is_the
     assert read_process(SERVICE, state.run) is None
 
 
+def test_a_log_that_cannot_be_written_does_not_end_the_reading_of_reports(
+    state: StateFolder, settings: LocalSettings, installation: SparkInstallation
+) -> None:
+    running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest"])
+    running.log = Path("/dev/full")
+
+    assert [json.loads(report)["event"] for report in running.reports()] == ["started", "stopped"]
+    assert running.wait() == 7
+
+
 def test_secrets_go_by_environment_and_a_private_file(
     state: StateFolder, settings: LocalSettings, installation: SparkInstallation
 ) -> None:

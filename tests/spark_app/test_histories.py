@@ -79,6 +79,9 @@ class _Restart:
 
 @dataclass(frozen=True)
 class _Compact:
+    """After a batch of its own: without log files there is nothing to compact."""
+
+    shares: tuple[int, int, int]
     how: Literal["whole", "only scheduled", "not completed"]
 
 
@@ -87,7 +90,7 @@ STEPS: st.SearchStrategy[_Apply | _Restart | _Compact] = st.one_of(
     st.builds(_Apply, shares=_SHARES, from_start=st.booleans()),
     st.builds(_Apply, shares=_SHARES, death=st.sampled_from(DEATHS)),
     st.builds(_Restart),
-    st.builds(_Compact, st.sampled_from(["whole", "only scheduled", "not completed"])),
+    st.builds(_Compact, _SHARES, st.sampled_from(["whole", "only scheduled", "not completed"])),
 )
 NONE: frozenset[str] = frozenset()
 
@@ -320,27 +323,29 @@ class _Run:
         return self.table.ledger.positions == ends
 
     def take(self, step: _Apply | _Restart | _Compact) -> None:
-        event(f"step: {step if isinstance(step, _Compact) else type(step).__name__}")
+        event(f"step: {type(step).__name__}")
         match step:
             case _Apply(death=None):
-                self.apply(self._ranges(step))
+                self.apply(self._ranges(step.shares, step.from_start))
             case _Apply(death=str(when)):
                 event(f"death: {when}")
                 with death(when):
-                    self.apply(self._ranges(step))
+                    self.apply(self._ranges(step.shares))
                 self.restart()
             case _Restart():
                 self.restart()
-            case _Compact(how) if self.policy.storage == "merge_on_read":
+            case _Compact(shares, how) if self.policy.storage == "merge_on_read":
+                event(f"compaction: {how}")
+                self.apply(self._ranges(shares))
                 self.compact(how)
 
-    def _ranges(self, step: _Apply) -> tuple[OffsetRange, ...]:
+    def _ranges(self, shares: tuple[int, int, int], from_start: bool = False) -> tuple[OffsetRange, ...]:
         positions = self.table.ledger.positions
         found = []
-        for partition, (log, share) in enumerate(zip(self.delivery.logs, step.shares, strict=False)):
+        for partition, (log, share) in enumerate(zip(self.delivery.logs, shares, strict=False)):
             position = positions.get(partition, 0)
             until = position + (len(log) - position) * share // 4
-            found.append(OffsetRange(partition, 0 if step.from_start else position, until))
+            found.append(OffsetRange(partition, 0 if from_start else position, until))
         return tuple(r for r in found if r.length > 0)
 
     def restart(self) -> None:

@@ -30,7 +30,6 @@ from tests.spark_app.memory_source import MemorySource
 
 COMMITS = 8
 KEEPS_LITTLE = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
-NO_TIME = timedelta(0)
 
 
 def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
@@ -38,8 +37,6 @@ def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
 ) -> None:
     monkeypatch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 2)
     monkeypatch.setattr(table_ingest, "SECONDS_BETWEEN_CLEANINGS", 0.0)
-    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", NO_TIME)
-    monkeypatch.setattr(hudi_module, "LONGEST_QUERY", NO_TIME)
     for option, value in KEEPS_LITTLE.items():
         monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, option, value)
     shop = SourceTable()
@@ -49,7 +46,8 @@ def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
         shop.update(0, f"change {number}", None, body_is_unchanged=False)
     shop.commit()
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
-    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1, history=NO_TIME))
+    policy = TablePolicy(buckets=1, history=timedelta(0), longest_query=timedelta(0))
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
     table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
 
     first_instant = last_instant = ""

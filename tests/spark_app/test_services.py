@@ -254,15 +254,15 @@ def test_what_has_changed_since_a_commit_is_told_by_the_commit_time_of_a_later_s
 
 
 def test_every_state_is_read_from_the_one_log_file_of_a_slice_that_was_superseded(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: Served,
 ) -> None:
     if served.hudi.policy.storage == "copy_on_write":
         pytest.skip("has no log files")
     served.hudi.archive()
     served.hudi.clean()
     young = served.log_files()
-    monkeypatch.setattr(hudi_module, "LONGEST_QUERY", timedelta(0))
-    served.hudi.clean()
+    without_queries = served.hudi.policy.model_copy(update={"longest_query": timedelta(0)})
+    replace(served.hudi, policy=without_queries).clean()
     old = served.log_files()
 
     first_active = min(path.name for path in Path(served.hudi.path, ".hoodie").glob("[0-9]*.*"))
@@ -276,10 +276,7 @@ def test_every_state_is_read_from_the_one_log_file_of_a_slice_that_was_supersede
         assert {row["id"]: row["name"] for row in without_spark} == state
 
 
-def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleaned(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
+def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleaned(served: Served) -> None:
     instants = list(served.states)
     for first in (0, COMMITS // 2, COMMITS - 1):
         files = served.base_files()
@@ -292,7 +289,6 @@ def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleane
 def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_cleaned(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
     monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "2")
     monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "3")
     policy = TablePolicy(buckets=1, storage="copy_on_write")
@@ -315,10 +311,7 @@ def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_
     assert names(hudi.read()) == {1: "new", 3: "change 3"}
 
 
-def test_nothing_is_cleaned_while_a_commit_is_unfinished(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hudi_module, "SHORTEST_HISTORY", timedelta(0))
+def test_nothing_is_cleaned_while_a_commit_is_unfinished(spark: SparkSession, tmp_path: Path) -> None:
     policy = TablePolicy(buckets=1, storage="copy_on_write")
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
     served = Served(cast(TableIngest, None), hudi, {})
@@ -354,7 +347,8 @@ def clean_all_before(hudi: HudiTable, instant: str) -> None:
     written = datetime.strptime(instant, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
     # A compaction can follow its last commit within some milliseconds, a commit the other cannot.
     age = datetime.now(UTC) - written + timedelta(milliseconds=100)
-    replace(hudi, policy=hudi.policy.model_copy(update={"history": age})).clean()
+    policy = hudi.policy.model_copy(update={"history": age, "longest_query": age})
+    replace(hudi, policy=policy).clean()
 
 
 def as_of(hudi: HudiTable, instant: str) -> DataFrame:
