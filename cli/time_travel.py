@@ -52,7 +52,7 @@ def check_readable(filesystem: S3FileSystem, table: LakeTable, instant: str) -> 
     retyped = read_retyped_columns(filesystem, table.path, instant)
     if retyped:
         raise ReadInSpark(
-            "A rebuild has changed types since, and this state can only be read in Spark SQL",
+            "Types have changed since, and this state can only be read in Spark SQL",
             where=str(table.name),
             found=f"another type of {', '.join(sorted(retyped))}",
             remedy="docs/reading.md has the statement.",

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from spark_app.ledger import LEDGER_KEY, Ledger
+from spark_app.ledger import LEDGER_KEY, RETYPED_KEY, Ledger
 from spark_app.progress import Freshness
 
 if TYPE_CHECKING:
@@ -87,39 +87,20 @@ def _is_archived(filesystem: S3FileSystem, path: str) -> bool:
     return any(info.is_file and info.size for info in filesystem.get_file_info(archive))
 
 
-def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> tuple[str, ...]:
-    """The columns to which a rebuild after the instant has given another type."""
-    instants = _completed_instants(filesystem, path)
-    rebuilds = [info for info in instants if info.base_name.endswith(".replacecommit")]
-    before = [info for info in instants if info.base_name.partition(".")[0] <= instant]
-    if not before or not rebuilds or rebuilds[0].base_name.partition(".")[0] <= instant:
-        return ()
-    was, is_now = _read_types(filesystem, before[0]), _read_types(filesystem, rebuilds[0])
-    if was is None or is_now is None:  # archived since it was listed
-        return read_retyped_columns(filesystem, path, instant)
-    return tuple(name for name in was.keys() & is_now.keys() if was[name] != is_now[name])
-
-
-def _read_types(filesystem: S3FileSystem, info: FileInfo) -> Mapping[str, object] | None:
-    """Avro's type of each column, as the commit wrote it, whether it may be null or not."""
-    metadata = _read_if_there(filesystem, info)
-    if metadata is None:
-        return None
-    schema = json.loads(json.loads(metadata)["extraMetadata"]["schema"])
-    return {field["name"]: _comparable(field["type"]) for field in schema["fields"]}
-
-
-def _comparable(avro_type: Any) -> object:
-    """Avro names the types of fixed size after where they stand, which says nothing of their values."""
-    match avro_type:
-        case list():
-            types = [_comparable(one) for one in avro_type if one != "null"]
-            return types[0] if len(types) == 1 else types
-        case dict():
-            named = ("name", "namespace", "doc")
-            return {key: _comparable(value) for key, value in avro_type.items() if key not in named}
-        case _:
-            return avro_type
+def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> frozenset[str]:
+    """The columns to which commits after the instant have given other types. Such a commit replaces all
+    files, and is in the timeline for as long as the history reaches to before it."""
+    later = [
+        info
+        for info in _completed_instants(filesystem, path)
+        if info.base_name.endswith(".replacecommit") and info.base_name.partition(".")[0] > instant
+    ]
+    found = filter(None, (_read_if_there(filesystem, info) for info in later))
+    return frozenset(
+        chain.from_iterable(
+            json.loads(json.loads(metadata)["extraMetadata"][RETYPED_KEY]) for metadata in found
+        )
+    )
 
 
 def read_earliest_retained(filesystem: S3FileSystem, path: str) -> str | None:

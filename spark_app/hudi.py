@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
@@ -22,7 +23,7 @@ from contract.lake import Storage, TablePolicy
 from spark_app.decode import DELETE
 from spark_app.file_slices import FileGroup, LogMerge, log_merges, outdated_files, partition_of
 from spark_app.instants import CompletedInstant, parse_completed_instants
-from spark_app.ledger import LEDGER_KEY, Ledger
+from spark_app.ledger import LEDGER_KEY, RETYPED_KEY, Ledger
 from spark_app.table_columns import OPERATION, ORDERING, RECORD_KEY
 
 _CALENDAR_OPTIONS = {
@@ -311,10 +312,12 @@ class HudiTable:
         }
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
 
-    def replace_all(self, rows: DataFrame, ledger: Ledger) -> None:
+    def replace_all(self, rows: DataFrame, ledger: Ledger, retyped: Sequence[str]) -> None:
         """One commit after which the table has these rows and no other, in these columns' types, and the
-        ledger. Until then readers see the rows that it had, and by time travel also later."""
-        options = {**self._options, **_REPLACING_OPTIONS, LEDGER_KEY: ledger.to_json()}
+        ledger. Until then readers see the rows that it had, and by time travel also later. `retyped`: the
+        columns that had another type until then."""
+        recorded = {LEDGER_KEY: ledger.to_json(), RETYPED_KEY: json.dumps(retyped)}
+        options = {**self._options, **_REPLACING_OPTIONS, **recorded}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
 
     def _files_in(self, storage: Any, partition: str) -> list[str]:

@@ -12,6 +12,10 @@ from dataclasses import dataclass, field, replace
 from contract.errors import TributaryError
 
 LEDGER_KEY = "_ledger"
+RETYPED_KEY = f"{LEDGER_KEY}.retyped"
+"""Beside the ledger of a commit that replaces all files: a JSON array of the columns to which it has given
+other types."""
+
 FORMAT_VERSION = 2
 """1 had record keys with commas."""
 

@@ -14,7 +14,7 @@ from spark_app.ledger import Ledger, LedgerError, Truncate
 from spark_app.progress import Committed
 from spark_app.quarantine import read_quarantine, remove_quarantine
 from spark_app.survey import LastSnapshot, Survey, is_since_last_snapshot, read_last_snapshot
-from spark_app.table_columns import TableColumns, columns_of, merge_anew
+from spark_app.table_columns import TableColumns, columns_of, columns_of_table, merge_anew
 from spark_app.table_ingest import TableIngest
 from spark_app.topic_checks import PositionLost
 
@@ -58,6 +58,7 @@ def rebuild_table(
         _ledger=Ledger(table.topic, topic_id=before.topic_id),
         _known=timeline.requested,
         replaced=before,
+        replaced_columns=table.columns,
         replaced_instant=timeline.last_instant,
         since_snapshot=since_snapshot,
     )
@@ -133,10 +134,12 @@ def _check_each_once(table: TableIngest, ranges: tuple[OffsetRange, ...]) -> Non
 @dataclass
 class _TableAnew(TableIngest):
     """A table as if there were none yet, whose first commit takes the place of all that `hudi` holds: a table
-    of the ledger `replaced` and the last instant `replaced_instant`. With `since_snapshot` its rows are those
+    of the ledger `replaced`, of `replaced_columns` where they are known, and of the last instant
+    `replaced_instant`. With `since_snapshot` its rows are those
     of the last snapshot and of what came after it."""
 
     replaced: Ledger = field(default_factory=lambda: Ledger(""))
+    replaced_columns: TableColumns | None = None
     replaced_instant: str | None = None
     since_snapshot: bool = False
     quarantine_name: str | None = None
@@ -191,4 +194,11 @@ class _TableAnew(TableIngest):
                 where=self.name,
                 remedy="Stop what writes to it, and rebuild again.",
             )
-        self.hudi.replace_all(self._without_gone(rows), ledger)
+        self.hudi.replace_all(self._without_gone(rows), ledger, self._retyped(rows))
+
+    def _retyped(self, rows: DataFrame) -> tuple[str, ...]:
+        """The columns that have other types than before, or of which that is not known."""
+        columns = columns_of_table(rows.schema, ())
+        return (
+            columns.names if self.replaced_columns is None else columns.retyped_since(self.replaced_columns)
+        )

@@ -72,10 +72,10 @@ class TableColumns:
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.row)
 
-    def are_wider_than(self, before: TableColumns) -> bool:
-        """Whether a column that was there before has got another type."""
-        types = dict(self.row)
-        return any(types[name] != data_type for name, data_type in before.row)
+    def retyped_since(self, before: TableColumns) -> tuple[str, ...]:
+        """The columns that were there before, with another type."""
+        types = dict(before.row)
+        return tuple(name for name, data_type in self.row if types.get(name, data_type) != data_type)
 
     @property
     def beside_key(self) -> tuple[str, ...]:

@@ -225,8 +225,8 @@ class TableIngest:
                 != ranges
             ):
                 return self.apply(whole) if whole else None
-            if self._columns is not None and columns.are_wider_than(self._columns):
-                self._widen(columns)
+            if self._columns is not None and (widened := columns.retyped_since(self._columns)):
+                self._widen(columns, widened)
             bad = changes.where(F.col("reason").isNotNull()).select(*_WHY_BAD)
             good = without_applied(changes.where(F.col("reason").isNull()), self.ledger, survey)
             truncate = last_truncate(self.ledger, survey)
@@ -532,7 +532,7 @@ class TableIngest:
         partitions = self._partitions | self.ledger.positions.keys() | {r.partition for r in ranges}
         return first_halved_moves(changes, self.ledger, is_partitioned=len(partitions) > 1)
 
-    def _widen(self, columns: TableColumns) -> None:
+    def _widen(self, columns: TableColumns, widened: tuple[str, ...]) -> None:
         """Writes the stored rows anew in the columns' types, so that no file is left with another one: Hudi
         refuses to write wider decimals beside narrower ones, and what a float is as a double every reader
         would say by itself."""
@@ -544,7 +544,7 @@ class TableIngest:
         )
         self._timeline_to_continue()
         ledger = self.ledger.next_commit()
-        self.hudi.replace_all(rows, ledger)
+        self.hudi.replace_all(rows, ledger, widened)
         self._written(ledger)
 
     def _set_aside(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> None:

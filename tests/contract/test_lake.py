@@ -263,7 +263,9 @@ def test_the_reference_tells_of_every_entry_and_its_default() -> None:
         default = fields[name].default if name in fields else None
         if name in Defaults.model_fields:
             default = getattr(Defaults(), name)
-        expected = {timedelta(hours=24): "24h", None: "none"}.get(default, default)
+        expected = {timedelta(hours=24): "24h", timedelta(minutes=20): "20m", None: "none"}.get(
+            default, default
+        )
         assert cell.strip('`"') in {str(expected), "required", *_EXPLAINED_DEFAULTS}, name
 
 

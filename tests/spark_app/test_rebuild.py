@@ -62,7 +62,7 @@ def test_a_rebuilt_table_is_the_same_and_goes_on_and_its_past_is_still_there(
     assert committed.positions == {0: 18}
     assert _rows_without_spark(table) == expected
     files: Any = LocalFileSystem()
-    assert read_retyped_columns(files, table.hudi.path, instants[0]) == ()
+    assert read_retyped_columns(files, table.hudi.path, instants[0]) == frozenset()
     assert _offsets_in_quarantine(spark, table) == {17}
     for instant, (_, until) in zip(instants[:-1], BATCHES, strict=False):
         state = {key: row["name"] for key, row in shop.events[until - 1].state.items()} | {4: "first"}
@@ -105,8 +105,8 @@ def test_a_table_that_a_changed_type_has_blocked_goes_on_after_its_rebuild(
     assert _names(table) == {0: "7", 1: "8", 2: "9", 3: "text", 4: "more"}
     assert {row["id"]: row["name"] for row in _as_of(table, before)} == {0: 7, 1: 8, 2: 9}
     files: Any = LocalFileSystem()
-    assert read_retyped_columns(files, table.hudi.path, before) == ("name",)
-    assert read_retyped_columns(files, table.hudi.path, _last_instant(table)) == ()
+    assert read_retyped_columns(files, table.hudi.path, before) == {"name"}
+    assert read_retyped_columns(files, table.hudi.path, _last_instant(table)) == frozenset()
     table.source = MemorySource(spark, rows)
     table.apply((OffsetRange(0, 5, 6),))
     assert _names(table) == {key: row["name"] for key, row in shop.rows.items()}
