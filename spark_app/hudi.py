@@ -21,6 +21,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from contract.lake import Storage, TablePolicy
 from spark_app.decode import DELETE
+from spark_app.file_removal import remove_files
 from spark_app.file_slices import FileGroup, LogMerge, log_merges, outdated_files, partition_of
 from spark_app.instants import CompletedInstant, parse_completed_instants
 from spark_app.ledger import LEDGER_KEY, RETYPED_KEY, Ledger
@@ -270,14 +271,14 @@ class HudiTable:
             outdated = outdated_files(files, oldest, self._replaced_before(timeline, oldest))
             # Hudi would remove a partition's one by one. It gets one: its plan cannot be without.
             recorded = {partition_of(file): file for file in outdated}
-            list(threads.map(self._delete, set(outdated) - set(recorded.values())))
+            remove_files(self.spark, self.path, set(outdated) - set(recorded.values()))
             settled = instant_of(now - self.policy.longest_query)
             # Incremental queries of commits in the active timeline open the files that these have written.
             first = timeline.getWriteTimeline().firstInstant()
             if first.isPresent():
                 merges = log_merges(files.difference(outdated), min(settled, first.get().requestedTime()))
                 merged = threads.map(self._merge_log_files, islice(merges, _MOST_MERGES))
-                list(threads.map(self._delete, chain.from_iterable(merged)))
+                remove_files(self.spark, self.path, list(chain.from_iterable(merged)))
         # Archival keeps a commit that replaced files until they are cleaned: this comes last.
         if recorded:
             self._record_cleaning(timeline, oldest, recorded)
@@ -348,9 +349,6 @@ class HudiTable:
             if not files.rename(draft, self._java.path(f"{self.path}/{merge.merged}")):
                 raise OSError(f"{draft} cannot be renamed to {merge.merged}")
         return merge.log_files
-
-    def _delete(self, file: str) -> None:
-        self._file_system().delete(self._java.path(f"{self.path}/{file}"), False)
 
     def _replaced_before(self, timeline: Any, instant: str) -> frozenset[FileGroup]:
         """The file groups that commits up to the instant have replaced, of those that the timeline has."""

@@ -9,7 +9,7 @@ from unittest import mock
 from spark_app import hudi
 from spark_app.rebuild import rebuild_table
 from tests.faults.lake_on_s3 import LakeTable
-from tests.faults.s3_faults import Point
+from tests.faults.s3_faults import REMOVAL, Point
 from tests.spark_app.debezium import SourceTable
 
 
@@ -192,7 +192,7 @@ OPERATIONS = (
         _outdated_files,
         _clean,
         (
-            Point("removal of an outdated file", "DELETE", r"/table/[^/]+"),
+            Point("removal of outdated files", "POST", REMOVAL),
             Point("request of the cleaning", "PUT", rf"{_INSTANT}\.clean\.requested"),
             Point("begin of the cleaning", "PUT", rf"{_INSTANT}\.clean\.inflight"),
             Point("the cleaning", "PUT", rf"{_INSTANT}\.clean"),

@@ -46,6 +46,10 @@ class Point:
         return request.method == self.method and re.search(f"{self.key}$", request.key) is not None
 
 
+REMOVAL = r"\A"
+"""The key of a `Point`: that of a POST that removes objects, which is of the bucket."""
+
+
 @dataclass
 class FaultyS3:
     """What the proxy does: it passes on what it gets, but for `refuses`, and `delay_seconds` late.

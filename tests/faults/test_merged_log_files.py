@@ -15,14 +15,14 @@ from pyspark.sql import Row, SparkSession
 from contract.lake import TablePolicy
 from spark_app import hudi
 from tests.faults.lake_on_s3 import LakeTable, Storage
-from tests.faults.s3_faults import Moment, Point
+from tests.faults.s3_faults import REMOVAL, Moment, Point
 from tests.soak import SOAKS
 from tests.spark_app.debezium import SourceTable
 
 POINTS = (
     Point("a draft of the merged file", "PUT", r"/\.hoodie/\.temp/.*\.log\.0_0-0-0"),
     Point("the merged file", "PUT", r"/table/\.[^/]+\.log\.0_0-0-0"),
-    Point("removal of a log file", "DELETE", r"/table/\.[^/]+\.log\.[1-9][^/]*"),
+    Point("removal of the log files", "POST", REMOVAL),
 )
 CASES = tuple((point, moment) for point in POINTS for moment in get_args(Moment))
 

@@ -1,0 +1,79 @@
+"""Removes many files at once: on S3 a thousand a request.
+
+Hadoop's S3A takes three for each file, one of which lists the folder (S3AFileSystem#delete, Hadoop 3.3)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_MOST_KEYS = 1000
+"""In one request (S3's DeleteObjects)."""
+
+
+class FilesNotRemoved(OSError):
+    """S3 could not be asked to remove files, or has not removed some of them."""
+
+
+def remove_files(spark: SparkSession, folder: str, files: Collection[str]) -> None:
+    """Removes the files, paths in the folder, which is a Hadoop path; those that are gone already, too.
+
+    Raises `FilesNotRemoved`; what was removed until then stays so."""
+    if not files:
+        return
+    scheme, _, place = folder.partition("://")
+    jvm: Any = spark._jvm
+    hadoop_conf = spark.sparkContext._jsc.hadoopConfiguration()
+    if scheme in ("s3", "s3a"):
+        bucket, _, prefix = place.partition("/")
+        _remove_objects(_s3_client(hadoop_conf, bucket), bucket, (f"{prefix}/{file}" for file in files))
+        return
+    path = jvm.org.apache.hadoop.fs.Path
+    file_system = path(folder).getFileSystem(hadoop_conf)
+    for file in files:
+        file_system.delete(path(f"{folder}/{file}"), False)
+
+
+def _remove_objects(client: S3Client, bucket: str, keys: Iterator[str]) -> None:
+    while batch := list(islice(keys, _MOST_KEYS)):
+        try:
+            answer = client.delete_objects(
+                Bucket=bucket, Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True}
+            )
+        except (BotoCoreError, ClientError) as error:
+            raise FilesNotRemoved(f"S3 could not be asked to remove files of {bucket}: {error}") from error
+        for refused in answer.get("Errors", ()):
+            raise FilesNotRemoved(f"S3 has not removed a file of {bucket}: {refused}")
+
+
+def _s3_client(hadoop_conf: Any, bucket: str) -> S3Client:
+    """As S3A would reach the bucket, where Hadoop has settings of it; else as everything on AWS does."""
+
+    def setting(name: str) -> str | None:
+        found = hadoop_conf.get(f"fs.s3a.bucket.{bucket}.{name}") or hadoop_conf.get(f"fs.s3a.{name}")
+        return str(found) if found else None
+
+    endpoint = setting("endpoint")
+    return boto3.client(
+        "s3",
+        region_name=setting("endpoint.region") or os.environ.get("AWS_REGION"),
+        endpoint_url=endpoint if endpoint is None or "://" in endpoint else f"https://{endpoint}",
+        aws_access_key_id=setting("access.key"),
+        aws_secret_access_key=setting("secret.key"),
+        config=Config(
+            s3={"addressing_style": "path" if setting("path.style.access") == "true" else "auto"},
+            connect_timeout=5,
+            read_timeout=60,
+            retries={"mode": "standard", "total_max_attempts": 3},
+        ),
+    )
