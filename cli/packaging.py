@@ -18,7 +18,7 @@ from artifacts.zips import unpack_zip, write_zip
 
 ENTRY_POINT = "main.py"
 """The script for spark-submit, at the root of the package; the root goes on PYTHONPATH."""
-_AWS_SERVICES = frozenset({"glue", "logs", "sso", "sso-oidc", "sts"})
+_AWS_SERVICES = frozenset({"glue", "logs", "s3", "sso", "sso-oidc", "sts"})
 """What the app calls, and what gives it credentials. Botocore describes all of AWS in 19 of its 22 MB."""
 _SPARK_APP = Path(spark_app.__file__).parent
 _EMR_JARS = _SPARK_APP / "emr-jars.lock.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -75,12 +76,16 @@ def test_what_the_app_imports_beside_pyspark_comes_out_of_the_package_alone(pack
     assert all(Path(line).is_relative_to(root) for line in run.stdout.splitlines())
 
 
-def test_it_describes_no_aws_service_that_the_app_does_not_call(package: Path) -> None:
+def test_it_describes_the_aws_services_that_the_app_calls_and_no_others(package: Path) -> None:
     with ZipFile(package) as archive:
         described = {Path(name).parts[2] for name in archive.namelist() if name.startswith("botocore/data/")}
+        sources = [
+            archive.read(name).decode() for name in archive.namelist() if name.startswith("spark_app/")
+        ]
     services = {name for name in described if not name.endswith(".json")}
-    assert {"glue", "logs"} <= services
-    assert services <= {"glue", "logs", "sso", "sso-oidc", "sts"}
+    called = set(re.findall(r'boto3\.client\(\s*"([^"]+)"', "".join(sources)))
+    assert called
+    assert called <= services <= called | {"sso", "sso-oidc", "sts"}
     assert package.stat().st_size < 16_000_000
 
 
