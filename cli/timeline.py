@@ -95,12 +95,14 @@ def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> f
         for info in _completed_instants(filesystem, path)
         if info.base_name.endswith(".replacecommit") and info.base_name.partition(".")[0] > instant
     ]
-    found = filter(None, (_read_if_there(filesystem, info) for info in later))
-    return frozenset(
-        chain.from_iterable(
-            json.loads(json.loads(metadata)["extraMetadata"][RETYPED_KEY]) for metadata in found
-        )
-    )
+    metadata = (_read_if_there(filesystem, info) for info in later)
+    return frozenset(chain.from_iterable(_retyped(content) for content in metadata if content is not None))
+
+
+def _retyped(metadata: bytes) -> list[str]:
+    """Nothing where the commit does not say: who else replaces files, as clustering does, keeps the types."""
+    found: list[str] = json.loads((json.loads(metadata).get("extraMetadata") or {}).get(RETYPED_KEY, "[]"))
+    return found
 
 
 def read_earliest_retained(filesystem: S3FileSystem, path: str) -> str | None:

@@ -57,6 +57,7 @@ def test_a_state_is_readable_from_the_first_commit_on_that_the_cleanings_have_le
 
 def test_a_state_from_before_a_rebuild_that_changed_a_type_is_left_to_spark(tmp_path: Path) -> None:
     table = _table(tmp_path)
+    _commit(tmp_path, "20260102055900000.replacecommit", {})
     _commit(tmp_path, "20260102060000000.replacecommit", {RETYPED_KEY: json.dumps([])})
     check_readable(FILES, table, INSTANTS[-1])
 
