@@ -135,8 +135,8 @@ def _check_each_once(table: TableIngest, ranges: tuple[OffsetRange, ...]) -> Non
 class _TableAnew(TableIngest):
     """A table as if there were none yet, whose first commit takes the place of all that `hudi` holds: a table
     of the ledger `replaced`, of `replaced_columns` where they are known, and of the last instant
-    `replaced_instant`. With `since_snapshot` its rows are those
-    of the last snapshot and of what came after it."""
+    `replaced_instant`. With `since_snapshot` its rows are those of the last snapshot and of what came
+    after it."""
 
     replaced: Ledger = field(default_factory=lambda: Ledger(""))
     replaced_columns: TableColumns | None = None

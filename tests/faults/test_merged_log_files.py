@@ -68,10 +68,29 @@ def test_every_state_is_read_after_the_end_of_a_process_that_merges_log_files(
 
     table.end_within(lambda table: table.hudi.clean(), point, moment)
 
+    _check_states_and_another_cleaning(table, versioned)
+
+
+def test_every_state_is_read_where_s3_has_removed_only_some_of_the_log_files(versioned: Versioned) -> None:
+    original = versioned.table
+    table = original.copied_as("merge-partly-removed", copy.deepcopy(original.source))
+    table.end_within(lambda table: table.hudi.clean(), POINTS[-1], "before")
+    files = table.storage.bucket / table.name / "table"
+
+    merged_files = list(files.glob(".*.log.0_*"))
+    assert merged_files
+    for merged in merged_files:
+        newest = max(files.glob(f"{merged.name.partition('.log.')[0]}.log.[1-9]*"))
+        newest.unlink()
+
+    _check_states_and_another_cleaning(table, versioned)
+
+
+def _check_states_and_another_cleaning(table: LakeTable, versioned: Versioned) -> None:
     assert _states(table, versioned.states) == versioned.states
     table.hudi.clean()
     assert _states(table, versioned.states) == versioned.states
-    before, after = _log_files_by_slice(original), _log_files_by_slice(table)
+    before, after = _log_files_by_slice(versioned.table), _log_files_by_slice(table)
     oldest = min(one for one in before if before[one] > 1)
     assert after[oldest] == 1
     table.catch_up()
