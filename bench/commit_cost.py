@@ -49,16 +49,20 @@ TOPIC = "commit-cost.shop.public.orders"
 
 @dataclass(frozen=True)
 class Settings:
-    """`commits` are measured after `warm_up` ones, each of `records` of Kafka, into a table of `orders`."""
+    """`commits` are measured after `warm_up` ones, each of `records` of Kafka, into a table of `orders`. A
+    request to S3 takes longer by `s3_delay_ms` than one to the local server."""
 
+    name: str = "commit_cost"
+    s3_delay_ms: int = 0
     orders: int = 20_000
     records: int = 1_000
-    warm_up: int = 15
+    warm_up: int = 40
     commits: int = 20
     idle_seconds: float = 10.0
 
 
 FULL = Settings()
+AT_PACE_OF_S3 = Settings(name="commit_cost_at_pace_of_s3", s3_delay_ms=20)
 QUICK = Settings(orders=2_000, warm_up=3, commits=5, idle_seconds=5.0)
 
 
@@ -82,11 +86,11 @@ def run(settings: Settings = FULL) -> Results:
     with tempfile.TemporaryDirectory(prefix="tributary-bench-") as folder:
         state_folder = Path(folder) / "state"
         with (
-            storage_and_kafka(LAKE, state_folder) as servers,
+            storage_and_kafka(LAKE, state_folder, settings.s3_delay_ms / 1000) as servers,
             driver(LAKE, servers.state, servers.settings) as running,
         ):
             commits, services, idle = _measure(servers, running, settings)
-    return Results("commit_cost", asdict(settings), tuple(_figures(commits, services, idle)))
+    return Results(settings.name, asdict(settings), tuple(_figures(commits, services, idle)))
 
 
 def _measure(

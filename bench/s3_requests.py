@@ -1,7 +1,8 @@
 """Knows which requests an S3 server gets: a proxy in front of it passes all on and writes each down.
 
-`python -m bench.s3_requests PORT SERVER_PORT LOG` runs it until it is ended. It reads no more of HTTP than
-where a message ends, so a signed request arrives as it was sent."""
+`python -m bench.s3_requests PORT SERVER_PORT LOG DELAY` runs it until it is ended; each request is passed on
+after DELAY seconds. It reads no more of HTTP than where a message ends, so a signed request arrives as it was
+sent."""
 
 from __future__ import annotations
 
@@ -65,11 +66,14 @@ class RequestLog:
 
 
 @contextmanager
-def counted_requests(port: int, server_port: int, log: Path) -> Iterator[RequestLog]:
-    """A proxy on the port in front of the server's, while it is needed."""
+def counted_requests(
+    port: int, server_port: int, log: Path, delay_seconds: float = 0.0
+) -> Iterator[RequestLog]:
+    """A proxy on the port in front of the server's, while it is needed. Each request takes longer by the
+    delay."""
     log.touch()
-    arguments = [sys.executable, "-m", "bench.s3_requests", str(port), str(server_port), str(log)]
-    with Popen(arguments, stdin=DEVNULL) as process:
+    arguments = [str(port), str(server_port), str(log), str(delay_seconds)]
+    with Popen([sys.executable, "-m", "bench.s3_requests", *arguments], stdin=DEVNULL) as process:
         try:
             _wait_until_open(port)
             yield RequestLog(log)
@@ -107,8 +111,9 @@ class _Open:
 
 
 class _Connection:
-    def __init__(self, server_port: int, log: Path) -> None:
+    def __init__(self, server_port: int, log: Path, delay_seconds: float) -> None:
         self._server_port = server_port
+        self._delay_seconds = delay_seconds
         self._log = log.open("a")
         self._open: deque[_Open] = deque()
 
@@ -134,6 +139,7 @@ class _Connection:
             method, target, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
             request = _Open(time.time(), time.perf_counter(), method, target)
             self._open.append(request)
+            await asyncio.sleep(self._delay_seconds)
             to_server.write(head)
             request.sent_bytes = await pass_body(client, to_server, headers_of(head), may_last=False)
 
@@ -218,10 +224,10 @@ async def _pass_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
             return passed
 
 
-async def _serve(port: int, server_port: int, log: Path) -> None:
+async def _serve(port: int, server_port: int, log: Path, delay_seconds: float) -> None:
     async def connected(client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         try:
-            await _Connection(server_port, log).serve(client, to_client)
+            await _Connection(server_port, log, delay_seconds).serve(client, to_client)
         except ConnectionError as error:
             print(f"A connection to the S3 server was lost: {error}", file=sys.stderr)
 
@@ -231,4 +237,4 @@ async def _serve(port: int, server_port: int, log: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))
+    asyncio.run(_serve(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), float(sys.argv[4])))

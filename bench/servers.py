@@ -50,14 +50,16 @@ def storage(lake: Lake, folder: Path) -> Iterator[Storage]:
 
 
 @contextmanager
-def storage_and_kafka(lake: Lake, folder: Path) -> Iterator[StorageAndKafka]:
+def storage_and_kafka(lake: Lake, folder: Path, s3_delay_seconds: float = 0.0) -> Iterator[StorageAndKafka]:
+    """Each request to S3 takes longer by the delay."""
     with storage(lake, folder) as running:
         settings = running.settings
         try:
             kafka.start_kafka(running.servers.kafka, threading.Event())
             # Connect does not run here: its port is free.
             proxied = settings.ports.model_copy(update={"s3": settings.ports.connect})
-            with counted_requests(proxied.s3, settings.ports.s3, folder / "requests.jsonl") as requests:
+            log = folder / "requests.jsonl"
+            with counted_requests(proxied.s3, settings.ports.s3, log, s3_delay_seconds) as requests:
                 settings = settings.model_copy(update={"ports": proxied})
                 yield StorageAndKafka(running.state, settings, requests)
         finally:

@@ -61,14 +61,16 @@ def check_readable(filesystem: S3FileSystem, table: LakeTable, instant: str) -> 
 
 def _check_retained(filesystem: S3FileSystem, table: LakeTable, instant: str) -> None:
     retained = read_earliest_retained(filesystem, table.path)
-    if retained is not None and instant < retained:
-        raise OutOfHistory(
-            "The lake does not hold this state of the table any more",
-            where=str(table.name),
-            found=instant,
-            expected=f"{retained} or later",
-            remedy="history in lake.toml says how far back time travel reaches, from then on.",
-        )
+    if retained is not None:
+        if instant < retained:
+            raise OutOfHistory(
+                "The lake does not hold this state of the table any more",
+                where=str(table.name),
+                found=instant,
+                expected=f"{retained} or later",
+                remedy="history in lake.toml says how far back time travel reaches, from then on.",
+            )
+        return
     first = read_first_instant(filesystem, table.path)
     if first is not None and instant < first:
         raise OutOfHistory(

@@ -15,6 +15,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from spark_app.file_slices import first_instant
 from spark_app.ledger import LEDGER_KEY, RETYPED_KEY, Ledger
 from spark_app.progress import Freshness
 
@@ -54,7 +55,7 @@ def has_commit(filesystem: S3FileSystem, path: str) -> bool:
 def read_commits(filesystem: S3FileSystem, path: str, limit: int) -> tuple[Commit, ...]:
     """The latest commits of the table at the path, newest first. Compactions and cleanings are left out.
 
-    There can be fewer than the table ever had: Hudi archives the oldest ones.
+    There can be fewer than the table ever had: the oldest ones do not stay in the timeline.
     """
     found: list[Commit] = []
     instants = _completed_instants(filesystem, path)
@@ -73,18 +74,15 @@ def read_last_commit(filesystem: S3FileSystem, path: str) -> Commit | None:
 
 
 def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
-    """The table's first commit; None where there is none, or where the first are archived already."""
-    if _is_archived(filesystem, path):
-        return None
-    instants = _completed_instants(filesystem, path)
-    return instants[-1].base_name.partition(".")[0] if instants else None
+    """The first commit of a table of which no file was cleaned; None where there is none.
 
-
-def _is_archived(filesystem: S3FileSystem, path: str) -> bool:
+    Lists the table's files: the commit may not be in the timeline any more."""
     from pyarrow.fs import FileSelector
 
-    archive = FileSelector(f"{path}/.hoodie/history", allow_not_found=True)
-    return any(info.is_file and info.size for info in filesystem.get_file_info(archive))
+    files = filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
+    in_files = first_instant(info.path.removeprefix(f"{path}/") for info in files)
+    instants = [info.base_name.partition(".")[0] for info in _completed_instants(filesystem, path)]
+    return min(filter(None, [in_files, *instants]), default=None)
 
 
 def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> frozenset[str]:
@@ -176,7 +174,7 @@ def _instants(filesystem: S3FileSystem, path: str, names: re.Pattern[str]) -> li
 
 
 def _read_if_there(filesystem: S3FileSystem, info: FileInfo) -> bytes | None:
-    """What the timeline's file holds; None where it was archived since it was listed."""
+    """What the timeline's file holds; None where it was removed since it was listed."""
     try:
         with filesystem.open_input_stream(info.path) as stream:
             return bytes(stream.read())

@@ -1,12 +1,11 @@
-"""Removes many files at once: on S3 a thousand a request.
+"""Removes files: on S3 a thousand a request, or one where their order matters.
 
 Hadoop's S3A takes three for each file, one of which lists the folder (S3AFileSystem#delete, Hadoop 3.3)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
-from itertools import islice
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ErrorTypeDef, ObjectIdentifierTypeDef
 
 _MOST_KEYS = 1000
 """In one request (S3's DeleteObjects)."""
@@ -29,6 +29,15 @@ def remove_files(spark: SparkSession, folder: str, files: Collection[str]) -> No
     """Removes the files, paths in the folder, which is a Hadoop path; those that are gone already, too.
 
     Raises `FilesNotRemoved`; what was removed until then stays so."""
+    _remove(spark, folder, list(files), most_at_once=_MOST_KEYS)
+
+
+def remove_files_in_order(spark: SparkSession, folder: str, files: Sequence[str]) -> None:
+    """Does what `remove_files` does, each file when the one before it is gone."""
+    _remove(spark, folder, files, most_at_once=1)
+
+
+def _remove(spark: SparkSession, folder: str, files: Sequence[str], most_at_once: int) -> None:
     if not files:
         return
     scheme, _, place = folder.partition("://")
@@ -36,7 +45,10 @@ def remove_files(spark: SparkSession, folder: str, files: Collection[str]) -> No
     hadoop_conf = spark.sparkContext._jsc.hadoopConfiguration()
     if scheme in ("s3", "s3a"):
         bucket, _, prefix = place.partition("/")
-        _remove_objects(_s3_client(hadoop_conf, bucket), bucket, (f"{prefix}/{file}" for file in files))
+        client = _s3_client(hadoop_conf, bucket)
+        keys = [f"{prefix}/{file}" for file in files]
+        for first in range(0, len(keys), most_at_once):
+            _remove_objects(client, bucket, keys[first : first + most_at_once])
         return
     path = jvm.org.apache.hadoop.fs.Path
     file_system = path(folder).getFileSystem(hadoop_conf)
@@ -44,16 +56,19 @@ def remove_files(spark: SparkSession, folder: str, files: Collection[str]) -> No
         file_system.delete(path(f"{folder}/{file}"), False)
 
 
-def _remove_objects(client: S3Client, bucket: str, keys: Iterator[str]) -> None:
-    while batch := list(islice(keys, _MOST_KEYS)):
-        try:
-            answer = client.delete_objects(
-                Bucket=bucket, Delete={"Objects": [{"Key": key} for key in batch], "Quiet": True}
-            )
-        except (BotoCoreError, ClientError) as error:
-            raise FilesNotRemoved(f"S3 could not be asked to remove files of {bucket}: {error}") from error
-        for refused in answer.get("Errors", ()):
-            raise FilesNotRemoved(f"S3 has not removed a file of {bucket}: {refused}")
+def _remove_objects(client: S3Client, bucket: str, keys: Sequence[str]) -> None:
+    refusals: Sequence[ErrorTypeDef] = ()
+    try:
+        if len(keys) == 1:
+            client.delete_object(Bucket=bucket, Key=keys[0])
+        else:
+            objects: list[ObjectIdentifierTypeDef] = [{"Key": key} for key in keys]
+            answer = client.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
+            refusals = answer.get("Errors", ())
+    except (BotoCoreError, ClientError) as error:
+        raise FilesNotRemoved(f"S3 could not be asked to remove files of {bucket}: {error}") from error
+    for refused in refusals:
+        raise FilesNotRemoved(f"S3 has not removed a file of {bucket}: {refused}")
 
 
 def _s3_client(hadoop_conf: Any, bucket: str) -> S3Client:

@@ -56,6 +56,11 @@ def partition_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
+def first_instant(paths: Iterable[str]) -> str | None:
+    """Of the oldest data file among the paths, in the table; None where there is none."""
+    return min((file.instant for file in filter(None, map(_data_file, paths))), default=None)
+
+
 def outdated_files(
     paths: Iterable[str], oldest: str, replaced: frozenset[FileGroup] = frozenset()
 ) -> list[str]:

@@ -21,11 +21,12 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from contract.lake import Storage, TablePolicy
 from spark_app.decode import DELETE
-from spark_app.file_removal import remove_files
+from spark_app.file_removal import remove_files, remove_files_in_order
 from spark_app.file_slices import FileGroup, LogMerge, log_merges, outdated_files, partition_of
 from spark_app.instants import CompletedInstant, parse_completed_instants
 from spark_app.ledger import LEDGER_KEY, RETYPED_KEY, Ledger
 from spark_app.table_columns import OPERATION, ORDERING, RECORD_KEY
+from spark_app.timeline_files import removal_of_oldest_instants
 
 _CALENDAR_OPTIONS = {
     # Dates before 1582 as they are, not as the hybrid calendar of old Hive readers had them.
@@ -45,14 +46,13 @@ SESSION_OPTIONS = {
 }
 """What a Spark session needs before it writes a Hudi table."""
 
-FEWEST_ACTIVE_COMMITS, MOST_ACTIVE_COMMITS = 20, 40
-"""How many commits an archival leaves in the active timeline, and how many there are at least before one.
-Every commit lists it eight times, with three files a commit."""
+ACTIVE_COMMITS = 20
+"""How many a shortened timeline has. Every commit lists it eight times, with three files a commit."""
 
 _SECONDS_S3_MAY_BE_BEHIND = 10
 _LARGE_COMPACTION_MEGABYTES = 64
-_MOST_PARTS = FEWEST_ACTIVE_COMMITS // 2
-"""Archival must not come to the commit before a compaction, which has the ledger."""
+_MOST_PARTS = ACTIVE_COMMITS // 2
+"""The commit before a compaction, which has the ledger, must stay in the timeline."""
 _MEGABYTES = "TOTAL_IO_MB"
 """What a compaction reads and writes of a file group, among the metrics of its plan (CompactionStrategy)."""
 
@@ -116,9 +116,9 @@ class Timeline:
     @property
     def commits_since_services(self) -> int:
         """How many a merge-on-read table has had since its last compaction, a copy-on-write one since its
-        last archival."""
+        timeline was shortened."""
         if self.storage == "copy_on_write":
-            return max(0, len(self.instants) - FEWEST_ACTIVE_COMMITS)
+            return max(0, len(self.instants) - ACTIVE_COMMITS)
         return len(list(takewhile(lambda instant: instant.action == "deltacommit", reversed(self.instants))))
 
 
@@ -130,7 +130,10 @@ class _Java:
     meta_client: Any
     timeline_utils: Any
     compaction_utils: Any
+    clustering_utils: Any
+    cleaning_policy: Any
     fs_utils: Any
+    storage_path: Any
     local_context: Any
     data_source_utils: Any
     strings: Any
@@ -229,27 +232,46 @@ class HudiTable:
         return self._complete_compactions_late_enough()
 
     def remove_what_an_end_left(self) -> None:
-        """Removes what the end of a process can leave behind at which Hudi would fail at each start.
+        """Removes what the end of a process can leave behind, and of which some has Hudi fail at each start.
 
         A folder `.hoodie` without a file is a table to Hudi, whose properties it cannot read. And where the
         rollback of a commit was interrupted, Hudi repeats it, and looks for the log files that its markers
         name in the local file system (RollbackHelperV1#addMissingLogFilesAndGetRollbackStats, DEFAULT_URI of
         HoodieStorageUtils). Without the markers it looks for none; they are for its metadata table only.
+        Those of pending commits are needed to roll them back. Of completed ones they are merely left.
         """
         files, folder = self._file_system(), self._java.path(f"{self.path}/.hoodie")
         if not self.exists():
             if files.exists(folder) and not files.listFiles(folder, True).hasNext():
                 files.delete(folder, True)
             return
-        timeline = self._meta_client().getActiveTimeline().getRollbackTimeline()
-        for rollback in timeline.filterInflightsAndRequested().getInstants():
-            markers = self._java.path(f"{self.path}/.hoodie/.temp/{rollback.requestedTime()}")
-            files.delete(markers, True)
+        temporary = f"{self.path}/.hoodie/.temp"
+        if files.exists(self._java.path(temporary)):
+            client = self._meta_client()
+            pending = client.getActiveTimeline().getWriteTimeline().filterInflightsAndRequested()
+            needed = {instant.requestedTime() for instant in pending.getInstants()}
+            for name in self._names_in(client.getStorage(), temporary):
+                if name not in needed:
+                    files.delete(self._java.path(f"{temporary}/{name}"), True)
 
-    def archive(self) -> None:
-        """Moves the oldest commits out of the active timeline, where it has grown long."""
-        with self._client(_ARCHIVAL_OPTIONS) as client:
-            client.archive()
+    def shorten_timeline(self) -> None:
+        """Removes the oldest commits from the timeline, all but the last `ACTIVE_COMMITS`; states are read as
+        ever. No commit may be written meanwhile.
+
+        Hudi's archival would write them to an archive first, which nothing here reads. For each file that is
+        eight requests to S3, one after the other."""
+        client, stays_from = self._meta_client(), None
+        names = self._names_in(client.getStorage(), f"{self.path}/.hoodie")
+        if any(".replacecommit" in name for name in names):
+            # Without the commit in the timeline, the files that it has replaced count as the table's.
+            clustering = self._java.clustering_utils
+            replacing = clustering.getEarliestInstantToRetainForClustering(
+                client.getActiveTimeline(), client, self._java.cleaning_policy.KEEP_LATEST_BY_HOURS
+            )
+            stays_from = replacing.get().requestedTime() if replacing.isPresent() else None
+        removal = removal_of_oldest_instants(names, ACTIVE_COMMITS, stays_from)
+        remove_files(self.spark, f"{self.path}/.hoodie", removal.earlier_states)
+        remove_files_in_order(self.spark, f"{self.path}/.hoodie", removal.completed)
 
     def clean(self) -> None:
         """Removes the files that only states before `history` are read from, and has the timeline say so. Of
@@ -279,7 +301,7 @@ class HudiTable:
                 merges = log_merges(files.difference(outdated), min(settled, first.get().requestedTime()))
                 merged = threads.map(self._merge_log_files, islice(merges, _MOST_MERGES))
                 remove_files(self.spark, self.path, list(chain.from_iterable(merged)))
-        # Archival keeps a commit that replaced files until they are cleaned: this comes last.
+        # A commit that replaced files stays in the timeline until they are cleaned: this comes last.
         if recorded:
             self._record_cleaning(timeline, oldest, recorded)
 
@@ -323,10 +345,13 @@ class HudiTable:
 
     def _files_in(self, storage: Any, partition: str) -> list[str]:
         """What is in the partition's folder, by path in the table."""
-        entries = storage.listDirectEntries(self._java.fs_utils.constructAbsolutePath(self.path, partition))
+        names = self._names_in(storage, f"{self.path}/{partition}".rstrip("/"))
+        return [f"{partition}/{name}".lstrip("/") for name in names]
+
+    def _names_in(self, storage: Any, folder: str) -> list[str]:
+        entries = storage.listDirectEntries(self._java.storage_path(folder))
         # One text of all: to ask for each name takes longer than to list them.
-        text = self._java.strings.join("\n", entries)
-        return [f"{partition}/{name}".lstrip("/") for name in _LISTED_NAME.findall(text)]
+        return _LISTED_NAME.findall(self._java.strings.join("\n", entries))
 
     def _merge_log_files(self, merge: LogMerge) -> Sequence[str]:
         """The files that are to go, now that the merged one is there.
@@ -379,7 +404,7 @@ class HudiTable:
             [],
             {},
         )
-        with self._client(_ARCHIVAL_OPTIONS) as client:
+        with self._client({}) as client:
             instant = client.createNewInstantTime()
             requested = self._meta_client().getInstantGenerator().getCleanRequestedInstant(instant)
             timeline.saveToCleanRequested(requested, java.option.of(plan))
@@ -495,7 +520,10 @@ class HudiTable:
             meta_client=hudi.common.table.HoodieTableMetaClient,
             timeline_utils=hudi.common.table.timeline.TimelineUtils,
             compaction_utils=hudi.common.util.CompactionUtils,
+            clustering_utils=hudi.common.util.ClusteringUtils,
+            cleaning_policy=hudi.common.model.HoodieCleaningPolicy,
             fs_utils=hudi.common.fs.FSUtils,
+            storage_path=hudi.storage.StoragePath,
             local_context=hudi.common.engine.HoodieLocalEngineContext,
             data_source_utils=hudi.DataSourceUtils,
             strings=jvm.org.apache.hadoop.util.StringUtils,
@@ -620,12 +648,6 @@ _COMPACTION_OPTIONS = {
     "hoodie.compact.inline.max.delta.commits": "1",
     # DataSourceUtils makes clients that leave it to their caller.
     "hoodie.auto.commit": "true",
-}
-_ARCHIVAL_OPTIONS = {
-    "hoodie.keep.min.commits": str(FEWEST_ACTIVE_COMMITS),
-    "hoodie.keep.max.commits": str(MOST_ACTIVE_COMMITS),
-    # By another policy, archival keeps what Hudi's cleaner would look at; `HudiTable.clean` looks at none.
-    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
 }
 _REPLACING_OPTIONS = {
     "hoodie.datasource.write.operation": "insert_overwrite_table",

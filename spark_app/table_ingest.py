@@ -75,8 +75,9 @@ MOST_EVENTS_WITHIN_A_MOVE = 100_000
 crash between the two."""
 
 COMMITS_BETWEEN_SERVICES, COMMITS_BEFORE_EARLY_SERVICES, MOST_COMMITS_BETWEEN_SERVICES = 20, 40, 60
-"""Compaction and archival take some seconds. They wait until the table has nothing else to do, then until no
-other table has had its own for a while, but not for ever: a reader merges what was not compacted."""
+"""A compaction takes some seconds. It waits until the table has nothing else to do, then until no other table
+has had its own for a while, but not for ever: a reader merges what was not compacted. The timeline is
+shortened after it."""
 
 SECONDS_BETWEEN_CLEANINGS, IDLE_SECONDS_BETWEEN_CLEANINGS = 600.0, 3600.0
 """A cleaning lists all files of the table. Where nothing was compacted, time alone makes files outdated."""
@@ -344,7 +345,7 @@ class TableIngest:
             self._timeline_to_continue()
             if self.hudi.policy.storage == "merge_on_read":
                 self.hudi.compact()
-            self.hudi.archive()
+            self.hudi.shorten_timeline()
             self._commits_since_services = 0
         if self._is_cleaning_due(seconds_between_cleanings):
             self.hudi.clean()

@@ -99,8 +99,8 @@ def history(
 ) -> None:
     """List a table's commits: when, how many rows, up to which position, and how fresh they were.
 
-    Times and freshness are to the second, as S3 knows them. Very old commits are archived by Hudi and not
-    listed.
+    Times and freshness are to the second, as S3 knows them. The last 20 commits are listed at least: older
+    ones do not stay in the table's timeline.
     """
     workspace = Workspace.open(lake, state)
     found = workspace.silver_table(table)

@@ -58,7 +58,7 @@ def test_requests_of_one_connection_arrive_and_are_written_down(server_port: int
     with socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with counted_requests(port, server_port, tmp_path / "log") as log:
+    with counted_requests(port, server_port, tmp_path / "log", delay_seconds=0.02) as log:
         start = log.position()
         connection = HTTPConnection("127.0.0.1", port)
         connection.request("PUT", "/bucket/key", body=b"x" * 200_000, headers={"Expect": "100-continue"})
@@ -77,6 +77,7 @@ def test_requests_of_one_connection_arrive_and_are_written_down(server_port: int
         ("HEAD", 404, 0, 0),
         ("GET", 200, 0, 5),
     ]
+    assert all(request.seconds >= 0.02 for request in requests)
     assert by_kind(requests) == {"HEAD": 1, "LIST": 1, "PUT": 1}
     assert RequestLog(log.path).since(log.position()) == ()
 

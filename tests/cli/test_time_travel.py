@@ -48,6 +48,14 @@ def test_a_state_is_readable_from_the_first_commit_on_that_the_cleanings_have_le
     for instant in INSTANTS:
         check_readable(FILES, table, instant)
 
+    # The timeline keeps the latest commits only, and the files tell of those before.
+    (tmp_path / "region=1").mkdir()
+    (tmp_path / "region=1" / f"0000-0_0-1-2_{INSTANTS[0]}.parquet").touch()
+    (tmp_path / ".hoodie" / f"{INSTANTS[0]}.deltacommit").unlink()
+    check_readable(FILES, table, INSTANTS[0])
+    with pytest.raises(OutOfHistory, match=f"expected {INSTANTS[0]} or later"):
+        check_readable(FILES, table, str(int(INSTANTS[0]) - 1))
+
     for number, retained in enumerate(["", INSTANTS[1], ""]):
         (tmp_path / ".hoodie" / f"2026010306000000{number}.clean").write_bytes(_clean_metadata(retained))
     with pytest.raises(OutOfHistory, match=f"expected {INSTANTS[1]} or later"):

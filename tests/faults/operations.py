@@ -101,8 +101,8 @@ def _compact_in_parts(table: LakeTable) -> None:
         table.hudi.compact()
 
 
-def _archive(table: LakeTable) -> None:
-    table.hudi.archive()
+def _shorten_timeline(table: LakeTable) -> None:
+    table.hudi.shorten_timeline()
 
 
 def _clean(table: LakeTable) -> None:
@@ -179,12 +179,12 @@ OPERATIONS = (
     ),
     Operation("compaction in parts", _many_commits, _compact_in_parts, (_COMPACTED,)),
     Operation(
-        "archival",
+        "shortening of the timeline",
         _many_commits,
-        _archive,
+        _shorten_timeline,
         (
-            Point("removal of an archived commit", "DELETE", rf"{_INSTANT}\.deltacommit"),
-            Point("the archived commits", "PUT", r"/\.hoodie/history/[^/]+"),
+            Point("removal of the commits' earlier states", "POST", REMOVAL),
+            Point("removal of a commit", "DELETE", rf"{_INSTANT}\.deltacommit"),
         ),
     ),
     Operation(

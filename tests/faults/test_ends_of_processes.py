@@ -49,8 +49,7 @@ def prepared(spark: SparkSession, s3: Storage) -> Iterator[Prepared]:
         return original.copied_as(f"{original.name}-{copies}", copy.deepcopy(original.source))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "3")
-        patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "4")
+        patch.setattr(hudi, "ACTIVE_COMMITS", 3)
         yield prepare
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.file_removal import FilesNotRemoved, remove_files
+from spark_app.file_removal import FilesNotRemoved, remove_files, remove_files_in_order
 from tests.faults.lake_on_s3 import BUCKET, Storage
+from tests.faults.s3_faults import S3Request
+
+Removal = Callable[[SparkSession, str, list[str]], None]
 
 FOLDER = "removal/region=a%20b & <c>"
 FILES = [f".{number}.log.1_0-0-0" for number in range(1_001)]
@@ -20,14 +25,40 @@ def test_more_files_than_a_request_takes_are_removed_and_no_other(spark: SparkSe
 
     for _ in range(2):
         remove_files(spark, f"s3a://{BUCKET}/{FOLDER}", FILES)
+        remove_files_in_order(spark, f"s3a://{BUCKET}/{FOLDER}", FILES[:2])
 
     assert [path.name for path in folder.iterdir()] == ["stays.parquet"]
 
 
-def test_what_s3_does_not_remove_is_told(spark: SparkSession, s3: Storage) -> None:
-    s3.faults.refuses = lambda request: request.method == "POST"
+def test_files_are_removed_in_order_each_when_the_one_before_it_is_gone(
+    spark: SparkSession, s3: Storage
+) -> None:
+    folder = s3.bucket / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    ordered = FILES[:6]
+    for name in ordered:
+        (folder / name).touch()
+    left: list[list[str]] = []
+
+    def look(request: S3Request) -> bool:
+        if request.method == "DELETE":
+            left.append([name for name in ordered if (folder / name).exists()])
+        return False
+
+    s3.faults.refuses = look
+    try:
+        remove_files_in_order(spark, f"s3a://{BUCKET}/{FOLDER}", ordered)
+    finally:
+        s3.faults.mend()
+
+    assert left == [ordered[number:] for number in range(6)]
+
+
+@pytest.mark.parametrize("remove", [remove_files, remove_files_in_order])
+def test_what_s3_does_not_remove_is_told(spark: SparkSession, s3: Storage, remove: Removal) -> None:
+    s3.faults.refuses = lambda request: request.method in ("POST", "DELETE")
     try:
         with pytest.raises(FilesNotRemoved, match=f"files of {BUCKET}.*Reduce your request rate"):
-            remove_files(spark, f"s3a://{BUCKET}/{FOLDER}", FILES[:1])
+            remove(spark, f"s3a://{BUCKET}/{FOLDER}", FILES[:2])
     finally:
         s3.faults.mend()

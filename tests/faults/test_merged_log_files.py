@@ -39,8 +39,7 @@ class Versioned:
 @pytest.fixture(scope="module")
 def versioned(spark: SparkSession, s3: Storage) -> Iterator[Versioned]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "2")
-        patch.setitem(hudi._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "3")
+        patch.setattr(hudi, "ACTIVE_COMMITS", 2)
         table, instants = LakeTable(spark, s3, "versioned", TablePolicy(longest_query=timedelta(0))), []
         table.transact(lambda source: source.insert(1, "first", None))
         for number in range(8):
@@ -51,7 +50,7 @@ def versioned(spark: SparkSession, s3: Storage) -> Iterator[Versioned]:
             if number % 3 == 2:
                 table.hudi.compact()
             table.transact(_change)
-        table.hudi.archive()
+        table.hudi.shorten_timeline()
         table.end_process()
         yield Versioned(table, _states(table, instants))
 

@@ -3,6 +3,7 @@ or as of any commit of the history."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from contract.lake import Storage, TablePolicy
 from spark_app import hudi as hudi_module
 from spark_app import table_ingest
 from spark_app.event import OffsetRange
-from spark_app.hudi import FEWEST_ACTIVE_COMMITS, HudiTable, Timeline
+from spark_app.hudi import HudiTable, Timeline
 from spark_app.ledger import Ledger
 from spark_app.table_columns import APP_COLUMNS, TableColumns
 from spark_app.table_ingest import TableIngest
@@ -30,7 +31,14 @@ from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.test_reading_back import read_without_spark
 
 COMMITS = 10
-FEWEST_ACTIVE, MOST_ACTIVE = 3, 5
+ACTIVE_COMMITS = 3
+AS_HUDI_WOULD = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+"""An archival that leaves two commits."""
 
 Names = dict[int, str]
 
@@ -68,8 +76,8 @@ class CountedServices:
     def compact(self) -> None:
         self.done.append("compact")
 
-    def archive(self) -> None:
-        self.done.append("archive")
+    def shorten_timeline(self) -> None:
+        self.done.append("shorten")
 
     def clean(self) -> None:
         self.done.append("clean")
@@ -94,7 +102,7 @@ def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
     assert 0 < due[True] < due[False]
     table.maintain()
     assert not table.is_service_due(is_idle=True)
-    assert hudi.done[1:] == (["compact", "archive"] if storage == "merge_on_read" else ["archive"])
+    assert hudi.done[1:] == (["compact", "shorten"] if storage == "merge_on_read" else ["shorten"])
 
 
 @pytest.mark.parametrize("storage", get_args(Storage))
@@ -109,7 +117,7 @@ def test_services_run_when_they_are_asked_for_whether_or_not_they_are_due(storag
     for _ in range(2):
         hudi.done.clear()
         table.serve()
-        assert hudi.done == (["compact"] if storage == "merge_on_read" else []) + ["archive", "clean"]
+        assert hudi.done == (["compact"] if storage == "merge_on_read" else []) + ["shorten", "clean"]
 
 
 @pytest.fixture(scope="module", params=["merge_on_read", "copy_on_write"])
@@ -125,8 +133,7 @@ def served(
     states: dict[str, Names] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 3)
-        patch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", str(FEWEST_ACTIVE))
-        patch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", str(MOST_ACTIVE))
+        patch.setattr(hudi_module, "ACTIVE_COMMITS", ACTIVE_COMMITS)
         for number in range(COMMITS):
             committed = table.apply((OffsetRange(0, 2 * number, 2 * number + 2),))
             assert committed is not None
@@ -151,7 +158,7 @@ def history() -> list[SentEvent]:
     return shop.events
 
 
-def test_rows_and_positions_outlast_compactions_and_archivals(served: Served) -> None:
+def test_rows_and_positions_outlast_compactions_and_a_timeline_that_is_shortened(served: Served) -> None:
     last = list(served.states)[-1]
     assert names(served.hudi.read()) == served.states[last]
     served.table.recover()
@@ -209,27 +216,44 @@ def test_dates_and_moments_of_long_ago_outlast_a_compaction(spark: SparkSession,
 def test_the_ledger_outlasts_a_compaction_in_as_many_parts_as_there_may_be(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert hudi_module._MOST_PARTS < FEWEST_ACTIVE_COMMITS
+    assert hudi_module._MOST_PARTS < hudi_module.ACTIVE_COMMITS
     monkeypatch.setattr(hudi_module, "_LARGE_COMPACTION_MEGABYTES", 0)
-    monkeypatch.setattr(hudi_module, "_MOST_PARTS", FEWEST_ACTIVE - 1)
-    monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", str(FEWEST_ACTIVE))
-    monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", str(FEWEST_ACTIVE + 1))
-    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2 * FEWEST_ACTIVE))
+    monkeypatch.setattr(hudi_module, "_MOST_PARTS", ACTIVE_COMMITS - 1)
+    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", ACTIVE_COMMITS)
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2 * ACTIVE_COMMITS))
     for name in ("first", "second", "third"):
-        write(hudi, dict.fromkeys(range(20 * FEWEST_ACTIVE), name))
+        write(hudi, dict.fromkeys(range(20 * ACTIVE_COMMITS), name))
     commit = hudi.last_commit()
 
     hudi.compact()
-    hudi.archive()
+    hudi.shorten_timeline()
 
-    assert len(hudi.timeline().instants) == FEWEST_ACTIVE
+    assert len(hudi.timeline().instants) == ACTIVE_COMMITS
     assert hudi.last_commit() == commit is not None
 
 
 def test_the_active_timeline_stays_short(served: Served) -> None:
     completed = served.timeline("commit") + served.timeline("deltacommit")
-    assert FEWEST_ACTIVE <= completed <= MOST_ACTIVE + 3
+    assert ACTIVE_COMMITS <= completed <= ACTIVE_COMMITS + 4
     assert served.timeline("*") <= 3 * completed
+
+
+def test_a_shortened_timeline_has_the_files_that_hudis_archival_would_leave(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", 2)
+    archived, shortened = (replace(served.hudi, path=str(tmp_path / name)) for name in ("archived", "short"))
+    for copied in (archived, shortened):
+        shutil.copytree(served.hudi.path, copied.path)
+
+    with archived._client(AS_HUDI_WOULD) as client:
+        client.archive()
+    shortened.shorten_timeline()
+
+    left = [path.name for path in Path(shortened.path, ".hoodie").glob("[0-9]*")]
+    assert sorted(left) == sorted(path.name for path in Path(archived.path, ".hoodie").glob("[0-9]*"))
+    assert len(left) < served.timeline("*")
+    assert names(shortened.read()) == names(served.hudi.read())
 
 
 def test_a_compaction_that_a_crash_left_behind_is_run_before_the_next_commit(served: Served) -> None:
@@ -258,7 +282,7 @@ def test_every_state_is_read_from_the_one_log_file_of_a_slice_that_was_supersede
 ) -> None:
     if served.hudi.policy.storage == "copy_on_write":
         pytest.skip("has no log files")
-    served.hudi.archive()
+    served.hudi.shorten_timeline()
     served.hudi.clean()
     young = served.log_files()
     without_queries = served.hudi.policy.model_copy(update={"longest_query": timedelta(0)})
@@ -289,8 +313,7 @@ def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleane
 def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_cleaned(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.min.commits", "2")
-    monkeypatch.setitem(hudi_module._ARCHIVAL_OPTIONS, "hoodie.keep.max.commits", "3")
+    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", 2)
     policy = TablePolicy(buckets=1, storage="copy_on_write")
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
     served = Served(cast(TableIngest, None), hudi, {})
@@ -302,11 +325,11 @@ def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_
     commit = hudi.last_commit()
     assert commit is not None
 
-    hudi.archive()
+    hudi.shorten_timeline()
     assert served.timeline("replacecommit") == 1
     assert names(hudi.read()) == {1: "new", 3: "change 3"}
     clean_all_before(hudi, commit.instant)
-    hudi.archive()
+    hudi.shorten_timeline()
     assert served.timeline("replacecommit") == 0
     assert names(hudi.read()) == {1: "new", 3: "change 3"}
 

@@ -1,0 +1,91 @@
+"""Hudi's timeline by the names of its files: those that go with its oldest instants.
+
+Source of the format: org.apache.hudi's InstantFileNameGeneratorV1, table version 6. An instant has a file for
+each state that it has been in: `<instant>.<action>.requested`, `<instant>.<action>.inflight` and, once it is
+complete, `<instant>.<action>`. A compaction is complete as a commit, and a commit's second file is
+`<instant>.inflight`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_COMMITS = ("commit", "deltacommit", "replacecommit")
+_OTHERS_THAT_GO = ("clean", "rollback")
+_COMPLETED_AS = {"inflight": "commit", "compaction": "commit", "logcompaction": "deltacommit"}
+
+
+@dataclass(frozen=True)
+class TimelineRemoval:
+    """Files that are to go, by name. First those of the `earlier_states`, in any order: without its completed
+    one an instant that has them would be taken for one that is pending. Then the `completed` ones, each when
+    the one before it is gone: a reader that finds a commit missing *after* another one takes its rows for
+    those of a commit that never was complete (HUDI-7207)."""
+
+    earlier_states: tuple[str, ...]
+    completed: tuple[str, ...]
+
+
+@dataclass(frozen=True, order=True)
+class _TimelineFile:
+    instant: str
+    action: str
+    is_completed: bool
+    name: str
+
+
+def removal_of_oldest_instants(
+    names: Iterable[str], remaining: int, stays_from: str | None = None
+) -> TimelineRemoval:
+    """Of the timeline's files those of all completed commits but the last `remaining`, one or more; so, too,
+    of cleanings and of rollbacks. Commits stay from the instant `stays_from` on, from the first savepoint on,
+    and from the last one before a commit that is pending.
+
+    As Hudi's archival chooses (TimelineArchiverV1)."""
+    files = sorted(filter(None, map(_timeline_file, names)))
+    commits = _completed(files, *_COMMITS)
+    going = {
+        *((file.instant, file.action) for file in commits[:-remaining]),
+        *(
+            (file.instant, file.action)
+            for action in _OTHERS_THAT_GO
+            for file in _completed(files, action)[:-remaining]
+        ),
+    }
+    stay_from = _first_that_stays(files, commits, stays_from)
+    removed = [
+        file
+        for file in files
+        if (file.instant, file.action) in going
+        and (file.action in _OTHERS_THAT_GO or stay_from is None or file.instant < stay_from)
+    ]
+    return TimelineRemoval(
+        earlier_states=tuple(file.name for file in removed if not file.is_completed),
+        completed=tuple(file.name for file in removed if file.is_completed),
+    )
+
+
+def _first_that_stays(
+    files: Iterable[_TimelineFile], commits: Iterable[_TimelineFile], stays_from: str | None
+) -> str | None:
+    """The instant; None where any commit can go."""
+    completed = {file.instant for file in commits}
+    pending = {file.instant for file in files if file.action in _COMMITS} - completed
+    savepoints = {file.instant for file in files if file.action == "savepoint"}
+    bounds = savepoints if stays_from is None else savepoints | {stays_from}
+    if pending:
+        first = min(pending)
+        bounds.add(max((instant for instant in completed if instant < first), default=first))
+    return min(bounds, default=None)
+
+
+def _completed(files: Iterable[_TimelineFile], *actions: str) -> list[_TimelineFile]:
+    return [file for file in files if file.is_completed and file.action in actions]
+
+
+def _timeline_file(name: str) -> _TimelineFile | None:
+    instant, *states = name.split(".")
+    if not instant.isdigit() or not states:
+        return None
+    action = _COMPLETED_AS.get(states[0], states[0])
+    return _TimelineFile(instant, action, states[-1] not in ("requested", "inflight"), name)
