@@ -49,6 +49,9 @@ SESSION_OPTIONS = {
 ACTIVE_COMMITS = 20
 """How many a shortened timeline has. Every commit lists it eight times, with three files a commit."""
 
+_MOST_COMMITS_AFTER_A_REPLACEMENT = 1_000
+"""While the files are there that a commit has replaced, it stays in the timeline, with all after it."""
+
 _SECONDS_S3_MAY_BE_BEHIND = 10
 _LARGE_COMPACTION_MEGABYTES = 64
 _MOST_PARTS = ACTIVE_COMMITS // 2
@@ -112,6 +115,13 @@ class Timeline:
     def last_instant(self) -> str | None:
         """The one that was requested last, a compaction or not; None where there is none."""
         return self.instants[-1].requested if self.instants else None
+
+    def first_after_replacement(self, before: str, commits: int) -> str | None:
+        """The instant that followed on the last one that has replaced files, of those that were requested
+        before the instant and have more than so many after them; None where there is no such."""
+        old = self.instants[: max(0, len(self.instants) - commits - 1)]
+        replacements = [n for n, i in enumerate(old) if i.action == "replacecommit" and i.requested < before]
+        return self.instants[replacements[-1] + 1].requested if replacements else None
 
     @property
     def commits_since_services(self) -> int:
@@ -274,19 +284,23 @@ class HudiTable:
         remove_files_in_order(self.spark, f"{self.path}/.hoodie", removal.completed)
 
     def clean(self) -> None:
-        """Removes the files that only states before `history` are read from, and has the timeline say so. Of
-        file slices that were superseded long ago it puts the log files together, into one a slice.
+        """Removes the files that only states before `history` are read from, and has the timeline say so;
+        after many commits also those that one of them has replaced. Of file slices that were superseded long
+        ago it puts the log files together, into one a slice.
 
         Hudi's cleaner goes by the commits in the active timeline: it needs all of the history there, where
         every commit lists them. Each commit lists the table's files, too, which log files are most of.
         """
         now = datetime.now(UTC)
-        oldest = instant_of(now - max(self.policy.history, self.policy.longest_query))
+        settled = instant_of(now - self.policy.longest_query)
+        oldest = min(settled, instant_of(now - self.policy.history))
         meta_client = self._meta_client()
         timeline, storage = meta_client.getActiveTimeline(), meta_client.getStorage()
         if not timeline.getWriteTimeline().filterInflightsAndRequested().empty():
             # Its files would be taken for a state of the table. The next commit removes them.
             return
+        replaced = self.timeline().first_after_replacement(settled, _MOST_COMMITS_AFTER_A_REPLACEMENT)
+        oldest = max(filter(None, (oldest, replaced)))
         with ThreadPoolExecutor(_CLEANING_THREADS, thread_name_prefix="clean") as threads:
             listings = threads.map(partial(self._files_in, storage), self.partitions() or {""})
             files = frozenset(chain.from_iterable(listings))
@@ -294,7 +308,6 @@ class HudiTable:
             # Hudi would remove a partition's one by one. It gets one: its plan cannot be without.
             recorded = {partition_of(file): file for file in outdated}
             remove_files(self.spark, self.path, set(outdated) - set(recorded.values()))
-            settled = instant_of(now - self.policy.longest_query)
             # Incremental queries of commits in the active timeline open the files that these have written.
             first = timeline.getWriteTimeline().firstInstant()
             if first.isPresent():

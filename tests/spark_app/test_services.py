@@ -310,8 +310,9 @@ def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleane
             assert names(as_of(served.hudi, instant)) == served.states[instant]
 
 
+@pytest.mark.parametrize("after_many_commits", [False, True])
 def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_cleaned(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    after_many_commits: bool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", 2)
     policy = TablePolicy(buckets=1, storage="copy_on_write")
@@ -320,18 +321,31 @@ def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_
     write(hudi, {1: "old", 2: "old"})
     replacing = {**hudi._options, "hoodie.datasource.write.operation": "insert_overwrite_table"}
     rows({1: "new"}, spark).write.format("hudi").options(**replacing).mode("append").save(hudi.path)
+    instants = []
     for number in range(4):
         write(hudi, {3: f"change {number}"})
-    commit = hudi.last_commit()
-    assert commit is not None
+        instants.append(str(hudi.timeline().last_instant))
 
     hudi.shorten_timeline()
     assert served.timeline("replacecommit") == 1
     assert names(hudi.read()) == {1: "new", 3: "change 3"}
-    clean_all_before(hudi, commit.instant)
+    if after_many_commits:
+        monkeypatch.setattr(hudi_module, "_MOST_COMMITS_AFTER_A_REPLACEMENT", 4)
+        at_once = replace(hudi, policy=policy.model_copy(update={"longest_query": timedelta(0)}))
+        at_once.clean()
+        assert served.timeline("clean") == 0
+        monkeypatch.setattr(hudi_module, "_MOST_COMMITS_AFTER_A_REPLACEMENT", 3)
+        hudi.clean()
+        assert served.timeline("clean") == 0  # as long as a query may run
+        at_once.clean()
+    else:
+        clean_all_before(hudi, instants[-1])
     hudi.shorten_timeline()
     assert served.timeline("replacecommit") == 0
     assert names(hudi.read()) == {1: "new", 3: "change 3"}
+    for number, instant in enumerate(instants):
+        if after_many_commits or instant == instants[-1]:
+            assert names(as_of(hudi, instant)) == {1: "new", 3: f"change {number}"}
 
 
 def test_nothing_is_cleaned_while_a_commit_is_unfinished(spark: SparkSession, tmp_path: Path) -> None:

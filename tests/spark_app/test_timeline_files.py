@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_app.timeline_files import removal_of_oldest_instants
 
-COMMITS = {"commit", "deltacommit", "replacecommit", "compaction"}
+COMMITS = {"commit", "deltacommit", "replacecommit", "compaction", "logcompaction"}
+COMPLETED_AS = {"compaction": "commit", "logcompaction": "deltacommit"}
 STATES = ("requested", "inflight", "completed")
 OTHER_FILES = ["hoodie.properties", "hoodie.properties.backup", ".temp", "history", "20260101.x.crc~"]
 
@@ -30,7 +31,7 @@ class Instant:
 
     @property
     def completed(self) -> str:
-        return f"{self.time}.{'commit' if self.action == 'compaction' else self.action}"
+        return f"{self.time}.{COMPLETED_AS.get(self.action, self.action)}"
 
     @property
     def earlier(self) -> list[str]:
@@ -45,12 +46,13 @@ class Instant:
 @st.composite
 def timelines(draw: st.DrawFn) -> list[Instant]:
     common = st.sampled_from(["deltacommit", "deltacommit", "commit", "compaction", "clean", "rollback"])
-    rare = st.sampled_from(["replacecommit", "savepoint", "restore", "indexing"])
+    rare = st.sampled_from(["replacecommit", "logcompaction", "savepoint", "restore", "indexing"])
     actions = draw(st.lists(st.one_of(common, common, common, rare), max_size=30))
     states = st.sampled_from([3] * 40 + [1, 2])
     return [Instant(f"{20260102030405000 + n}", action, draw(states)) for n, action in enumerate(actions)]
 
 
+@settings(max_examples=1_000)
 @given(timelines(), st.integers(1, 8), st.none() | st.integers(0, 30), st.randoms())
 def test_commits_go_from_the_oldest_on_and_those_stay_that_hudi_must_not_miss(
     timeline: list[Instant], remaining: int, stays_from: int | None, random: Random
@@ -76,6 +78,7 @@ def test_commits_go_from_the_oldest_on_and_those_stay_that_hudi_must_not_miss(
     assert {instant.action for instant in gone} <= COMMITS | {"clean", "rollback"}
 
 
+@settings(max_examples=300)
 @given(timelines(), st.integers(1, 8))
 def test_while_they_go_no_commit_is_missing_after_another_nor_taken_for_a_pending_one(
     timeline: list[Instant], remaining: int
