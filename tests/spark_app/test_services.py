@@ -22,7 +22,7 @@ from contract.lake import Storage, TablePolicy
 from spark_app import hudi as hudi_module
 from spark_app import table_ingest
 from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable, Timeline
+from spark_app.hudi import ACTIVE_COMMITS, HudiTable, Timeline
 from spark_app.ledger import Ledger
 from spark_app.table_columns import APP_COLUMNS, TableColumns
 from spark_app.table_ingest import TableIngest
@@ -31,7 +31,7 @@ from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.test_reading_back import read_without_spark
 
 COMMITS = 10
-ACTIVE_COMMITS = 3
+FEW_COMMITS = 3
 AS_HUDI_WOULD = {
     "hoodie.keep.min.commits": "2",
     "hoodie.keep.max.commits": "3",
@@ -133,7 +133,7 @@ def served(
     states: dict[str, Names] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 3)
-        patch.setattr(hudi_module, "ACTIVE_COMMITS", ACTIVE_COMMITS)
+        patch.setattr(hudi_module, "ACTIVE_COMMITS", FEW_COMMITS)
         for number in range(COMMITS):
             committed = table.apply((OffsetRange(0, 2 * number, 2 * number + 2),))
             assert committed is not None
@@ -216,25 +216,25 @@ def test_dates_and_moments_of_long_ago_outlast_a_compaction(spark: SparkSession,
 def test_the_ledger_outlasts_a_compaction_in_as_many_parts_as_there_may_be(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert hudi_module._MOST_PARTS < hudi_module.ACTIVE_COMMITS
+    assert hudi_module._MOST_PARTS < ACTIVE_COMMITS
     monkeypatch.setattr(hudi_module, "_LARGE_COMPACTION_MEGABYTES", 0)
-    monkeypatch.setattr(hudi_module, "_MOST_PARTS", ACTIVE_COMMITS - 1)
-    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", ACTIVE_COMMITS)
-    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2 * ACTIVE_COMMITS))
+    monkeypatch.setattr(hudi_module, "_MOST_PARTS", FEW_COMMITS - 1)
+    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", FEW_COMMITS)
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2 * FEW_COMMITS))
     for name in ("first", "second", "third"):
-        write(hudi, dict.fromkeys(range(20 * ACTIVE_COMMITS), name))
+        write(hudi, dict.fromkeys(range(20 * FEW_COMMITS), name))
     commit = hudi.last_commit()
 
     hudi.compact()
     hudi.shorten_timeline()
 
-    assert len(hudi.timeline().instants) == ACTIVE_COMMITS
+    assert len(hudi.timeline().instants) == FEW_COMMITS
     assert hudi.last_commit() == commit is not None
 
 
 def test_the_active_timeline_stays_short(served: Served) -> None:
     completed = served.timeline("commit") + served.timeline("deltacommit")
-    assert ACTIVE_COMMITS <= completed <= ACTIVE_COMMITS + 4
+    assert FEW_COMMITS <= completed <= FEW_COMMITS + 4
     assert served.timeline("*") <= 3 * completed
 
 
@@ -289,7 +289,7 @@ def test_every_state_is_read_from_the_one_log_file_of_a_slice_that_was_supersede
     replace(served.hudi, policy=without_queries).clean()
     old = served.log_files()
 
-    first_active = min(path.name for path in Path(served.hudi.path, ".hoodie").glob("[0-9]*.*"))
+    first_active = min(path.stem for path in Path(served.hudi.path, ".hoodie").glob("[0-9]*.*commit"))
     merged = {instant for instant, superseding in pairwise(sorted(young)) if superseding < first_active}
     assert merged
     assert {instant for instant in young if old[instant] < young[instant]} == merged
