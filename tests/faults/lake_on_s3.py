@@ -169,6 +169,11 @@ class LakeTable:
         assert sorted(without_spark, key=itemgetter("id")) == wanted
         assert self.ingest.ledger.positions == {0: len(self.source.events)}
 
+    def temporary_files(self) -> list[str]:
+        """Markers of commits and drafts, by name."""
+        folder = self.storage.bucket / self.name / "table" / ".hoodie" / ".temp"
+        return [path.name for path in folder.rglob("*") if path.is_file()]
+
     def rows_without_spark(self, as_of: str | None = None) -> list[dict[str, Any]]:
         table = TableOfLake(TableName("source", "public", "things"), f"{BUCKET}/{self.name}/table")
         rows: list[dict[str, Any]] = read_table(self.storage.files, table, as_of).to_pylist()

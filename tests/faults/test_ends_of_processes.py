@@ -73,4 +73,5 @@ def test_after_the_end_of_a_process_the_next_one_makes_the_table_equal_its_sourc
     operation.run(table)
     table.ingest.serve()
     table.check()
+    assert table.temporary_files() == []
     assert table.quarantined() == sum(event.kind == "garbage" for event in table.source.events)
