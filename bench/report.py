@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.goals import GOALS, goals_table
 from bench.plots import Plot, Points, svg
 from bench.results import RESULTS, Figure
 from bench.table import identity, number_text, text_of
@@ -30,6 +31,10 @@ PICTURES = {
 """Those above a benchmark's table."""
 
 _TABLE = re.compile(r"<!-- figures of (\w+) -->\n.*?<!-- end of figures of \1 -->", re.DOTALL)
+_GOALS = re.compile(r"<!-- goals -->\n.*?<!-- end of goals -->", re.DOTALL)
+_MOST_ROWS, _ROWS_SHOWN = 24, 12
+"""Of a longer table the rest is shown on demand."""
+
 _LEAST = 20
 _MOST_CURVES = 4
 
@@ -56,7 +61,7 @@ def read_recorded(benchmark: str, folder: Path = RESULTS) -> Recorded | None:
 
 def with_tables(page: str) -> str:
     """The page with every table as the results are now."""
-    return _TABLE.sub(lambda found: _section(found.group(1)), page)
+    return _TABLE.sub(lambda found: _section(found.group(1)), _GOALS.sub(lambda _: _goals(), page))
 
 
 def pictures() -> Mapping[str, str]:
@@ -100,13 +105,29 @@ def markdown(figures: Iterable[Figure], before: Iterable[Figure]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (heads, aligned, *rows)) + "\n"
 
 
+def _goals() -> str:
+    recorded = {goal.benchmark: read_recorded(goal.benchmark) for goal in GOALS}
+    figures = {benchmark: of.figures for benchmark, of in recorded.items() if of is not None}
+    return f"<!-- goals -->\n{goals_table(GOALS, figures)}<!-- end of goals -->"
+
+
 def _section(benchmark: str) -> str:
     now, before = read_recorded(benchmark), read_recorded(benchmark, BEFORE)
-    table = "Not measured yet.\n" if now is None else markdown(now.figures, before.figures if before else ())
+    content = "Not measured yet.\n"
     if now is not None:
-        shown = "".join(f"![{benchmark}]({name})\n\n" for name in PICTURES.get(benchmark, ()))
-        table = shown + table
-    return f"<!-- figures of {benchmark} -->\n{table}<!-- end of figures of {benchmark} -->"
+        drawn = "".join(f"![{benchmark}]({name})\n\n" for name in PICTURES.get(benchmark, ()))
+        content = drawn + _folded(now.figures, before.figures if before else ())
+    return f"<!-- figures of {benchmark} -->\n{content}<!-- end of figures of {benchmark} -->"
+
+
+def _folded(figures: Sequence[Figure], before: Sequence[Figure]) -> str:
+    if len(figures) <= _MOST_ROWS:
+        return markdown(figures, before)
+    first, others = figures[:_ROWS_SHOWN], figures[_ROWS_SHOWN:]
+    return (
+        f"{markdown(first, before)}\n<details><summary>{len(others)} more figures</summary>\n\n"
+        f"{markdown(others, before)}\n</details>\n"
+    )
 
 
 def _then(figure: Figure, then: Mapping[str, float]) -> str:
