@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bench.goals import Goal, goals_table
 from bench.plots import Plot, svg, ticks
 from bench.report import DOCS, PAGE, markdown, pictures, with_tables
 from bench.results import Figure
@@ -33,6 +34,23 @@ def test_a_figure_from_before_stands_beside_that_of_now() -> None:
         "| jobs |  |  | 3 |  |  |",
     ]
     assert markdown(now, []).splitlines()[2] == "| seconds | rows 1,000 | 0.5 | s |"
+
+
+def test_of_each_goal_is_said_whether_it_is_reached() -> None:
+    goals = [
+        Goal("Fresh", "a", "p95", "at most", 5, {"until": "read"}),
+        Goal("As fast", "b", "times", "at least", 2),
+        Goal("Just as fast", "b", "times", "at least", 0.5),
+    ]
+    recorded = {
+        "a": [Figure("p95", 6, "s", {"until": "read"}), Figure("p95", 4, "s", {"until": "readable"})],
+        "b": [Figure("times", 0.5, "×")],
+    }
+    assert goals_table(goals, recorded).splitlines()[2:] == [
+        "| Fresh | at most 5 s | 6 s | **no** |",
+        "| As fast | at least 2 × | 0.5 × | **no** |",
+        "| Just as fast | at least 0.5 × | 0.5 × | yes |",
+    ]
 
 
 @pytest.mark.parametrize("is_log", [False, True])
