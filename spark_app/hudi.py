@@ -59,6 +59,9 @@ _MOST_PARTS = ACTIVE_COMMITS // 2
 _MEGABYTES = "TOTAL_IO_MB"
 """What a compaction reads and writes of a file group, among the metrics of its plan (CompactionStrategy)."""
 
+_PROPERTIES = "hoodie.properties"
+_BOOTSTRAP_INDEX = "hoodie.bootstrap.index.enable"
+
 _CLEANING_THREADS = 16
 _MOST_MERGES = 4 * _CLEANING_THREADS
 _COPY_BYTES = 1 << 16
@@ -167,7 +170,7 @@ class HudiTable:
 
     def exists(self) -> bool:
         # Hudi replaces the properties by writing the backup, removing them, and writing them.
-        return self._has_file("hoodie.properties") or self._has_file("hoodie.properties.backup")
+        return self._has_file(_PROPERTIES) or self._has_file(f"{_PROPERTIES}.backup")
 
     def schema(self) -> StructType:
         """The table's schema, Hudi's own columns included."""
@@ -177,12 +180,13 @@ class HudiTable:
         """The rows of the latest commit."""
         return self.spark.read.format("hudi").options(**_READ_OPTIONS).load(self.path)
 
-    def timeline(self) -> Timeline:
-        """Of no commit where there is no table."""
-        if not self.exists():
+    def timeline(self, *, is_there: bool = False) -> Timeline:
+        """Of no commit where there is no table. `is_there`: that there is one is known, and not asked."""
+        if not is_there and not self.exists():
             # Hudi would look for one five times, a second apart.
             return Timeline(self.policy.storage)
-        completed = self._meta_client().getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+        timeline = self._kept_meta_client.reloadActiveTimeline()
+        completed = timeline.getCommitsTimeline().filterCompletedInstants()
         texts = self._java.strings.join("\n", completed.getInstants()).splitlines()
         return Timeline(self.policy.storage, parse_completed_instants(texts), completed)
 
@@ -283,6 +287,16 @@ class HudiTable:
         remove_files(self.spark, f"{self.path}/.hoodie", removal.earlier_states)
         remove_files_in_order(self.spark, f"{self.path}/.hoodie", removal.completed)
 
+    def leave_out_bootstrap_index(self) -> None:
+        """Has Hudi not look for the index of a table that was made of other files, as it else does eight
+        times a commit. It goes by the table's properties, which it does not let a write set."""
+        properties = self._meta_client().getTableConfig().getProps()
+        if not properties.containsKey(_BOOTSTRAP_INDEX):
+            properties.setProperty(_BOOTSTRAP_INDEX, "false")
+            # S3 replaces an object at once.
+            with self._created(f".hoodie/{_PROPERTIES}") as output:
+                properties.store(output, None)
+
     def clean(self) -> None:
         """Removes the files that only states before `history` are read from, and has the timeline say so;
         after many commits also those that one of them has replaced. Of file slices that were superseded long
@@ -372,20 +386,17 @@ class HudiTable:
         A log file is a row of blocks, each with its commit's instant, and may hold those of many commits: so
         Hudi writes them to where files can be appended to."""
         if not merge.is_written:
-            files, draft = self._file_system(), self._java.path(f"{self.path}/.hoodie/.temp/{merge.merged}")
-            output = files.create(draft, True)
-            try:
+            files, draft = self._file_system(), f".hoodie/.temp/{merge.merged}"
+            with self._created(draft) as output:
                 for name in merge.log_files:
                     log_file = files.open(self._java.path(f"{self.path}/{name}"))
                     try:
                         self._java.io_utils.copyBytes(log_file, output, _COPY_BYTES, False)
                     finally:
                         log_file.close()
-            finally:
-                output.close()
             # There is no name at which readers could find a part of it.
-            if not files.rename(draft, self._java.path(f"{self.path}/{merge.merged}")):
-                raise OSError(f"{draft} cannot be renamed to {merge.merged}")
+            if not files.rename(*(self._java.path(f"{self.path}/{name}") for name in (draft, merge.merged))):
+                raise OSError(f"{draft} in {self.path} cannot be renamed to {merge.merged}")
         return merge.log_files
 
     def _replaced_before(self, timeline: Any, instant: str) -> frozenset[FileGroup]:
@@ -509,15 +520,26 @@ class HudiTable:
         return timeline
 
     def _write_timeline_file(self, name: str, content: bytes) -> None:
-        output = self._file_system().create(self._java.path(f"{self.path}/.hoodie/{name}"), True)
-        try:
+        with self._created(f".hoodie/{name}") as output:
             output.write(content)
+
+    @contextmanager
+    def _created(self, name: str) -> Iterator[Any]:
+        """A stream into the file of that path in the table, over what it was."""
+        output = self._file_system().create(self._java.path(f"{self.path}/{name}"), True)
+        try:
+            yield output
         finally:
             output.close()
 
     def _meta_client(self) -> Any:
         builder = self._java.meta_client.builder()
         return builder.setConf(self._java.storage_conf).setBasePath(self.path).build()
+
+    @cached_property
+    def _kept_meta_client(self) -> Any:
+        """To list the timeline again it needs not read the table's properties again."""
+        return self._meta_client()
 
     @cached_property
     def _options(self) -> Mapping[str, str]:

@@ -84,7 +84,7 @@ SECONDS_BETWEEN_CLEANINGS, IDLE_SECONDS_BETWEEN_CLEANINGS = 600.0, 3600.0
 
 
 class AnotherWriter(OSError):
-    """Somebody else has written to the table since its ledger was read."""
+    """Somebody else has changed the table since its ledger was read."""
 
 
 class ClockIsBehind(OSError):
@@ -346,6 +346,7 @@ class TableIngest:
             if self.hudi.policy.storage == "merge_on_read":
                 self.hudi.compact()
             self.hudi.shorten_timeline()
+            self.hudi.leave_out_bootstrap_index()
             self._commits_since_services = 0
         if self._is_cleaning_due(seconds_between_cleanings):
             self.hudi.clean()
@@ -389,12 +390,15 @@ class TableIngest:
 
         Raises `AnotherWriter` where it has commits that are not known: an app that was paused, and goes on
         when another has taken over, may be so late. (Where the other writes at the same time, Hudi rolls one
-        of both back; see also `_written`.) Raises `ClockIsBehind` where the next instant would be before the
+        of both back; see also `_written`.) And where the last commit is gone: somebody has put back an
+        earlier state of the table. Raises `ClockIsBehind` where the next instant would be before the
         last: Hudi orders instants by their names, which are times, and the rows of one that seems to be older
         than a compaction are never read."""
-        timeline = self.hudi.timeline()
+        timeline = self.hudi.timeline(is_there=self._columns is not None)
         if timeline.requested - self._known:
             raise AnotherWriter(f"{self.name} has commits of another app that is running, or was until now")
+        if self._known and max(self._known) not in timeline.requested:
+            raise AnotherWriter(f"{self.name} has lost its last commit: it is not what it was")
         now = instant_of(datetime.now(UTC))
         if timeline.last_instant is not None and now <= timeline.last_instant:
             raise ClockIsBehind(
@@ -408,7 +412,7 @@ class TableIngest:
 
         Where an app that was late has written another meanwhile, what it undid is applied again, from where
         it was. Raises `IncompleteLoad`."""
-        timeline = self.hudi.timeline()
+        timeline = self.hudi.timeline(is_there=True)
         commits = list(self.hudi.commits(timeline, self._known))
         self._known &= timeline.requested
         self._known |= {commit.instant for commit in commits}

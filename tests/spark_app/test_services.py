@@ -70,7 +70,8 @@ class CountedServices:
     policy: TablePolicy
     done: list[str] = field(default_factory=list)
 
-    def timeline(self) -> Timeline:
+    def timeline(self, *, is_there: bool) -> Timeline:
+        assert is_there
         return Timeline(self.policy.storage)
 
     def compact(self) -> None:
@@ -78,6 +79,9 @@ class CountedServices:
 
     def shorten_timeline(self) -> None:
         self.done.append("shorten")
+
+    def leave_out_bootstrap_index(self) -> None:
+        pass
 
     def clean(self) -> None:
         self.done.append("clean")

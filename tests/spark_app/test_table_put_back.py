@@ -1,0 +1,47 @@
+"""A table of which an earlier state is put back, or nothing, under an app that runs, is soon what it was."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from contract.lake import TablePolicy
+from spark_app.event import OffsetRange
+from spark_app.hudi import HudiTable
+from spark_app.table_ingest import AnotherWriter, TableIngest
+from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.memory_source import MemorySource
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_what_was_committed_since_is_committed_again(
+    spark: SparkSession, tmp_path: Path, is_removed: bool
+) -> None:
+    shop = SourceTable()
+    shop.begin()
+    for key in range(1, 5):
+        shop.insert(key, f"name {key}", None)
+    shop.commit()
+    rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
+    silver, backup = tmp_path / "silver", tmp_path / "backup"
+    hudi = HudiTable(spark, str(silver), "things", TablePolicy(buckets=1))
+    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table.apply((OffsetRange(0, 0, 1),))
+    shutil.copytree(silver, backup)
+    table.apply((OffsetRange(0, 1, 2),))
+    table.apply((OffsetRange(0, 2, 3),))
+
+    shutil.rmtree(silver)
+    if not is_removed:
+        backup.rename(silver)
+    with pytest.raises((AnotherWriter, Py4JJavaError)):
+        table.apply((OffsetRange(0, 3, 4),))
+    table.forget()
+
+    assert table.ledger.positions == ({} if is_removed else {0: 1})
+    table.apply((OffsetRange(0, 0, 4),))
+    assert sorted(row["id"] for row in hudi.read().collect()) == [1, 2, 3, 4]
