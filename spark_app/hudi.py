@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from itertools import chain, islice, takewhile
+from itertools import accumulate, chain, islice, takewhile
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -53,9 +52,7 @@ _MOST_COMMITS_AFTER_A_REPLACEMENT = 1_000
 """While the files are there that a commit has replaced, it stays in the timeline, with all after it."""
 
 _SECONDS_S3_MAY_BE_BEHIND = 10
-_LARGE_COMPACTION_MEGABYTES = 64
-_MOST_PARTS = ACTIVE_COMMITS // 2
-"""The commit before a compaction, which has the ledger, must stay in the timeline."""
+_PART_MEGABYTES = 64
 _MEGABYTES = "TOTAL_IO_MB"
 """What a compaction reads and writes of a file group, among the metrics of its plan (CompactionStrategy)."""
 
@@ -226,16 +223,26 @@ class HudiTable:
         return frozenset(java.fs_utils.getAllPartitionPaths(context, storage, base_path, False))
 
     def compact(self) -> None:
-        """Merges the log files into base files. No commit may be written meanwhile. Raises
+        """Merges all log files into base files. No commit may be written meanwhile. Raises
+        `StorageClockIsBehind`."""
+        begun = instant_of(datetime.now(UTC))
+        while self.compact_part(begun):
+            pass
+
+    def compact_part(self, begun: str) -> bool:
+        """Merges the log files of some file groups into base files; whether there are others whose base files
+        are older than the instant. No commit may be written meanwhile, but before the next part. Raises
         `StorageClockIsBehind`.
 
-        A task of a large table's compaction takes seconds, for which other tables get no core where all have
-        one. So there is one task less at a time than cores, and a compaction for as many."""
+        The compaction of a large table takes minutes, in which it would get no commit, and each task of it
+        seconds, for which other tables would get no core if all had one."""
         instant = self._schedule_compaction()
-        if instant is not None:
-            for part in self._parts_of_compaction(instant):
-                self._run_compaction(part)
-                self._complete_compactions_late_enough()
+        if instant is None:
+            return False
+        is_more = self._leave_a_part_of_compaction(instant, begun)
+        self._run_compaction(instant)
+        self._complete_compactions_late_enough()
+        return is_more
 
     def finish_compactions(self) -> Timeline:
         """Runs what a crash has left scheduled: readers other than Spark do not see the commits after it. The
@@ -455,38 +462,34 @@ class HudiTable:
 
     def _schedule_compaction(self) -> str | None:
         """The instant that it will have; None where there is nothing to compact."""
-        with self._client(_COMPACTION_OPTIONS) as client:
+        with self._client(self._compaction_options) as client:
             scheduled = client.scheduleCompaction(self._java.option.empty())
             return str(scheduled.get()) if scheduled.isPresent() else None
 
-    def _parts_of_compaction(self, instant: str) -> Iterator[str]:
-        """The instants of compactions that do together what the scheduled one would: each is scheduled when
-        the one before it is complete."""
+    def _leave_a_part_of_compaction(self, instant: str, begun: str) -> bool:
+        """Takes out of the scheduled compaction's plan what is not for its part; whether something else is
+        left that has base files older than `begun`."""
         client = self._meta_client()
-        timeline, instants = client.getActiveTimeline(), client.getInstantGenerator()
         plan = self._java.compaction_utils.getCompactionPlan(client, instant)
-        operations = plan.getOperations()
-        tasks = operations.size()
-        megabytes = sum(operations.get(n).getMetrics()[_MEGABYTES] for n in range(tasks))
-        at_once = tasks
-        if megabytes >= _LARGE_COMPACTION_MEGABYTES:
-            cores = self.spark.sparkContext.defaultParallelism
-            at_once = max(1, cores - 1, math.ceil(tasks / _MOST_PARTS))
-        for begin in range(0, tasks, at_once):
-            if begin:
-                with self._client(_COMPACTION_OPTIONS) as writer:
-                    instant = writer.createNewInstantTime()
-            if at_once < tasks:
-                plan.setOperations(operations.subList(begin, min(begin + at_once, tasks)))
-                requested = instants.getCompactionRequestedInstant(instant)
-                timeline.saveToCompactionRequested(requested, plan, True)
-            yield instant
+        operations = [plan.getOperations().get(n) for n in range(plan.getOperations().size())]
+        newer = [operation for operation in operations if operation.getBaseInstantTime() >= begun]
+        older = [operation for operation in operations if operation.getBaseInstantTime() < begun]
+        megabytes = [operation.getMetrics()[_MEGABYTES] for operation in older]
+        count = operations_of_part(megabytes, self.spark.sparkContext.defaultParallelism)
+        if 0 < count < len(operations):
+            plan.setOperations(older[:count])
+            # Else the next plan would be for those partitions alone that have had commits since.
+            others = {operation.getPartitionPath() for operation in [*older[count:], *newer]}
+            plan.setMissingSchedulePartitions(sorted(others))
+            requested = client.getInstantGenerator().getCompactionRequestedInstant(instant)
+            client.getActiveTimeline().saveToCompactionRequested(requested, plan, True)
+        return count < len(older)
 
     def _run_compaction(self, instant: str) -> None:
         for name, value in _CALENDAR_OPTIONS.items():
             # Of the session's settings Spark sends those of a query to its tasks. This is none.
             self.spark.sparkContext.setLocalProperty(name, value)
-        with self._client(_COMPACTION_OPTIONS) as client:
+        with self._client(self._compaction_options) as client:
             client.compact(instant)
 
     def _complete_compactions_late_enough(self) -> Timeline:
@@ -546,6 +549,12 @@ class HudiTable:
         return _write_options(self.name, self.policy)
 
     @cached_property
+    def _compaction_options(self) -> Mapping[str, str]:
+        # Hudi reads from each commit which partitions it was in: two requests, to save two a partition.
+        is_incremental = str(bool(self.policy.partition_by)).lower()
+        return {**_COMPACTION_OPTIONS, "hoodie.table.services.incremental.enabled": is_incremental}
+
+    @cached_property
     def _java(self) -> _Java:
         jvm: Any = self.spark._jvm
         hadoop_conf = self.spark.sparkContext._jsc.hadoopConfiguration()
@@ -570,6 +579,14 @@ class HudiTable:
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )
+
+
+def operations_of_part(megabytes: Sequence[float], cores: int) -> int:
+    """How many of a compaction's operations, from the first one on, are one part: those that leave a core to
+    others, and more as long as they are small, by what each reads and writes."""
+    largest = max(1, cores - 1)
+    small = takewhile(lambda total: total < _PART_MEGABYTES, accumulate(megabytes))
+    return min(len(megabytes), max(largest, len(list(small))))
 
 
 def may_be_loaded(schema: StructType) -> bool:
@@ -680,7 +697,8 @@ _LOAD_OPTIONS = {
 }
 
 _COMPACTION_OPTIONS = {
-    "hoodie.compact.inline.max.delta.commits": "1",
+    # The next part of a compaction may follow on no commit.
+    "hoodie.compact.inline.max.delta.commits": "0",
     # DataSourceUtils makes clients that leave it to their caller.
     "hoodie.auto.commit": "true",
 }

@@ -286,7 +286,10 @@ class Ingest:
         return True
 
     def _maintain(self, table: TableIngest) -> bool:
+        """A run that follows is soon back for the next part of a compaction."""
         table.maintain()
+        while not (self.follow or self.stop.is_set()) and table.is_service_due(is_idle=True):
+            table.maintain()
         return True
 
     def _collect_finished(self) -> None:

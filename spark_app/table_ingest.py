@@ -79,6 +79,9 @@ COMMITS_BETWEEN_SERVICES, COMMITS_BEFORE_EARLY_SERVICES, MOST_COMMITS_BETWEEN_SE
 has had its own for a while, but not for ever: a reader merges what was not compacted. The timeline is
 shortened after it."""
 
+COMMITTING_TO_COMPACTING = 3.0
+"""Of a busy table's time, between the parts of its compaction."""
+
 SECONDS_BETWEEN_CLEANINGS, IDLE_SECONDS_BETWEEN_CLEANINGS = 600.0, 3600.0
 """A cleaning lists all files of the table. Where nothing was compacted, time alone makes files outdated."""
 
@@ -123,6 +126,8 @@ class TableIngest:
     _unreadable: tuple[SchemaTexts, ...] = ()
     _commits_since_services: int = 0
     _cleaned_at: float = -math.inf
+    _compacting_since: str | None = None
+    _next_part_at: float = -math.inf
     _latest: LatestEvents = field(default_factory=LatestEvents)
     _topic_id: str | None = None
     _held_from: Positions = field(default_factory=dict)
@@ -132,6 +137,7 @@ class TableIngest:
     def recover(self) -> None:
         """Takes positions and columns from the table itself, and finishes what a crash left behind."""
         self._ledger, self._columns, self._known = None, None, frozenset()
+        self._compacting_since = None
         commit = self._last_commit_of_recovered_table()
         if commit is None:
             self._ledger = Ledger(self.topic)
@@ -330,6 +336,8 @@ class TableIngest:
         been served for a while."""
         if self._columns is None:
             return False
+        if self._compacting_since is not None:
+            return is_idle or time.monotonic() >= self._next_part_at
         enough = COMMITS_BEFORE_EARLY_SERVICES if is_apart else MOST_COMMITS_BETWEEN_SERVICES
         if is_idle:
             enough = COMMITS_BETWEEN_SERVICES
@@ -338,19 +346,32 @@ class TableIngest:
         )
 
     def maintain(self) -> None:
-        """The table services that are due. Nothing else may write to the table meanwhile."""
+        """The table services that are due, of the compaction of a large table a part. Nothing else may write
+        to the table meanwhile."""
         seconds_between_cleanings = IDLE_SECONDS_BETWEEN_CLEANINGS
         if self._commits_since_services >= COMMITS_BETWEEN_SERVICES:
             seconds_between_cleanings = SECONDS_BETWEEN_CLEANINGS
             self._timeline_to_continue()
-            if self.hudi.policy.storage == "merge_on_read":
-                self.hudi.compact()
+            if self.hudi.policy.storage == "merge_on_read" and self._has_more_to_compact():
+                return
             self.hudi.shorten_timeline()
             self.hudi.leave_out_bootstrap_index()
             self._commits_since_services = 0
         if self._is_cleaning_due(seconds_between_cleanings):
             self.hudi.clean()
             self._cleaned_at = time.monotonic()
+
+    def _has_more_to_compact(self) -> bool:
+        """After the next part of a compaction. A table that has events to commit then commits for a while."""
+        started = time.monotonic()
+        if self._compacting_since is None:
+            self._compacting_since = instant_of(datetime.now(UTC))
+        is_more = self.hudi.compact_part(self._compacting_since)
+        if not is_more:
+            self._compacting_since = None
+        now = time.monotonic()
+        self._next_part_at = now + COMMITTING_TO_COMPACTING * (now - started)
+        return is_more
 
     def serve(self) -> Serviced:
         """All table services, whether or not they are due. Nothing else may write to the table meanwhile."""
@@ -360,6 +381,8 @@ class TableIngest:
             self._commits_since_services = max(self._commits_since_services, COMMITS_BETWEEN_SERVICES)
             self._cleaned_at = -math.inf
             self.maintain()
+            while self._compacting_since is not None:
+                self.maintain()
         return Serviced(self.name, round(time.monotonic() - started, 3))
 
     def _commit(self, rows: DataFrame, ledger: Ledger, *, has_deletes: bool) -> None:

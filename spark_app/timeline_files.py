@@ -7,7 +7,7 @@ complete, `<instant>.<action>`. A compaction is complete as a commit, and a comm
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _COMMITS = ("commit", "deltacommit", "replacecommit")
@@ -39,9 +39,9 @@ def removal_of_oldest_instants(
 ) -> TimelineRemoval:
     """Of the timeline's files those of all completed commits but the last `remaining`, one or more; so, too,
     of cleanings and of rollbacks. Commits stay from the instant `stays_from` on, from the first savepoint on,
-    and from the last one before a commit that is pending.
-
-    As Hudi's archival chooses (TimelineArchiverV1)."""
+    and from the last one before a commit that is pending, as Hudi's archival chooses (TimelineArchiverV1). So
+    does the last one of a merge-on-read table that is no compaction, however many compactions have followed:
+    it has the ledger."""
     files = sorted(filter(None, map(_timeline_file, names)))
     commits = _completed(files, *_COMMITS)
     going = {
@@ -66,13 +66,15 @@ def removal_of_oldest_instants(
 
 
 def _first_that_stays(
-    files: Iterable[_TimelineFile], commits: Iterable[_TimelineFile], stays_from: str | None
+    files: Iterable[_TimelineFile], commits: Sequence[_TimelineFile], stays_from: str | None
 ) -> str | None:
     """The instant; None where any commit can go."""
     completed = {file.instant for file in commits}
     pending = {file.instant for file in files if file.action in _COMMITS} - completed
     savepoints = {file.instant for file in files if file.action == "savepoint"}
     bounds = savepoints if stays_from is None else savepoints | {stays_from}
+    if any(file.action == "deltacommit" for file in commits):
+        bounds.add(max(file.instant for file in commits if file.action != "commit"))
     if pending:
         first = min(pending)
         bounds.add(max((instant for instant in completed if instant < first), default=first))

@@ -97,7 +97,7 @@ def _compact(table: LakeTable) -> None:
 
 
 def _compact_in_parts(table: LakeTable) -> None:
-    with mock.patch.object(hudi, "_LARGE_COMPACTION_MEGABYTES", 0):
+    with mock.patch.object(hudi, "_PART_MEGABYTES", 0):
         table.hudi.compact()
 
 

@@ -48,6 +48,7 @@ class FakeTable:
     forgotten: int = 0
     is_recovered: bool = False
     service_is_due: bool = False
+    parts_of_services: int = 1
     service_failures: list[Exception] = field(default_factory=list)
 
     @property
@@ -81,7 +82,8 @@ class FakeTable:
 
     def maintain(self) -> None:
         self.while_serving()
-        self.service_is_due = False
+        self.parts_of_services -= 1
+        self.service_is_due = self.parts_of_services > 0
         if self.service_failures:
             self.service_is_due = True
             raise self.service_failures.pop(0)
@@ -322,6 +324,14 @@ def test_a_run_once_ends_after_the_services_that_waited_for_the_table_to_have_no
     assert (table.position, table.attempts, table.service_is_due) == (8, 2, False)
     events = [report["event"] for report in reports(out)]
     assert events == ["started", "commit", "commit", "caught_up", "failed", "caught_up", "stopped"]
+
+
+def test_a_run_once_ends_when_all_parts_of_a_service_are_done() -> None:
+    tables = {name: FakeTable(name, service_is_due=True, parts_of_services=3) for name in "ab"}
+    run, _ = ingest(FakeSource(dict.fromkeys(tables, 4)), tables)
+
+    assert run.run()
+    assert {table.parts_of_services for table in tables.values()} == {0}
 
 
 def test_why_a_table_is_blocked_outlives_the_run_until_one_finds_it_well() -> None:

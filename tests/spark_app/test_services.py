@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations, pairwise
@@ -22,7 +22,7 @@ from contract.lake import Storage, TablePolicy
 from spark_app import hudi as hudi_module
 from spark_app import table_ingest
 from spark_app.event import OffsetRange
-from spark_app.hudi import ACTIVE_COMMITS, HudiTable, Timeline
+from spark_app.hudi import HudiTable, Timeline, instant_of, operations_of_part
 from spark_app.ledger import Ledger
 from spark_app.table_columns import APP_COLUMNS, TableColumns
 from spark_app.table_ingest import TableIngest
@@ -74,8 +74,9 @@ class CountedServices:
         assert is_there
         return Timeline(self.policy.storage)
 
-    def compact(self) -> None:
+    def compact_part(self, _: str) -> bool:
         self.done.append("compact")
+        return False
 
     def shorten_timeline(self) -> None:
         self.done.append("shorten")
@@ -174,7 +175,7 @@ def test_rows_and_positions_outlast_compactions_and_a_timeline_that_is_shortened
 def test_a_large_table_is_compacted_by_fewer_tasks_at_a_time_than_there_are_cores(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hudi_module, "_LARGE_COMPACTION_MEGABYTES", 0)
+    monkeypatch.setattr(hudi_module, "_PART_MEGABYTES", 0)
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=3))
     state: Names = {}
     states: dict[str, Names] = {}
@@ -217,23 +218,118 @@ def test_dates_and_moments_of_long_ago_outlast_a_compaction(spark: SparkSession,
     }
 
 
-def test_the_ledger_outlasts_a_compaction_in_as_many_parts_as_there_may_be(
+def test_the_ledger_outlasts_a_compaction_in_more_parts_than_the_timeline_keeps_commits(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert hudi_module._MOST_PARTS < ACTIVE_COMMITS
-    monkeypatch.setattr(hudi_module, "_LARGE_COMPACTION_MEGABYTES", 0)
-    monkeypatch.setattr(hudi_module, "_MOST_PARTS", FEW_COMMITS - 1)
+    monkeypatch.setattr(hudi_module, "_PART_MEGABYTES", 0)
     monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", FEW_COMMITS)
-    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2 * FEW_COMMITS))
+    parts = 2 * FEW_COMMITS
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=parts))
     for name in ("first", "second", "third"):
-        write(hudi, dict.fromkeys(range(20 * FEW_COMMITS), name))
+        write(hudi, dict.fromkeys(range(20 * parts), name))
     commit = hudi.last_commit()
 
     hudi.compact()
     hudi.shorten_timeline()
 
-    assert len(hudi.timeline().instants) == FEW_COMMITS
+    assert len(hudi.timeline().instants) == 1 + parts
     assert hudi.last_commit() == commit is not None
+
+
+def test_between_the_parts_of_its_compaction_a_table_gets_commits(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hudi_module, "_PART_MEGABYTES", 0)
+    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", 100)
+    monkeypatch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 2)
+    shop = SourceTable()
+    for transaction in range(8):
+        shop.begin()
+        for key in range(20):
+            if transaction == 0:
+                shop.insert(key, "new", None)
+            else:
+                shop.update(key, f"change {transaction}", None, body_is_unchanged=False)
+        shop.commit()
+    rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
+    buckets = 3
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=buckets))
+    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+
+    def commit(transaction: int) -> None:
+        table.apply((OffsetRange(0, 0, 20 * (transaction + 1)),))
+        state = dict.fromkeys(range(20), f"change {transaction}")
+        assert names(hudi.read()) == state
+        without_spark = read_without_spark(hudi.path, str(hudi.timeline().last_instant))
+        assert {row["id"]: row["name"] for row in without_spark} == state
+
+    table.apply((OffsetRange(0, 0, 20),))
+    commit(1)
+    for part in range(1, buckets + 1):
+        assert table.is_service_due(is_idle=True)
+        table.maintain()
+        assert [i.action for i in hudi.timeline().instants].count("commit") == part
+        commit(1 + part)
+    assert not table.is_service_due(is_idle=True)
+
+    commit(buckets + 2)
+    table.maintain()
+    assert table.is_service_due(is_idle=True)
+    assert not table.is_service_due(is_idle=False)
+    table.serve()
+    assert [i.action for i in hudi.timeline().instants].count("commit") == 2 * buckets
+    table.recover()
+    commit(buckets + 3)
+
+
+def test_no_partition_is_left_out_of_a_compaction_in_parts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hudi_module, "_PART_MEGABYTES", 0)
+    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", 100)
+    policy = TablePolicy(buckets=1, partition_by=("region",))
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
+    regions = {0: "north", 1: "east", 2: "south", 3: "west"}
+
+    def change(keys: Iterable[int], name: str) -> None:
+        region = F.create_map(*[F.lit(item) for pair in regions.items() for item in pair])[F.col("id")]
+        hudi.write(rows(dict.fromkeys(keys, name), spark).withColumn("region", region), Ledger(TOPIC))
+
+    def base_files(of: int) -> int:
+        return len(list(Path(hudi.path, f"region={regions[of]}").glob("*.parquet")))
+
+    change(regions, "first")
+    for _ in range(2):
+        before = {of: base_files(of) for of in regions}
+        change(regions, "second")
+        begun = instant_of(datetime.now(UTC))
+        parts = 1
+        while hudi.compact_part(begun):
+            parts += 1
+            change([0], f"after part {parts}")
+        assert parts == len(regions)
+        assert {of: base_files(of) for of in regions} == {of: count + 1 for of, count in before.items()}
+    hudi.compact()
+    assert not hudi.compact_part(instant_of(datetime.now(UTC)))
+    assert names(hudi.read()) == dict.fromkeys(regions, "second") | {0: f"after part {parts}"}
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "cores", "expected"),
+    [
+        ([500, 400, 300], 4, 3),
+        ([500, 400, 300], 2, 1),
+        ([40, 30, 20], 2, 1),
+        ([30, 20, 10, 5], 2, 3),
+        ([1] * 100, 2, 63),
+        ([1, 1], 8, 2),
+        ([], 2, 0),
+    ],
+)
+def test_a_part_of_a_compaction_leaves_a_core_or_is_small(
+    megabytes: list[float], cores: int, expected: int
+) -> None:
+    assert operations_of_part(megabytes, cores) == expected
 
 
 def test_the_active_timeline_stays_short(served: Served) -> None:

@@ -102,6 +102,8 @@ def _commits_that_go(
     """One by one, until one must stay."""
     pending = [i.time for i in timeline if i.action in COMMITS and i.states < len(STATES)]
     savepoints = [i.time for i in timeline if i.action == "savepoint"]
+    with_ledger = [commit.time for commit in commits if commit.action not in ("commit", "compaction")]
+    is_merge_on_read = any(commit.completed.endswith(".deltacommit") for commit in commits)
     going: list[Instant] = []
     for number, commit in enumerate(commits):
         later = commits[number + 1].time if number + 1 < len(commits) else None
@@ -113,6 +115,7 @@ def _commits_that_go(
             or any(time <= commit.time for time in [*savepoints, *pending])
             or is_last_before_pending
             or (stays_from is not None and stays_from <= commit.time)
+            or (is_merge_on_read and with_ledger[-1] <= commit.time)
         ):
             break
         going.append(commit)
