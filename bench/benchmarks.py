@@ -34,6 +34,7 @@ BENCHMARKS = {
     "initial_load": Benchmark("bench.initial_load"),
     "flat": Benchmark("bench.flat"),
     "flat_age": Benchmark("bench.flat_age", quick=None),
+    "compaction": Benchmark("bench.compaction"),
     "commit_cost": Benchmark("bench.commit_cost"),
     "commit_cost_at_pace_of_s3": Benchmark("bench.commit_cost", full="AT_PACE_OF_S3", quick=None),
     "start": Benchmark("bench.start"),

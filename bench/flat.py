@@ -60,7 +60,7 @@ class _Times:
 
 
 def run(settings: Settings = FULL) -> Results:
-    with _session() as (spark, folder):
+    with table_session() as (spark, folder):
         times = _by_size(spark, folder, settings)
     medians = tuple(
         (float(orders), round(statistics.median(seconds), 4))
@@ -107,7 +107,7 @@ def _figures(settings: Settings, times: _Times) -> Iterable[Figure]:
 
 
 @contextmanager
-def _session() -> Iterator[tuple[SparkSession, Path]]:
+def table_session() -> Iterator[tuple[SparkSession, Path]]:
     """A session as the app has it, and a folder for its tables; no server is needed."""
     with tempfile.TemporaryDirectory(prefix="tributary-bench-") as folder:
         state = StateFolder(Path(folder) / "state")
