@@ -80,7 +80,7 @@ has had its own for a while, but not for ever: a reader merges what was not comp
 shortened after it."""
 
 COMMITTING_TO_COMPACTING = 3.0
-"""Of a busy table's time, between the parts of its compaction."""
+"""After each part of its compaction a busy table has commits for so many times as long as the part took."""
 
 SECONDS_BETWEEN_CLEANINGS, IDLE_SECONDS_BETWEEN_CLEANINGS = 600.0, 3600.0
 """A cleaning lists all files of the table. Where nothing was compacted, time alone makes files outdated."""
