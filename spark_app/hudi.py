@@ -261,19 +261,19 @@ class HudiTable:
         HoodieStorageUtils). Without the markers it looks for none; they are for its metadata table only.
         Those of pending commits are needed to roll them back. Of completed ones they are merely left.
         """
-        files, folder = self._file_system(), self._java.path(f"{self.path}/.hoodie")
+        files, folder = self._file_system(), self._path(".hoodie")
         if not self.exists():
             if files.exists(folder) and not files.listFiles(folder, True).hasNext():
                 files.delete(folder, True)
             return
-        temporary = f"{self.path}/.hoodie/.temp"
-        if files.exists(self._java.path(temporary)):
+        temporary = ".hoodie/.temp"
+        if files.exists(self._path(temporary)):
             client = self._meta_client()
             pending = client.getActiveTimeline().getWriteTimeline().filterInflightsAndRequested()
             needed = {instant.requestedTime() for instant in pending.getInstants()}
-            for name in self._names_in(client.getStorage(), temporary):
+            for name in self._names_in(client.getStorage(), f"{self.path}/{temporary}"):
                 if name not in needed:
-                    files.delete(self._java.path(f"{temporary}/{name}"), True)
+                    files.delete(self._path(f"{temporary}/{name}"), True)
 
     def shorten_timeline(self) -> None:
         """Removes the oldest commits from the timeline, all but the last `ACTIVE_COMMITS`; states are read as
@@ -396,13 +396,13 @@ class HudiTable:
             files, draft = self._file_system(), f".hoodie/.temp/{merge.merged}"
             with self._created(draft) as output:
                 for name in merge.log_files:
-                    log_file = files.open(self._java.path(f"{self.path}/{name}"))
+                    log_file = files.open(self._path(name))
                     try:
                         self._java.io_utils.copyBytes(log_file, output, _COPY_BYTES, False)
                     finally:
                         log_file.close()
             # There is no name at which readers could find a part of it.
-            if not files.rename(*(self._java.path(f"{self.path}/{name}") for name in (draft, merge.merged))):
+            if not files.rename(self._path(draft), self._path(merge.merged)):
                 raise OSError(f"{draft} in {self.path} cannot be renamed to {merge.merged}")
         return merge.log_files
 
@@ -454,8 +454,11 @@ class HudiTable:
             client.close()
 
     def _has_file(self, name: str) -> bool:
-        path = self._java.path(f"{self.path}/.hoodie/{name}")
-        return bool(path.getFileSystem(self._java.hadoop_conf).exists(path))
+        return bool(self._file_system().exists(self._path(f".hoodie/{name}")))
+
+    def _path(self, name: str) -> Any:
+        """Hadoop's, of what has that path in the table."""
+        return self._java.path(f"{self.path}/{name}")
 
     def _file_system(self) -> Any:
         return self._java.path(self.path).getFileSystem(self._java.hadoop_conf)
@@ -529,7 +532,7 @@ class HudiTable:
     @contextmanager
     def _created(self, name: str) -> Iterator[Any]:
         """A stream into the file of that path in the table, over what it was."""
-        output = self._file_system().create(self._java.path(f"{self.path}/{name}"), True)
+        output = self._file_system().create(self._path(name), True)
         try:
             yield output
         finally:
@@ -584,9 +587,9 @@ class HudiTable:
 def operations_of_part(megabytes: Sequence[float], cores: int) -> int:
     """How many of a compaction's operations, from the first one on, are one part: those that leave a core to
     others, and more as long as they are small, by what each reads and writes."""
-    largest = max(1, cores - 1)
+    at_once = max(1, cores - 1)
     small = takewhile(lambda total: total < _PART_MEGABYTES, accumulate(megabytes))
-    return min(len(megabytes), max(largest, len(list(small))))
+    return min(len(megabytes), max(at_once, len(list(small))))
 
 
 def may_be_loaded(schema: StructType) -> bool:

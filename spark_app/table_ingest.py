@@ -352,7 +352,7 @@ class TableIngest:
         if self._commits_since_services >= COMMITS_BETWEEN_SERVICES:
             seconds_between_cleanings = SECONDS_BETWEEN_CLEANINGS
             self._timeline_to_continue()
-            if self.hudi.policy.storage == "merge_on_read" and self._has_more_to_compact():
+            if self.hudi.policy.storage == "merge_on_read" and self._compact_part():
                 return
             self.hudi.shorten_timeline()
             self.hudi.leave_out_bootstrap_index()
@@ -361,8 +361,8 @@ class TableIngest:
             self.hudi.clean()
             self._cleaned_at = time.monotonic()
 
-    def _has_more_to_compact(self) -> bool:
-        """After the next part of a compaction. A table that has events to commit then commits for a while."""
+    def _compact_part(self) -> bool:
+        """The next part of a compaction; whether there are others. A busy table then commits for a while."""
         started = time.monotonic()
         if self._compacting_since is None:
             self._compacting_since = instant_of(datetime.now(UTC))
