@@ -121,7 +121,7 @@ def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
         F.when(F.col("version").isNull(), _unframed_reason().otherwise(UNKNOWN_SCHEMA))
         .when(~is_utf8(F.col("payload")), "not_utf8")
         .alias("unreadable"),
-        F.coalesce(F.col("key_payload").cast("string") != "null", F.lit(False)).alias("has_key"),
+        F.coalesce(F.col("key_payload") != "null", F.lit(False)).alias("has_key"),
         _of_version(bare, lambda r: r.has_unnamed_column(), BooleanType()).alias("has_unnamed_column"),
         *(column for reader in readers for column in reader.parsed()),
     )
@@ -317,9 +317,8 @@ class _VersionReader:
 
     def has_unnamed_column(self) -> Column:
         """Only a bare row can have one: of any other, the schema names all columns."""
-        names = self._shape.field_names(F.col("payload").cast("string"))
-        known = F.array(*[F.lit(name) for name, _ in self.version.row])
-        return F.size(F.array_except(names, known)) > 0
+        known = [name for name, _ in self.version.row]
+        return F.exists(self._shape.field_names(F.col("payload")), lambda name: ~name.isin(known))
 
     @property
     def _shape(self) -> PayloadShape:
@@ -331,7 +330,7 @@ class _VersionReader:
         )
 
     def _parse(self, name: str, wire: StructType) -> Column:
-        return F.when(self.is_of_version, F.from_json(F.col(name).cast("string"), wire, _JSON_OPTIONS))
+        return F.when(self.is_of_version, F.from_json(F.col(name), wire, _JSON_OPTIONS))
 
     def _row_conversions(self) -> dict[str, Conversion]:
         return {name: conversion(name, schema) for name, schema in self.version.row}

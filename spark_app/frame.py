@@ -30,8 +30,8 @@ FRAMED = StructType(
         StructField("moved_to", StringType()),
         StructField("moved_from", StringType()),
         StructField("version", IntegerType()),
-        StructField("key_payload", BinaryType()),
-        StructField("payload", BinaryType()),
+        StructField("key_payload", StringType()),
+        StructField("payload", StringType()),
     ]
 )
 """An event that is no tombstone. `version` is the place of its version among the known ones, null where it is
@@ -59,8 +59,8 @@ def framed_columns(known: Sequence[SchemaVersion]) -> tuple[Column, ...]:
         F.col("moved_to").cast("string").alias("moved_to"),
         F.col("moved_from").cast("string").alias("moved_from"),
         _of_known(known, lambda version: F.lit(known.index(version)), IntegerType()).alias("version"),
-        _of_known(known, _key_payload, BinaryType()).alias("key_payload"),
-        _of_known(known, _value_payload, BinaryType()).alias("payload"),
+        _of_known(known, _key_payload, StringType()).alias("key_payload"),
+        _of_known(known, _value_payload, StringType()).alias("payload"),
     )
 
 
@@ -91,8 +91,8 @@ def is_bare() -> Column:
 
 
 def is_utf8(value: Column) -> Column:
-    """Whether bytes are text. Spark itself does not look when it makes a string of them."""
-    return F.encode(value.cast("string"), "UTF-8") == value
+    """Whether bytes, or a string made of them, are text. Spark does not look when it makes a string."""
+    return F.encode(value.cast("string"), "UTF-8") == value.cast("binary")
 
 
 def _schema(name: str) -> Column:

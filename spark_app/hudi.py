@@ -621,6 +621,7 @@ def _write_options(name: str, policy: TablePolicy) -> dict[str, str]:
         **_merge_options(policy),
         **_storage_options(policy),
         **_SMALL_COMMIT_OPTIONS,
+        **_LARGE_COMMIT_OPTIONS,
     }
 
 
@@ -683,6 +684,14 @@ _SMALL_COMMIT_OPTIONS = {
     "hoodie.archive.automatic": "false",
 }
 """A commit of some thousand rows every second or two: what these leave out costs more than it saves."""
+
+_LARGE_COMMIT_OPTIONS = {
+    # To make bytes of the records, which are counted and then written, takes longer than to hold them.
+    "hoodie.write.tagged.record.storage.level": "MEMORY_AND_DISK",
+    # A block's records are in memory until it is full. At Hudi's 256 MB the JVM moves them about meanwhile.
+    "hoodie.logfile.data.block.max.size": str(4 << 20),
+}
+"""A commit of hundreds of thousands of rows."""
 
 _READ_OPTIONS = {
     # There is no index to skip by, which Hudi would say in the log at each read.

@@ -196,6 +196,43 @@ def test_a_large_table_is_compacted_by_fewer_tasks_at_a_time_than_there_are_core
         assert {row["id"]: row["name"] for row in without_spark} == as_it_was
 
 
+def test_log_files_of_many_blocks_are_read_and_compacted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(hudi_module._LARGE_COMMIT_OPTIONS, "hoodie.logfile.data.block.max.size", "1")
+    shop = SourceTable()
+    shop.begin()
+    for key in range(500):
+        shop.insert(key, "first", None)
+    shop.commit()
+    shop.begin()
+    for key in range(500):
+        if key % 5:
+            shop.update(key, "second", None, body_is_unchanged=False)
+        else:
+            shop.delete(key)
+    shop.commit()
+    rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
+    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+
+    def is_read() -> bool:
+        state = {key: row["name"] for key, row in shop.rows.items()}
+        without_spark = read_without_spark(hudi.path, str(hudi.timeline().last_instant))
+        return names(hudi.read()) == state == {row["id"]: row["name"] for row in without_spark}
+
+    table.apply((OffsetRange(0, 0, 500),))
+    table.apply((OffsetRange(0, 500, len(rows)),))
+    [log_file] = (path for path in Path(hudi.path).glob(".*.log.*") if path.suffix != ".crc")
+    blocks = log_file.read_bytes().count(b"#HUDI#")
+    assert blocks > 4
+    assert is_read()
+
+    hudi.compact()
+    assert len(compactions(hudi)) == 1
+    assert is_read()
+
+
 def test_dates_and_moments_of_long_ago_outlast_a_compaction(spark: SparkSession, tmp_path: Path) -> None:
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
     moments = {1: datetime(1, 1, 1, tzinfo=UTC), 2: datetime(1582, 10, 10, 1, 2, 3, 4, UTC)}
