@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
+from types import MappingProxyType
 from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_app.event import OffsetRange, TopicExtent
+
+_SMALL_SPLITS = {"split-size": str(16 << 20)}
+"""So that the last tasks of a batch keep no core waiting for long: to decode 128 MB takes ten seconds."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class BronzeSource:
                 for r in ranges
             ],
         )
-        landed = self._landed()
+        landed = self._landed(_SMALL_SPLITS)
         return landed.where((F.col("k_topic") == topic) & in_ranges).select(
             F.col("k_topic").alias("topic"),
             F.col("k_partition").cast("int").alias("partition"),
@@ -69,10 +73,10 @@ class BronzeSource:
     def _exists(self) -> bool:
         return bool(self.spark.catalog.tableExists(self.table))
 
-    def _landed(self) -> DataFrame:
+    def _landed(self, options: Mapping[str, str] = MappingProxyType({})) -> DataFrame:
         # The sink commits beside this session: a cached snapshot would hide what it has landed since.
         self.spark.catalog.refreshTable(self.table)
-        return self.spark.read.table(self.table)
+        return self.spark.read.options(**options).table(self.table)
 
 
 def _bytes(landed: DataFrame, name: str) -> Column:
