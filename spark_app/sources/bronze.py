@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from types import MappingProxyType
 from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -61,7 +60,7 @@ class BronzeSource:
                 for r in ranges
             ],
         )
-        landed = self._landed(_SMALL_SPLITS)
+        landed = self._landed(**_SMALL_SPLITS)
         return landed.where((F.col("k_topic") == topic) & in_ranges).select(
             F.col("k_topic").alias("topic"),
             F.col("k_partition").cast("int").alias("partition"),
@@ -73,7 +72,7 @@ class BronzeSource:
     def _exists(self) -> bool:
         return bool(self.spark.catalog.tableExists(self.table))
 
-    def _landed(self, options: Mapping[str, str] = MappingProxyType({})) -> DataFrame:
+    def _landed(self, **options: str) -> DataFrame:
         # The sink commits beside this session: a cached snapshot would hide what it has landed since.
         self.spark.catalog.refreshTable(self.table)
         return self.spark.read.options(**options).table(self.table)
