@@ -13,6 +13,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import cast, get_args
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -171,6 +172,15 @@ def test_rows_and_positions_outlast_compactions_and_a_timeline_that_is_shortened
     assert served.table.ledger.positions == {0: 2 * COMMITS}
     if served.hudi.policy.storage == "merge_on_read":
         assert served.timeline("commit") > 0
+
+
+def test_base_files_are_compressed_by_zstd_and_carry_no_filter_of_keys(served: Served) -> None:
+    """Also those of a first load, whose writer puts a filter into each."""
+    for name in served.base_files():
+        metadata = pq.read_metadata(Path(served.hudi.path, name))
+        columns = (metadata.row_group(0).column(number) for number in range(metadata.num_columns))
+        assert {column.compression for column in columns} == {"ZSTD"}
+        assert len(metadata.metadata.get(b"org.apache.hudi.bloomfilter", b"")) < 50
 
 
 def test_a_large_table_is_compacted_by_fewer_tasks_at_a_time_than_there_are_cores(
