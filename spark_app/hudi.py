@@ -720,8 +720,8 @@ _FEW_ROWS_OPTIONS = {
 _LOAD_OPTIONS = {
     "hoodie.datasource.write.operation": "bulk_insert",
     "hoodie.datasource.write.row.writer.enable": "true",
-    # It writes a Bloom filter in any case (HoodieInternalRowFileWriterFactory): 200 KB of footer for each
-    # 100,000 rows, were it not of one entry.
+    # It writes a Bloom filter in any case (HoodieInternalRowFileWriterFactory): a megabyte in the footer of
+    # each file, were it not of one entry.
     "hoodie.bloom.index.filter.type": "SIMPLE",
     "hoodie.index.bloom.num_entries": "1",
     "hoodie.index.bloom.fpp": "0.5",

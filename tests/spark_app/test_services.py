@@ -176,6 +176,7 @@ def test_rows_and_positions_outlast_compactions_and_a_timeline_that_is_shortened
 
 def test_base_files_are_compressed_by_zstd_and_carry_no_filter_of_keys(served: Served) -> None:
     """Also those of a first load, whose writer puts a filter into each."""
+    assert served.base_files()
     for name in served.base_files():
         metadata = pq.read_metadata(Path(served.hudi.path, name))
         columns = (metadata.row_group(0).column(number) for number in range(metadata.num_columns))
