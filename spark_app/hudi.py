@@ -346,7 +346,9 @@ class HudiTable:
         Written from Spark's own rows, without an index: in half the time of `write`. Hudi completes such a
         commit without the rows that it could not write, and merely counts them in it (HoodieRowCreateHandle).
         That is to be taken back."""
-        tasks = max(self.spark.sparkContext.defaultParallelism, ledger.events // _ROWS_OF_A_LOADING_TASK)
+        # As many as the rows come in, which is what Hudi takes, or more.
+        partitions = int(str(self.spark.conf.get("spark.sql.shuffle.partitions")))
+        tasks = max(partitions, ledger.events // _ROWS_OF_A_LOADING_TASK)
         options = {
             **self._options,
             **_LOAD_OPTIONS,
