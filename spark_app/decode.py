@@ -144,7 +144,7 @@ def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Col
 
 def _change(columns: TableColumns) -> tuple[Column, ...]:
     source = F.col("source")
-    sequence = F.split(F.translate(source["sequence"], '[]" ', ""), ",")
+    commit_lsn, lsn = _places_of_sequence(source["sequence"])
     is_delete = F.col("op") == DELETE
     return (
         F.col("topic"),
@@ -157,16 +157,25 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
         F.timestamp_micros(F.coalesce(source["ts_us"], source["ts_ms"] * 1000)).alias("source_ts"),
         source["txId"].alias("tx_id"),
         # The first transaction after a snapshot follows no commit that Debezium knows of.
-        F.coalesce(sequence[0].cast("bigint"), sequence[1].cast("bigint"), source["lsn"], F.lit(0)).alias(
-            "commit_lsn"
-        ),
-        F.coalesce(sequence[1].cast("bigint"), source["lsn"], F.lit(0)).alias("lsn"),
+        F.coalesce(commit_lsn, lsn, source["lsn"], F.lit(0)).alias("commit_lsn"),
+        F.coalesce(lsn, source["lsn"], F.lit(0)).alias("lsn"),
         source["snapshot"].alias("snapshot"),
         _with_key(columns, F.when(~is_delete, F.col("row"))).alias("row"),
         F.when(is_delete, _no_names()).otherwise(F.col("unavailable")).alias("unavailable"),
         _first(_why_bad(), _same).alias("reason"),
         # Not the message of the whole CASE: Spark 3.5 loses some of it where it simplifies that.
         _first(_why_bad(), _message).alias("message"),
+    )
+
+
+def _places_of_sequence(sequence: Column) -> tuple[Column, Column]:
+    """The two log sequence numbers of `["24023119","24023128"]`, of which either can be null instead of a
+    string (io.debezium.connector.postgresql.SourceInfo)."""
+    first = F.substring_index(F.substring_index(sequence, '"', 2), '"', -1)
+    last = F.substring_index(F.substring_index(sequence, '"', -2), '"', 1)
+    return (
+        F.when(sequence.startswith('["'), first.cast("bigint")),
+        F.when(sequence.endswith('"]'), last.cast("bigint")),
     )
 
 
@@ -262,11 +271,14 @@ class _VersionReader:
         return F.col(f"moved_from_{self.number}")
 
     def parsed(self) -> list[Column]:
-        own_key = [("key_payload", f"key_{self.number}")] if self.version.has_own_key else []
-        moves = [("moved_to", f"moved_to_{self.number}"), ("moved_from", f"moved_from_{self.number}")]
+        own_key = ["key_payload"] if self.version.has_own_key else []
+        parsed_as = {"key_payload": f"key_{self.number}"}
         return [
-            self._parse("payload", self._value_wire()).alias(f"value_{self.number}"),
-            *(self._parse(name, self._key_wire()).alias(parsed) for name, parsed in own_key + moves),
+            self._of_version(_parse("payload", self._value_wire())).alias(f"value_{self.number}"),
+            *(
+                self._of_version(self._parse_key(name)).alias(parsed_as.get(name, f"{name}_{self.number}"))
+                for name in (*own_key, "moved_to", "moved_from")
+            ),
         ]
 
     def operation(self) -> Column:
@@ -294,12 +306,18 @@ class _VersionReader:
 
     def unavailable(self) -> Column:
         row = self._shape.row(self.value)
-        names = [
-            F.when(c.is_placeholder(row[name]), F.lit(name))
+        stands_for_it = {
+            name: c.is_placeholder(row[name])
             for name, c in self._row_conversions().items()
             if c.is_placeholder is not None
-        ]
-        return F.array_compact(F.array(*names)) if names else _no_names()
+        }
+        if not stands_for_it:
+            return _no_names()
+        names = [F.when(condition, F.lit(name)) for name, condition in stands_for_it.items()]
+        # Spark does not compile what picks the names.
+        return F.when(_any(list(stands_for_it.values())), F.array_compact(F.array(*names))).otherwise(
+            _no_names()
+        )
 
     def value_is_corrupt(self) -> Column:
         failed = _has_failed(self._shape.row(self.value), self._row_conversions())
@@ -329,8 +347,21 @@ class _VersionReader:
             parsed.isNotNull(), _in_lake_types(parsed, self._key_conversions(), _key_type(self.columns))
         )
 
-    def _parse(self, name: str, wire: StructType) -> Column:
-        return F.when(self.is_of_version, F.from_json(F.col(name), wire, _JSON_OPTIONS))
+    def _of_version(self, parsed: Column) -> Column:
+        return F.when(self.is_of_version, parsed)
+
+    def _parse_key(self, name: str) -> Column:
+        """A parser takes longer to make than such a key to read: one whole number, as most keys are."""
+        wire = self._key_wire()
+        parsed = _parse(name, wire)
+        column, *others = wire.fields[:-1]
+        if others or not isinstance(column.dataType, IntegerType | LongType):
+            return parsed
+        start = f'{{"{column.name}":'
+        number = F.substring_index(F.substring_index(F.col(name), ":", -1), "}", 1).cast(column.dataType)
+        is_plain = F.concat(F.lit(start), number.cast("string"), F.lit("}")) == F.col(name)
+        read = F.struct(number.alias(column.name), F.lit(None).cast("string").alias(_CORRUPT))
+        return F.when(is_plain, read).otherwise(parsed)
 
     def _row_conversions(self) -> dict[str, Conversion]:
         return {name: conversion(name, schema) for name, schema in self.version.row}
@@ -345,6 +376,10 @@ class _VersionReader:
 
     def _key_wire(self) -> StructType:
         return StructType([*_wire_type(self._key_conversions()).fields, StructField(_CORRUPT, StringType())])
+
+
+def _parse(name: str, wire: StructType) -> Column:
+    return F.from_json(F.col(name), wire, _JSON_OPTIONS)
 
 
 def _of_version(
