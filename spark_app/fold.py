@@ -17,6 +17,7 @@ from pyspark.sql.types import (
 )
 
 from spark_app.decode import DELETE, TRUNCATE
+from spark_app.event import EVENTS_OF_ONE_TASK
 from spark_app.ledger import Truncate
 from spark_app.order import is_before_truncate, ordering, seq_of_truncate, source_order
 from spark_app.row_identity import Move, Place, tenures
@@ -57,11 +58,13 @@ def fold(changes: DataFrame, survey: Survey, truncate: Truncate | None, epoch: i
     say.
 
     Enough where no update lacks a value and no delete needs one. A key that was last changed before the
-    truncate comes out truncated; keys that only the table holds are not here."""
+    truncate comes out truncated; keys that only the table holds are not here. One Spark job where the batch
+    is large and only inserts."""
     ordered = _ordered(changes, survey, epoch).select(
         "*", F.array().cast("array<string>").alias("missing"), F.col("key").alias("stored_key")
     )
-    return _truncated(_last_of_key(ordered), survey, truncate, epoch)
+    last = ordered if _has_each_key_once(changes, survey) else _last_of_key(ordered)
+    return _truncated(last, survey, truncate, epoch)
 
 
 def fold_and_carry_forward(
@@ -84,6 +87,15 @@ def _ordered(changes: DataFrame, survey: Survey, epoch: int) -> DataFrame:
     return changes.where(F.col("op") != TRUNCATE).select(
         "*", source_order(survey).alias("order"), ordering(epoch, F.col("offset")).alias("seq")
     )
+
+
+def _has_each_key_once(changes: DataFrame, survey: Survey) -> bool:
+    """To see that of a snapshot, by the hashes of its keys, takes a fifth of the time of its fold."""
+    if survey.changes <= EVENTS_OF_ONE_TASK or survey.inserted < survey.changes - survey.bad:
+        return False
+    of_hash = changes.groupBy(F.xxhash64("key")).agg(F.count("*").alias("changes"))
+    most = of_hash.agg(F.max("changes")).first()
+    return most is not None and most[0] == 1
 
 
 def _last_of_key(ordered: DataFrame) -> DataFrame:

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from spark_app.decode import DELETE, READ, TRUNCATE, UNKNOWN_SCHEMA
+from spark_app.decode import CREATE, DELETE, READ, TRUNCATE, UNKNOWN_SCHEMA
 from spark_app.ledger import Ledger, Sequence, SourceTimes, Truncate
 
 
@@ -46,11 +46,13 @@ class PartitionSurvey:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a batch holds. `has_unavailable`: an update did not know a value (unchanged TOAST)."""
+    """What a batch holds. `inserted`: creates and reads. `has_unavailable`: an update did not know a value
+    (unchanged TOAST)."""
 
     changes: int = 0
     bad: int = 0
     of_unknown_schema: int = 0
+    inserted: int = 0
     deletes: int = 0
     has_unavailable: bool = False
     has_moved: bool = False
@@ -88,6 +90,7 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
         changes=sum(row["changes"] for row in rows),
         bad=sum(row["bad"] for row in rows),
         of_unknown_schema=sum(row["of_unknown_schema"] for row in rows),
+        inserted=sum(row["inserted"] for row in rows),
         deletes=sum(row["deletes"] for row in rows),
         has_unavailable=any(row["has_unavailable"] for row in rows),
         has_moved=any(row["has_moved"] for row in rows),
@@ -127,6 +130,7 @@ def _found() -> tuple[Column, ...]:
         F.count("*").alias("changes"),
         F.count_if(~is_good).alias("bad"),
         F.count_if(F.col("reason") == UNKNOWN_SCHEMA).alias("of_unknown_schema"),
+        F.count_if(is_good & F.col("op").isin(CREATE, READ)).alias("inserted"),
         F.count_if(is_good & (F.col("op") == DELETE)).alias("deletes"),
         F.max(F.size("unavailable") > 0).alias("has_unavailable"),
         F.max(F.col("moved_from").isNotNull() | F.col("moved_to").isNotNull()).alias("has_moved"),
