@@ -351,17 +351,21 @@ class _VersionReader:
         return F.when(self.is_of_version, parsed)
 
     def _parse_key(self, name: str) -> Column:
-        """A parser takes longer to make than such a key to read: one whole number, as most keys are."""
-        wire = self._key_wire()
-        parsed = _parse(name, wire)
-        column, *others = wire.fields[:-1]
+        parsed = _parse(name, self._key_wire())
+        plain = self._plain_key(F.col(name))
+        return parsed if plain is None else F.when(plain.isNotNull(), plain).otherwise(parsed)
+
+    def _plain_key(self, text: Column) -> Column | None:
+        """A key that is one whole number, as JsonConverter writes it; null where the text is another.
+
+        To make a parser takes longer than to read such a key."""
+        column, *others = self._key_wire().fields[:-1]
         if others or not isinstance(column.dataType, IntegerType | LongType):
-            return parsed
-        start = f'{{"{column.name}":'
-        number = F.substring_index(F.substring_index(F.col(name), ":", -1), "}", 1).cast(column.dataType)
-        is_plain = F.concat(F.lit(start), number.cast("string"), F.lit("}")) == F.col(name)
-        read = F.struct(number.alias(column.name), F.lit(None).cast("string").alias(_CORRUPT))
-        return F.when(is_plain, read).otherwise(parsed)
+            return None
+        number = F.substring_index(F.substring_index(text, ":", -1), "}", 1).cast(column.dataType)
+        is_plain = F.concat(F.lit(f'{{"{column.name}":'), number.cast("string"), F.lit("}")) == text
+        nothing_corrupt = F.lit(None).cast(StringType()).alias(_CORRUPT)
+        return F.when(is_plain, F.struct(number.alias(column.name), nothing_corrupt))
 
     def _row_conversions(self) -> dict[str, Conversion]:
         return {name: conversion(name, schema) for name, schema in self.version.row}

@@ -21,6 +21,9 @@ _OPTIONS = {
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # Spark keeps the code that it made for 100 stages; a table has some twenty, and soon its next commit.
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # The JVM compiles no method that is larger (HotSpot's HugeMethodLimit). Interpreted, the decoding of a
+    # table of 25 numbers and dates, which Spark makes one method of, takes twice as long.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
     # Tables share the cores; a small one does not wait for a large one's commit.
     "spark.scheduler.mode": "FAIR",
 }

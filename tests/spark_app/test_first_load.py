@@ -6,11 +6,13 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from contract.lake import Storage, TablePolicy
+from spark_app import fold
 from spark_app.event import OffsetRange
+from spark_app.fold import _last_of_key
 from spark_app.hudi import HudiTable, may_be_loaded
 from spark_app.table_ingest import IncompleteLoad, TableIngest
 from tests.spark_app.debezium import TOPIC, TYPES, ColumnType, SourceTable, event_row
@@ -77,6 +79,35 @@ def test_a_table_is_loaded_once_also_where_the_app_starts_again(spark: SparkSess
         table.apply((OffsetRange(0, first, end),))
     assert {row["id"]: row["name"] for row in hudi.read().collect()} == {1: "changed", 2: "two", 3: "three"}
     assert hudi.read().count() == 3
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_a_large_batch_of_inserts_is_folded_only_where_a_key_is_there_twice(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_repeated: bool
+) -> None:
+    source = SourceTable()
+    source.begin()
+    source.insert(1, "one", None)
+    source.insert(2, "two", None)
+    source.commit()
+    source.rows[2]["name"] = "changed meanwhile"
+    if is_repeated:
+        source.snapshot()
+    rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
+    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    folds: list[DataFrame] = []
+
+    def folded(ordered: DataFrame) -> DataFrame:
+        folds.append(ordered)
+        return _last_of_key(ordered)
+
+    monkeypatch.setattr(fold, "EVENTS_OF_ONE_TASK", 1)
+    monkeypatch.setattr(fold, "_last_of_key", folded)
+    table.apply((OffsetRange(0, 0, len(rows)),))
+    assert len(folds) == is_repeated
+    found = sorted((row["id"], row["name"]) for row in hudi.read().collect())
+    assert found == [(1, "one"), (2, "changed meanwhile" if is_repeated else "two")]
 
 
 def test_rows_with_values_within_values_are_not_loaded() -> None:

@@ -1,0 +1,84 @@
+"""What is read of an event without a JSON parser is what a parser would read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from spark_app.connect_schema import SchemaTexts, SchemaVersion, read_schema_version
+from spark_app.decode import _projections, _VersionReader, decode
+from spark_app.event import EVENT
+from spark_app.table_columns import columns_of
+from tests.spark_app.debezium import SentEvent, SourceTable, event_row
+
+KEYS = (
+    *('{"id":5}', '{"id":-5}', '{"id":0}', '{"id":9223372036854775807}', '{"id":-9223372036854775808}'),
+    *('{"id":9223372036854775808}', '{"id":-0}', '{"id":05}', '{"id":+5}', '{"id":5.0}', '{"id":5e1}'),
+    *('{"id": 5}', '{ "id":5}', '{"id":5 }', '{"id":5}}', '{"id":5},', '{"id":"5"}', '{"id":null}'),
+    *('{"id":5,"id":6}', '{"id":5,"x":6}', '{"x":6,"id":5}', '{"ID":5}', '{"id":}', "{}", "5", "null", ""),
+    *('{"id":{"id":5}}', '{"id":[5]}', '{"id":true}', '{"id":"a:5}"}', '{"a:b":5}', ":5}", '["id":5}'),
+)
+
+
+def test_a_key_is_read_as_its_json_is(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    event, version = one_event()
+    rows = [event_row(replace(event, key=with_key(event, key)), number) for number, key in enumerate(KEYS)]
+    quickly = changes(spark, rows, version)
+    _projections.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(_VersionReader, "_plain_key", lambda *_: None)
+        assert quickly == changes(spark, rows, version)
+    _projections.cache_clear()
+    assert [row["reason"] for row in quickly[:5]] == [None] * 5
+    assert quickly[0]["key"] == '{"id":5}'
+
+
+@pytest.mark.parametrize("commit_lsn", [None, "7", "24023119"])
+@pytest.mark.parametrize("separator", [",", ", "])
+def test_the_places_of_a_change_are_those_of_its_sequence_or_else_its_own(
+    spark: SparkSession, commit_lsn: str | None, separator: str
+) -> None:
+    event, version = one_event()
+    assert event.value is not None
+    value = json.loads(event.value)
+    own = value["payload"]["source"]["lsn"]
+    rows, expected = [], []
+    for number, (lsn, source_lsn) in enumerate(product((None, "9", "24023128"), (None, own))):
+        sequence = json.dumps([commit_lsn, lsn], separators=(separator, ":"))
+        value["payload"]["source"] |= {"sequence": sequence, "lsn": source_lsn}
+        sent = json.dumps(value, separators=(",", ":")).encode()
+        rows.append(event_row(replace(event, value=sent), number))
+        place = int(lsn or source_lsn or 0)
+        expected.append((int(commit_lsn or place), place))
+    found = [(row["commit_lsn"], row["lsn"]) for row in changes(spark, rows, version)]
+    assert found == expected
+
+
+def one_event() -> tuple[SentEvent, SchemaVersion]:
+    source = SourceTable()
+    source.begin()
+    source.insert(5, "five", None)
+    source.commit()
+    (event,) = source.events
+    assert event.key is not None
+    assert event.value is not None
+    texts = (
+        json.dumps(json.loads(sent)["schema"], separators=(",", ":")) for sent in (event.key, event.value)
+    )
+    return event, read_schema_version(SchemaTexts(*texts))
+
+
+def with_key(event: SentEvent, payload: str) -> bytes:
+    assert event.key is not None
+    start, mark, _ = event.key.partition(b'"payload":')
+    return start + mark + payload.encode() + b"}"
+
+
+def changes(spark: SparkSession, rows: Sequence[tuple[object, ...]], version: SchemaVersion) -> list[Row]:
+    decoded = decode(spark.createDataFrame(rows, EVENT), (version,), columns_of(version))
+    return decoded.orderBy("offset").collect()
