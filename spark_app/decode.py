@@ -271,14 +271,13 @@ class _VersionReader:
         return F.col(f"moved_from_{self.number}")
 
     def parsed(self) -> list[Column]:
-        own_key = ["key_payload"] if self.version.has_own_key else []
-        parsed_as = {"key_payload": f"key_{self.number}"}
+        keys = {"moved_to": "moved_to", "moved_from": "moved_from"}
+        if self.version.has_own_key:
+            keys["key_payload"] = "key"
+        parsed = {"value": _parse("payload", self._value_wire())}
+        parsed |= {name: self._parse_key(text) for text, name in keys.items()}
         return [
-            self._of_version(_parse("payload", self._value_wire())).alias(f"value_{self.number}"),
-            *(
-                self._of_version(self._parse_key(name)).alias(parsed_as.get(name, f"{name}_{self.number}"))
-                for name in (*own_key, "moved_to", "moved_from")
-            ),
+            F.when(self.is_of_version, found).alias(f"{name}_{self.number}") for name, found in parsed.items()
         ]
 
     def operation(self) -> Column:
@@ -314,10 +313,9 @@ class _VersionReader:
         if not stands_for_it:
             return _no_names()
         names = [F.when(condition, F.lit(name)) for name, condition in stands_for_it.items()]
-        # Spark does not compile what picks the names.
-        return F.when(_any(list(stands_for_it.values())), F.array_compact(F.array(*names))).otherwise(
-            _no_names()
-        )
+        # What picks the names is not compiled by Spark, and few rows lack a value.
+        lacks_one = _any(list(stands_for_it.values()))
+        return F.when(lacks_one, F.array_compact(F.array(*names))).otherwise(_no_names())
 
     def value_is_corrupt(self) -> Column:
         failed = _has_failed(self._shape.row(self.value), self._row_conversions())
@@ -346,9 +344,6 @@ class _VersionReader:
         return F.when(
             parsed.isNotNull(), _in_lake_types(parsed, self._key_conversions(), _key_type(self.columns))
         )
-
-    def _of_version(self, parsed: Column) -> Column:
-        return F.when(self.is_of_version, parsed)
 
     def _parse_key(self, name: str) -> Column:
         parsed = _parse(name, self._key_wire())
