@@ -354,9 +354,10 @@ class _VersionReader:
         """A key that is one whole number, as JsonConverter writes it; null where the text is another.
 
         To make a parser takes longer than to read such a key."""
-        column, *others = self._key_wire().fields[:-1]
-        if others or not isinstance(column.dataType, IntegerType | LongType):
+        columns = self._key_wire().fields[:-1]
+        if len(columns) != 1 or not isinstance(columns[0].dataType, IntegerType | LongType):
             return None
+        (column,) = columns
         number = F.substring_index(F.substring_index(text, ":", -1), "}", 1).cast(column.dataType)
         is_plain = F.concat(F.lit(f'{{"{column.name}":'), number.cast("string"), F.lit("}")) == text
         nothing_corrupt = F.lit(None).cast(StringType()).alias(_CORRUPT)

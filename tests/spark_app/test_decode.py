@@ -38,6 +38,19 @@ def test_a_key_is_read_as_its_json_is(spark: SparkSession, monkeypatch: pytest.M
     assert quickly[0]["key"] == '{"id":5}'
 
 
+def test_a_schema_without_a_key_reads_a_truncate_and_nothing_else(spark: SparkSession) -> None:
+    source = SourceTable()
+    source.begin()
+    source.insert(5, "five", None)
+    source.truncate()
+    source.commit()
+    inserted, truncate = source.events
+    assert truncate.key is None
+    rows = [event_row(truncate, 0), event_row(replace(inserted, key=None), 1)]
+    found = changes(spark, rows, version_of(truncate))
+    assert [(row["op"], row["reason"]) for row in found] == [("t", None), ("c", "missing_key")]
+
+
 @pytest.mark.parametrize("commit_lsn", [None, "7", "24023119"])
 @pytest.mark.parametrize("separator", [",", ", "])
 def test_the_places_of_a_change_are_those_of_its_sequence_or_else_its_own(
@@ -65,12 +78,17 @@ def one_event() -> tuple[SentEvent, SchemaVersion]:
     source.insert(5, "five", None)
     source.commit()
     (event,) = source.events
-    assert event.key is not None
+    return event, version_of(event)
+
+
+def version_of(event: SentEvent) -> SchemaVersion:
     assert event.value is not None
-    texts = (
-        json.dumps(json.loads(sent)["schema"], separators=(",", ":")) for sent in (event.key, event.value)
-    )
-    return event, read_schema_version(SchemaTexts(*texts))
+    key = None if event.key is None else schema_of(event.key)
+    return read_schema_version(SchemaTexts(key, schema_of(event.value)))
+
+
+def schema_of(sent: bytes) -> str:
+    return json.dumps(json.loads(sent)["schema"], separators=(",", ":"))
 
 
 def with_key(event: SentEvent, payload: str) -> bytes:
