@@ -12,7 +12,7 @@ FETCHED := $(VENV)/.fetched
 CLASSES := $(VENV)/.classes
 CHECKOV_VENV := .venv-checkov
 CHECKOV_INSTALLED := $(CHECKOV_VENV)/.installed
-LOCKS := connectors/plugins.lock.json connectors/compiler.lock.json local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
+LOCKS := connectors/plugins.lock.json artifacts/compiler.lock.json connectors/config-provider.lock.json local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
 .PHONY: help
@@ -110,7 +110,7 @@ $(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt stacks/topic_functi
 	@touch $@
 
 # Spark starts in half the time with it, and the tests start it some thirty times.
-$(CLASSES): $(FETCHED) local/class_archive.py local/class_training/main.py
+$(CLASSES): $(FETCHED) local/class_archive.py local/class_training/main.py $(shell find spark_app/java -name "*.java")
 	@$(BIN)/python -m local.class_archive
 	@touch $@
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
 
-import spark_app
-from artifacts.fetch import fetch
 from artifacts.java import find_java
-from artifacts.lock import read_lock
 from artifacts.progress import shown_on
 from cli.app_reports import RunProgress, parse_report
 from cli.packaging import build_package, unpack_package
@@ -21,12 +17,12 @@ from contract.errors import TributaryError
 from contract.table_name import TableName
 from local.process import read_log_tail
 from local.spark import RunningSpark, SparkInstallation, start_spark, stop_spark
+from local.spark_jars import spark_jars
 from local.state import StateFolder
 
 FILES = "files:"
 Command = Literal["ingest", "replay", "rebuild", "new-epoch"]
 
-_JARS = Path(spark_app.__file__).with_name("jars.lock.json")
 _APP_FAILED_FOR_SOME_TABLE = 1
 
 
@@ -149,10 +145,8 @@ def app_arguments(
 def read_installation(console: Console) -> SparkInstallation:
     """What Spark runs from on this machine: Java, the pinned jars, and the package as EMR will get it."""
     with shown_on(console) as progress:
-        jars = fetch(read_lock(_JARS).on_this_machine(), progress)
-    return SparkInstallation(
-        java_home=find_java().home, jars=tuple(jars.values()), package=unpack_package(build_package())
-    )
+        jars = spark_jars(progress)
+    return SparkInstallation(java_home=find_java().home, jars=jars, package=unpack_package(build_package()))
 
 
 def _servers_of(events_from: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from artifacts.fetch import fetch
 from artifacts.lock import platform_name, read_lock
 from artifacts.pip import fetch_wheels
 from artifacts.zips import unpack_zip, write_zip
+from local.spark_jars import classes_jar
 
 ENTRY_POINT = "main.py"
 """The script for spark-submit, at the root of the package; the root goes on PYTHONPATH."""
@@ -45,12 +46,12 @@ def build_package(out: Path | None = None, platform: str | None = None) -> Path:
 def build_jars(out: Path) -> tuple[Path, ...]:
     """The jars that a run on EMR needs beside those that EMR brings, in the folder `spark-jars` of `out`.
 
-    FetchError if they are not cached and cannot be fetched.
+    FetchError if they are not cached and cannot be fetched; JavaError or NotCompiled, as of `classes_jar`.
     """
     folder = out / "spark-jars"
     folder.mkdir(parents=True, exist_ok=True)
-    cached = fetch(read_lock(_EMR_JARS)["emr"])
-    return tuple(Path(shutil.copyfile(path, folder / jar.filename)) for jar, path in cached.items())
+    jars = (*fetch(read_lock(_EMR_JARS)["emr"]).values(), classes_jar())
+    return tuple(Path(shutil.copyfile(jar, folder / jar.name)) for jar in jars)
 
 
 def unpack_package(package: Path) -> Path:

@@ -27,6 +27,9 @@ ICEBERG_JAR = "/usr/share/aws/iceberg/lib/iceberg-spark3-runtime.jar"
 PYTHON = "/usr/bin/python3.11"
 """EMR 7's second Python; its first one is 3.9, for which the package has no wheels."""
 
+CLASSES_JAR = "tributary-spark-classes.jar"
+"""The name of the jar of the app's own Java classes."""
+
 PACKAGE_FOLDER = "app"
 LAKE_FOLDER = "lake"
 LAKE_FILE = "lake.toml"

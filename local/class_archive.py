@@ -19,17 +19,14 @@ from rich.console import Console
 
 import spark_app
 from artifacts.cache import cache_root, cached_folder
-from artifacts.fetch import fetch
 from artifacts.java import find_java
-from artifacts.lock import read_lock
 from artifacts.progress import shown_on
 from connectors.worker import as_properties
 from local import class_training
 from local.s3 import s3a_options
+from local.spark_jars import spark_jars
 
 KIND = "class-archives"
-SPARK_JARS = Path(spark_app.__file__).with_name("jars.lock.json")
-
 _ARCHIVE, _LOG = "spark.jsa", "training.log"
 _TRAINING = Path(class_training.__file__).with_name("main.py")
 _TRAINING_SECONDS = 300
@@ -143,7 +140,7 @@ def _spark_home() -> Path:
 if __name__ == "__main__":
     console = Console(stderr=True)
     with shown_on(console) as progress:
-        found_jars = tuple(fetch(read_lock(SPARK_JARS).on_this_machine(), progress).values())
+        found_jars = spark_jars(progress)
     home = find_java().home
     if not class_archive_options(home, found_jars):
         console.print("preparing Spark's start (once; about half a minute)")

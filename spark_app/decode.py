@@ -21,8 +21,10 @@ from pyspark.sql.types import (
 )
 
 from spark_app.connect_schema import SchemaVersion
-from spark_app.frame import framed_columns, is_framed, is_utf8
+from spark_app.event import EVENT
+from spark_app.frame import is_framed, is_utf8, key_payload, value_payload, version_of
 from spark_app.lake_types import Conversion, conversion
+from spark_app.payload_reader import read_payload
 from spark_app.shapes import SHAPES, SOURCE, PayloadShape
 from spark_app.table_columns import TableColumns
 
@@ -61,8 +63,6 @@ def change_type(columns: TableColumns) -> StructType:
 
 
 _POSITION = ("topic", "partition", "offset")
-_CORRUPT = "_corrupt_record"
-_JSON_OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
 _KEY_JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
@@ -72,8 +72,8 @@ def decode(events: DataFrame, versions: tuple[SchemaVersion, ...], columns: Tabl
     `versions` are all that may occur; an event of another one gets the reason `unknown_schema`.
     """
     projections = _projections(versions, columns)
-    framed = events.where(F.col("value").isNotNull()).select(*projections.framed)
-    return framed.select(*projections.parsed).select(*projections.read).select(*projections.change)
+    versioned = events.where(F.col("value").isNotNull()).select(*projections.versioned)
+    return versioned.select(*projections.parsed).select(*projections.read).select(*projections.change)
 
 
 def undecodable(events: DataFrame) -> DataFrame:
@@ -91,10 +91,10 @@ def undecodable(events: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True)
 class _Projections:
-    """What the steps of `decode` select: the events framed, the payloads parsed, one version's reading of
-    each, and the change."""
+    """What the steps of `decode` select: the events with their versions, the payloads parsed, one version's
+    reading of each, and the change."""
 
-    framed: tuple[Column, ...]
+    versioned: tuple[Column, ...]
     parsed: tuple[Column, ...]
     read: tuple[Column, ...]
     change: tuple[Column, ...]
@@ -105,7 +105,7 @@ def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> 
     """To put some hundred expressions together in the JVM takes longer than to read some hundred events."""
     readers = [_VersionReader(number, version, columns) for number, version in enumerate(versions)]
     return _Projections(
-        framed=framed_columns(versions),
+        versioned=(*map(F.col, EVENT.fieldNames()), version_of(versions).alias("version")),
         parsed=_parsed(readers),
         read=_read(readers, columns),
         change=_change(columns),
@@ -114,22 +114,20 @@ def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> 
 
 def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
     """All that is asked of an event's bytes. They end here: each further step would copy them."""
-    bare = [reader for reader in readers if reader.is_bare]
     return (
         *map(F.col, _POSITION),
         F.col("version"),
-        F.when(F.col("version").isNull(), _unframed_reason().otherwise(UNKNOWN_SCHEMA))
-        .when(~is_utf8(F.col("payload")), "not_utf8")
-        .alias("unreadable"),
-        F.coalesce(F.col("key_payload") != "null", F.lit(False)).alias("has_key"),
-        _of_version(bare, lambda r: r.has_unnamed_column(), BooleanType()).alias("has_unnamed_column"),
+        F.when(F.col("version").isNull(), _unframed_reason().otherwise(UNKNOWN_SCHEMA)).alias("unreadable"),
+        F.coalesce(_of_version(readers, lambda r: r.has_key(), BooleanType()), F.lit(False)).alias("has_key"),
         *(column for reader in readers for column in reader.parsed()),
     )
 
 
 def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Column, ...]:
     return (
-        *map(F.col, (*_POSITION, "unreadable", "has_key", "has_unnamed_column")),
+        *map(F.col, (*_POSITION, "unreadable", "has_key")),
+        _of_version(readers, lambda r: r.problem(), StringType()).alias("problem"),
+        _of_version(readers, lambda r: r.has_unnamed_column(), BooleanType()).alias("has_unnamed_column"),
         _of_version(readers, lambda r: r.operation(), StringType()).alias("op"),
         _of_version(readers, lambda r: r.source(), SOURCE).alias("source"),
         _of_version(readers, lambda r: r.row(), columns.row_type).alias("row"),
@@ -202,6 +200,7 @@ def _why_bad() -> Sequence[tuple[Column, Column]]:
     is_known_operation = op.isin(CREATE, UPDATE, READ, DELETE, TRUNCATE)
     return (
         (F.col("unreadable").isNotNull(), F.col("unreadable")),
+        (F.col("problem").isNotNull(), F.col("problem")),
         (F.col("value_is_corrupt"), F.lit("mismatch")),
         (F.col("has_unnamed_column"), F.lit("unnamed_column")),
         (op.isNull() | ~is_known_operation, F.lit("unknown_operation")),
@@ -251,34 +250,41 @@ class _VersionReader:
         return F.col("version") == self.number
 
     @property
-    def is_bare(self) -> bool:
-        return self.version.texts is None
-
-    @property
     def value(self) -> Column:
-        return F.col(f"value_{self.number}")
+        return self._payload("value")
 
     @property
     def key(self) -> Column:
-        return F.col(f"key_{self.number}")
+        return self._payload("key")
 
     @property
     def moved_to(self) -> Column:
-        return F.col(f"moved_to_{self.number}")
+        return self._payload("moved_to")
 
     @property
     def moved_from(self) -> Column:
-        return F.col(f"moved_from_{self.number}")
+        return self._payload("moved_from")
 
     def parsed(self) -> list[Column]:
-        keys = {"moved_to": "moved_to", "moved_from": "moved_from"}
+        keys = {"moved_to": F.col("moved_to"), "moved_from": F.col("moved_from")}
         if self.version.has_own_key:
-            keys["key_payload"] = "key"
-        parsed = {"value": _parse("payload", self._value_wire())}
-        parsed |= {name: self._parse_key(text) for text, name in keys.items()}
+            keys["key"] = key_payload(self.version)
+        # Only a bare row can have a column that nobody names: of any other, the schema names all.
+        closed = self._shape.row_in_payload if self.version.texts is None else None
+        parsed = {"value": read_payload(value_payload(self.version), self._value_wire(), closed)}
+        parsed |= {name: read_payload(text, self._key_wire()) for name, text in keys.items()}
         return [
             F.when(self.is_of_version, found).alias(f"{name}_{self.number}") for name, found in parsed.items()
         ]
+
+    def has_key(self) -> Column:
+        return key_payload(self.version).cast("string") != "null"
+
+    def problem(self) -> Column:
+        return self._parsed("value")["problem"]
+
+    def has_unnamed_column(self) -> Column:
+        return self._parsed("value")["has_unnamed"]
 
     def operation(self) -> Column:
         return self._shape.operation(self.value)
@@ -318,8 +324,7 @@ class _VersionReader:
         return F.when(lacks_one, F.array_compact(F.array(*names))).otherwise(_no_names())
 
     def value_is_corrupt(self) -> Column:
-        failed = _has_failed(self._shape.row(self.value), self._row_conversions())
-        return self.value.isNull() | self.value[_CORRUPT].isNotNull() | failed
+        return _has_failed(self._shape.row(self.value), self._row_conversions())
 
     def key_is_corrupt(self) -> Column:
         conversions = self._key_conversions()
@@ -327,14 +332,7 @@ class _VersionReader:
             values = {name: self._shape.key_value(self.value, name) for name in conversions}
             return _any([value.isNull() for value in values.values()]) | _have_failed(values, conversions)
         has_null = _any([self.key[name].isNull() for name in conversions])
-        return (
-            self.key.isNull() | self.key[_CORRUPT].isNotNull() | has_null | _has_failed(self.key, conversions)
-        )
-
-    def has_unnamed_column(self) -> Column:
-        """Only a bare row can have one: of any other, the schema names all columns."""
-        known = [name for name, _ in self.version.row]
-        return F.exists(self._shape.field_names(F.col("payload")), lambda name: ~name.isin(known))
+        return self._parsed("key")["problem"].isNotNull() | has_null | _has_failed(self.key, conversions)
 
     @property
     def _shape(self) -> PayloadShape:
@@ -345,23 +343,11 @@ class _VersionReader:
             parsed.isNotNull(), _in_lake_types(parsed, self._key_conversions(), _key_type(self.columns))
         )
 
-    def _parse_key(self, name: str) -> Column:
-        parsed = _parse(name, self._key_wire())
-        plain = self._plain_key(F.col(name))
-        return parsed if plain is None else F.when(plain.isNotNull(), plain).otherwise(parsed)
+    def _parsed(self, name: str) -> Column:
+        return F.col(f"{name}_{self.number}")
 
-    def _plain_key(self, text: Column) -> Column | None:
-        """A key that is one whole number, as JsonConverter writes it; null where the text is another.
-
-        To make a parser takes longer than to read such a key."""
-        columns = self._key_wire().fields[:-1]
-        if len(columns) != 1 or not isinstance(columns[0].dataType, IntegerType | LongType):
-            return None
-        (column,) = columns
-        number = F.substring_index(F.substring_index(text, ":", -1), "}", 1).cast(column.dataType)
-        is_plain = F.concat(F.lit(f'{{"{column.name}":'), number.cast("string"), F.lit("}")) == text
-        nothing_corrupt = F.lit(None).cast(StringType()).alias(_CORRUPT)
-        return F.when(is_plain, F.struct(number.alias(column.name), nothing_corrupt))
+    def _payload(self, name: str) -> Column:
+        return self._parsed(name)["payload"]
 
     def _row_conversions(self) -> dict[str, Conversion]:
         return {name: conversion(name, schema) for name, schema in self.version.row}
@@ -371,15 +357,10 @@ class _VersionReader:
 
     def _value_wire(self) -> StructType:
         key = () if self.version.has_own_key else tuple(name for name, _ in self.version.key)
-        shape = self._shape.wire(_wire_type(self._row_conversions()), key)
-        return StructType([*shape.fields, StructField(_CORRUPT, StringType())])
+        return self._shape.wire(_wire_type(self._row_conversions()), key)
 
     def _key_wire(self) -> StructType:
-        return StructType([*_wire_type(self._key_conversions()).fields, StructField(_CORRUPT, StringType())])
-
-
-def _parse(name: str, wire: StructType) -> Column:
-    return F.from_json(F.col(name), wire, _JSON_OPTIONS)
+        return _wire_type(self._key_conversions())
 
 
 def _of_version(

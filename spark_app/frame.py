@@ -3,40 +3,14 @@ like."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import IntegerType
 
 from spark_app.connect_schema import SchemaTexts, SchemaVersion
-
-FRAMED = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-        StructField("moved_to", StringType()),
-        StructField("moved_from", StringType()),
-        StructField("version", IntegerType()),
-        StructField("key_payload", StringType()),
-        StructField("payload", StringType()),
-    ]
-)
-"""An event that is no tombstone. `version` is the place of its version among the known ones, null where it is
-of none of those; then there are no payloads. `key_payload` is the text that holds the key: the value's, where
-the record has no key of its own."""
 
 _SCHEMA_START = '{"schema":'
 _PAYLOAD_START = ',"payload":'
@@ -44,24 +18,27 @@ _ENVELOPE_MARK = '"source":{"version":'
 """Inside a JSON string its quotes would be escaped."""
 
 
-def framed_columns(known: Sequence[SchemaVersion]) -> tuple[Column, ...]:
-    """The columns of `FRAMED` from those of `EVENT`.
+def version_of(known: Sequence[SchemaVersion]) -> Column:
+    """The place of an event's version among the known ones, an int; null where it is of none of those.
 
     JsonConverter writes `{"schema":…,"payload":…}` without white space, and a schema always as the same text.
     So an event begins with a known text, and its schema, nine tenths of it, need not be searched or
     parsed."""
-    return (
-        F.col("topic"),
-        F.col("partition"),
-        F.col("offset"),
-        F.col("key"),
-        F.col("value"),
-        F.col("moved_to").cast("string").alias("moved_to"),
-        F.col("moved_from").cast("string").alias("moved_from"),
-        _of_known(known, lambda version: F.lit(known.index(version)), IntegerType()).alias("version"),
-        _of_known(known, _key_payload, StringType()).alias("key_payload"),
-        _of_known(known, _value_payload, StringType()).alias("payload"),
-    )
+    cases = reduce(lambda case, item: case.when(_is_of(item[1]), item[0]), enumerate(known), F)
+    return (cases if known else F.lit(None)).cast(IntegerType())
+
+
+def value_payload(version: SchemaVersion) -> Column:
+    """The text of the value's payload, of an event of the version."""
+    return F.col("value") if version.texts is None else _payload("value", version.texts.value)
+
+
+def key_payload(version: SchemaVersion) -> Column:
+    """The text that holds the key, of an event of the version: the value's payload, where the record has no
+    key of its own."""
+    if version.has_own_key and version.texts is not None:
+        return _payload("key", version.texts.key)
+    return value_payload(version)
 
 
 def schema_texts(events: DataFrame, known: Iterable[SchemaTexts]) -> DataFrame:
@@ -107,32 +84,12 @@ def _schema(name: str) -> Column:
     return F.when(has_both, text.substr(F.lit(start + 1), border - start - 1))
 
 
-def _key_payload(version: SchemaVersion) -> Column:
-    if version.has_own_key and version.texts is not None:
-        return _payload("key", version.texts.key)
-    return _value_payload(version)
-
-
-def _value_payload(version: SchemaVersion) -> Column:
-    return F.col("value") if version.texts is None else _payload("value", version.texts.value)
-
-
 def _payload(name: str, schema: str | None) -> Column:
     """Bytes are counted, not characters, for which Spark would have to read all of them."""
     if schema is None:
         return F.lit(None)
     start = len(_frame(schema).encode())
     return F.col(name).substr(F.lit(start + 1), F.length(name) - (start + 1))
-
-
-def _of_known(
-    known: Sequence[SchemaVersion], expression: Callable[[SchemaVersion], Column], data_type: DataType
-) -> Column:
-    nothing = F.lit(None).cast(data_type)
-    cases = reduce(
-        lambda case, version: case.when(_is_of(version), expression(version).cast(data_type)), known, F
-    )
-    return cases.otherwise(nothing) if known else nothing
 
 
 def _is_of(version: SchemaVersion) -> Column:

@@ -363,16 +363,17 @@ class HudiTable:
             client.rollback(commit.instant)
 
     def write(
-        self, rows: DataFrame, ledger: Ledger, *, are_few: bool = False, has_deletes: bool = True
+        self, rows: DataFrame, ledger: Ledger, *, are_few: bool = False, is_there: bool = False
     ) -> None:
         """One commit that upserts the rows, one a key, deletes those whose `_op` says so, and records the
         ledger.
 
-        `are_few`: they are a task's work for each bucket, and no more than one's until then."""
+        `are_few`: they are a task's work for each bucket, and no more than one's until then. `is_there`: that
+        there is a table is known; it is written to without another look at its rows."""
         options = {
             **self._options,
             **(_FEW_ROWS_OPTIONS if are_few else {}),
-            **_combine_options(self.policy, has_deletes),
+            **(_ONE_ROW_A_KEY_OPTIONS if is_there else {}),
             LEDGER_KEY: ledger.to_json(),
         }
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
@@ -666,13 +667,6 @@ def _merge_options(policy: TablePolicy) -> dict[str, str]:
     return options
 
 
-def _combine_options(policy: TablePolicy, has_deletes: bool) -> dict[str, str]:
-    """Of rows with a key each there is nothing to combine, which is a shuffle of them all. But without it
-    Hudi writes delete blocks of merge-on-read without their ordering values (HoodieCreateRecordUtils)."""
-    has_delete_blocks = has_deletes and policy.deletes == "hard" and policy.storage == "merge_on_read"
-    return {"hoodie.combine.before.upsert": str(has_delete_blocks).lower()}
-
-
 def _storage_options(policy: TablePolicy) -> dict[str, str]:
     if policy.storage == "copy_on_write":
         return {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
@@ -693,6 +687,14 @@ _SMALL_COMMIT_OPTIONS = {
     "hoodie.archive.automatic": "false",
 }
 """A commit of some thousand rows every second or two: what these leave out costs more than it saves."""
+
+_ONE_ROW_A_KEY_OPTIONS = {
+    "hoodie.combine.before.upsert": "false",
+    # Without combining them, Hudi would give records no ordering value, which delete blocks need. The table
+    # goes by the class that it got with its first commit, which readers know.
+    "hoodie.datasource.write.payload.class": "io.tributary.spark.OrderedPayload",
+}
+"""Of rows with a key each there is nothing to combine, which is a shuffle of them all."""
 
 _LARGE_COMMIT_OPTIONS = {
     # To make bytes of the records, which are counted and then written, takes longer than to hold them.

@@ -183,7 +183,7 @@ class _TableAnew(TableIngest):
         # How long ago the source committed all of this says nothing of how fresh the lake is.
         return replace(super()._ledger_after(ranges, survey, key, quarantined_events), source_times=None)
 
-    def _commit(self, rows: DataFrame, ledger: Ledger, *, has_deletes: bool) -> None:  # noqa: ARG002
+    def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
         is_behind = any(
             ledger.positions.get(partition, 0) < position
             for partition, position in self.replaced.positions.items()

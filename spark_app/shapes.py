@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_app.connect_schema import METADATA_FIELD, Shape
+from spark_app.payload_reader import ClosedStruct
 
 SOURCE = StructType(
     [
@@ -26,7 +27,9 @@ SOURCE = StructType(
 
 
 class PayloadShape(Protocol):
-    """Reads a payload that was parsed as `wire`."""
+    """Reads a payload that was parsed as `wire`. `row_in_payload` is where its row is."""
+
+    row_in_payload: ClassVar[ClosedStruct]
 
     def wire(self, row: StructType, key: Sequence[str], /) -> StructType:
         """The type to parse a payload as. `row`: of the source's columns; `key`: those of them that the row
@@ -46,15 +49,11 @@ class PayloadShape(Protocol):
     def has_place(self, payload: Column) -> Column:
         """Whether the payload says where in the source's log the change stands."""
 
-    def field_names(self, text: Column) -> Column:
-        """The names of the row's fields in a payload's text, metadata left out; null where it has no row."""
-
-
-_BEFORE_ROW = '{"before":null,"after":'
-
 
 @dataclass(frozen=True)
 class Envelope:
+    row_in_payload: ClassVar = ClosedStruct("after")
+
     def wire(self, row: StructType, key: Sequence[str], /) -> StructType:
         before = StructType([row[name] for name in key])
         return StructType(
@@ -82,15 +81,6 @@ class Envelope:
     def has_place(self, payload: Column) -> Column:
         return payload["source"].isNotNull()
 
-    def field_names(self, text: Column) -> Column:
-        # As Debezium writes it, a row stands at the same place in each envelope, and what follows on it is
-        # not looked at. To look for it as JSON takes as long as all other parsing of the event. Bytes are
-        # counted, not characters, for which Spark would have to read all of them.
-        row = text.cast("binary").substr(F.lit(len(_BEFORE_ROW) + 1), F.octet_length(text)).cast("string")
-        return F.json_object_keys(
-            F.when(text.startswith(_BEFORE_ROW), row).otherwise(F.get_json_object(text, "$.after"))
-        )
-
 
 @dataclass(frozen=True)
 class Unwrapped:
@@ -100,6 +90,8 @@ class Unwrapped:
     after the other, each with its own positions. So without `source.sequence` a change has none, and the
     offset alone says what came first.
     """
+
+    row_in_payload: ClassVar = ClosedStruct(ignored=METADATA_FIELD)
 
     def wire(self, row: StructType, _key: Sequence[str], /) -> StructType:
         metadata = [StructField("__op", StringType()), StructField("__deleted", StringType())]
@@ -126,9 +118,6 @@ class Unwrapped:
 
     def has_place(self, payload: Column) -> Column:
         return _first_of(payload, "sequence").isNotNull()
-
-    def field_names(self, text: Column) -> Column:
-        return F.filter(F.json_object_keys(text), lambda name: ~name.rlike(f"^{METADATA_FIELD}$"))
 
 
 _PREFIXES = ("__source_", "__")

@@ -252,7 +252,7 @@ class TableIngest:
             self._commits_since_services += 1
             rows = self._rows(folded, columns)
             phases.end("fold")
-            self._commit(rows, ledger, has_deletes=survey.deletes > 0 or truncate is not None)
+            self._commit(rows, ledger)
             phases.end("write")
         self._ledger, self._columns = ledger, columns
         self._latest.add(survey.changes, quarantined_events)
@@ -274,7 +274,7 @@ class TableIngest:
             stored = self.hudi.read().where(F.lit(False))
             names = [name for name in stored.columns if not name.startswith("_hoodie_")]
             self._timeline_to_continue()
-            self.hudi.write(stored.select(*names), ledger)
+            self.hudi.write(stored.select(*names), ledger, is_there=True)
             self._ledger = ledger
             return self._report(ledger, phases)
         raise NoOtherTopic(
@@ -315,7 +315,7 @@ class TableIngest:
             if applied:
                 self._timeline_to_continue()
                 ledger = self.ledger.next_commit()
-                self.hudi.write(self._rows(folded, columns), ledger)
+                self.hudi.write(self._rows(folded, columns), ledger, is_there=True)
                 self._written(ledger)
             left = quarantined_events.join(readable, list(_POSITION), "left_anti")
             left_count = left.count()
@@ -385,7 +385,7 @@ class TableIngest:
                 self.maintain()
         return Serviced(self.name, round(time.monotonic() - started, 3))
 
-    def _commit(self, rows: DataFrame, ledger: Ledger, *, has_deletes: bool) -> None:
+    def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
         timeline = self._timeline_to_continue()
         if self._columns is None and not timeline.instants and may_be_loaded(rows.schema):
             self.hudi.load(self._without_gone(rows), ledger)
@@ -395,7 +395,7 @@ class TableIngest:
             self._timeline_to_continue()
         # A new truncate deletes as many rows as the table has.
         are_few = ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate
-        self.hudi.write(rows, ledger, are_few=are_few, has_deletes=has_deletes)
+        self.hudi.write(rows, ledger, are_few=are_few, is_there=self._columns is not None)
 
     def _makes_arrays_unreadable(self, rows: DataFrame) -> bool:
         """Whether, by a new column, the log files there are become some of which hudi-rs reads no array.

@@ -18,7 +18,7 @@ from artifacts.lock import read_lock
 from contract.aws import Processing
 from contract.aws_names import Output
 from contract.errors import TributaryError
-from contract.spark_submit import LAKE_FILE
+from contract.spark_submit import CLASSES_JAR, LAKE_FILE
 
 JARS_LOCK = Path(spark_app.__file__).with_name("emr-jars.lock.json")
 _ENTRY_POINT = Path(spark_app.__file__).with_name("main.py")
@@ -27,7 +27,7 @@ _PLATFORMS = {"arm64": "linux-arm64", "x86_64": "linux-amd64"}
 
 @dataclass(frozen=True)
 class SparkFiles:
-    """What `tributary package` has built for EMR: the app with its wheels, and the jars that EMR lacks."""
+    """What `tributary package` has built for EMR: the app with its wheels, its own jar and those that EMR lacks."""
 
     package: Path
     jars: tuple[Path, ...]
@@ -39,7 +39,8 @@ class SparkFiles:
         packages = sorted(
             folder.glob(f"tributary-spark-app-{platform}-*.zip"), key=lambda path: path.stat().st_mtime_ns
         )
-        jars = tuple(folder / "spark-jars" / artifact.filename for artifact in read_lock(JARS_LOCK)["emr"])
+        names = [*(artifact.filename for artifact in read_lock(JARS_LOCK)["emr"]), CLASSES_JAR]
+        jars = tuple(folder / "spark-jars" / name for name in names)
         missing = [str(jar) for jar in jars if not jar.is_file()]
         if not packages or missing:
             raise TributaryError(

@@ -78,15 +78,12 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeli
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of a run, with the very jars of the lock."""
-    import spark_app
-    from artifacts.fetch import fetch
     from artifacts.java import find_java
-    from artifacts.lock import read_lock
     from local.class_archive import class_archive_options
+    from local.spark_jars import spark_jars
     from spark_app.session import start_session
 
-    lock = Path(spark_app.__file__).parent / "jars.lock.json"
-    jars, java_home = tuple(fetch(read_lock(lock).on_this_machine()).values()), find_java().home
+    jars, java_home = spark_jars(), find_java().home
     scratch = tmp_path_factory.mktemp("spark")
     options = {
         "spark.master": "local[2]",

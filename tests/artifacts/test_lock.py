@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 import connectors
 import local
 import spark_app
+from artifacts import java_compiler
 from artifacts.lock import Artifact, ArtifactSet, Lock, LockError, parse_coordinate, read_lock, write_lock
 
 LOCKS = [
     Path(connectors.__file__).with_name("plugins.lock.json"),
+    Path(connectors.__file__).with_name("config-provider.lock.json"),
+    java_compiler.LOCK,
     Path(local.__file__).with_name("services.lock.json"),
     Path(spark_app.__file__).with_name("jars.lock.json"),
     Path(spark_app.__file__).with_name("emr-jars.lock.json"),
@@ -119,4 +122,4 @@ def test_a_missing_lock_and_a_missing_set_are_named(tmp_path: Path) -> None:
     with pytest.raises(LockError, match="is missing"):
         read_lock(tmp_path / "lock.json")
     with pytest.raises(LockError, match="kafkaa"):
-        read_lock(LOCKS[1])["kafkaa"]
+        read_lock(LOCKS[3])["kafkaa"]

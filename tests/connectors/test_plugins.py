@@ -13,6 +13,7 @@ from zipfile import ZipFile
 import pytest
 
 import local
+from artifacts import java_compiler
 from artifacts.cache import cache_root
 from artifacts.fetch import fetch
 from artifacts.lock import read_lock
@@ -30,7 +31,7 @@ def plugins() -> tuple[Plugin, ...]:
 @pytest.fixture
 def copied_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own that holds the jars of the plugins, all younger, and no zip."""
-    locks = (read_lock(LOCK), read_lock(config_provider.LOCK))
+    locks = map(read_lock, (LOCK, config_provider.LOCK, java_compiler.LOCK))
     jars = fetch(artifact for lock in locks for part in lock.sets.values() for artifact in part.files)
     shared = cache_root()
     monkeypatch.setenv("TRIBUTARY_CACHE", str(tmp_path / "cache"))

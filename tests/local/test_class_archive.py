@@ -9,10 +9,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from artifacts.fetch import fetch
 from artifacts.java import find_java
-from artifacts.lock import read_lock
-from local.class_archive import SPARK_JARS, class_archive_options, make_class_archive
+from local.class_archive import class_archive_options, make_class_archive
+from local.spark_jars import spark_jars
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def test_an_archive_is_of_one_java_and_one_set_of_jars(java_home: Path, tmp_path
 
 @pytest.mark.slow
 def test_spark_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
-    home, jars = find_java().home, tuple(fetch(read_lock(SPARK_JARS).on_this_machine()).values())
+    home, jars = find_java().home, spark_jars()
     if not make_class_archive(home, jars):
         pytest.skip("this Java cannot make an archive of classes")
     spark_home, log = Path(pyspark.__file__).parent, tmp_path / "classes.log"

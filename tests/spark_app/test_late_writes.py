@@ -29,8 +29,7 @@ def test_a_late_write_brings_back_neither_a_deleted_row_nor_an_older_version(
     table = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
 
     def write(versions: Mapping[str, tuple[str, int]]) -> None:
-        has_deletes = any(operation == "d" for operation, _ in versions.values())
-        table.write(rows_of(spark, versions), Ledger(TOPIC), has_deletes=has_deletes)
+        table.write(rows_of(spark, versions), Ledger(TOPIC), is_there=table.exists())
 
     write({"deleted": ("c", 1), "changed": ("c", 2), "untouched": ("c", 3)})
     write({"deleted": ("d", 30), "changed": ("u", 31)})

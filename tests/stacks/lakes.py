@@ -9,6 +9,7 @@ import hashlib
 from pathlib import Path
 
 from artifacts.lock import read_lock
+from contract.spark_submit import CLASSES_JAR
 from stacks.spark_package import JARS_LOCK
 
 ACCOUNT = "111122223333"
@@ -160,6 +161,6 @@ def write_assets(folder: Path) -> Path:
     for platform in ("linux-amd64", "linux-arm64"):
         (assets / f"tributary-spark-app-{platform}-0123456789ab.zip").write_text(platform)
     (assets / "spark-jars").mkdir()
-    for jar in read_lock(JARS_LOCK)["emr"]:
-        (assets / "spark-jars" / jar.filename).write_text(jar.filename)
+    for jar in (*(locked.filename for locked in read_lock(JARS_LOCK)["emr"]), CLASSES_JAR):
+        (assets / "spark-jars" / jar).write_text(jar)
     return assets

@@ -273,9 +273,9 @@ def test_the_outputs_say_all_that_a_submit_needs(processing: Processing, setting
     }
 
 
-def test_the_jars_are_those_of_the_lock(processing: Processing) -> None:
+def test_the_jars_are_those_of_the_lock_and_the_app_s_own(processing: Processing) -> None:
     (jars,) = processing("small").find_outputs(Output.SPARK_JARS).values()
-    assert json.dumps(jars["Value"]).count("s3://") == len(read_lock(JARS_LOCK)["emr"])
+    assert json.dumps(jars["Value"]).count("s3://") == len(read_lock(JARS_LOCK)["emr"]) + 1
 
 
 def test_a_package_that_is_not_built_is_named_with_the_command_that_builds_it(tmp_path: Path) -> None:

@@ -1,0 +1,230 @@
+"""What the payload reader makes of a text, held against a model of it over Python's own JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from spark_app.payload_reader import MISMATCH, NOT_UTF8, ClosedStruct, read_payload
+
+INNER = StructType([StructField("id", LongType()), StructField("näme", StringType())])
+WIRE = StructType(
+    [
+        StructField("text", StringType()),
+        StructField("whole", IntegerType()),
+        StructField("long", LongType()),
+        StructField("double", DoubleType()),
+        StructField("flag", BooleanType()),
+        StructField("decimal", DecimalType(5, 2)),
+        StructField("list", ArrayType(LongType())),
+        StructField("map", MapType(StringType(), LongType())),
+        StructField("row", INNER),
+    ]
+)
+LIMITS = {IntegerType(): 2**31, LongType(): 2**63}
+
+TEXTS = st.sampled_from(("", "NaN", '"', "\\", "\u2028", "\ufffd", "null")) | st.text(
+    st.characters(codec="utf-8"), max_size=6
+)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([bound + shift for bound in (2**31, -(2**31), 2**63, -(2**63)) for shift in (-1, 0)])
+    | st.floats(allow_nan=False, allow_infinity=False, width=32)
+    | TEXTS
+)
+NAMES = st.sampled_from((*WIRE.names, *INNER.names, "__op", "other", "te\\xt"))
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=5,
+)
+FITTING = {
+    "text": TEXTS,
+    "whole": st.integers(-(2**31), 2**31 - 1),
+    "long": st.integers(-(2**63), 2**63 - 1),
+    "double": st.floats(allow_nan=False, allow_infinity=False),
+    "flag": st.booleans(),
+    "decimal": st.integers(-99_999, 99_999).map(lambda cents: cents / 100),
+    "list": st.lists(st.none() | st.integers(-9, 9), max_size=3),
+    "map": st.dictionaries(TEXTS, st.none() | st.integers(-9, 9), max_size=3),
+    "row": st.fixed_dictionaries({}, optional={"id": st.integers(-9, 9), "näme": TEXTS}),
+}
+PAYLOADS = st.fixed_dictionaries({}, optional=FITTING) | st.dictionaries(NAMES, VALUES, max_size=4)
+
+
+@settings(max_examples=20)
+@given(payloads=st.lists(PAYLOADS, min_size=1, max_size=80), is_ascii=st.booleans())
+def test_each_value_is_as_json_has_it_or_null_and_a_mismatch(
+    spark: SparkSession, payloads: list[dict[str, Any]], is_ascii: bool
+) -> None:
+    texts = [json.dumps(p, separators=(",", ":"), ensure_ascii=is_ascii).encode() for p in payloads]
+
+    for payload, found in zip(payloads, read(spark, texts, ClosedStruct(ignored="__.*")), strict=True):
+        expected, fits = value_of(payload, WIRE)
+        assert found["payload"] == expected
+        assert found["problem"] == (None if fits else MISMATCH)
+        unnamed = {name for name in payload if name not in WIRE.names and not name.startswith("__")}
+        assert found["has_unnamed"] == bool(unnamed)
+
+
+@settings(max_examples=20)
+@given(payloads=st.lists(PAYLOADS, min_size=1, max_size=40), data=st.data())
+def test_damaged_bytes_are_told_from_text_and_text_from_json(
+    spark: SparkSession, payloads: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    texts = []
+    for payload in payloads:
+        damaged = bytearray(json.dumps(payload, ensure_ascii=False).encode())
+        for _ in range(data.draw(st.integers(1, 3))):
+            place = data.draw(st.integers(0, len(damaged)))
+            damaged[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
+        texts.append(bytes(damaged))
+
+    for text, found in zip(texts, read(spark, texts), strict=True):
+        assert (found["problem"] == NOT_UTF8) == (not is_utf8(text))
+        left = object_of(text)
+        if left is None:
+            assert found["problem"] is not None
+            assert found["payload"] is None
+        elif found["problem"] is None:
+            assert found["payload"] == value_of(left, WIRE)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "value"),
+    [
+        ("double", '"NaN"', math.nan),
+        ("double", '"Infinity"', math.inf),
+        ("double", '"-Infinity"', -math.inf),
+        ("double", "1e400", math.inf),
+        ("float", '"-Infinity"', -math.inf),
+        ("float", "0.1", 0.10000000149011612),
+        ("float", "16777217", 16777216.0),
+        ("decimal", "1e2", Decimal("100.00")),
+        ("decimal", "999.994", Decimal("999.99")),
+        ("decimal", "0e500", Decimal("0.00")),
+        ("text", "1.50", "1.50"),
+        ("text", "true", "true"),
+        ("text", '{"a":[1,"é"]}', '{"a":[1,"é"]}'),
+    ],
+)
+def test_numbers_beyond_json_and_what_is_no_text_have_a_value(
+    spark: SparkSession, name: str, written: str, value: object
+) -> None:
+    wire = StructType([*WIRE.fields, StructField("float", FloatType())])
+
+    (found,) = read(spark, [f'{{"{name}":{written}}}'.encode()], wire=wire)
+
+    assert found["problem"] is None
+    assert repr(found["payload"][name]) == repr(value)
+
+
+@pytest.mark.parametrize("number", ["999.995", "1e3", "1e999999999", "1e-999999999", '"1"'])
+def test_a_number_that_the_decimal_cannot_hold_is_a_mismatch_and_takes_no_time(
+    spark: SparkSession, number: str
+) -> None:
+    (found,) = read(spark, [f'{{"decimal":{number}}}'.encode()])
+    assert (found["payload"]["decimal"], found["problem"]) == (None, MISMATCH)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "null", "[]", '[{"text":"a"}]', '"a"', '{"text":"a"} {}', '{"text":"a"']
+)
+def test_what_is_not_one_object_is_a_mismatch(spark: SparkSession, text: str) -> None:
+    (found,) = read(spark, [text.encode()])
+    assert (found["payload"], found["problem"]) == (None, MISMATCH)
+
+
+def test_only_the_closed_struct_is_asked_for_what_the_type_does_not_name(spark: SparkSession) -> None:
+    texts = [b'{"other":1,"row":{"id":1}}', b'{"row":{"id":1,"other":2}}', b'{"row":null,"list":[]}']
+    assert [found["has_unnamed"] for found in read(spark, texts, ClosedStruct("row"))] == [False, True, False]
+    assert not any(found["has_unnamed"] for found in read(spark, texts))
+
+
+def read(
+    spark: SparkSession,
+    texts: Sequence[bytes],
+    closed: ClosedStruct | None = None,
+    wire: StructType = WIRE,
+) -> list[Row]:
+    rows = [(number, bytearray(text)) for number, text in enumerate(texts)]
+    frame = spark.createDataFrame(rows, "number int, text binary")
+    parsed = frame.select("number", read_payload(F.col("text"), wire, closed).alias("read")).orderBy("number")
+    return [row["read"] for row in parsed.collect()]
+
+
+def is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def object_of(text: bytes) -> dict[str, Any] | None:
+    """Which the text is, if it is one."""
+    try:
+        found = json.loads(text.decode())
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def value_of(value: Any, wire: DataType) -> tuple[Any, bool]:
+    """The value as the type has it, null where it is of another, and whether all in it is of its type."""
+    match wire:
+        case _ if value is None:
+            return None, True
+        case StringType():
+            return text_of(value), True
+        case IntegerType() | LongType() if type(value) is int and -LIMITS[wire] <= value < LIMITS[wire]:
+            return value, True
+        case DoubleType() if type(value) in (int, float) or value == "NaN":
+            return float(value), True
+        case BooleanType() if isinstance(value, bool):
+            return value, True
+        case DecimalType() if type(value) in (int, float) and abs(scaled(value)) < 1_000:
+            return scaled(value), True
+        case ArrayType() if isinstance(value, list):
+            items = [value_of(item, wire.elementType) for item in value]
+            return [item for item, _ in items], all(fits for _, fits in items)
+        case MapType() if isinstance(value, dict):
+            found = {name: value_of(item, wire.valueType) for name, item in value.items()}
+            return {name: item for name, (item, _) in found.items()}, all(fits for _, fits in found.values())
+        case StructType() if isinstance(value, dict):
+            fields = [value_of(value.get(field.name), field.dataType) for field in wire.fields]
+            return Row(*wire.names)(*[item for item, _ in fields]), all(fits for _, fits in fields)
+    return None, False
+
+
+def scaled(number: float) -> Decimal:
+    return Decimal(json.dumps(number)).quantize(Decimal("0.01"), ROUND_HALF_UP)
+
+
+def text_of(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
