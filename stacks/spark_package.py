@@ -27,7 +27,7 @@ _PLATFORMS = {"arm64": "linux-arm64", "x86_64": "linux-amd64"}
 
 @dataclass(frozen=True)
 class SparkFiles:
-    """What `tributary package` has built for EMR: the app with its wheels, its own jar and those that EMR lacks."""
+    """What `tributary package` has built for EMR: the app with its wheels, and the jars."""
 
     package: Path
     jars: tuple[Path, ...]

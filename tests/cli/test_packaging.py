@@ -17,6 +17,8 @@ from artifacts.lock import platform_name, read_lock
 from artifacts.pip import PipError
 from cli import packaging
 from cli.packaging import build_jars, build_package, unpack_package
+from contract.spark_submit import CLASSES_JAR
+from local.spark_jars import classes_jar
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +97,12 @@ def test_a_platform_without_wheels_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_jars_for_emr_are_those_of_the_lock_byte_by_byte(tmp_path: Path) -> None:
+def test_the_jars_for_emr_are_those_of_the_lock_byte_by_byte_and_the_app_s_own(tmp_path: Path) -> None:
     built = build_jars(tmp_path)
     pinned = {jar.filename: jar.sha256 for jar in read_lock(packaging._EMR_JARS)["emr"]}
-    assert {jar.name: sha256_of(jar) for jar in built} == pinned
+    found = {jar.name: sha256_of(jar) for jar in built}
+    assert found.pop(CLASSES_JAR) == sha256_of(classes_jar())
+    assert found == pinned
     assert {jar.parent for jar in built} == {tmp_path / "spark-jars"}
     assert "aws-msk-iam-auth-2.3.6-all.jar" in pinned
 

@@ -1,4 +1,4 @@
-"""What is read of an event without a JSON parser is what a parser would read."""
+"""What is read of an event is what its JSON says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from spark_app.connect_schema import SchemaTexts, SchemaVersion, read_schema_version
-from spark_app.decode import _projections, _VersionReader, decode
+from spark_app.decode import decode
 from spark_app.event import EVENT
 from spark_app.table_columns import columns_of
 from tests.spark_app.debezium import SentEvent, SourceTable, event_row
@@ -25,17 +25,25 @@ KEYS = (
 )
 
 
-def test_a_key_is_read_as_its_json_is(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_read_as_its_json_is(spark: SparkSession) -> None:
     event, version = one_event()
     rows = [event_row(replace(event, key=with_key(event, key)), number) for number, key in enumerate(KEYS)]
-    quickly = changes(spark, rows, version)
-    _projections.cache_clear()
-    with monkeypatch.context() as patched:
-        patched.setattr(_VersionReader, "_plain_key", lambda *_: None)
-        assert quickly == changes(spark, rows, version)
-    _projections.cache_clear()
-    assert [row["reason"] for row in quickly[:5]] == [None] * 5
-    assert quickly[0]["key"] == '{"id":5}'
+
+    found = {KEYS[row["offset"]]: row for row in changes(spark, rows, version)}
+
+    readable = {key: number for key in KEYS if (number := whole_id_of(key)) is not None}
+    assert {key: row["key"] for key, row in found.items() if row["reason"] is None} == {
+        key: f'{{"id":{number}}}' for key, number in readable.items()
+    }
+    assert {row["reason"] for key, row in found.items() if key not in (*readable, "null")} == {"mismatch"}
+    assert found["null"]["reason"] == "missing_key"
+
+
+def test_two_keys_that_are_not_utf8_are_not_taken_for_one(spark: SparkSession) -> None:
+    event, version = one_event()
+    assert event.key is not None
+    rows = [event_row(replace(event, key=event.key.replace(b"5", byte)), 0) for byte in (b"\xfe", b"\xff")]
+    assert [row["reason"] for row in changes(spark, rows, version)] == ["mismatch", "mismatch"]
 
 
 def test_a_schema_without_a_key_reads_a_truncate_and_nothing_else(spark: SparkSession) -> None:
@@ -89,6 +97,15 @@ def version_of(event: SentEvent) -> SchemaVersion:
 
 def schema_of(sent: bytes) -> str:
     return json.dumps(json.loads(sent)["schema"], separators=(",", ":"))
+
+
+def whole_id_of(key: str) -> int | None:
+    try:
+        found = json.loads(key)
+    except ValueError:
+        return None
+    number = found.get("id") if isinstance(found, dict) else None
+    return number if type(number) is int and -(2**63) <= number < 2**63 else None
 
 
 def with_key(event: SentEvent, payload: str) -> bytes:

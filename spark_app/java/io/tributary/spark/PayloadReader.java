@@ -1,14 +1,12 @@
 package io.tributary.spark;
 
 import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.exc.InputCoercionException;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
 import java.io.IOException;
 import java.io.Serializable;
-import java.io.StringWriter;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -99,7 +97,7 @@ public final class PayloadReader implements Serializable {
         if (!isUtf8(bytes)) {
             return new GenericInternalRow(new Object[] {null, NOT_UTF8, false});
         }
-        Findings findings = new Findings();
+        Findings findings = new Findings(bytes);
         InternalRow payload = null;
         try (JsonParser parser = JSON.createParser(bytes)) {
             if (parser.nextToken() == JsonToken.START_OBJECT) {
@@ -125,10 +123,15 @@ public final class PayloadReader implements Serializable {
         return JavaConverters.asScalaBuffer(items).toList();
     }
 
-    /** What is found in one payload beside its values. */
+    /** What is found in one payload's text beside its values. */
     private static final class Findings {
+        final byte[] text;
         UTF8String problem;
         boolean hasUnnamed;
+
+        Findings(byte[] text) {
+            this.text = text;
+        }
     }
 
     /** Reads the value at which the parser stands, which is not null; null where it is of another type. */
@@ -184,16 +187,15 @@ public final class PayloadReader implements Serializable {
         return parser.currentToken() == JsonToken.VALUE_NUMBER_INT;
     }
 
-    /** Whatever is no text is taken as the JSON that it is. */
+    /** Of what is no text the text is the JSON, as it was written. */
     private static UTF8String readText(JsonParser parser, Findings findings) throws IOException {
         if (!parser.currentToken().isStructStart()) {
             return UTF8String.fromString(parser.getText());
         }
-        StringWriter json = new StringWriter();
-        try (JsonGenerator generator = JSON.createGenerator(json)) {
-            generator.copyCurrentStructure(parser);
-        }
-        return UTF8String.fromString(json.toString());
+        int start = (int) parser.currentTokenLocation().getByteOffset();
+        parser.skipChildren();
+        int end = (int) parser.currentLocation().getByteOffset();
+        return UTF8String.fromBytes(findings.text, start, end - start);
     }
 
     /** The numbers that JSON has no digits for, as JsonConverter and Spark write them. */
