@@ -51,8 +51,8 @@ def package(
 ) -> None:
     """Build the Spark app with its dependencies as the one zip that spark-submit starts, here and on EMR.
 
-    The same sources give the same bytes on any machine. Beside it comes a folder with the jars that EMR does
-    not bring.
+    The same sources give the same bytes on any machine. Beside it comes a folder with the app's jar and those
+    that EMR does not bring.
     """
     from artifacts.cache import sha256_of
     from cli.packaging import build_jars, build_package

@@ -158,7 +158,11 @@ def test_a_number_that_the_decimal_cannot_hold_is_a_mismatch_and_takes_no_time(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "null", "[]", '[{"text":"a"}]', '"a"', '{"text":"a"} {}', '{"text":"a"']
+    "text",
+    [
+        *("", "null", "[]", '[{"text":"a"}]', '"a"', '{"text":"a"} {}', '{"text":"a"', "{'text':'a'}"),
+        *("\ufeff{}", "{\0}\0", "\0{\0}", "\0\0\0{\0\0\0}", '{"text":"\0"}'),
+    ],
 )
 def test_what_is_not_one_object_is_a_mismatch(spark: SparkSession, text: str) -> None:
     (found,) = read(spark, [text.encode()])

@@ -56,6 +56,7 @@ public final class PayloadReader implements Serializable {
             JsonFactory.builder().enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build();
     private static final int MOST_PLACES = 1_000;
     private static final char REPLACEMENT = '\uFFFD';
+    private static final char BYTE_ORDER_MARK = '\uFEFF';
     private static final UTF8String NOT_UTF8 = UTF8String.fromString("not_utf8");
     private static final UTF8String MISMATCH = UTF8String.fromString("mismatch");
 
@@ -94,8 +95,12 @@ public final class PayloadReader implements Serializable {
     /** What Spark's generated code calls for each row. */
     public InternalRow read(UTF8String text) {
         byte[] bytes = text.getBytes();
-        if (!isUtf8(bytes)) {
-            return new GenericInternalRow(new Object[] {null, NOT_UTF8, false});
+        String characters = new String(bytes, StandardCharsets.UTF_8);
+        if (!isUtf8(bytes, characters)) {
+            return unread(NOT_UTF8);
+        }
+        if (seemsOfAnotherEncoding(characters)) {
+            return unread(MISMATCH);
         }
         Findings findings = new Findings(bytes);
         InternalRow payload = null;
@@ -113,10 +118,18 @@ public final class PayloadReader implements Serializable {
         return new GenericInternalRow(new Object[] {payload, findings.problem, findings.hasUnnamed});
     }
 
+    private static InternalRow unread(UTF8String problem) {
+        return new GenericInternalRow(new Object[] {null, problem, false});
+    }
+
     /** Jackson lets some bytes pass that are none. */
-    private static boolean isUtf8(byte[] bytes) {
-        String text = new String(bytes, StandardCharsets.UTF_8);
-        return text.indexOf(REPLACEMENT) < 0 || Arrays.equals(text.getBytes(StandardCharsets.UTF_8), bytes);
+    private static boolean isUtf8(byte[] bytes, String decoded) {
+        return decoded.indexOf(REPLACEMENT) < 0 || Arrays.equals(decoded.getBytes(StandardCharsets.UTF_8), bytes);
+    }
+
+    /** JSON begins with no mark and holds no zero; by these Jackson would take it for UTF-16 or UTF-32. */
+    private static boolean seemsOfAnotherEncoding(String characters) {
+        return characters.indexOf('\0') >= 0 || characters.indexOf(BYTE_ORDER_MARK) == 0;
     }
 
     private static <T> Seq<T> seq(List<T> items) {
