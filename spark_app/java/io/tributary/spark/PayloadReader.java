@@ -89,11 +89,11 @@ public final class PayloadReader implements Serializable {
                 .add("has_unnamed", DataTypes.BooleanType);
         Literal reader = Literal.fromObject(new PayloadReader(root), new ObjectType(PayloadReader.class));
         return new Column(new Invoke(
-                reader, "read", result, seq(List.of(text.expr())), seq(List.<AbstractDataType>of()), true, true, true));
+                reader, "parse", result, seq(List.of(text.expr())), seq(List.<AbstractDataType>of()), true, true, true));
     }
 
-    /** What Spark's generated code calls for each row. */
-    public InternalRow read(UTF8String text) {
+    /** What Spark's generated code calls for each row. By the name of a static method, Py4J may find it instead. */
+    public InternalRow parse(UTF8String text) {
         byte[] bytes = text.getBytes();
         String characters = new String(bytes, StandardCharsets.UTF_8);
         if (!isUtf8(bytes, characters)) {
