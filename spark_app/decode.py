@@ -411,7 +411,7 @@ def _have_failed(values: Mapping[str, Column], conversions: Mapping[str, Convers
 
 
 def _any(conditions: Sequence[Column]) -> Column:
-    """In halves: of a thousand in a row, each within the next, Spark's own recursion has no end for the stack."""
+    """In halves: for a thousand in a row, each within the next, Spark's recursion takes all of the stack."""
     if len(conditions) < 2:
         return conditions[0] if conditions else F.lit(False)
     middle = len(conditions) // 2
