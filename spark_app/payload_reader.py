@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, SparkSession
-from pyspark.sql.types import BooleanType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructType
 
 NOT_UTF8, MISMATCH = "not_utf8", "mismatch"
 """The problems that a payload can have."""
@@ -23,7 +23,7 @@ class ClosedStruct:
 
 
 def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
-    """A struct of the fields of `payload_type(wire)`, null where the text is.
+    """`struct<payload, problem string, has_unnamed boolean>`, null where the text is.
 
     `payload` is null where the text is not UTF-8 or no JSON object; a value in it where it is of another type
     than the wire's. `problem` says so: `not_utf8`, or `mismatch`; else it is null."""
@@ -31,13 +31,3 @@ def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = N
     names = (None, None) if closed is None else (closed.field, closed.ignored)
     reader = jvm.io.tributary.spark.PayloadReader
     return Column(reader.read(text.cast(StringType())._jc, wire.json(), *names))
-
-
-def payload_type(wire: StructType) -> StructType:
-    return StructType(
-        [
-            StructField("payload", wire),
-            StructField("problem", StringType()),
-            StructField("has_unnamed", BooleanType()),
-        ]
-    )
