@@ -152,6 +152,8 @@ class _Java:
     clean_file: Any
     action_instant: Any
     option: Any
+    operation_type: Any
+    row_upsert: Any
     hadoop_conf: JavaObject
     storage_conf: JavaObject
 
@@ -370,13 +372,31 @@ class HudiTable:
 
         `are_few`: they are a task's work for each bucket, and no more than one's until then. `is_there`: that
         there is a table is known; it is written to without another look at its rows."""
-        options = {
-            **self._options,
-            **(_FEW_ROWS_OPTIONS if are_few else {}),
-            **(_ONE_ROW_A_KEY_OPTIONS if is_there else {}),
-            LEDGER_KEY: ledger.to_json(),
-        }
+        options = {**self._options, **(_FEW_ROWS_OPTIONS if are_few else {})}
+        if is_there and self.policy.storage == "merge_on_read":
+            self._append(rows, ledger, options, are_few=are_few)
+            return
+        if is_there:
+            options |= _ONE_ROW_A_KEY_OPTIONS
+        options |= {LEDGER_KEY: ledger.to_json()}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
+
+    def _append(self, rows: DataFrame, ledger: Ledger, options: Mapping[str, str], *, are_few: bool) -> None:
+        """One commit of log files, and of base files where a bucket has none yet. One Spark job."""
+        java, meta_client = self._java, self._kept_meta_client
+        meta_client.reloadActiveTimeline()
+        parallelism = (
+            self.spark.sparkContext.defaultParallelism
+            if are_few
+            else int(str(self.spark.conf.get("spark.sql.shuffle.partitions")))
+        )
+        schema = java.row_upsert.writerSchema(meta_client, self.name, rows._jdf)
+        with self._client(options, schema) as client:
+            action = meta_client.getCommitActionType()
+            instant = client.startCommit(action, meta_client)
+            written = java.row_upsert.write(client, meta_client, instant, rows._jdf, parallelism)
+            client.setOperationType(java.operation_type.UPSERT)
+            client.commitStats(instant, written, java.option.of({LEDGER_KEY: ledger.to_json()}), action)
 
     def replace_all(self, rows: DataFrame, ledger: Ledger, retyped: Sequence[str]) -> None:
         """One commit after which the table has these rows and no other, in these columns' types, and the
@@ -451,11 +471,12 @@ class HudiTable:
             client.clean(instant, False)
 
     @contextmanager
-    def _client(self, options: Mapping[str, str]) -> Iterator[Any]:
-        """Hudi's writer, for a service and its options."""
+    def _client(self, options: Mapping[str, str], schema: str = "") -> Iterator[Any]:
+        """Hudi's writer, with options beside the table's own: for a service, or for rows of an Avro
+        schema."""
         spark_context: Any = self.spark.sparkContext
         client = self._java.data_source_utils.createHoodieClient(
-            spark_context._jsc, "", self.path, self.name, {**self._options, **options}
+            spark_context._jsc, schema, self.path, self.name, {**self._options, **options}
         )
         try:
             yield client
@@ -588,6 +609,8 @@ class HudiTable:
             clean_file=hudi.avro.model.HoodieCleanFileInfo,
             action_instant=hudi.avro.model.HoodieActionInstant,
             option=hudi.common.util.Option,
+            operation_type=hudi.common.model.WriteOperationType,
+            row_upsert=jvm.io.tributary.spark.RowUpsert,
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )
@@ -689,10 +712,8 @@ _SMALL_COMMIT_OPTIONS = {
 """A commit of some thousand rows every second or two: what these leave out costs more than it saves."""
 
 _ONE_ROW_A_KEY_OPTIONS = {
+    # Delete blocks, which copy-on-write has none of, would get no ordering value then.
     "hoodie.combine.before.upsert": "false",
-    # Without combining them, Hudi would give records no ordering value, which delete blocks need. The table
-    # goes by the class that it got with its first commit, which readers know.
-    "hoodie.datasource.write.payload.class": "io.tributary.spark.OrderedPayload",
 }
 """Of rows with a key each there is nothing to combine, which is a shuffle of them all."""
 

@@ -1,0 +1,174 @@
+package io.tributary.spark;
+
+import com.google.common.collect.Iterators;
+import com.google.common.collect.PeekingIterator;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.avro.generic.GenericRecord;
+import org.apache.hudi.AvroConversionUtils;
+import org.apache.hudi.client.SparkTaskContextSupplier;
+import org.apache.hudi.client.WriteStatus;
+import org.apache.hudi.common.fs.FSUtils;
+import org.apache.hudi.common.model.DefaultHoodieRecordPayload;
+import org.apache.hudi.common.model.FileSlice;
+import org.apache.hudi.common.model.HoodieAvroIndexedRecord;
+import org.apache.hudi.common.model.HoodieKey;
+import org.apache.hudi.common.model.HoodiePayloadProps;
+import org.apache.hudi.common.model.HoodieWriteStat;
+import org.apache.hudi.config.HoodieWriteConfig;
+import org.apache.hudi.exception.HoodieUpsertException;
+import org.apache.hudi.index.bucket.BucketIdentifier;
+import org.apache.hudi.index.bucket.HoodieSimpleBucketIndex;
+import org.apache.hudi.io.HoodieCreateHandle;
+import org.apache.hudi.keygen.BuiltinKeyGenerator;
+import org.apache.hudi.keygen.factory.HoodieSparkKeyGeneratorFactory;
+import org.apache.hudi.table.HoodieSparkTable;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Function1;
+import scala.Tuple2;
+
+/** What the tasks of {@link RowUpsert} do: they find the file group of each row, and write those of a file group. */
+final class FileGroupWriter implements Serializable {
+    private static final long serialVersionUID = 1;
+
+    private final HoodieWriteConfig config;
+    private final String instant;
+    private final HoodieSparkTable<Object> table;
+    private final StructType type;
+    private final Map<String, Map<Integer, FileSlice>> known;
+    private final int ordering;
+    private final int operation;
+    private final UTF8String deleteMarker;
+    private transient BuiltinKeyGenerator keys;
+
+    /** {@code known}: the file slices by bucket, of those partitions of the table that have been listed. */
+    FileGroupWriter(
+            HoodieWriteConfig config,
+            String instant,
+            HoodieSparkTable<Object> table,
+            StructType type,
+            Map<String, Map<Integer, FileSlice>> known) {
+        this.config = config;
+        this.instant = instant;
+        this.table = table;
+        this.type = type;
+        this.known = known;
+        this.ordering = type.fieldIndex(config.getProps().getString(HoodiePayloadProps.PAYLOAD_ORDERING_FIELD_PROP_KEY));
+        String deletes = config.getProps().getString(DefaultHoodieRecordPayload.DELETE_KEY, null);
+        this.operation = deletes == null ? -1 : type.fieldIndex(deletes);
+        this.deleteMarker = UTF8String.fromString(
+                config.getProps().getString(DefaultHoodieRecordPayload.DELETE_MARKER, null));
+    }
+
+    /** The latest file slices of the partition by bucket; lists its files. */
+    static HashMap<Integer, FileSlice> slices(HoodieSparkTable<Object> table, String partition) {
+        HashMap<Integer, FileSlice> slices = new HashMap<>();
+        new HoodieSimpleBucketIndex(table.getConfig())
+                .loadBucketIdToFileIdMappingForPartition(table, partition)
+                .forEach((bucket, location) -> slices.put(
+                        bucket,
+                        table.getSliceView()
+                                .getLatestFileSlice(partition, location.getFileId())
+                                .get()));
+        return slices;
+    }
+
+    Tuple2<Tuple2<String, Integer>, InternalRow> identified(InternalRow row) throws IOException {
+        String key = keys().getRecordKey(row, type).toString();
+        int bucket =
+                BucketIdentifier.getBucketId(key, config.getBucketIndexHashField(), config.getBucketIndexNumBuckets());
+        return new Tuple2<>(new Tuple2<>(keys().getPartitionPath(row, type).toString(), bucket), row.copy());
+    }
+
+    /** Writes rows that come file group after file group. */
+    Iterator<HoodieWriteStat> write(Iterator<Tuple2<Tuple2<String, Integer>, InternalRow>> rows) throws IOException, InterruptedException {
+        PeekingIterator<Tuple2<Tuple2<String, Integer>, InternalRow>> ahead = Iterators.peekingIterator(rows);
+        Map<String, Map<Integer, FileSlice>> slices = new HashMap<>(known);
+        List<HoodieWriteStat> stats = new ArrayList<>();
+        while (ahead.hasNext()) {
+            Tuple2<String, Integer> fileGroup = ahead.peek()._1();
+            FileSlice slice = slices.computeIfAbsent(fileGroup._1(), partition -> slices(table, partition))
+                    .get(fileGroup._2());
+            Iterator<InternalRow> ofFileGroup = new Iterator<>() {
+                @Override
+                public boolean hasNext() {
+                    return ahead.hasNext() && ahead.peek()._1().equals(fileGroup);
+                }
+
+                @Override
+                public InternalRow next() {
+                    return ahead.next()._2();
+                }
+            };
+            stats.addAll(
+                    slice == null
+                            ? create(fileGroup._1(), fileGroup._2(), ofFileGroup)
+                            : append(slice, ofFileGroup));
+        }
+        return stats.iterator();
+    }
+
+    private List<HoodieWriteStat> append(FileSlice slice, Iterator<InternalRow> rows) throws IOException, InterruptedException {
+        RowAppendHandle handle = new RowAppendHandle(config, instant, table, slice, type);
+        try {
+            while (rows.hasNext()) {
+                InternalRow row = rows.next();
+                UTF8String key = keys().getRecordKey(row, type);
+                if (deletes(row)) {
+                    handle.delete(key, row.getLong(ordering));
+                } else {
+                    handle.append(key, row);
+                }
+            }
+            handle.flush();
+        } finally {
+            handle.close();
+        }
+        return handle.stats();
+    }
+
+    /** The first file of a bucket is a base file, as Hudi has it. A row that it does not hold needs no delete. */
+    private List<HoodieWriteStat> create(String partition, int bucket, Iterator<InternalRow> rows) throws IOException {
+        String fileId = FSUtils.createNewFileId(BucketIdentifier.newBucketFileIdPrefix(bucket), 0);
+        HoodieCreateHandle<?, ?, ?, ?> handle =
+                new HoodieCreateHandle<>(config, instant, table, partition, fileId, new SparkTaskContextSupplier());
+        Function1<InternalRow, GenericRecord> toAvro =
+                AvroConversionUtils.createInternalRowToAvroConverter(type, handle.getWriterSchema(), false);
+        while (rows.hasNext()) {
+            InternalRow row = rows.next();
+            if (!deletes(row)) {
+                HoodieKey key = new HoodieKey(keys().getRecordKey(row, type).toString(), partition);
+                handle.write(
+                        new HoodieAvroIndexedRecord(key, toAvro.apply(row)), handle.getWriterSchema(), config.getProps());
+            }
+        }
+        List<HoodieWriteStat> stats = new ArrayList<>();
+        for (WriteStatus status : handle.close()) {
+            if (status.hasErrors()) {
+                throw new HoodieUpsertException(
+                        "A new file group got no rows: " + status,
+                        status.getErrors().values().iterator().next());
+            }
+            stats.add(status.getStat());
+        }
+        return stats;
+    }
+
+    private boolean deletes(InternalRow row) {
+        return deleteMarker != null && deleteMarker.equals(row.getUTF8String(operation));
+    }
+
+    private BuiltinKeyGenerator keys() throws IOException {
+        if (keys == null) {
+            keys = (BuiltinKeyGenerator) HoodieSparkKeyGeneratorFactory.createKeyGenerator(config.getProps());
+        }
+        return keys;
+    }
+}

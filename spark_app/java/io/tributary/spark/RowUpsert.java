@@ -1,0 +1,110 @@
+package io.tributary.spark;
+
+import java.io.Serializable;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import org.apache.avro.Schema;
+import org.apache.hudi.AvroConversionUtils;
+import org.apache.hudi.HoodieSchemaUtils;
+import org.apache.hudi.client.SparkRDDWriteClient;
+import org.apache.hudi.common.config.TypedProperties;
+import org.apache.hudi.common.model.HoodieWriteStat;
+import org.apache.hudi.common.table.HoodieTableMetaClient;
+import org.apache.hudi.common.table.TableSchemaResolver;
+import org.apache.hudi.common.table.timeline.HoodieInstant;
+import org.apache.hudi.common.util.Option;
+import org.apache.hudi.config.HoodieWriteConfig;
+import org.apache.hudi.table.HoodieSparkTable;
+import org.apache.spark.Partitioner;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
+import scala.Tuple2;
+
+/**
+ * Writes rows, one a key, into a merge-on-read table of Hudi with simple buckets, in one Spark job.
+ *
+ * <p>Hudi's own upsert makes Avro of each row before it knows its file group, counts the records of each file group,
+ * sends them to the task that writes it, and decodes and encodes the Avro there; the driver and each task list the
+ * table's files. The bucket of a key is known without a look at the table: here rows are sent as Spark has them and
+ * become Avro once, and the files are listed once.
+ */
+public final class RowUpsert {
+    private RowUpsert() {}
+
+    /** The Avro schema to write the rows in: their own, brought in line with that of the table's latest commit. */
+    public static String writerSchema(HoodieTableMetaClient metaClient, String table, Dataset<Row> rows)
+            throws Exception {
+        Tuple2<String, String> name = AvroConversionUtils.getAvroRecordNameAndNamespace(table);
+        Schema own = AvroConversionUtils.convertStructTypeToAvroSchema(rows.schema(), name._1(), name._2());
+        Option<Schema> latest = new TableSchemaResolver(metaClient).getTableAvroSchemaFromLatestCommit(false);
+        return HoodieSchemaUtils.deduceWriterSchema(own, latest, Option.empty(), new TypedProperties())
+                .toString();
+    }
+
+    /**
+     * Writes the rows for the requested instant, of a client whose configuration has their schema. What it returns is
+     * to be committed; where it throws, Hudi rolls back with its next commit what was written.
+     */
+    public static List<HoodieWriteStat> write(
+            SparkRDDWriteClient<Object> client,
+            HoodieTableMetaClient metaClient,
+            String instant,
+            Dataset<Row> rows,
+            int tasks) {
+        HoodieWriteConfig config = client.getConfig();
+        HoodieSparkTable<Object> table =
+                HoodieSparkTable.create(config, client.getEngineContext(), metaClient);
+        table.getActiveTimeline()
+                .transitionRequestedToInflight(
+                        metaClient.createNewInstant(
+                                HoodieInstant.State.REQUESTED, metaClient.getCommitActionType(), instant),
+                        Option.empty());
+        boolean isPartitioned = metaClient.getTableConfig().isTablePartitioned();
+        FileGroupWriter writer = new FileGroupWriter(
+                config, instant, table, rows.schema(), isPartitioned ? Map.of() : Map.of("", FileGroupWriter.slices(table, "")));
+        Partitioner byFileGroup =
+                new ByFileGroup(isPartitioned ? tasks : Math.min(tasks, config.getBucketIndexNumBuckets()));
+        QueryExecution query = rows.queryExecution();
+        // It has Spark send the session's settings along to the tasks.
+        return SQLExecution.withNewExecutionId(query, scala.Option.apply("upsert"), () -> query.toRdd()
+                .toJavaRDD()
+                .mapToPair(writer::identified)
+                .repartitionAndSortWithinPartitions(byFileGroup, new FileGroupOrder())
+                .mapPartitions(writer::write)
+                .collect());
+    }
+
+    private static final class ByFileGroup extends Partitioner {
+        private static final long serialVersionUID = 1;
+        private final int tasks;
+
+        ByFileGroup(int tasks) {
+            this.tasks = tasks;
+        }
+
+        @Override
+        public int numPartitions() {
+            return tasks;
+        }
+
+        @Override
+        public int getPartition(Object key) {
+            Tuple2<?, ?> fileGroup = (Tuple2<?, ?>) key;
+            return Math.floorMod(fileGroup._1().hashCode() + (Integer) fileGroup._2(), tasks);
+        }
+    }
+
+    private static final class FileGroupOrder implements Comparator<Tuple2<String, Integer>>, Serializable {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        public int compare(Tuple2<String, Integer> left, Tuple2<String, Integer> right) {
+            int buckets = left._2().compareTo(right._2());
+            return buckets != 0 ? buckets : left._1().compareTo(right._1());
+        }
+    }
+}
