@@ -392,11 +392,15 @@ class HudiTable:
         )
         schema = java.row_upsert.writerSchema(meta_client, self.name, rows._jdf)
         with self._client(options, schema) as client:
-            action = meta_client.getCommitActionType()
-            instant = client.startCommit(action, meta_client)
+            instant = client.startCommit(meta_client.getCommitActionType(), meta_client)
             written = java.row_upsert.write(client, meta_client, instant, rows._jdf, parallelism)
-            client.setOperationType(java.operation_type.UPSERT)
-            client.commitStats(instant, written, java.option.of({LEDGER_KEY: ledger.to_json()}), action)
+            self._complete(client, instant, written, ledger)
+
+    def _complete(self, client: Any, instant: str, written: Any, ledger: Ledger) -> None:
+        java = self._java
+        client.setOperationType(java.operation_type.UPSERT)
+        recorded = java.option.of({LEDGER_KEY: ledger.to_json()})
+        client.commitStats(instant, written, recorded, self._kept_meta_client.getCommitActionType())
 
     def replace_all(self, rows: DataFrame, ledger: Ledger, retyped: Sequence[str]) -> None:
         """One commit after which the table has these rows and no other, in these columns' types, and the
