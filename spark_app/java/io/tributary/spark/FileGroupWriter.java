@@ -13,6 +13,7 @@ import org.apache.avro.generic.GenericRecord;
 import org.apache.hudi.AvroConversionUtils;
 import org.apache.hudi.client.SparkTaskContextSupplier;
 import org.apache.hudi.client.WriteStatus;
+import org.apache.hudi.common.config.TypedProperties;
 import org.apache.hudi.common.fs.FSUtils;
 import org.apache.hudi.common.model.DefaultHoodieRecordPayload;
 import org.apache.hudi.common.model.FileSlice;
@@ -60,11 +61,11 @@ final class FileGroupWriter implements Serializable {
         this.table = table;
         this.type = type;
         this.known = known;
-        this.ordering = type.fieldIndex(config.getProps().getString(HoodiePayloadProps.PAYLOAD_ORDERING_FIELD_PROP_KEY));
-        String deletes = config.getProps().getString(DefaultHoodieRecordPayload.DELETE_KEY, null);
-        this.operation = deletes == null ? -1 : type.fieldIndex(deletes);
-        this.deleteMarker = UTF8String.fromString(
-                config.getProps().getString(DefaultHoodieRecordPayload.DELETE_MARKER, null));
+        TypedProperties options = config.getProps();
+        this.ordering = type.fieldIndex(options.getString(HoodiePayloadProps.PAYLOAD_ORDERING_FIELD_PROP_KEY));
+        String operationColumn = options.getString(DefaultHoodieRecordPayload.DELETE_KEY, null);
+        this.operation = operationColumn == null ? -1 : type.fieldIndex(operationColumn);
+        this.deleteMarker = UTF8String.fromString(options.getString(DefaultHoodieRecordPayload.DELETE_MARKER, null));
     }
 
     /** The latest file slices of the partition by bucket; lists its files. */
@@ -80,6 +81,7 @@ final class FileGroupWriter implements Serializable {
         return slices;
     }
 
+    /** The row, with the path of its partition and its bucket. */
     Tuple2<Tuple2<String, Integer>, InternalRow> identified(InternalRow row) throws IOException {
         String key = keys().getRecordKey(row, type).toString();
         int bucket =
@@ -88,31 +90,36 @@ final class FileGroupWriter implements Serializable {
     }
 
     /** Writes rows that come file group after file group. */
-    Iterator<HoodieWriteStat> write(Iterator<Tuple2<Tuple2<String, Integer>, InternalRow>> rows) throws IOException, InterruptedException {
+    Iterator<HoodieWriteStat> write(Iterator<Tuple2<Tuple2<String, Integer>, InternalRow>> rows)
+            throws IOException, InterruptedException {
         PeekingIterator<Tuple2<Tuple2<String, Integer>, InternalRow>> ahead = Iterators.peekingIterator(rows);
         Map<String, Map<Integer, FileSlice>> slices = new HashMap<>(known);
         List<HoodieWriteStat> stats = new ArrayList<>();
         while (ahead.hasNext()) {
             Tuple2<String, Integer> fileGroup = ahead.peek()._1();
-            FileSlice slice = slices.computeIfAbsent(fileGroup._1(), partition -> slices(table, partition))
-                    .get(fileGroup._2());
-            Iterator<InternalRow> ofFileGroup = new Iterator<>() {
-                @Override
-                public boolean hasNext() {
-                    return ahead.hasNext() && ahead.peek()._1().equals(fileGroup);
-                }
-
-                @Override
-                public InternalRow next() {
-                    return ahead.next()._2();
-                }
-            };
-            stats.addAll(
-                    slice == null
-                            ? create(fileGroup._1(), fileGroup._2(), ofFileGroup)
-                            : append(slice, ofFileGroup));
+            String partition = fileGroup._1();
+            int bucket = fileGroup._2();
+            FileSlice slice = slices.computeIfAbsent(partition, path -> slices(table, path)).get(bucket);
+            Iterator<InternalRow> ofFileGroup = rowsOf(fileGroup, ahead);
+            stats.addAll(slice == null ? create(partition, bucket, ofFileGroup) : append(slice, ofFileGroup));
         }
         return stats.iterator();
+    }
+
+    private static Iterator<InternalRow> rowsOf(
+            Tuple2<String, Integer> fileGroup,
+            PeekingIterator<Tuple2<Tuple2<String, Integer>, InternalRow>> rows) {
+        return new Iterator<>() {
+            @Override
+            public boolean hasNext() {
+                return rows.hasNext() && rows.peek()._1().equals(fileGroup);
+            }
+
+            @Override
+            public InternalRow next() {
+                return rows.next()._2();
+            }
+        };
     }
 
     private List<HoodieWriteStat> append(FileSlice slice, Iterator<InternalRow> rows) throws IOException, InterruptedException {
@@ -134,8 +141,9 @@ final class FileGroupWriter implements Serializable {
         return handle.stats();
     }
 
-    /** The first file of a bucket is a base file, as Hudi has it. A row that it does not hold needs no delete. */
-    private List<HoodieWriteStat> create(String partition, int bucket, Iterator<InternalRow> rows) throws IOException {
+    /** As Hudi does it, a bucket's first file is a base file. What it does not hold needs no delete. */
+    private List<HoodieWriteStat> create(String partition, int bucket, Iterator<InternalRow> rows)
+            throws IOException {
         String fileId = FSUtils.createNewFileId(BucketIdentifier.newBucketFileIdPrefix(bucket), 0);
         HoodieCreateHandle<?, ?, ?, ?> handle =
                 new HoodieCreateHandle<>(config, instant, table, partition, fileId, new SparkTaskContextSupplier());
@@ -145,15 +153,16 @@ final class FileGroupWriter implements Serializable {
             InternalRow row = rows.next();
             if (!deletes(row)) {
                 HoodieKey key = new HoodieKey(keys().getRecordKey(row, type).toString(), partition);
-                handle.write(
-                        new HoodieAvroIndexedRecord(key, toAvro.apply(row)), handle.getWriterSchema(), config.getProps());
+                HoodieAvroIndexedRecord record = new HoodieAvroIndexedRecord(key, toAvro.apply(row));
+                handle.write(record, handle.getWriterSchema(), config.getProps());
             }
         }
         List<HoodieWriteStat> stats = new ArrayList<>();
         for (WriteStatus status : handle.close()) {
             if (status.hasErrors()) {
                 throw new HoodieUpsertException(
-                        "A new file group got no rows: " + status,
+                        "Of the rows of the new file group " + fileId + " "
+                                + status.getTotalErrorRecords() + " cannot be written",
                         status.getErrors().values().iterator().next());
             }
             stats.add(status.getStat());

@@ -9,6 +9,7 @@ import org.apache.hudi.AvroConversionUtils;
 import org.apache.hudi.HoodieSchemaUtils;
 import org.apache.hudi.client.SparkRDDWriteClient;
 import org.apache.hudi.common.config.TypedProperties;
+import org.apache.hudi.common.model.FileSlice;
 import org.apache.hudi.common.model.HoodieWriteStat;
 import org.apache.hudi.common.table.HoodieTableMetaClient;
 import org.apache.hudi.common.table.TableSchemaResolver;
@@ -19,7 +20,6 @@ import org.apache.hudi.table.HoodieSparkTable;
 import org.apache.spark.Partitioner;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
 import scala.Tuple2;
@@ -56,18 +56,17 @@ public final class RowUpsert {
             Dataset<Row> rows,
             int tasks) {
         HoodieWriteConfig config = client.getConfig();
-        HoodieSparkTable<Object> table =
-                HoodieSparkTable.create(config, client.getEngineContext(), metaClient);
-        table.getActiveTimeline()
-                .transitionRequestedToInflight(
-                        metaClient.createNewInstant(
-                                HoodieInstant.State.REQUESTED, metaClient.getCommitActionType(), instant),
-                        Option.empty());
+        HoodieSparkTable<Object> table = HoodieSparkTable.create(config, client.getEngineContext(), metaClient);
+        HoodieInstant requested = metaClient.createNewInstant(
+                HoodieInstant.State.REQUESTED, metaClient.getCommitActionType(), instant);
+        table.getActiveTimeline().transitionRequestedToInflight(requested, Option.empty());
         boolean isPartitioned = metaClient.getTableConfig().isTablePartitioned();
-        FileGroupWriter writer = new FileGroupWriter(
-                config, instant, table, rows.schema(), isPartitioned ? Map.of() : Map.of("", FileGroupWriter.slices(table, "")));
-        Partitioner byFileGroup =
-                new ByFileGroup(isPartitioned ? tasks : Math.min(tasks, config.getBucketIndexNumBuckets()));
+        // Of a table with partitions, each task lists those that it has rows of.
+        Map<String, Map<Integer, FileSlice>> listed =
+                isPartitioned ? Map.of() : Map.of("", FileGroupWriter.slices(table, ""));
+        FileGroupWriter writer = new FileGroupWriter(config, instant, table, rows.schema(), listed);
+        int mostTasks = isPartitioned ? tasks : Math.min(tasks, config.getBucketIndexNumBuckets());
+        Partitioner byFileGroup = new ByFileGroup(mostTasks);
         QueryExecution query = rows.queryExecution();
         // It has Spark send the session's settings along to the tasks.
         return SQLExecution.withNewExecutionId(query, scala.Option.apply("upsert"), () -> query.toRdd()
