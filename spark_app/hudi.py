@@ -305,6 +305,7 @@ class HudiTable:
             # S3 replaces an object at once.
             with self._created(f".hoodie/{_PROPERTIES}") as output:
                 properties.store(output, None)
+            self.__dict__.pop("_kept_meta_client", None)
 
     def clean(self) -> None:
         """Removes the files that only states before `history` are read from, and has the timeline say so;

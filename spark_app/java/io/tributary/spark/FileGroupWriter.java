@@ -24,7 +24,6 @@ import org.apache.hudi.common.model.HoodieWriteStat;
 import org.apache.hudi.config.HoodieWriteConfig;
 import org.apache.hudi.exception.HoodieUpsertException;
 import org.apache.hudi.index.bucket.BucketIdentifier;
-import org.apache.hudi.index.bucket.HoodieSimpleBucketIndex;
 import org.apache.hudi.io.HoodieCreateHandle;
 import org.apache.hudi.keygen.BuiltinKeyGenerator;
 import org.apache.hudi.keygen.factory.HoodieSparkKeyGeneratorFactory;
@@ -71,13 +70,13 @@ final class FileGroupWriter implements Serializable {
     /** The latest file slices of the partition by bucket; lists its files. */
     static HashMap<Integer, FileSlice> slices(HoodieSparkTable<Object> table, String partition) {
         HashMap<Integer, FileSlice> slices = new HashMap<>();
-        new HoodieSimpleBucketIndex(table.getConfig())
-                .loadBucketIdToFileIdMappingForPartition(table, partition)
-                .forEach((bucket, location) -> slices.put(
-                        bucket,
-                        table.getSliceView()
-                                .getLatestFileSlice(partition, location.getFileId())
-                                .get()));
+        table.getSliceView().getLatestFileSlices(partition).forEach(slice -> {
+            FileSlice other = slices.put(BucketIdentifier.bucketIdFromFileId(slice.getFileId()), slice);
+            if (other != null) {
+                throw new HoodieUpsertException(
+                        "Two file groups have the same bucket: " + other.getFileId() + " and " + slice.getFileId());
+            }
+        });
         return slices;
     }
 
@@ -122,7 +121,8 @@ final class FileGroupWriter implements Serializable {
         };
     }
 
-    private List<HoodieWriteStat> append(FileSlice slice, Iterator<InternalRow> rows) throws IOException, InterruptedException {
+    private List<HoodieWriteStat> append(FileSlice slice, Iterator<InternalRow> rows)
+            throws IOException, InterruptedException {
         RowAppendHandle handle = new RowAppendHandle(config, instant, table, slice, type);
         try {
             while (rows.hasNext()) {
