@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
 from spark_app.connect_schema import SchemaTexts, SchemaVersion
+from spark_app.payload_reader import contains
 
 _SCHEMA_START = '{"schema":'
 _PAYLOAD_START = ',"payload":'
@@ -64,7 +65,7 @@ def is_framed() -> Column:
 def is_bare() -> Column:
     """Whether the value is an envelope, or a row that tells its operation, without a schema around it."""
     value = F.col("value").cast("string")
-    return _is_bare_object(value) & (value.contains(_ENVELOPE_MARK) | value.rlike('"__(op|deleted)":'))
+    return _is_bare_object(value) & (contains(value, _ENVELOPE_MARK) | value.rlike('"__(op|deleted)":'))
 
 
 def is_utf8(value: Column) -> Column:
@@ -96,7 +97,7 @@ def _is_of(version: SchemaVersion) -> Column:
     if version.texts is not None:
         return _carries(version.texts)
     value = F.col("value").cast("string")
-    has_mark = value.contains(_ENVELOPE_MARK)
+    has_mark = contains(value, _ENVELOPE_MARK)
     return _is_bare_object(value) & (has_mark if version.shape == "envelope" else ~has_mark)
 
 

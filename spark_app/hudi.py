@@ -384,18 +384,19 @@ class HudiTable:
 
     def _append(self, rows: DataFrame, ledger: Ledger, options: Mapping[str, str], *, are_few: bool) -> None:
         """One commit of log files, and of base files where a bucket has none yet. One Spark job."""
-        java, meta_client = self._java, self._kept_meta_client
+        meta_client = self._kept_meta_client
         meta_client.reloadActiveTimeline()
         parallelism = (
             self.spark.sparkContext.defaultParallelism
             if are_few
             else int(str(self.spark.conf.get("spark.sql.shuffle.partitions")))
         )
-        schema = java.row_upsert.writerSchema(meta_client, self.name, rows._jdf)
+        schema = self._row_upsert.writerSchema(meta_client, rows._jdf)
         with self._client(options, schema) as client:
             instant = client.startCommit(meta_client.getCommitActionType(), meta_client)
-            written = java.row_upsert.write(client, meta_client, instant, rows._jdf, parallelism)
+            written = self._row_upsert.write(client, meta_client, instant, rows._jdf, parallelism)
             self._complete(client, instant, written, ledger)
+        self._row_upsert.committed(written)
 
     def _complete(self, client: Any, instant: str, written: Any, ledger: Ledger) -> None:
         java = self._java
@@ -581,6 +582,11 @@ class HudiTable:
     def _kept_meta_client(self) -> Any:
         """To list the timeline again it needs not read the table's properties again."""
         return self._meta_client()
+
+    @cached_property
+    def _row_upsert(self) -> Any:
+        """It knows what the last commit from here has left."""
+        return self._java.row_upsert(self.name)
 
     @cached_property
     def _options(self) -> Mapping[str, str]:

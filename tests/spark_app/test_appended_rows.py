@@ -138,6 +138,30 @@ def test_a_commit_of_nothing_but_deletes_counts_them(spark: SparkSession, tmp_pa
     assert (commit.rows_upserted, commit.rows_deleted) == (0, 4)
 
 
+def test_what_others_have_written_meanwhile_is_built_on(spark: SparkSession, tmp_path: Path) -> None:
+    """A table object remembers what its last commit has left."""
+    path, policy = str(tmp_path / "silver"), TablePolicy(buckets=2)
+    one, other = (HudiTable(spark, path, "things", policy) for _ in range(2))
+    expected: dict[str, tuple[str | None, str]] = {}
+
+    def write(table: HudiTable, note: str, *keys: int) -> None:
+        rows: dict[str, tuple[str | None, str]] = {f"k{key}": (None, note) for key in keys}
+        table.write(
+            _frame(spark, _NOTED, rows, seq=len(expected) + 1), Ledger(TOPIC), is_there=bool(expected)
+        )
+        expected.update(rows)
+        assert _notes(table) == expected
+
+    write(one, "first", *range(10))
+    write(one, "again", 0, 1)
+    write(one, "and again", 1, 2, 10)
+    write(other, "by another", 2, 3, 11)
+    write(one, "after another", 3, 4, 12)
+    other.compact()
+    write(one, "after a compaction", 4, 5, 13)
+    write(one, "at last", 5, 6, 14)
+
+
 def _frame(
     spark: SparkSession,
     schema: StructType,

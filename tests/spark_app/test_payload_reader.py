@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from functools import partial
+from itertools import product
 from typing import Any
 from unittest.mock import ANY
 
@@ -118,6 +119,14 @@ def test_damaged_bytes_are_told_from_text_and_text_from_json(
             assert found["payload"] is None
         elif found["problem"] is None:
             assert found["payload"] == value_of(left, WIRE, lambda _: ANY)[0]
+
+
+def test_a_sequence_of_bytes_is_text_where_it_is_to_python(spark: SparkSession) -> None:
+    edges = bytes.fromhex("41 80 8f 90 9f a0 bf c1 c2 df e0 ed ef f0 f4 f5")
+    texts = [b'{"text":"' + bytes(found) + b'"}' for found in product(edges, repeat=4)]
+    problems = [found["problem"] for found in read(spark, texts)]
+    assert problems == [None if is_utf8(text) else NOT_UTF8 for text in texts]
+    assert len(set(problems)) == 2
 
 
 @pytest.mark.parametrize(

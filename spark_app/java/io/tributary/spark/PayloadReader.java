@@ -10,7 +10,6 @@ import java.io.Serializable;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -18,9 +17,11 @@ import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.AbstractDataType;
@@ -55,8 +56,10 @@ public final class PayloadReader implements Serializable {
     private static final JsonFactory JSON =
             JsonFactory.builder().enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build();
     private static final int MOST_PLACES = 1_000;
-    private static final char REPLACEMENT = '\uFFFD';
-    private static final char BYTE_ORDER_MARK = '\uFEFF';
+    /** So many of the first ones Jackson looks at to see the encoding (ByteSourceJsonBootstrapper). */
+    private static final int BYTES_OF_ENCODING = 4;
+
+    private static final int FIRST_BYTE_OF_MARK = 0xEF;
     private static final UTF8String NOT_UTF8 = UTF8String.fromString("not_utf8");
     private static final UTF8String MISMATCH = UTF8String.fromString("mismatch");
 
@@ -92,14 +95,29 @@ public final class PayloadReader implements Serializable {
                 reader, "parse", result, seq(List.of(text.expr())), seq(List.<AbstractDataType>of()), true, true, true));
     }
 
+    /** Whether the text has the part in it, which is ASCII: {@link #has}, as a column. */
+    public static Column contains(Column text, String part) {
+        Literal asText = Literal.create(UTF8String.fromString(part), DataTypes.StringType);
+        Seq<Expression> arguments = seq(List.of(text.expr(), asText));
+        Seq<AbstractDataType> unchecked = seq(List.of());
+        return new Column(new StaticInvoke(
+                PayloadReader.class, DataTypes.BooleanType, "has", arguments, unchecked, true, true, true));
+    }
+
+    /** Java compares many characters at once where there is a byte for each; Spark goes byte by byte. */
+    public static boolean has(UTF8String text, UTF8String part) {
+        return new String(text.getBytes(), StandardCharsets.ISO_8859_1)
+                .contains(new String(part.getBytes(), StandardCharsets.ISO_8859_1));
+    }
+
     /** What Spark's generated code calls for each row. By the name of a static method, Py4J may find it instead. */
     public InternalRow parse(UTF8String text) {
         byte[] bytes = text.getBytes();
-        String characters = new String(bytes, StandardCharsets.UTF_8);
-        if (!isUtf8(bytes, characters)) {
+        // Jackson lets some bytes pass that are no text.
+        if (!Utf8.isWellFormed(bytes)) {
             return unread(NOT_UTF8);
         }
-        if (seemsOfAnotherEncoding(characters)) {
+        if (seemsOfAnotherEncoding(bytes)) {
             return unread(MISMATCH);
         }
         Findings findings = new Findings(bytes);
@@ -122,14 +140,14 @@ public final class PayloadReader implements Serializable {
         return new GenericInternalRow(new Object[] {null, problem, false});
     }
 
-    /** Jackson lets some bytes pass that are none. */
-    private static boolean isUtf8(byte[] bytes, String decoded) {
-        return decoded.indexOf(REPLACEMENT) < 0 || Arrays.equals(decoded.getBytes(StandardCharsets.UTF_8), bytes);
-    }
-
-    /** JSON begins with no mark and holds no zero; by these Jackson would take it for UTF-16 or UTF-32. */
-    private static boolean seemsOfAnotherEncoding(String characters) {
-        return characters.indexOf('\0') >= 0 || characters.indexOf(BYTE_ORDER_MARK) == 0;
+    /** JSON begins with no mark and no zero; by these Jackson would take it for UTF-16 or UTF-32. */
+    private static boolean seemsOfAnotherEncoding(byte[] bytes) {
+        for (int n = 0; n < Math.min(bytes.length, BYTES_OF_ENCODING); n++) {
+            if (bytes[n] == 0) {
+                return true;
+            }
+        }
+        return bytes.length > 0 && (bytes[0] & 0xFF) == FIRST_BYTE_OF_MARK;
     }
 
     private static <T> Seq<T> seq(List<T> items) {

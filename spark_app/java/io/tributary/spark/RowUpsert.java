@@ -10,12 +10,16 @@ import org.apache.hudi.HoodieSchemaUtils;
 import org.apache.hudi.client.SparkRDDWriteClient;
 import org.apache.hudi.common.config.TypedProperties;
 import org.apache.hudi.common.model.FileSlice;
+import org.apache.hudi.common.model.HoodieLogFile;
 import org.apache.hudi.common.model.HoodieWriteStat;
 import org.apache.hudi.common.table.HoodieTableMetaClient;
 import org.apache.hudi.common.table.TableSchemaResolver;
 import org.apache.hudi.common.table.timeline.HoodieInstant;
+import org.apache.hudi.common.table.timeline.HoodieTimeline;
 import org.apache.hudi.common.util.Option;
 import org.apache.hudi.config.HoodieWriteConfig;
+import org.apache.hudi.index.bucket.BucketIdentifier;
+import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.table.HoodieSparkTable;
 import org.apache.spark.Partitioner;
 import org.apache.spark.sql.Dataset;
@@ -30,18 +34,33 @@ import scala.Tuple2;
  * <p>Hudi's own upsert makes Avro of each row before it knows its file group, counts the records of each file group,
  * sends them to the task that writes it, and decodes and encodes the Avro there; the driver and each task list the
  * table's files. The bucket of a key is known without a look at the table: here rows are sent as Spark has them and
- * become Avro once, and the files are listed once.
+ * become Avro once, and the files are listed once, or not at all where the table is as the last commit from here has
+ * left it.
  */
 public final class RowUpsert {
-    private RowUpsert() {}
+    private final String table;
+    private TableState latest;
+    private TableState writing;
 
-    /** The Avro schema to write the rows in: their own, brought in line with that of the table's latest commit. */
-    public static String writerSchema(HoodieTableMetaClient metaClient, String table, Dataset<Row> rows)
-            throws Exception {
+    public RowUpsert(String table) {
+        this.table = table;
+    }
+
+    /**
+     * The Avro schema to write the rows in: their own, brought in line with that of the table's latest commit.
+     *
+     * <p>The client's timeline is to be that from before the commit begins.
+     */
+    public String writerSchema(HoodieTableMetaClient metaClient, Dataset<Row> rows) throws Exception {
+        if (latest != null && !latest.isOf(metaClient.getActiveTimeline())) {
+            latest = null;
+        }
         Tuple2<String, String> name = AvroConversionUtils.getAvroRecordNameAndNamespace(table);
         Schema own = AvroConversionUtils.convertStructTypeToAvroSchema(rows.schema(), name._1(), name._2());
-        Option<Schema> latest = new TableSchemaResolver(metaClient).getTableAvroSchemaFromLatestCommit(false);
-        return HoodieSchemaUtils.deduceWriterSchema(own, latest, Option.empty(), new TypedProperties())
+        Option<Schema> stored = latest != null
+                ? Option.of(new Schema.Parser().parse(latest.schema))
+                : new TableSchemaResolver(metaClient).getTableAvroSchemaFromLatestCommit(false);
+        return HoodieSchemaUtils.deduceWriterSchema(own, stored, Option.empty(), new TypedProperties())
                 .toString();
     }
 
@@ -49,24 +68,26 @@ public final class RowUpsert {
      * Writes the rows for the requested instant, of a client whose configuration has their schema. What it returns is
      * to be committed; where it throws, Hudi rolls back with its next commit what was written.
      */
-    public static List<HoodieWriteStat> write(
+    public List<HoodieWriteStat> write(
             SparkRDDWriteClient<Object> client,
             HoodieTableMetaClient metaClient,
             String instant,
             Dataset<Row> rows,
             int tasks) {
         HoodieWriteConfig config = client.getConfig();
-        HoodieSparkTable<Object> table = HoodieSparkTable.create(config, client.getEngineContext(), metaClient);
+        HoodieSparkTable<Object> hudi = HoodieSparkTable.create(config, client.getEngineContext(), metaClient);
         HoodieInstant requested = metaClient.createNewInstant(
                 HoodieInstant.State.REQUESTED, metaClient.getCommitActionType(), instant);
-        table.getActiveTimeline().transitionRequestedToInflight(requested, Option.empty());
+        hudi.getActiveTimeline().transitionRequestedToInflight(requested, Option.empty());
         boolean isPartitioned = metaClient.getTableConfig().isTablePartitioned();
-        // Of a table with partitions, each task lists those that it has rows of.
-        Map<String, Map<Integer, FileSlice>> listed =
-                isPartitioned ? Map.of() : Map.of("", FileGroupWriter.slices(table, ""));
-        FileGroupWriter writer = new FileGroupWriter(config, instant, table, rows.schema(), listed);
-        int mostTasks = isPartitioned ? tasks : Math.min(tasks, config.getBucketIndexNumBuckets());
-        Partitioner byFileGroup = new ByFileGroup(mostTasks);
+        Map<String, Map<Integer, FileSlice>> listed = isPartitioned
+                ? Map.of() // Each task lists the partitions that it has rows of.
+                : Map.of("", latest != null ? latest.slices : FileGroupWriter.slices(hudi, ""));
+        latest = null;
+        writing = new TableState(instant, config.getWriteSchema(), listed.get(""));
+        FileGroupWriter writer = new FileGroupWriter(config, instant, hudi, rows.schema(), listed);
+        Partitioner byFileGroup =
+                new ByFileGroup(isPartitioned ? tasks : Math.min(tasks, config.getBucketIndexNumBuckets()));
         QueryExecution query = rows.queryExecution();
         // It has Spark send the session's settings along to the tasks.
         return SQLExecution.withNewExecutionId(query, scala.Option.apply("upsert"), () -> query.toRdd()
@@ -75,6 +96,45 @@ public final class RowUpsert {
                 .repartitionAndSortWithinPartitions(byFileGroup, new FileGroupOrder())
                 .mapPartitions(writer::write)
                 .collect());
+    }
+
+    /** Says that what was written last is committed now. The next commit then need not look at the table. */
+    public void committed(List<HoodieWriteStat> written) {
+        latest = writing.with(written);
+    }
+
+    /** What the table has after the commit of an instant. */
+    private static final class TableState {
+        final String instant;
+        final String schema;
+        final Map<Integer, FileSlice> slices;
+
+        /** {@code slices}: by bucket; null in a table with partitions. */
+        TableState(String instant, String schema, Map<Integer, FileSlice> slices) {
+            this.instant = instant;
+            this.schema = schema;
+            this.slices = slices;
+        }
+
+        /** Whether nothing was written since, or is about to be: no commit, no compaction. */
+        boolean isOf(HoodieTimeline timeline) {
+            return timeline.getWriteTimeline()
+                    .lastInstant()
+                    .map(last -> last.requestedTime().equals(instant))
+                    .orElse(false);
+        }
+
+        /** With the log files that were written; null where there are new base files, too. */
+        TableState with(List<HoodieWriteStat> written) {
+            for (HoodieWriteStat stat : slices == null ? List.<HoodieWriteStat>of() : written) {
+                FileSlice slice = slices.get(BucketIdentifier.bucketIdFromFileId(stat.getFileId()));
+                if (slice == null) {
+                    return null;
+                }
+                slice.addLogFile(new HoodieLogFile(new StoragePath(stat.getPath()), stat.getFileSizeInBytes()));
+            }
+            return this;
+        }
     }
 
     private static final class ByFileGroup extends Partitioner {
