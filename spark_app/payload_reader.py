@@ -27,13 +27,15 @@ def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = N
 
     `payload` is null where the text is not UTF-8 or no JSON object; a value in it where it is of another type
     than the wire's. `problem` says so: `not_utf8`, or `mismatch`; else it is null."""
-    jvm: Any = SparkSession.active()._jvm
     names = (None, None) if closed is None else (closed.field, closed.ignored)
-    reader = jvm.io.tributary.spark.PayloadReader
-    return Column(reader.read(text.cast(StringType())._jc, wire.json(), *names))
+    return Column(_java().read(text.cast(StringType())._jc, wire.json(), *names))
 
 
 def contains(text: Column, part: str) -> Column:
-    """As `text.contains(part)`, for a part in ASCII, in a fifth of the time."""
+    """As `text.contains(part)`, for a part in ASCII; sooner, for Spark looks byte by byte."""
+    return Column(_java().contains(text.cast(StringType())._jc, part))
+
+
+def _java() -> Any:
     jvm: Any = SparkSession.active()._jvm
-    return Column(jvm.io.tributary.spark.PayloadReader.contains(text.cast(StringType())._jc, part))
+    return jvm.io.tributary.spark.PayloadReader
