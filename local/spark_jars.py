@@ -16,6 +16,8 @@ from artifacts.lock import read_lock
 from contract.spark_submit import CLASSES_JAR
 
 LOCK = Path(spark_app.__file__).with_name("jars.lock.json")
+_LINKED = ("hudi-spark", "spark-sql-kafka", "kafka-clients")
+"""How the artifacts' names begin whose classes the app's own use, beside Spark's."""
 _SOURCES = Path(spark_app.__file__).with_name("java")
 
 
@@ -27,12 +29,12 @@ def spark_jars(progress: Callable[[FetchProgress], None] | None = None) -> tuple
 
 def classes_jar() -> Path:
     """The jar of the app's classes, in the cache; the same on any machine. Errors as of `spark_jars`."""
-    hudi = next(file for file in read_lock(LOCK).on_this_machine() if file.artifact.startswith("hudi-spark"))
+    linked = [file for file in read_lock(LOCK).on_this_machine() if file.artifact.startswith(_LINKED)]
 
     def fill(folder: Path) -> None:
         spark = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
-        compile_jar(folder / CLASSES_JAR, _SOURCES, [*sorted(spark), *fetch([hudi]).values()])
+        compile_jar(folder / CLASSES_JAR, _SOURCES, [*sorted(spark), *fetch(linked).values()])
 
-    inputs = (compiled_from(_SOURCES), pyspark.__version__, hudi.sha256)
+    inputs = (compiled_from(_SOURCES), pyspark.__version__, *(file.sha256 for file in linked))
     key = hashlib.sha256(" ".join(inputs).encode()).hexdigest()[:16]
     return cached_folder("spark-classes", key, fill) / CLASSES_JAR

@@ -34,12 +34,6 @@ _NOT_OF_OTHERS = ("mapreduce.fileoutputcommitter.", "mapreduce.input.", "mapredu
 """Beginnings of names in Hadoop's configuration that neither Spark's tasks nor Hudi read, two thirds of it,
 and what they do read of those. Hudi sends all of it with each of its tasks."""
 
-_REPETITIVE_LOGGERS = (
-    "org.apache.spark.sql.kafka010.KafkaSourceProvider",
-    "org.apache.kafka.clients.admin.AdminClientConfig",
-)
-"""Each batch they warn anew: of a group id that is set, and of options that are not the admin client's."""
-
 
 def start_session(name: str) -> SparkSession:
     """Master, memory, class path, credentials and catalogs come from spark-submit."""
@@ -53,10 +47,6 @@ def start_session(name: str) -> SparkSession:
     jvm: Any = spark.sparkContext._jvm
     _look_up_once(jvm)
     _forget_settings_of_others(spark.sparkContext)
-    for name in _REPETITIVE_LOGGERS:
-        jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(
-            name, jvm.org.apache.logging.log4j.Level.ERROR
-        )
     return spark
 
 

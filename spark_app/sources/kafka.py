@@ -6,12 +6,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from threading import Lock
 from typing import Any, ClassVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.event import (
     EVENT,
@@ -26,9 +25,13 @@ _OFFSET = re.compile(r"([A-Za-z0-9._-]+)-([0-9]+)=([0-9]+)")
 """What Java makes of a map from TopicPartition to Long; a topic has no other characters."""
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+_AS_BYTES: Mapping[str, str] = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
 REQUEST_TIMEOUT_MS = 30_000
 
-_FETCHING: Mapping[str, str] = {
+_READING: Mapping[str, str] = {
+    # Which offsets it reads is up to the table alone.
+    "auto.offset.reset": "none",
+    "enable.auto.commit": "false",
     "max.poll.records": "2000",
     "max.partition.fetch.bytes": str(4 * 2**20),
     "fetch.max.wait.ms": "10",
@@ -61,6 +64,7 @@ class KafkaSource:
     client_options: Mapping[str, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock, repr=False)
     _consumer: Any = field(default=None, repr=False)
+    _readers: dict[str, Any] = field(default_factory=dict, repr=False)
     _partitions: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     _admin: Any = field(default=None, repr=False)
     _topic_ids: dict[str, str] = field(default_factory=dict, repr=False)
@@ -84,23 +88,17 @@ class KafkaSource:
         }
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
-        reader = self.spark.read.format("kafka").options(
-            **{
-                "kafka.bootstrap.servers": self.bootstrap_servers,
-                **{f"kafka.{name}": value for name, value in {**_FETCHING, **self.client_options}.items()},
-                # Spark keeps an executor's consumer, and what it has fetched ahead, for the next batch of its
-                # group. By default each batch is a group of its own: consumers would pile up for minutes.
-                "kafka.group.id": f"{self.group_prefix}-{topic}",
-                "assign": json.dumps({topic: [r.partition for r in ranges]}),
-                "startingOffsets": json.dumps({topic: {str(r.partition): r.first for r in ranges}}),
-                "endingOffsets": json.dumps({topic: {str(r.partition): r.until for r in ranges}}),
-                # Else a topic of one partition is read, and decoded, by one task.
-                "minPartitions": str(self._tasks(sum(r.length for r in ranges))),
-                "includeHeaders": "true",
-                "failOnDataLoss": "true",
-            }
+        read = self._jvm.io.tributary.spark.KafkaEvents.read(
+            self.spark._jsparkSession,
+            self._reader_properties(topic),
+            json.dumps({topic: {str(r.partition): r.first for r in ranges}}),
+            json.dumps({topic: {str(r.partition): r.until for r in ranges}}),
+            # Else a topic of one partition is read, and decoded, by one task.
+            self._tasks(sum(r.length for r in ranges)),
+            [MOVED_TO_HEADER, MOVED_FROM_HEADER],
+            EVENT.json(),
         )
-        return reader.load().select(*_event_columns())
+        return DataFrame(read, self.spark)
 
     def _tasks(self, events: int) -> int:
         return min(self.spark.sparkContext.defaultParallelism, 1 + events // EVENTS_OF_ONE_TASK)
@@ -115,10 +113,16 @@ class KafkaSource:
     def _client(self) -> Any:
         """A consumer of no group, for metadata only. It is not thread-safe, hence the lock around its use."""
         if self._consumer is None:
-            deserializers = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
-            properties = self._properties(deserializers)
+            properties = self._properties(_AS_BYTES)
             self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
         return self._consumer
+
+    def _reader_properties(self, topic: str) -> Any:
+        if topic not in self._readers:
+            # Spark keeps an executor's consumer, and what it has fetched ahead, for the group's next batch.
+            group = {"group.id": f"{self.group_prefix}-{topic}"}
+            self._readers[topic] = self._properties({**_AS_BYTES, **_READING, **group})
+        return self._readers[topic]
 
     def _properties(self, own: Mapping[str, str]) -> Any:
         properties = self._jvm.java.util.Properties()
@@ -162,18 +166,6 @@ class KafkaSource:
     @property
     def _jvm(self) -> Any:
         return self.spark._jvm
-
-
-@cache
-def _event_columns() -> tuple[Column, ...]:
-    headers = {"moved_to": MOVED_TO_HEADER, "moved_from": MOVED_FROM_HEADER}
-    return tuple(
-        _header(headers[name]).alias(name) if name in headers else F.col(name) for name in EVENT.fieldNames()
-    )
-
-
-def _header(name: str) -> Column:
-    return F.filter("headers", lambda header: header["key"] == name)[0]["value"]
 
 
 def _by_topic(offsets: Any) -> dict[str, dict[int, int]]:

@@ -1,0 +1,120 @@
+package io.tributary.spark;
+
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Header;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.scheduler.ExecutorCacheTaskLocation;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.kafka010.JsonUtils;
+import org.apache.spark.sql.kafka010.KafkaOffsetRange;
+import org.apache.spark.sql.kafka010.KafkaOffsetRangeCalculator;
+import org.apache.spark.sql.kafka010.KafkaSourceRDD;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.storage.BlockManager;
+import org.apache.spark.storage.BlockManagerId;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
+import scala.collection.JavaConverters;
+import scala.collection.Seq;
+import scala.reflect.ClassTag$;
+
+/**
+ * The records of a topic, read by Spark's own reader of Kafka, without what its data source does around that.
+ *
+ * <p>To read a batch, the data source asks an admin client of its own for the topic's partitions, and makes Java
+ * objects of each record, which Spark then turns back into its own (KafkaRelation#buildScan, RowDataSourceScanExec).
+ */
+public final class KafkaEvents implements Serializable {
+    private static final long serialVersionUID = 1;
+    /** As the data source has it: Spark's spark.network.timeout. */
+    private static final long POLL_TIMEOUT_MS = 120_000;
+
+    private static final long MICROSECONDS_OF_MS = 1_000;
+
+    private final String[] headers;
+
+    private KafkaEvents(String[] headers) {
+        this.headers = headers;
+    }
+
+    /**
+     * The columns of {@code type}, as Spark's JSON of it: {@code topic string, partition int, offset bigint, timestamp
+     * timestamp, key binary, value binary}, and a {@code binary} for each of the headers, the last of that name,
+     * null where a record has none.
+     *
+     * <p>{@code from} (included) and {@code until} (excluded) are offsets as Spark writes them: {@code {"topic": {"0":
+     * 17}}}. So many tasks read them at least, where they are that many. A task fails where the topic does not hold an
+     * offset any more.
+     */
+    public static Dataset<Row> read(
+            SparkSession spark,
+            Properties consumer,
+            String from,
+            String until,
+            int tasks,
+            List<String> headers,
+            String type) {
+        Map<TopicPartition, Object> ends = JavaConverters.mapAsJavaMap(JsonUtils.partitionOffsets(until));
+        List<KafkaOffsetRange> ranges = new ArrayList<>();
+        JavaConverters.mapAsJavaMap(JsonUtils.partitionOffsets(from)).forEach((partition, first) -> ranges.add(
+                new KafkaOffsetRange(partition, (Long) first, (Long) ends.get(partition), Option.empty())));
+        Seq<KafkaOffsetRange> ofTasks =
+                new KafkaOffsetRangeCalculator(Option.apply(tasks)).getRanges(seq(ranges), seq(executors()));
+        Map<String, Object> options = new HashMap<>();
+        consumer.stringPropertyNames().forEach(name -> options.put(name, consumer.getProperty(name)));
+        RDD<ConsumerRecord<byte[], byte[]>> records =
+                new KafkaSourceRDD(spark.sparkContext(), options, ofTasks, POLL_TIMEOUT_MS, true);
+        KafkaEvents events = new KafkaEvents(headers.toArray(new String[0]));
+        RDD<InternalRow> rows = new JavaRDD<>(records, ClassTag$.MODULE$.apply(ConsumerRecord.class))
+                .map(events::row)
+                .rdd();
+        return spark.internalCreateDataFrame(rows, (StructType) DataType.fromJson(type), false);
+    }
+
+    private InternalRow row(ConsumerRecord<byte[], byte[]> record) {
+        Object[] values = new Object[6 + headers.length];
+        values[0] = UTF8String.fromString(record.topic());
+        values[1] = record.partition();
+        values[2] = record.offset();
+        values[3] = record.timestamp() * MICROSECONDS_OF_MS;
+        values[4] = record.key();
+        values[5] = record.value();
+        for (Header header : record.headers()) {
+            for (int n = 0; n < headers.length; n++) {
+                if (headers[n].equals(header.key())) {
+                    values[6 + n] = header.value();
+                }
+            }
+        }
+        return new GenericInternalRow(values);
+    }
+
+    /** As places of tasks, in an order: a partition then goes to the same executor each time, whose consumer goes on. */
+    private static List<String> executors() {
+        BlockManager own = SparkEnv.get().blockManager();
+        List<String> places = new ArrayList<>();
+        for (BlockManagerId peer : JavaConverters.seqAsJavaList(own.master().getPeers(own.blockManagerId()))) {
+            places.add(new ExecutorCacheTaskLocation(peer.host(), peer.executorId()).toString());
+        }
+        places.sort(null);
+        return places;
+    }
+
+    private static <T> Seq<T> seq(List<T> items) {
+        return JavaConverters.asScalaBuffer(items).toList();
+    }
+}
