@@ -16,6 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from spark_app.buckets import Buckets
 from spark_app.decode import DELETE, TRUNCATE
 from spark_app.event import EVENTS_OF_ONE_TASK
 from spark_app.ledger import Truncate
@@ -60,11 +61,19 @@ def fold(changes: DataFrame, survey: Survey, truncate: Truncate | None, epoch: i
     Enough where no update lacks a value and no delete needs one. A key that was last changed before the
     truncate comes out truncated; keys that only the table holds are not here. One Spark job where the batch
     is large and only inserts."""
-    ordered = _ordered(changes, survey, epoch).select(
-        "*", F.array().cast("array<string>").alias("missing"), F.col("key").alias("stored_key")
-    )
+    ordered = _alone(_ordered(changes, survey, epoch))
     last = ordered if _has_each_key_once(changes, survey) else _last_of_key(ordered)
     return _truncated(last, survey, truncate, epoch)
+
+
+def sort_by_bucket(
+    changes: DataFrame, buckets: Buckets, survey: Survey, truncate: Truncate | None, epoch: int
+) -> DataFrame:
+    """As `fold`, of changes that are in the tasks of their buckets: all changes of a key, the last one first.
+
+    Whoever reads on takes of each key the first."""
+    ordered = _alone(_ordered(changes, survey, epoch)).select("key", "order", *_FOLDED)
+    return _truncated(buckets.sorted(ordered, F.col("order").desc()), survey, truncate, epoch)
 
 
 def fold_and_carry_forward(
@@ -86,6 +95,13 @@ def fold_and_carry_forward(
 def _ordered(changes: DataFrame, survey: Survey, epoch: int) -> DataFrame:
     return changes.where(F.col("op") != TRUNCATE).select(
         "*", source_order(survey).alias("order"), ordering(epoch, F.col("offset")).alias("seq")
+    )
+
+
+def _alone(ordered: DataFrame) -> DataFrame:
+    """Adds what the fold of changes adds that need no others: nothing is missing, and no key is another's."""
+    return ordered.select(
+        "*", F.array().cast("array<string>").alias("missing"), F.col("key").alias("stored_key")
     )
 
 

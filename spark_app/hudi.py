@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from contract.lake import Storage, TablePolicy
+from spark_app.buckets import Buckets
 from spark_app.decode import DELETE
 from spark_app.file_removal import remove_files, remove_files_in_order
 from spark_app.file_slices import FileGroup, LogMerge, log_merges, outdated_files, partition_of
@@ -154,6 +155,7 @@ class _Java:
     option: Any
     operation_type: Any
     row_upsert: Any
+    buckets: Any
     hadoop_conf: JavaObject
     storage_conf: JavaObject
 
@@ -366,35 +368,60 @@ class HudiTable:
             client.rollback(commit.instant)
 
     def write(
-        self, rows: DataFrame, ledger: Ledger, *, are_few: bool = False, is_there: bool = False
+        self,
+        rows: DataFrame,
+        ledger: Ledger,
+        *,
+        are_few: bool = False,
+        is_there: bool = False,
+        are_in_buckets: bool = False,
     ) -> None:
         """One commit that upserts the rows, one a key, deletes those whose `_op` says so, and records the
         ledger.
 
         `are_few`: they are a task's work for each bucket, and no more than one's until then. `is_there`: that
-        there is a table is known; it is written to without another look at its rows."""
+        there is a table is known; it is written to without another look at its rows. `are_in_buckets`: they
+        are sorted in the tasks of the table's `buckets`, and of each key the first counts."""
         options = {**self._options, **(_FEW_ROWS_OPTIONS if are_few else {})}
         if is_there and self.policy.storage == "merge_on_read":
-            self._append(rows, ledger, options, are_few=are_few)
+            self._append(rows, ledger, options, are_few=are_few, are_in_buckets=are_in_buckets)
             return
         if is_there:
             options |= _ONE_ROW_A_KEY_OPTIONS
         options |= {LEDGER_KEY: ledger.to_json()}
         rows.write.format("hudi").options(**options).mode("append").save(self.path)
 
-    def _append(self, rows: DataFrame, ledger: Ledger, options: Mapping[str, str], *, are_few: bool) -> None:
+    @property
+    def buckets(self) -> Buckets | None:
+        """By which many rows can be brought to the tasks that write them, before they are one a key; None
+        where more tells a row's file group than its bucket, where fewer tasks would have them than can work,
+        and where Hudi's own writer writes them."""
+        tasks = self._shuffle_partitions
+        if self.policy.storage != "merge_on_read" or self.policy.partition_by or self.policy.buckets < tasks:
+            return None
+        return Buckets(self._java.buckets(RECORD_KEY, self.policy.buckets, tasks))
+
+    @property
+    def _shuffle_partitions(self) -> int:
+        return int(str(self.spark.conf.get("spark.sql.shuffle.partitions")))
+
+    def _append(
+        self,
+        rows: DataFrame,
+        ledger: Ledger,
+        options: Mapping[str, str],
+        *,
+        are_few: bool,
+        are_in_buckets: bool,
+    ) -> None:
         """One commit of log files, and of base files where a bucket has none yet. One Spark job."""
         meta_client = self._kept_meta_client
         meta_client.reloadActiveTimeline()
-        parallelism = (
-            self.spark.sparkContext.defaultParallelism
-            if are_few
-            else int(str(self.spark.conf.get("spark.sql.shuffle.partitions")))
-        )
+        tasks = self.spark.sparkContext.defaultParallelism if are_few else self._shuffle_partitions
         schema = self._row_upsert.writerSchema(meta_client, rows._jdf)
         with self._client(options, schema) as client:
             instant = client.startCommit(meta_client.getCommitActionType(), meta_client)
-            written = self._row_upsert.write(client, meta_client, instant, rows._jdf, parallelism)
+            written = self._row_upsert.write(client, meta_client, instant, rows._jdf, tasks, are_in_buckets)
             self._complete(client, instant, written, ledger)
         self._row_upsert.committed(written)
 
@@ -622,6 +649,7 @@ class HudiTable:
             option=hudi.common.util.Option,
             operation_type=hudi.common.model.WriteOperationType,
             row_upsert=jvm.io.tributary.spark.RowUpsert,
+            buckets=jvm.io.tributary.spark.Buckets,
             hadoop_conf=hadoop_conf,
             storage_conf=hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop_conf),
         )

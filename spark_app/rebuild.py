@@ -9,13 +9,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
+from spark_app.buckets import Buckets
 from spark_app.event import OffsetRange, positions_text
 from spark_app.ledger import Ledger, LedgerError, Truncate
 from spark_app.progress import Committed
 from spark_app.quarantine import read_quarantine, remove_quarantine
 from spark_app.survey import LastSnapshot, Survey, is_since_last_snapshot, read_last_snapshot
 from spark_app.table_columns import TableColumns, columns_of, columns_of_table, merge_anew
-from spark_app.table_ingest import TableIngest
+from spark_app.table_ingest import Folded, TableIngest
 from spark_app.topic_checks import PositionLost
 
 PATIENCE_SECONDS = 120.0
@@ -148,12 +149,17 @@ class _TableAnew(TableIngest):
         return merge_anew(columns_of(version) for version in self._versions)
 
     def _fold(
-        self, changes: DataFrame, columns: TableColumns, survey: Survey, truncate: Truncate | None
-    ) -> tuple[DataFrame, DataFrame | None]:
+        self,
+        changes: DataFrame,
+        columns: TableColumns,
+        survey: Survey,
+        truncate: Truncate | None,
+        buckets: Buckets | None,
+    ) -> Folded:
         if self.since_snapshot:
             self._check_snapshot(read_last_snapshot(changes, survey))
             changes = changes.where(is_since_last_snapshot(survey))
-        return super()._fold(changes, columns, survey, truncate)
+        return super()._fold(changes, columns, survey, truncate, buckets)
 
     def _check_snapshot(self, found: LastSnapshot) -> None:
         if found.is_first:
@@ -183,7 +189,7 @@ class _TableAnew(TableIngest):
         # How long ago the source committed all of this says nothing of how fresh the lake is.
         return replace(super()._ledger_after(ranges, survey, key, quarantined_events), source_times=None)
 
-    def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
+    def _commit(self, folded: Folded, ledger: Ledger) -> None:
         is_behind = any(
             ledger.positions.get(partition, 0) < position
             for partition, position in self.replaced.positions.items()
@@ -194,7 +200,7 @@ class _TableAnew(TableIngest):
                 where=self.name,
                 remedy="Stop what writes to it, and rebuild again.",
             )
-        self.hudi.replace_all(self._without_gone(rows), ledger, self._retyped(rows))
+        self.hudi.replace_all(self._without_gone(folded.rows), ledger, self._retyped(folded.rows))
 
     def _retyped(self, rows: DataFrame) -> tuple[str, ...]:
         """The columns that have other types than before, or of which that is not known."""

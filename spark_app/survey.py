@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, reduce
 from itertools import accumulate
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from spark_app.decode import CREATE, DELETE, READ, TRUNCATE, UNKNOWN_SCHEMA
@@ -27,21 +27,35 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
+class LastStreamed:
+    """Of streamed changes the highest sequence and the latest time, in microseconds; None where none has a
+    time. Both are of changes at the offset `since` or later."""
+
+    sequence: Sequence
+    ts_us: int | None
+    since: int
+
+
+@dataclass(frozen=True)
 class PartitionSurvey:
     """What a batch holds of one partition; offsets are ascending.
 
     `snapshots` gives the offset of the first read of each. `first_lsn` is the lowest log position of a
-    change, `first_sequence` the lowest sequence of its streamed changes, `last_sequence` the highest of those
-    since the last snapshot began. `first_rewound` is the offset of the first change whose sequence is lower
-    than the ledger's though the source committed it later than all applied ones."""
+    change, `first_sequence` the lowest sequence of its streamed changes, `last` what the last of those is
+    that came since the last snapshot began. `first_rewound` is the offset of the first change whose sequence
+    is lower than the ledger's though the source committed it later than all applied ones."""
 
     snapshots: Mapping[Snapshot, int] = field(default_factory=dict)
     truncates: tuple[Truncate, ...] = ()
     first_rewound: int | None = None
     first_lsn: int | None = None
     first_sequence: Sequence | None = None
-    last_sequence: Sequence | None = None
-    last_sequence_ts_us: int | None = None
+    last: LastStreamed | None = None
+
+    @property
+    def last_snapshot_began(self) -> int:
+        """The offset at which it did; 0 where there is none."""
+        return max(self.snapshots.values(), default=0)
 
 
 @dataclass(frozen=True)
@@ -106,14 +120,13 @@ def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
                 ),
                 first_lsn=row["first_lsn"],
                 first_sequence=Sequence(*row["first_sequence"]) if row["first_sequence"] else None,
-                last_sequence=Sequence(*row["last_sequence"]) if row["last_sequence"] else None,
-                last_sequence_ts_us=row["last_sequence_ts_us"],
+                last=_last_streamed(row),
             )
             for row in rows
         },
     )
     survey = _with_starts_of_snapshots(survey, changes)
-    return _with_sequences_since_snapshot(_with_rewound(survey, changes, ledger), changes)
+    return _with_last_since_snapshot(_with_rewound(survey, changes, ledger), changes)
 
 
 @cache
@@ -141,7 +154,7 @@ def _found() -> tuple[Column, ...]:
         F.min(F.when(is_good, F.col("lsn"))).alias("first_lsn"),
         _all_of(truncate, is_truncate).alias("truncates"),
         F.min(F.when(is_streamed, F.struct("commit_lsn", "lsn"))).alias("first_sequence"),
-        *_last_sequence(is_streamed),
+        *_found_last(is_streamed),
     )
 
 
@@ -293,33 +306,37 @@ def _with_rewound(survey: Survey, changes: DataFrame, ledger: Ledger) -> Survey:
     )
 
 
-def _with_sequences_since_snapshot(survey: Survey, changes: DataFrame) -> Survey:
+def _with_last_since_snapshot(survey: Survey, changes: DataFrame) -> Survey:
     """A snapshot can be of another database, whose log positions start anew: only later ones count."""
-    if not any(found.snapshots and found.last_sequence for found in survey.partitions.values()):
+    found_last = [(found.last, found.last_snapshot_began) for found in survey.partitions.values()]
+    if not any(last is not None and last.since < began for last, began in found_last):
         return survey
-    last_starts = {p: max(found.snapshots.values(), default=0) for p, found in survey.partitions.items()}
-    since = _where_partition({p: F.col("offset") >= start for p, start in last_starts.items()})
+    since = _where_partition(
+        {p: F.col("offset") >= found.last_snapshot_began for p, found in survey.partitions.items()}
+    )
     streamed = changes.where(_is_streamed() & since)
-    rows = streamed.groupBy("partition").agg(*_last_sequence(F.lit(True))).collect()
-    last = {row["partition"]: row for row in rows}
+    rows = streamed.groupBy("partition").agg(*_found_last(F.lit(True))).collect()
+    last = {row["partition"]: _last_streamed(row) for row in rows}
     return replace(
         survey,
-        partitions={
-            partition: replace(
-                found,
-                last_sequence=Sequence(*last[partition]["last_sequence"]) if partition in last else None,
-                last_sequence_ts_us=last[partition]["last_sequence_ts_us"] if partition in last else None,
-            )
-            for partition, found in survey.partitions.items()
-        },
+        partitions={p: replace(found, last=last.get(p)) for p, found in survey.partitions.items()},
     )
 
 
-def _last_sequence(is_streamed: Column) -> tuple[Column, Column]:
+def _found_last(is_streamed: Column) -> tuple[Column, Column]:
+    time = F.struct(F.unix_micros("source_ts").alias("source_us"), "offset")
     return (
-        F.max(F.when(is_streamed, F.struct("commit_lsn", "lsn"))).alias("last_sequence"),
-        F.max(F.when(is_streamed, F.unix_micros("source_ts"))).alias("last_sequence_ts_us"),
+        F.max(F.when(is_streamed, F.struct("commit_lsn", "lsn", "offset"))).alias("last_sequence"),
+        F.max(F.when(is_streamed, time)).alias("last_time"),
     )
+
+
+def _last_streamed(row: Row) -> LastStreamed | None:
+    last, time = row["last_sequence"], row["last_time"]
+    if last is None:
+        return None
+    sequence = Sequence(last["commit_lsn"], last["lsn"])
+    return LastStreamed(sequence, time["source_us"], min(last["offset"], time["offset"]))
 
 
 def _all_of(value: Column, is_wanted: Column) -> Column:

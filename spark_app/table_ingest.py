@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
 from contract.lake import Events
+from spark_app.buckets import Buckets, Held
 from spark_app.complete import complete, with_truncated_rows, without_needless
 from spark_app.connect_schema import SchemaTexts, SchemaVersion, UnreadableSchema, read_schema_version
 from spark_app.declared_columns import declared_versions
@@ -29,7 +30,7 @@ from spark_app.event import (
     ranges_from,
     split_at,
 )
-from spark_app.fold import fold, fold_and_carry_forward
+from spark_app.fold import fold, fold_and_carry_forward, sort_by_bucket
 from spark_app.frame import schema_texts
 from spark_app.hudi import (
     HudiCommit,
@@ -100,6 +101,18 @@ class IncompleteLoad(OSError):
 
 class NoOtherTopic(TributaryError):
     """There is no reason to open a new epoch."""
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The rows that a batch applies (`fold.folded_type`, then those of the table), and those left out because
+    some value is nowhere to be found.
+
+    `are_in_buckets`: there are all changes of a key, as `fold.sort_by_bucket` leaves them."""
+
+    rows: DataFrame
+    left_out: DataFrame | None = None
+    are_in_buckets: bool = False
 
 
 @dataclass
@@ -214,7 +227,8 @@ class TableIngest:
         if not ranges:
             return None
         events = self._read(ranges)
-        if sum(r.length for r in ranges) <= EVENTS_OF_ONE_TASK:
+        are_few = sum(r.length for r in ranges) <= EVENTS_OF_ONE_TASK
+        if are_few:
             events = events.coalesce(1)
         if not self._known_versions:
             # In all likelihood they tell the schema of most; if not, the survey finds others.
@@ -224,7 +238,9 @@ class TableIngest:
         if self._merged_columns() is None:
             self._set_aside(events, undecodable(events), ranges)
             return None
-        with self._decoded(events) as (changes, columns, survey):
+        # A first commit is a load, which has its own way to the file groups.
+        buckets = None if are_few or self._columns is None else self.hudi.buckets
+        with self._decoded(events, buckets) as (changes, columns, survey):
             phases.end("decode")
             if (
                 survey.has_moved
@@ -237,11 +253,11 @@ class TableIngest:
             bad = changes.where(F.col("reason").isNotNull()).select(*_WHY_BAD)
             good = without_applied(changes.where(F.col("reason").isNull()), self.ledger, survey)
             truncate = last_truncate(self.ledger, survey)
-            folded, unknown = self._fold(good, columns, survey, truncate)
+            folded = self._fold(good, columns, survey, truncate, buckets)
             quarantined_events = survey.bad
-            if unknown is not None:
-                quarantined_events += unknown.count()
-                bad = bad.unionByName(unknown)
+            if folded.left_out is not None:
+                quarantined_events += folded.left_out.count()
+                bad = bad.unionByName(folded.left_out)
             if quarantined_events:
                 self._check_limit(bad, survey.changes, quarantined_events)
                 self._quarantine(events, bad, ranges)
@@ -250,9 +266,9 @@ class TableIngest:
                 truncate=remembered_truncate(self.ledger, survey, truncate),
             )
             self._commits_since_services += 1
-            rows = self._rows(folded, columns)
+            folded = replace(folded, rows=self._rows(folded.rows, columns))
             phases.end("fold")
-            self._commit(rows, ledger)
+            self._commit(folded, ledger)
             phases.end("write")
         self._ledger, self._columns = ledger, columns
         self._latest.add(survey.changes, quarantined_events)
@@ -308,14 +324,14 @@ class TableIngest:
             nothing_applied = Ledger(self.topic, epoch=self.ledger.epoch, truncate=self.ledger.truncate)
             survey = survey_changes(theirs, nothing_applied)
             truncate = last_truncate(nothing_applied, survey)
-            folded, unknown = self._fold_changed(theirs, columns, survey, truncate)
-            if unknown is not None:
-                readable = readable.join(unknown, list(_POSITION), "left_anti")
+            folded = self._fold_changed(theirs, columns, survey, truncate)
+            if folded.left_out is not None:
+                readable = readable.join(folded.left_out, list(_POSITION), "left_anti")
             applied = readable.count()
             if applied:
                 self._timeline_to_continue()
                 ledger = self.ledger.next_commit()
-                self.hudi.write(self._rows(folded, columns), ledger, is_there=True)
+                self.hudi.write(self._rows(folded.rows, columns), ledger, is_there=True)
                 self._written(ledger)
             left = quarantined_events.join(readable, list(_POSITION), "left_anti")
             left_count = left.count()
@@ -385,17 +401,22 @@ class TableIngest:
                 self.maintain()
         return Serviced(self.name, round(time.monotonic() - started, 3))
 
-    def _commit(self, rows: DataFrame, ledger: Ledger) -> None:
+    def _commit(self, folded: Folded, ledger: Ledger) -> None:
         timeline = self._timeline_to_continue()
-        if self._columns is None and not timeline.instants and may_be_loaded(rows.schema):
-            self.hudi.load(self._without_gone(rows), ledger)
+        if self._columns is None and not timeline.instants and may_be_loaded(folded.rows.schema):
+            self.hudi.load(self._without_gone(folded.rows), ledger)
             return
-        if self._makes_arrays_unreadable(rows):
+        if self._makes_arrays_unreadable(folded.rows):
             self.hudi.compact()
             self._timeline_to_continue()
-        # A new truncate deletes as many rows as the table has.
-        are_few = ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate
-        self.hudi.write(rows, ledger, are_few=are_few, is_there=self._columns is not None)
+        self.hudi.write(
+            folded.rows,
+            ledger,
+            # A new truncate deletes as many rows as the table has.
+            are_few=ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate,
+            is_there=self._columns is not None,
+            are_in_buckets=folded.are_in_buckets,
+        )
 
     def _makes_arrays_unreadable(self, rows: DataFrame) -> bool:
         """Whether, by a new column, the log files there are become some of which hudi-rs reads no array.
@@ -476,25 +497,27 @@ class TableIngest:
         return commit
 
     @contextmanager
-    def _decoded(self, events: DataFrame) -> Iterator[tuple[DataFrame, TableColumns, Survey]]:
+    def _decoded(
+        self, events: DataFrame, buckets: Buckets | None = None
+    ) -> Iterator[tuple[DataFrame, TableColumns, Survey]]:
         """The changes of a batch, held until the batch is done, with its table's columns and its survey."""
-        changes, columns, survey = self._decode(events)
+        held, columns, survey = self._decode(events, buckets)
         if survey.of_unknown_schema and self._learn_versions(events):
-            changes.unpersist()
-            changes, columns, survey = self._decode(events)
+            held.release()
+            held, columns, survey = self._decode(events, buckets)
         try:
-            yield changes, columns, survey
+            yield held.rows, columns, survey
         finally:
-            changes.unpersist()
+            held.release()
 
-    def _decode(self, events: DataFrame) -> tuple[DataFrame, TableColumns, Survey]:
+    def _decode(self, events: DataFrame, buckets: Buckets | None) -> tuple[Held, TableColumns, Survey]:
         columns = self._merged_columns()
         assert columns is not None
         changes = decode(events, self._known_versions, columns)
         if not self.source.keeps_headers and not all(v.has_own_key for v in self._known_versions):
             changes = with_paired_moves(changes)
-        changes.cache()
-        return changes, columns, survey_changes(changes, self.ledger)
+        held = Held.in_cache(changes) if buckets is None else buckets.hold(changes)
+        return held, columns, survey_changes(held.rows, self.ledger)
 
     def _merged_columns(self) -> TableColumns | None:
         return merge(self._columns, [columns_of(version) for version in self._known_versions])
@@ -527,34 +550,51 @@ class TableIngest:
         return bool(learned)
 
     def _fold(
-        self, changes: DataFrame, columns: TableColumns, survey: Survey, truncate: Truncate | None
-    ) -> tuple[DataFrame, DataFrame | None]:
-        """The rows to apply (`fold.folded_type`) and, where some value is nowhere to be found, those left
-        out."""
-        folded, unknown = self._fold_changed(changes, columns, survey, truncate)
+        self,
+        changes: DataFrame,
+        columns: TableColumns,
+        survey: Survey,
+        truncate: Truncate | None,
+        buckets: Buckets | None,
+    ) -> Folded:
+        """`buckets`: in which the changes are."""
         is_new = truncate is not None and truncate != self.ledger.truncate
-        if truncate is not None and is_new and self._columns is not None:
-            folded = with_truncated_rows(folded, self.hudi.read(), columns, truncate, self.ledger.epoch)
-        return folded, unknown
+        if buckets is not None and not is_new and not self._lack_values(columns, survey, truncate):
+            sorted_changes = sort_by_bucket(changes, buckets, survey, truncate, self.ledger.epoch)
+            return Folded(sorted_changes, are_in_buckets=True)
+        folded = self._fold_changed(changes, columns, survey, truncate)
+        if truncate is None or not is_new or self._columns is None:
+            return folded
+        stored = self.hudi.read()
+        return replace(
+            folded, rows=with_truncated_rows(folded.rows, stored, columns, truncate, self.ledger.epoch)
+        )
 
     def _fold_changed(
         self, changes: DataFrame, columns: TableColumns, survey: Survey, truncate: Truncate | None
-    ) -> tuple[DataFrame, DataFrame | None]:
-        policy = self.hudi.policy
-        is_soft = policy.deletes == "soft"
-        needed_by_deletes = columns.beside_key if is_soft else policy.partition_by
-        deletes_lack_values = bool(needed_by_deletes) and (survey.deletes > 0 or truncate is not None)
-        if not survey.has_unavailable and not deletes_lack_values:
-            return fold(changes, survey, truncate, self.ledger.epoch), None
+    ) -> Folded:
+        """Of the keys that the changes are of."""
+        if not self._lack_values(columns, survey, truncate):
+            return Folded(fold(changes, survey, truncate, self.ledger.epoch))
         carried = fold_and_carry_forward(changes, columns, survey, truncate, self.ledger.epoch)
-        folded = without_needless(carried, needed_by_deletes)
+        folded = without_needless(carried, self._needed_by_deletes(columns))
         if self._columns is not None:
             folded = complete(folded, self.hudi.read(), columns)
         is_delete = F.col("op").isin(DELETE, TRUNCATE)
         # A delete of a row that the lake never had: a soft one is kept, without values; a hard one has no
         # effect.
-        is_known = (F.size("missing") == 0) | (is_delete & F.lit(is_soft))
-        return folded.where(is_known), _left_out(folded.where(~is_known & ~is_delete))
+        is_known = (F.size("missing") == 0) | (is_delete & F.lit(self.hudi.policy.deletes == "soft"))
+        return Folded(folded.where(is_known), _left_out(folded.where(~is_known & ~is_delete)))
+
+    def _lack_values(self, columns: TableColumns, survey: Survey, truncate: Truncate | None) -> bool:
+        """Whether some change of a batch does not say all that the table needs of it."""
+        has_deletes = survey.deletes > 0 or truncate is not None
+        return survey.has_unavailable or (has_deletes and bool(self._needed_by_deletes(columns)))
+
+    def _needed_by_deletes(self, columns: TableColumns) -> tuple[str, ...]:
+        """The columns whose values a delete has to bring."""
+        policy = self.hudi.policy
+        return columns.beside_key if policy.deletes == "soft" else policy.partition_by
 
     def _first_halved_moves(self, changes: DataFrame, ranges: tuple[OffsetRange, ...]) -> Mapping[int, int]:
         partitions = self._partitions | self.ledger.positions.keys() | {r.partition for r in ranges}
@@ -617,9 +657,10 @@ class TableIngest:
             if found.snapshots:
                 sequences.pop(partition, None)
                 sequence_ts_us.pop(partition, None)
-            if found.last_sequence is not None and found.last_sequence_ts_us is not None:
-                sequences[partition] = max(found.last_sequence, sequences.get(partition, found.last_sequence))
-                sequence_ts_us[partition] = max(found.last_sequence_ts_us, sequence_ts_us.get(partition, 0))
+            if found.last is not None and found.last.ts_us is not None:
+                last = found.last.sequence
+                sequences[partition] = max(last, sequences.get(partition, last))
+                sequence_ts_us[partition] = max(found.last.ts_us, sequence_ts_us.get(partition, 0))
         return replace(
             before,
             topic_id=self._topic_id or before.topic_id,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
@@ -160,6 +161,23 @@ def test_what_others_have_written_meanwhile_is_built_on(spark: SparkSession, tmp
     other.compact()
     write(one, "after a compaction", 4, 5, 13)
     write(one, "at last", 5, 6, 14)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "sorted_by", "found"),
+    [(1, "note", "do not come together"), (2, RECORD_KEY, "has come to task")],
+)
+def test_rows_that_are_not_in_their_buckets_are_refused(
+    spark: SparkSession, tmp_path: Path, tasks: int, sorted_by: str, found: str
+) -> None:
+    table = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=4))
+    first = {f"k{n}": (None, "first") for n in range(20)}
+    table.write(_frame(spark, _NOTED, first, seq=1), Ledger(TOPIC))
+    rows = _frame(spark, _NOTED, {f"k{n}": (None, f"note {n}") for n in range(20)}, seq=2)
+    astray = rows.repartition(tasks).sortWithinPartitions(sorted_by)
+    with pytest.raises(Py4JJavaError, match=found):
+        table.write(astray, Ledger(TOPIC), is_there=True, are_in_buckets=True)
+    assert _notes(table) == first
 
 
 def _frame(

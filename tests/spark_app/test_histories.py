@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.lake import TablePolicy
+from spark_app import table_ingest
 from spark_app.event import OffsetRange
 from spark_app.hudi import HudiTable
 from spark_app.table_columns import SchemaConflict
@@ -32,7 +33,7 @@ from tests.spark_app.memory_source import MemorySource
 
 EXAMPLES = settings.get_profile("soak").max_examples if SOAKS else 4
 POLICIES = [
-    TablePolicy(storage=storage, deletes=deletes, buckets=1)
+    TablePolicy(storage=storage, deletes=deletes, buckets=2)
     for storage in ("merge_on_read", "copy_on_write")
     for deletes in ("hard", "soft")
 ]
@@ -52,7 +53,11 @@ def test_after_every_batch_the_lake_table_is_the_source_table_as_far_as_it_was_s
     delivery = data.draw(deliveries(events))
     # All is drawn before Spark works: an example that turns out too large costs nothing.
     steps = data.draw(st.lists(STEPS, max_size=3))
-    with TemporaryDirectory() as folder:
+    are_large = data.draw(st.booleans())
+    event(f"large batches: {are_large}")
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        if are_large:
+            patched.setattr(table_ingest, "EVENTS_OF_ONE_TASK", 0)
         run = _Run(spark, policy, events, delivery, Path(folder))
         for step in steps:
             run.take(step)

@@ -6,9 +6,11 @@ import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.avro.generic.GenericRecord;
 import org.apache.hudi.AvroConversionUtils;
 import org.apache.hudi.client.SparkTaskContextSupplier;
@@ -81,11 +83,39 @@ final class FileGroupWriter implements Serializable {
     }
 
     /** The row, with the path of its partition and its bucket. */
-    Tuple2<Tuple2<String, Integer>, InternalRow> identified(InternalRow row) throws IOException {
+    Tuple2<Tuple2<String, Integer>, InternalRow> identified(InternalRow row) {
         String key = keys().getRecordKey(row, type).toString();
         int bucket =
                 BucketIdentifier.getBucketId(key, config.getBucketIndexHashField(), config.getBucketIndexNumBuckets());
-        return new Tuple2<>(new Tuple2<>(keys().getPartitionPath(row, type).toString(), bucket), row.copy());
+        return new Tuple2<>(new Tuple2<>(keys().getPartitionPath(row, type).toString(), bucket), row);
+    }
+
+    /**
+     * Writes rows, of each key the first, that come file group after file group and key after key, to the task of so
+     * many that has their bucket.
+     */
+    Iterator<HoodieWriteStat> writeFirstOfEachKey(int task, int tasks, Iterator<InternalRow> rows)
+            throws IOException, InterruptedException {
+        return write(Iterators.transform(firstOfEachKey(rows), row -> {
+            Tuple2<Tuple2<String, Integer>, InternalRow> identified = identified(row);
+            int bucket = identified._1()._2();
+            if (Buckets.task(bucket, tasks) != task) {
+                throw new HoodieUpsertException("A row of bucket " + bucket + " has come to task " + task);
+            }
+            return identified;
+        }));
+    }
+
+    private Iterator<InternalRow> firstOfEachKey(Iterator<InternalRow> rows) {
+        UTF8String[] latest = new UTF8String[1];
+        return Iterators.filter(rows, row -> {
+            UTF8String key = keys().getRecordKey(row, type);
+            if (key.equals(latest[0])) {
+                return false;
+            }
+            latest[0] = key.copy();
+            return true;
+        });
     }
 
     /** Writes rows that come file group after file group. */
@@ -93,9 +123,13 @@ final class FileGroupWriter implements Serializable {
             throws IOException, InterruptedException {
         PeekingIterator<Tuple2<Tuple2<String, Integer>, InternalRow>> ahead = Iterators.peekingIterator(rows);
         Map<String, Map<Integer, FileSlice>> slices = new HashMap<>(known);
+        Set<Tuple2<String, Integer>> written = new HashSet<>();
         List<HoodieWriteStat> stats = new ArrayList<>();
         while (ahead.hasNext()) {
             Tuple2<String, Integer> fileGroup = ahead.peek()._1();
+            if (!written.add(fileGroup)) {
+                throw new HoodieUpsertException("The rows of bucket " + fileGroup._2() + " do not come together");
+            }
             String partition = fileGroup._1();
             int bucket = fileGroup._2();
             FileSlice slice = slices.computeIfAbsent(partition, path -> slices(table, path)).get(bucket);
@@ -174,7 +208,7 @@ final class FileGroupWriter implements Serializable {
         return deleteMarker != null && deleteMarker.equals(row.getUTF8String(operation));
     }
 
-    private BuiltinKeyGenerator keys() throws IOException {
+    private BuiltinKeyGenerator keys() {
         if (keys == null) {
             keys = (BuiltinKeyGenerator) HoodieSparkKeyGeneratorFactory.createKeyGenerator(config.getProps());
         }

@@ -22,8 +22,10 @@ import org.apache.hudi.index.bucket.BucketIdentifier;
 import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.table.HoodieSparkTable;
 import org.apache.spark.Partitioner;
+import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
 import scala.Tuple2;
@@ -67,13 +69,17 @@ public final class RowUpsert {
     /**
      * Writes the rows for the requested instant, of a client whose configuration has their schema. What it returns is
      * to be committed; where it throws, Hudi rolls back with its next commit what was written.
+     *
+     * <p>{@code areInBuckets}: they are in the tasks of their {@link Buckets}, sorted by bucket and key; of each key
+     * the first is written. Else there is one a key, and they are sent to {@code tasks} tasks.
      */
     public List<HoodieWriteStat> write(
             SparkRDDWriteClient<Object> client,
             HoodieTableMetaClient metaClient,
             String instant,
             Dataset<Row> rows,
-            int tasks) {
+            int tasks,
+            boolean areInBuckets) {
         HoodieWriteConfig config = client.getConfig();
         HoodieSparkTable<Object> hudi = HoodieSparkTable.create(config, client.getEngineContext(), metaClient);
         HoodieInstant requested = metaClient.createNewInstant(
@@ -86,16 +92,23 @@ public final class RowUpsert {
         latest = null;
         writing = new TableState(instant, config.getWriteSchema(), listed.get(""));
         FileGroupWriter writer = new FileGroupWriter(config, instant, hudi, rows.schema(), listed);
-        Partitioner byFileGroup =
-                new ByFileGroup(isPartitioned ? tasks : Math.min(tasks, config.getBucketIndexNumBuckets()));
         QueryExecution query = rows.queryExecution();
         // It has Spark send the session's settings along to the tasks.
-        return SQLExecution.withNewExecutionId(query, scala.Option.apply("upsert"), () -> query.toRdd()
-                .toJavaRDD()
-                .mapToPair(writer::identified)
-                .repartitionAndSortWithinPartitions(byFileGroup, new FileGroupOrder())
-                .mapPartitions(writer::write)
-                .collect());
+        return SQLExecution.withNewExecutionId(query, scala.Option.apply("upsert"), () -> {
+            JavaRDD<InternalRow> found = query.toRdd().toJavaRDD();
+            if (areInBuckets) {
+                int tasksOfRows = found.getNumPartitions();
+                return found.mapPartitionsWithIndex(
+                                (task, rowsOfTask) -> writer.writeFirstOfEachKey(task, tasksOfRows, rowsOfTask), true)
+                        .collect();
+            }
+            Partitioner byFileGroup =
+                    new ByFileGroup(isPartitioned ? tasks : Math.min(tasks, config.getBucketIndexNumBuckets()));
+            return found.mapToPair(row -> writer.identified(row.copy()))
+                    .repartitionAndSortWithinPartitions(byFileGroup, new FileGroupOrder())
+                    .mapPartitions(writer::write)
+                    .collect();
+        });
     }
 
     /** Says that what was written last is committed now. The next commit then need not look at the table. */

@@ -1,0 +1,47 @@
+"""Buckets: changes brought to the tasks that write the file groups of their keys, before anything is asked of
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+_BITS_OF_HASH = 40
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows that are worked out once and read many times, until they are released."""
+
+    rows: DataFrame
+    release: Callable[[], object]
+
+    @staticmethod
+    def in_cache(rows: DataFrame) -> Held:
+        return Held(rows.cache(), rows.unpersist)
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """Those of one table. `java`: its `io.tributary.spark.Buckets`."""
+
+    java: Any
+
+    def hold(self, rows: DataFrame) -> Held:
+        """Each row in the task that has the bucket of its `key`; they are what a shuffle has written."""
+        held = self.java.hold(rows._jdf, F.col("key")._jc)
+        return Held(DataFrame(held.rows(), rows.sparkSession), held.release)
+
+    def sorted(self, rows: DataFrame, *then_by: Column) -> DataFrame:
+        """The rows of each task bucket after bucket and `key` after `key`.
+
+        By one number first, of the bucket and a hash of the key: record keys begin alike, and Spark compares
+        eight bytes before it looks up the rows."""
+        bucket = Column(self.java.bucketOf(F.col("key")._jc)).cast("bigint")
+        hashed = F.shiftrightunsigned(F.xxhash64("key"), 64 - _BITS_OF_HASH)
+        number = F.shiftleft(bucket, _BITS_OF_HASH) + hashed
+        return rows.sortWithinPartitions(number, "key", *then_by)
