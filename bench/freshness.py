@@ -103,7 +103,7 @@ class Settings:
 FULL = Settings()
 QUICK = Settings(rows=2_000, seconds=15.0, warm_up_seconds=5.0, seconds_between_rows=0.5)
 IDLE_TABLES = Settings("freshness_idle_tables", idle_tables=16, seconds=300.0)
-BACKFILL = Settings("freshness_backfill", backfill_rows=1_000_000, seconds=300.0, warm_up_seconds=10.0)
+BACKFILL = Settings("freshness_backfill", backfill_rows=4_000_000, seconds=300.0, warm_up_seconds=10.0)
 
 
 class NoResult(TributaryError):
@@ -207,6 +207,8 @@ def _observe(workspace: Workspace, settings: Settings) -> Observed:
             _wait_for_lake(workspace)
         with _Workers(workspace, settings) as workers:
             _wait(app, settings.warm_up_seconds)
+            if _is_backfilled(settings, commits):
+                raise NoResult("The backfill was over before the others had warmed up")
             pids = _pids(workspace, workers)
             before, began = read_processor_times(time.time(), pids), time.time()
             with sampled(pids, workspace.state.path, settings.seconds_between_samples) as resources:
