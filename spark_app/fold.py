@@ -61,7 +61,7 @@ def fold(changes: DataFrame, survey: Survey, truncate: Truncate | None, epoch: i
     Enough where no update lacks a value and no delete needs one. A key that was last changed before the
     truncate comes out truncated; keys that only the table holds are not here. One Spark job where the batch
     is large and only inserts."""
-    ordered = _alone(_ordered(changes, survey, epoch))
+    ordered = _with_nothing_missing(_ordered(changes, survey, epoch))
     last = ordered if _has_each_key_once(changes, survey) else _last_of_key(ordered)
     return _truncated(last, survey, truncate, epoch)
 
@@ -72,7 +72,7 @@ def sort_by_bucket(
     """As `fold`, of changes that are in the tasks of their buckets: all changes of a key, the last one first.
 
     Whoever reads on takes of each key the first."""
-    ordered = _alone(_ordered(changes, survey, epoch)).select("key", "order", *_FOLDED)
+    ordered = _with_nothing_missing(_ordered(changes, survey, epoch)).select("key", "order", *_FOLDED)
     return _truncated(buckets.sorted(ordered, F.col("order").desc()), survey, truncate, epoch)
 
 
@@ -98,8 +98,8 @@ def _ordered(changes: DataFrame, survey: Survey, epoch: int) -> DataFrame:
     )
 
 
-def _alone(ordered: DataFrame) -> DataFrame:
-    """Adds what the fold of changes adds that need no others: nothing is missing, and no key is another's."""
+def _with_nothing_missing(ordered: DataFrame) -> DataFrame:
+    """Adds `missing` and `stored_key` of changes that need no others."""
     return ordered.select(
         "*", F.array().cast("array<string>").alias("missing"), F.col("key").alias("stored_key")
     )
