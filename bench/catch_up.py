@@ -46,8 +46,8 @@ PEER_HOME = "PEER_HOME"
 class Settings:
     """`rounds` of each contender, in turns, after `warm_ups`. `batches`: the events of a commit, by
     contender; of each contender all are tried, and its best one counts. The peer takes part where PEER_HOME
-    is set and `batches` names it. Java's compilers are at it for some runs: after one warm-up the next two
-    differ by a sixth. Without any, as in the quick run, it is mostly compilation that is timed."""
+    is set and `batches` names it. Java's compilers are at work during the first runs; without any before,
+    as in the quick run, it is mostly compilation that is timed."""
 
     events: int
     preloaded: int

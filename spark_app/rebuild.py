@@ -9,9 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
-from spark_app.buckets import Buckets
 from spark_app.event import OffsetRange, positions_text
-from spark_app.ledger import Ledger, LedgerError, Truncate
+from spark_app.ledger import Ledger, LedgerError
 from spark_app.progress import Committed
 from spark_app.quarantine import read_quarantine, remove_quarantine
 from spark_app.survey import LastSnapshot, Survey, is_since_last_snapshot, read_last_snapshot
@@ -148,18 +147,12 @@ class _TableAnew(TableIngest):
     def _merged_columns(self) -> TableColumns | None:
         return merge_anew(columns_of(version) for version in self._versions)
 
-    def _fold(
-        self,
-        changes: DataFrame,
-        columns: TableColumns,
-        survey: Survey,
-        truncate: Truncate | None,
-        buckets: Buckets | None,
-    ) -> Folded:
-        if self.since_snapshot:
-            self._check_snapshot(read_last_snapshot(changes, survey))
-            changes = changes.where(is_since_last_snapshot(survey))
-        return super()._fold(changes, columns, survey, truncate, buckets)
+    def _to_apply(self, changes: DataFrame, survey: Survey) -> DataFrame:
+        changes = super()._to_apply(changes, survey)
+        if not self.since_snapshot:
+            return changes
+        self._check_snapshot(read_last_snapshot(changes, survey))
+        return changes.where(is_since_last_snapshot(survey))
 
     def _check_snapshot(self, found: LastSnapshot) -> None:
         if found.is_first:

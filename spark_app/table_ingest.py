@@ -251,7 +251,7 @@ class TableIngest:
             if self._columns is not None and (widened := columns.retyped_since(self._columns)):
                 self._widen(columns, widened)
             bad = changes.where(F.col("reason").isNotNull()).select(*_WHY_BAD)
-            good = without_applied(changes.where(F.col("reason").isNull()), self.ledger, survey)
+            good = self._to_apply(changes.where(F.col("reason").isNull()), survey)
             truncate = last_truncate(self.ledger, survey)
             folded = self._fold(good, columns, survey, truncate, buckets)
             quarantined_events = survey.bad
@@ -548,6 +548,10 @@ class TableIngest:
                 self._unreadable = (*self._unreadable, texts)[-REMEMBERED_VERSIONS:]
         self._versions = (*self._versions[-REMEMBERED_VERSIONS:], *learned)
         return bool(learned)
+
+    def _to_apply(self, changes: DataFrame, survey: Survey) -> DataFrame:
+        """Those of good changes that the table is to get."""
+        return without_applied(changes, self.ledger, survey)
 
     def _fold(
         self,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contract.lake import TablePolicy
@@ -49,12 +49,15 @@ def test_rows_are_worked_out_once_until_they_are_released(spark: SparkSession) -
 
 
 def test_rows_come_bucket_after_bucket_and_key_after_key(spark: SparkSession) -> None:
-    buckets = _buckets(spark)
+    buckets = _buckets(spark, 5)
     rows = spark.createDataFrame([(key, seq) for seq in (1, 3, 2) for key in KEYS], "key string, seq int")
     held = buckets.hold(rows)
-    tasks = buckets.sorted(held.rows, F.col("seq").desc()).rdd.glom().collect()
+    bucket = Column(buckets.java.bucketOf(F.col("key")._jc)).alias("bucket")
+    tasks = buckets.sorted(held.rows, F.col("seq").desc()).select("*", bucket).rdd.glom().collect()
     held.release()
+    assert {row["bucket"] for task in tasks for row in task} == set(range(5))
     for task in tasks:
+        assert [row["bucket"] for row in task] == sorted(row["bucket"] for row in task)
         assert [row["seq"] for row in task] == [3, 2, 1] * (len(task) // 3)
         assert all(len({row["key"] for row in task[n : n + 3]}) == 1 for n in range(0, len(task), 3))
 

@@ -1,22 +1,14 @@
 package io.tributary.spark;
 
 import java.io.Serializable;
-import java.util.List;
 import java.util.stream.IntStream;
 import org.apache.hudi.index.bucket.BucketIdentifier;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
-import org.apache.spark.sql.types.AbstractDataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.collection.JavaConverters;
-import scala.collection.Seq;
 
 /** The simple buckets of a table of Hudi without partitions, and which task has which of them. */
 public final class Buckets implements Serializable {
@@ -46,12 +38,13 @@ public final class Buckets implements Serializable {
 
     /** The column {@code int} of the key's bucket. */
     public Column bucketOf(Column key) {
-        return call("bucket", key);
+        return Expressions.call(this, "bucket", DataTypes.IntegerType, key);
     }
 
     /** The rows, in the tasks that have their keys' buckets. */
     public HeldRows hold(Dataset<Row> rows, Column key) {
-        return new HeldRows(rows.repartition(numbersOfTasks.length, call("numberOfTask", key)));
+        Column number = Expressions.call(this, "numberOfTask", DataTypes.IntegerType, key);
+        return new HeldRows(rows.repartition(numbersOfTasks.length, number));
     }
 
     /** What Spark's generated code calls for each row. */
@@ -62,17 +55,5 @@ public final class Buckets implements Serializable {
     /** What Spark's generated code calls for each row: a number that Spark sends to the task of the key's bucket. */
     public int numberOfTask(UTF8String key) {
         return numbersOfTasks[task(bucket(key), numbersOfTasks.length)];
-    }
-
-    private Column call(String method, Column key) {
-        Literal self = Literal.fromObject(this, new ObjectType(Buckets.class));
-        Seq<Expression> arguments = seq(List.of(key.expr()));
-        Seq<AbstractDataType> unchecked = seq(List.of());
-        return new Column(
-                new Invoke(self, method, DataTypes.IntegerType, arguments, unchecked, true, true, true));
-    }
-
-    private static <T> Seq<T> seq(List<T> items) {
-        return JavaConverters.asScalaBuffer(items).toList();
     }
 }

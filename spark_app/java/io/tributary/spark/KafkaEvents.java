@@ -72,8 +72,8 @@ public final class KafkaEvents implements Serializable {
         List<KafkaOffsetRange> ranges = new ArrayList<>();
         JavaConverters.mapAsJavaMap(JsonUtils.partitionOffsets(from)).forEach((partition, first) -> ranges.add(
                 new KafkaOffsetRange(partition, (Long) first, (Long) ends.get(partition), Option.empty())));
-        Seq<KafkaOffsetRange> ofTasks =
-                new KafkaOffsetRangeCalculator(Option.apply(tasks)).getRanges(seq(ranges), seq(executors()));
+        Seq<KafkaOffsetRange> ofTasks = new KafkaOffsetRangeCalculator(Option.apply(tasks))
+                .getRanges(Expressions.seq(ranges), Expressions.seq(executors()));
         Map<String, Object> options = new HashMap<>();
         consumer.stringPropertyNames().forEach(name -> options.put(name, consumer.getProperty(name)));
         RDD<ConsumerRecord<byte[], byte[]>> records =
@@ -112,9 +112,5 @@ public final class KafkaEvents implements Serializable {
         }
         places.sort(null);
         return places;
-    }
-
-    private static <T> Seq<T> seq(List<T> items) {
-        return JavaConverters.asScalaBuffer(items).toList();
     }
 }

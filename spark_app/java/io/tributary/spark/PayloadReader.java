@@ -20,7 +20,6 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
@@ -36,12 +35,10 @@ import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.MapType;
-import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /**
@@ -90,16 +87,14 @@ public final class PayloadReader implements Serializable {
                 .add("payload", type)
                 .add("problem", DataTypes.StringType)
                 .add("has_unnamed", DataTypes.BooleanType);
-        Literal reader = Literal.fromObject(new PayloadReader(root), new ObjectType(PayloadReader.class));
-        return new Column(new Invoke(
-                reader, "parse", result, seq(List.of(text.expr())), seq(List.<AbstractDataType>of()), true, true, true));
+        return Expressions.call(new PayloadReader(root), "parse", result, text);
     }
 
     /** Whether the text has the part in it, which is ASCII: {@link #has}, as a column. */
     public static Column contains(Column text, String part) {
         Literal asText = Literal.create(UTF8String.fromString(part), DataTypes.StringType);
-        Seq<Expression> arguments = seq(List.of(text.expr(), asText));
-        Seq<AbstractDataType> unchecked = seq(List.of());
+        Seq<Expression> arguments = Expressions.seq(List.of(text.expr(), asText));
+        Seq<AbstractDataType> unchecked = Expressions.seq(List.of());
         return new Column(new StaticInvoke(
                 PayloadReader.class, DataTypes.BooleanType, "has", arguments, unchecked, true, true, true));
     }
@@ -148,10 +143,6 @@ public final class PayloadReader implements Serializable {
             }
         }
         return bytes.length > 0 && (bytes[0] & 0xFF) == FIRST_BYTE_OF_MARK;
-    }
-
-    private static <T> Seq<T> seq(List<T> items) {
-        return JavaConverters.asScalaBuffer(items).toList();
     }
 
     /** What is found in one payload's text beside its values. */
