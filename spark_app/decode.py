@@ -25,6 +25,7 @@ from spark_app.event import EVENT
 from spark_app.frame import is_framed, is_utf8, key_payload, value_payload, version_of
 from spark_app.lake_types import Conversion, conversion
 from spark_app.payload_reader import read_payload
+from spark_app.projections import Projections
 from spark_app.shapes import SHAPES, SOURCE, PayloadShape
 from spark_app.table_columns import TableColumns
 
@@ -71,9 +72,7 @@ def decode(events: DataFrame, versions: tuple[SchemaVersion, ...], columns: Tabl
 
     `versions` are all that may occur; an event of another one gets the reason `unknown_schema`.
     """
-    projections = _projections(versions, columns)
-    versioned = events.where(F.col("value").isNotNull()).select(*projections.versioned)
-    return versioned.select(*projections.parsed).select(*projections.read).select(*projections.change)
+    return _projections(versions, columns).apply(events)
 
 
 def undecodable(events: DataFrame) -> DataFrame:
@@ -89,31 +88,18 @@ def undecodable(events: DataFrame) -> DataFrame:
     )
 
 
-@dataclass(frozen=True)
-class _Projections:
-    """What the steps of `decode` select: the events with their versions, the payloads parsed, one version's
-    reading of each, and the change."""
-
-    versioned: tuple[Column, ...]
-    parsed: tuple[Column, ...]
-    read: tuple[Column, ...]
-    change: tuple[Column, ...]
-
-
 @lru_cache(maxsize=256)
-def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> _Projections:
-    """To put some hundred expressions together in the JVM takes longer than to read some hundred events."""
+def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> Projections:
+    """To put some hundred expressions together, and to analyse them, takes longer than to read some hundred
+    events."""
     readers = [_VersionReader(number, version, columns) for number, version in enumerate(versions)]
-    return _Projections(
-        versioned=(*map(F.col, EVENT.fieldNames()), version_of(versions).alias("version")),
-        parsed=_parsed(readers),
-        read=_read(readers, columns),
-        change=_change(columns),
-    )
+    versioned = (*map(F.col, EVENT.fieldNames()), version_of(versions).alias("version"))
+    steps = (versioned, _parsed(readers), _read(readers, columns), _change(columns))
+    return Projections.of(EVENT, F.col("value").isNotNull(), steps)
 
 
 def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
-    """All that is asked of an event's bytes. They end here: each further step would copy them."""
+    """All that is asked of an event's bytes."""
     return (
         *map(F.col, _POSITION),
         F.col("version"),

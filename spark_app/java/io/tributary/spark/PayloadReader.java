@@ -3,13 +3,17 @@ package io.tributary.spark;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.SerializableString;
+import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.core.exc.InputCoercionException;
+import com.fasterxml.jackson.core.io.SerializedString;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
 import java.io.IOException;
 import java.io.Serializable;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -50,9 +54,12 @@ import scala.collection.Seq;
  */
 public final class PayloadReader implements Serializable {
     private static final long serialVersionUID = 1;
-    private static final JsonFactory JSON =
-            JsonFactory.builder().enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS).build();
+    private static final JsonFactory JSON = JsonFactory.builder()
+            .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
+            .enable(StreamReadFeature.USE_FAST_DOUBLE_PARSER)
+            .build();
     private static final int MOST_PLACES = 1_000;
+    private static final int MOST_EXPECTED = 2_000;
     /** So many of the first ones Jackson looks at to see the encoding (ByteSourceJsonBootstrapper). */
     private static final int BYTES_OF_ENCODING = 4;
 
@@ -211,13 +218,33 @@ public final class PayloadReader implements Serializable {
 
     /** Of what is no text the text is the JSON, as it was written. */
     private static UTF8String readText(JsonParser parser, Findings findings) throws IOException {
+        int start = (int) parser.currentTokenLocation().getByteOffset();
+        if (parser.currentToken() == JsonToken.VALUE_STRING) {
+            UTF8String plain = plainText(findings.text, start + 1);
+            return plain == null ? UTF8String.fromString(parser.getText()) : plain;
+        }
         if (!parser.currentToken().isStructStart()) {
             return UTF8String.fromString(parser.getText());
         }
-        int start = (int) parser.currentTokenLocation().getByteOffset();
         parser.skipChildren();
         int end = (int) parser.currentLocation().getByteOffset();
         return UTF8String.fromBytes(findings.text, start, end - start);
+    }
+
+    /**
+     * The JSON string that starts there, where its bytes are those of its value; else null. Jackson makes characters
+     * of them, of which Spark makes bytes again.
+     */
+    private static UTF8String plainText(byte[] text, int start) {
+        for (int end = start; end < text.length; end++) {
+            if (text[end] == '"') {
+                return UTF8String.fromBytes(text, start, end - start);
+            }
+            if (text[end] == '\\') {
+                return null;
+            }
+        }
+        return null;
     }
 
     /** The numbers that JSON has no digits for, as JsonConverter and Spark write them. */
@@ -276,6 +303,8 @@ public final class PayloadReader implements Serializable {
         private final Map<String, Integer> places = new HashMap<>();
         private final boolean isClosed;
         private final Pattern isIgnored;
+        /** Those of the objects before: in all likelihood the next one has the same, in the same order. */
+        private volatile Field[] expected = {};
 
         StructReader(StructType type, boolean isClosed, Pattern isIgnored) {
             this.isClosed = isClosed;
@@ -293,17 +322,57 @@ public final class PayloadReader implements Serializable {
                 return null;
             }
             Object[] values = new Object[readers.length];
-            for (String name = parser.nextFieldName(); name != null; name = parser.nextFieldName()) {
+            int number = 0;
+            for (Field field = nextField(parser, 0); field != null; field = nextField(parser, ++number)) {
                 parser.nextToken();
-                Integer place = places.get(name);
-                if (place != null) {
-                    values[place] = readValue(readers[place], parser, findings);
+                if (field.place >= 0) {
+                    values[field.place] = readValue(readers[field.place], parser, findings);
                 } else {
-                    findings.hasUnnamed |= isClosed && !(isIgnored != null && isIgnored.matcher(name).matches());
+                    findings.hasUnnamed |= field.isUnnamed;
                     parser.skipChildren();
                 }
             }
             return new GenericInternalRow(values);
+        }
+
+        /** The object's field of that number, null after its last: Jackson compares a name sooner than it reads it. */
+        private Field nextField(JsonParser parser, int number) throws IOException {
+            Field[] fields = expected;
+            boolean isExpected = number < fields.length;
+            if (isExpected && parser.nextFieldName(fields[number].name)) {
+                return fields[number];
+            }
+            String name = isExpected ? parser.currentName() : parser.nextFieldName();
+            if (parser.currentToken() != JsonToken.FIELD_NAME) {
+                return null;
+            }
+            Field found = field(name);
+            if (number < MOST_EXPECTED) {
+                Field[] changed = Arrays.copyOf(fields, Math.max(fields.length, number + 1));
+                changed[number] = found;
+                expected = changed;
+            }
+            return found;
+        }
+
+        private Field field(String name) {
+            boolean isUnnamed = isClosed && !(isIgnored != null && isIgnored.matcher(name).matches());
+            return new Field(new SerializedString(name), places.getOrDefault(name, -1), isUnnamed);
+        }
+    }
+
+    /** {@code place} is that among the values, -1 where it has none; {@code isUnnamed} is then whether it needs one. */
+    private static final class Field implements Serializable {
+        private static final long serialVersionUID = 1;
+
+        final SerializableString name;
+        final int place;
+        final boolean isUnnamed;
+
+        Field(SerializableString name, int place, boolean isUnnamed) {
+            this.name = name;
+            this.place = place;
+            this.isUnnamed = isUnnamed;
         }
     }
 

@@ -1,0 +1,151 @@
+package io.tributary.spark;
+
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.NoSuchElementException;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.BasePredicate;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.MutableProjection;
+import org.apache.spark.sql.catalyst.expressions.MutableProjection$;
+import org.apache.spark.sql.catalyst.expressions.Predicate$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import scala.collection.Seq;
+import scala.reflect.ClassTag$;
+
+/**
+ * A filter and selects one after the other, analysed once, that hand on values and not rows of bytes.
+ *
+ * <p>Spark makes one projection of several, and then asks for a value that has several uses as many times; or it writes
+ * what each selects as bytes: of an event that each of them names, all of its payload and schema.
+ */
+public final class Projections implements Serializable {
+    private static final long serialVersionUID = 1;
+
+    private final StructType type;
+    private final Selection condition;
+    private final List<Selection> steps;
+
+    private Projections(StructType type, Selection condition, List<Selection> steps) {
+        this.type = type;
+        this.condition = condition;
+        this.steps = steps;
+    }
+
+    /**
+     * Of rows of the type, as Spark's JSON of it: those for which the condition is true; and the columns of each step,
+     * of the columns of the one before.
+     */
+    public static Projections of(SparkSession spark, String type, Column condition, List<List<Column>> steps) {
+        Dataset<Row> rows = empty(spark, (StructType) DataType.fromJson(type));
+        Selection isWanted = new Selection(rows.select(condition));
+        List<Selection> selections = new ArrayList<>();
+        for (List<Column> step : steps) {
+            Dataset<Row> selected = rows.select(Expressions.seq(step));
+            selections.add(new Selection(selected));
+            rows = empty(spark, selected.schema());
+        }
+        return new Projections(rows.schema(), isWanted, selections);
+    }
+
+    /** What they make of the rows, which are of the type. */
+    public Dataset<Row> apply(Dataset<Row> rows) {
+        RDD<InternalRow> made = new JavaRDD<>(rowsOf(rows), ClassTag$.MODULE$.apply(InternalRow.class))
+                .mapPartitions(Made::new, true)
+                .rdd();
+        return rows.sparkSession().internalCreateDataFrame(made, type, false);
+    }
+
+    private static Dataset<Row> empty(SparkSession spark, StructType type) {
+        RDD<InternalRow> none = spark.sparkContext().emptyRDD(ClassTag$.MODULE$.apply(InternalRow.class));
+        return spark.internalCreateDataFrame(none, type, false);
+    }
+
+    /** Without a copy of what is there as rows of Spark's already. */
+    private static RDD<InternalRow> rowsOf(Dataset<Row> rows) {
+        LogicalPlan plan = rows.queryExecution().optimizedPlan();
+        return plan instanceof LogicalRDD
+                ? ((LogicalRDD) plan).rdd()
+                : rows.queryExecution().toRdd();
+    }
+
+    /** The expressions that Spark makes of what is selected, and the columns that they are of. */
+    private static final class Selection implements Serializable {
+        private static final long serialVersionUID = 1;
+
+        private final Seq<Expression> expressions;
+        private final Seq<Attribute> columns;
+
+        @SuppressWarnings("unchecked")
+        Selection(Dataset<Row> selected) {
+            LogicalPlan plan = selected.queryExecution().optimizedPlan();
+            // It leaves out what selects all columns as they are.
+            boolean isProject = plan instanceof Project;
+            expressions = (Seq<Expression>) (Seq<?>) (isProject ? ((Project) plan).projectList() : plan.output());
+            columns = isProject ? ((Project) plan).child().output() : plan.output();
+        }
+
+        MutableProjection projection() {
+            MutableProjection projection = MutableProjection$.MODULE$.create(expressions, columns);
+            projection.initialize(TaskContext.getPartitionId());
+            return projection;
+        }
+
+        BasePredicate predicate() {
+            BasePredicate predicate = Predicate$.MODULE$.create(expressions.apply(0), columns);
+            predicate.initialize(TaskContext.getPartitionId());
+            return predicate;
+        }
+    }
+
+    /** The rows of a task. One is good until the next is asked for. */
+    private final class Made implements Iterator<InternalRow> {
+        private final Iterator<InternalRow> rows;
+        private final BasePredicate isWanted = condition.predicate();
+        private final List<MutableProjection> projections = new ArrayList<>();
+        private InternalRow next;
+
+        Made(Iterator<InternalRow> rows) {
+            this.rows = rows;
+            steps.forEach(step -> projections.add(step.projection()));
+        }
+
+        @Override
+        public boolean hasNext() {
+            while (next == null && rows.hasNext()) {
+                InternalRow row = rows.next();
+                if (isWanted.eval(row)) {
+                    next = row;
+                }
+            }
+            return next != null;
+        }
+
+        @Override
+        public InternalRow next() {
+            if (!hasNext()) {
+                throw new NoSuchElementException();
+            }
+            InternalRow row = next;
+            next = null;
+            for (MutableProjection projection : projections) {
+                row = projection.apply(row);
+            }
+            return row;
+        }
+    }
+}

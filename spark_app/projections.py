@@ -1,0 +1,34 @@
+"""Projections: selects one after the other as one step of Spark's, the Java class of that name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Projections:
+    """`java`: its `io.tributary.spark.Projections`. It is analysed once, and can be applied in any session of
+    the JVM."""
+
+    java: Any
+
+    @staticmethod
+    def of(rows: StructType, condition: Column, steps: Sequence[Sequence[Column]]) -> Projections:
+        """Of rows of that type those for which the condition is true, and the columns of each step, of the
+        columns of the one before. All that a step selects is worked out once, however often the next one
+        uses it; none can have a window, an aggregate or a generator."""
+        spark = SparkSession.active()
+        jvm: Any = spark._jvm
+        columns = [[column._jc for column in step] for step in steps]
+        return Projections(
+            jvm.io.tributary.spark.Projections.of(spark._jsparkSession, rows.json(), condition._jc, columns)
+        )
+
+    def apply(self, rows: DataFrame) -> DataFrame:
+        """As `rows.where(condition).select(…).select(…)`."""
+        return DataFrame(self.java.apply(rows._jdf), rows.sparkSession)

@@ -1,0 +1,77 @@
+"""Projections make of rows what Spark's filter and selects make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
+
+from spark_app.projections import Projections
+
+ROWS = StructType(
+    [
+        StructField("number", IntegerType()),
+        StructField("text", StringType()),
+        StructField("bytes", BinaryType()),
+        StructField("list", ArrayType(StringType())),
+    ]
+)
+VALUES = [
+    (0, "a", b"\0\xff", ["b", None]),
+    (1, "\N{GRINNING FACE}" * 3, b"", []),
+    (2, None, None, None),
+    (3, "left out", b"left out", ["left out"]),
+    (None, "left out too", None, None),
+    *((number, "x" * number, b"y" * number, ["z" * number]) for number in range(4, 60)),
+]
+SOURCES: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "given": lambda rows: rows,
+    "shuffled": lambda rows: rows.repartition(3),
+    "coalesced": lambda rows: rows.repartition(3).coalesce(1),
+    "of an RDD": lambda rows: rows.sparkSession.createDataFrame(rows.rdd, ROWS),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_projections_do_as_a_filter_and_selects(spark: SparkSession, source: str) -> None:
+    rows = SOURCES[source](spark.createDataFrame(VALUES, ROWS))
+    is_wanted, steps = F.col("number") != 3, _steps()
+    selected = rows.where(is_wanted)
+    for step in steps:
+        selected = selected.select(*step)
+    found = Projections.of(ROWS, is_wanted, steps).apply(rows)
+    assert found.dtypes == selected.dtypes
+    assert sorted(found.collect(), key=str) == sorted(selected.collect(), key=str)
+
+
+def test_projections_leave_no_row_of_those_that_are_not_wanted(spark: SparkSession) -> None:
+    projections = Projections.of(ROWS, F.lit("no") == F.col("text"), [[F.col("text")]])
+    assert projections.apply(spark.createDataFrame(VALUES, ROWS)).collect() == []
+
+
+def test_what_a_step_selects_is_worked_out_once_a_row(spark: SparkSession) -> None:
+    steps = ([F.expr("uuid()").alias("id")], [F.col("id").alias("one"), F.upper("id").alias("other")])
+    found = Projections.of(ROWS, F.lit(True), steps).apply(spark.createDataFrame(VALUES, ROWS)).collect()
+    assert all(row["one"].upper() == row["other"] for row in found)
+    assert len({row["one"] for row in found}) == len(VALUES)
+
+
+def _steps() -> list[list[Column]]:
+    text, row = F.col("text"), F.col("row")
+    return [
+        [
+            F.col("number"),
+            F.concat(text, F.lit("!")).alias("text"),
+            F.struct("bytes", "list", "text").alias("row"),
+        ],
+        [F.when(F.col("number") > 1, row).alias("row"), F.length(text).alias("length"), text],
+        [
+            row["text"].alias("old"),
+            text,
+            F.struct("length", row["list"].alias("list")).alias("row"),
+            row["bytes"],
+        ],
+    ]
