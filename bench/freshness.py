@@ -103,7 +103,7 @@ class Settings:
 FULL = Settings()
 QUICK = Settings(rows=2_000, seconds=15.0, warm_up_seconds=5.0, seconds_between_rows=0.5)
 IDLE_TABLES = Settings("freshness_idle_tables", idle_tables=16, seconds=300.0)
-BACKFILL = Settings("freshness_backfill", backfill_rows=4_000_000, seconds=300.0, warm_up_seconds=10.0)
+BACKFILL = Settings("freshness_backfill", backfill_rows=2_000_000, seconds=300.0, warm_up_seconds=10.0)
 
 
 class NoResult(TributaryError):
