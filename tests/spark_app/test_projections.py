@@ -62,6 +62,7 @@ def test_what_a_step_selects_is_worked_out_once_a_row(spark: SparkSession) -> No
 def _steps() -> list[list[Column]]:
     text, row = F.col("text"), F.col("row")
     return [
+        [F.col(name) for name in ROWS.names],
         [
             F.col("number"),
             F.concat(text, F.lit("!")).alias("text"),

@@ -59,6 +59,7 @@ public final class PayloadReader implements Serializable {
             .enable(StreamReadFeature.USE_FAST_DOUBLE_PARSER)
             .build();
     private static final int MOST_PLACES = 1_000;
+    /** Fields of an object: to remember one more copies those before it. */
     private static final int MOST_EXPECTED = 2_000;
     /** So many of the first ones Jackson looks at to see the encoding (ByteSourceJsonBootstrapper). */
     private static final int BYTES_OF_ENCODING = 4;
