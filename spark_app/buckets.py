@@ -15,14 +15,17 @@ _BITS_OF_HASH = 40
 
 @dataclass(frozen=True)
 class Held:
-    """Rows that are worked out once and read many times, until they are released."""
+    """Rows that were worked out, in one Spark job, and can be read many times, until they are released."""
 
     rows: DataFrame
     release: Callable[[], object]
 
     @staticmethod
     def in_cache(rows: DataFrame) -> Held:
-        return Held(rows.cache(), rows.unpersist)
+        cached = rows.cache()
+        # Without a column, Spark counts the rows and reads none.
+        cached.select().write.format("noop").mode("overwrite").save()
+        return Held(cached, cached.unpersist)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -64,6 +65,15 @@ def fold(changes: DataFrame, survey: Survey, truncate: Truncate | None, epoch: i
     ordered = _with_nothing_missing(_ordered(changes, survey, epoch))
     last = ordered if _has_each_key_once(changes, survey) else _last_of_key(ordered)
     return _truncated(last, survey, truncate, epoch)
+
+
+def partial_fold(changes: DataFrame) -> DataFrame:
+    """Of changes (`decode.change_type`) those that the fold of the whole batch can need, as far as a task
+    knows by its own: all but the ones that a complete change of their key follows in the topic and in the
+    source. Not of a batch in which a primary key changed, nor where a delete needs the row's values."""
+    spark = changes.sparkSession
+    jvm: Any = spark._jvm
+    return DataFrame(jvm.io.tributary.spark.PartialFold.of(changes._jdf), spark)
 
 
 def sort_by_bucket(

@@ -3,16 +3,18 @@ again."""
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache, reduce
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
 from itertools import accumulate
+from typing import Any, TypeVar
 
-from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from spark_app.decode import CREATE, DELETE, READ, TRUNCATE, UNKNOWN_SCHEMA
+from spark_app.decode import READ
 from spark_app.ledger import Ledger, Sequence, SourceTimes, Truncate
 
 
@@ -29,11 +31,10 @@ class Snapshot:
 @dataclass(frozen=True)
 class LastStreamed:
     """Of streamed changes the highest sequence and the latest time, in microseconds; None where none has a
-    time. Both are of changes at the offset `since` or later."""
+    time."""
 
     sequence: Sequence
     ts_us: int | None
-    since: int
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,6 @@ class PartitionSurvey:
     first_lsn: int | None = None
     first_sequence: Sequence | None = None
     last: LastStreamed | None = None
-
-    @property
-    def last_snapshot_began(self) -> int:
-        """The offset at which it did; 0 where there is none."""
-        return max(self.snapshots.values(), default=0)
 
 
 @dataclass(frozen=True)
@@ -94,78 +90,126 @@ class Survey:
         )
 
 
+@dataclass(frozen=True)
+class ChangeSurvey:
+    """The survey of changes while they are worked out, by whatever query does that; the Java class of that
+    name."""
+
+    java: Any
+
+    @staticmethod
+    def beside(ledger: Ledger) -> ChangeSurvey:
+        """Of changes that may come before what the ledger says was applied."""
+        spark = SparkSession.active()
+        jvm: Any = spark._jvm
+        applied = {
+            partition: (sequence.commit_lsn, sequence.lsn, ledger.sequence_ts_us[partition])
+            for partition, sequence in ledger.sequences.items()
+            if partition in ledger.sequence_ts_us
+        }
+        survey = jvm.io.tributary.spark.ChangeSurvey.of(spark._jsparkSession, json.dumps(applied))
+        return ChangeSurvey(survey)
+
+    def counted(self, changes: DataFrame) -> DataFrame:
+        """The same changes (`decode.change_type`)."""
+        return DataFrame(self.java.counted(changes._jdf), changes.sparkSession)
+
+    def of_counted(self) -> Survey:
+        """Of the changes that were worked out, which must be all."""
+        return _survey([_Found(**found) for found in json.loads(self.java.found())])
+
+
 def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
-    """One Spark job over changes (`decode.change_type`); one more each where a partition has reads of several
-    snapshots, or reads and streamed changes, and where Debezium sent changes again."""
-    rows = changes.groupBy("partition").agg(*_found()).collect()
-    if not rows:
-        return Survey()
-    survey = Survey(
-        changes=sum(row["changes"] for row in rows),
-        bad=sum(row["bad"] for row in rows),
-        of_unknown_schema=sum(row["of_unknown_schema"] for row in rows),
-        inserted=sum(row["inserted"] for row in rows),
-        deletes=sum(row["deletes"] for row in rows),
-        has_unavailable=any(row["has_unavailable"] for row in rows),
-        has_moved=any(row["has_moved"] for row in rows),
-        source_times=_source_times([(tuple(row["source_us"]), row["timed"]) for row in rows if row["timed"]]),
+    """Of changes (`decode.change_type`). One Spark job."""
+    survey = ChangeSurvey.beside(ledger)
+    survey.counted(changes).write.format("noop").mode("overwrite").save()
+    return survey.of_counted()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a task reports of the changes of a partition: the fields of ChangeSurvey.Found in Java."""
+
+    partition: int
+    changes: int
+    bad: int
+    of_unknown_schema: int
+    inserted: int
+    deletes: int
+    has_unavailable: bool
+    has_moved: bool
+    first_lsn: int | None
+    first_sequence: list[int] | None
+    first_rewound: int | None
+    snapshots: list[list[int]]
+    truncates: list[list[int]]
+    highest_sequences: dict[str, list[int]]
+    latest_times: dict[str, list[int]]
+    timed: int
+    times: list[int]
+
+
+def _survey(found: list[_Found]) -> Survey:
+    by_partition: dict[int, list[_Found]] = {}
+    for task in found:
+        by_partition.setdefault(task.partition, []).append(task)
+    return Survey(
+        changes=sum(task.changes for task in found),
+        bad=sum(task.bad for task in found),
+        of_unknown_schema=sum(task.of_unknown_schema for task in found),
+        inserted=sum(task.inserted for task in found),
+        deletes=sum(task.deletes for task in found),
+        has_unavailable=any(task.has_unavailable for task in found),
+        has_moved=any(task.has_moved for task in found),
+        source_times=_source_times([(task.times, task.timed) for task in found if task.timed]),
         partitions={
-            row["partition"]: PartitionSurvey(
-                snapshots={Snapshot(*found): row["first_read"] for found in row["snapshots"]},
-                truncates=tuple(
-                    Truncate(
-                        row["partition"], t["offset"], Sequence(t["commit_lsn"], t["lsn"]), t["source_us"]
-                    )
-                    for t in row["truncates"]
-                ),
-                first_lsn=row["first_lsn"],
-                first_sequence=Sequence(*row["first_sequence"]) if row["first_sequence"] else None,
-                last=_last_streamed(row),
-            )
-            for row in rows
+            partition: _partition_survey(partition, tasks) for partition, tasks in by_partition.items()
         },
     )
-    survey = _with_starts_of_snapshots(survey, changes)
-    return _with_last_since_snapshot(_with_rewound(survey, changes, ledger), changes)
 
 
-@cache
-def _found() -> tuple[Column, ...]:
-    """What is asked of each partition. No literal in it comes from a batch or a ledger: Spark compiles the
-    query once, and not for each batch."""
-    is_good = F.col("reason").isNull()
-    is_streamed = _is_streamed()
-    is_truncate = is_good & (F.col("op") == TRUNCATE)
-    is_read = _is_snapshot_read()
-    source_us = F.unix_micros("source_ts")
-    truncate = F.struct("offset", "commit_lsn", "lsn", source_us.alias("source_us"))
-    return (
-        F.count("*").alias("changes"),
-        F.count_if(~is_good).alias("bad"),
-        F.count_if(F.col("reason") == UNKNOWN_SCHEMA).alias("of_unknown_schema"),
-        F.count_if(is_good & F.col("op").isin(CREATE, READ)).alias("inserted"),
-        F.count_if(is_good & (F.col("op") == DELETE)).alias("deletes"),
-        F.max(F.size("unavailable") > 0).alias("has_unavailable"),
-        F.max(F.col("moved_from").isNotNull() | F.col("moved_to").isNotNull()).alias("has_moved"),
-        F.count(F.when(is_streamed, source_us)).alias("timed"),
-        F.percentile_approx(F.when(is_streamed, source_us), _SHARES).alias("source_us"),
-        _all_of(F.struct(source_us.alias("source_us"), "lsn"), is_read).alias("snapshots"),
-        F.min(F.when(is_read, F.col("offset"))).alias("first_read"),
-        F.min(F.when(is_good, F.col("lsn"))).alias("first_lsn"),
-        _all_of(truncate, is_truncate).alias("truncates"),
-        F.min(F.when(is_streamed, F.struct("commit_lsn", "lsn"))).alias("first_sequence"),
-        *_found_last(is_streamed),
+def _partition_survey(partition: int, tasks: list[_Found]) -> PartitionSurvey:
+    snapshots: dict[Snapshot, int] = {}
+    for source_us, lsn, offset in (snapshot for task in tasks for snapshot in task.snapshots):
+        snapshot = Snapshot(source_us, lsn)
+        snapshots[snapshot] = min(offset, snapshots.get(snapshot, offset))
+    truncates = sorted(truncate for task in tasks for truncate in task.truncates)
+    return PartitionSurvey(
+        snapshots=snapshots,
+        truncates=tuple(
+            Truncate(partition, offset, Sequence(commit_lsn, lsn), source_us)
+            for offset, commit_lsn, lsn, source_us in truncates
+        ),
+        first_rewound=_lowest(task.first_rewound for task in tasks),
+        first_lsn=_lowest(task.first_lsn for task in tasks),
+        first_sequence=_lowest(Sequence(*task.first_sequence) for task in tasks if task.first_sequence),
+        last=_last_streamed(tasks, since=max(snapshots.values(), default=0)),
     )
 
 
-_SHARES = [number / 20 for number in range(21)]
+def _last_streamed(tasks: list[_Found], since: int) -> LastStreamed | None:
+    """Of offsets from that of the last snapshot on: it can be of another database, whose log positions start
+    anew."""
+
+    def values(by_offset: Iterable[dict[str, list[int]]]) -> Iterator[list[int]]:
+        return (value for of_task in by_offset for offset, value in of_task.items() if int(offset) >= since)
+
+    highest = max(values(task.highest_sequences for task in tasks), default=None)
+    if highest is None:
+        return None
+    latest = max(values(task.latest_times for task in tasks), default=None)
+    return LastStreamed(Sequence(*highest), None if latest is None else latest[0])
 
 
-def _source_times(timed: list[tuple[tuple[int, ...], int]]) -> SourceTimes | None:
-    """Of all partitions, from the quantiles (`_SHARES`) and the number of each one's times."""
+_SHARES = 21
+"""The quantiles of the times that a task reports."""
+
+
+def _source_times(timed: list[tuple[list[int], int]]) -> SourceTimes | None:
+    """Of all changes, from the quantiles and the number of each task's times."""
     if not timed:
         return None
-    times = sorted((time_us, changes / len(_SHARES)) for quantiles, changes in timed for time_us in quantiles)
+    times = sorted((time_us, changes / _SHARES) for quantiles, changes in timed for time_us in quantiles)
     until = list(accumulate(changes for _, changes in times))
 
     def quantile(share: float) -> int:
@@ -174,17 +218,11 @@ def _source_times(timed: list[tuple[tuple[int, ...], int]]) -> SourceTimes | Non
     return SourceTimes(min=times[0][0], p05=quantile(0.05), p50=quantile(0.5), max=times[-1][0])
 
 
-def _is_streamed() -> Column:
-    return F.col("reason").isNull() & (F.col("op") != READ)
+_Ordered = TypeVar("_Ordered", int, Sequence)
 
 
-def _is_snapshot_read() -> Column:
-    """An incremental snapshot's read has a place among the streamed changes, as they have."""
-    return (
-        F.col("reason").isNull()
-        & (F.col("op") == READ)
-        & ~F.coalesce(F.col("snapshot") == "incremental", F.lit(False))
-    )
+def _lowest(values: Iterable[_Ordered | None]) -> _Ordered | None:
+    return min((value for value in values if value is not None), default=None)
 
 
 def first_halved_moves(changes: DataFrame, ledger: Ledger, *, is_partitioned: bool) -> Mapping[int, int]:
@@ -253,6 +291,15 @@ def read_last_snapshot(changes: DataFrame, survey: Survey) -> LastSnapshot:
     return LastSnapshot(is_first=found["earlier"] == 0, is_whole=found["ends"] > 0 or found["reads"] == 1)
 
 
+def _is_snapshot_read() -> Column:
+    """An incremental snapshot's read has a place among the streamed changes, as they have."""
+    return (
+        F.col("reason").isNull()
+        & (F.col("op") == READ)
+        & ~F.coalesce(F.col("snapshot") == "incremental", F.lit(False))
+    )
+
+
 def is_since_snapshot(survey: Survey) -> Column:
     """Whether the batch holds a read of a snapshot at or before the event, in its partition."""
     firsts = {
@@ -274,75 +321,6 @@ def _is_since(snapshot: Snapshot, survey: Survey) -> Column:
     return F.when(is_read_there, by_offset).otherwise(F.col("lsn") >= snapshot.lsn)
 
 
-def _with_starts_of_snapshots(survey: Survey, changes: DataFrame) -> Survey:
-    """Each partition's offset of its first read of each snapshot, where it has reads of more than one."""
-    if all(len(found.snapshots) < 2 for found in survey.partitions.values()):
-        return survey
-    by_snapshot = changes.where(_is_snapshot_read()).groupBy(
-        "partition", F.unix_micros("source_ts").alias("source_us"), "lsn"
-    )
-    starts: dict[int, dict[Snapshot, int]] = {partition: {} for partition in survey.partitions}
-    for row in by_snapshot.agg(F.min("offset").alias("first")).collect():
-        starts[row["partition"]][Snapshot(row["source_us"], row["lsn"])] = row["first"]
-    return replace(
-        survey,
-        partitions={p: replace(found, snapshots=starts[p]) for p, found in survey.partitions.items()},
-    )
-
-
-def _with_rewound(survey: Survey, changes: DataFrame, ledger: Ledger) -> Survey:
-    if not survey.repeats(ledger):
-        return survey
-    is_rewound = is_before(ledger.sequences) & _is_later_than(ledger.sequence_ts_us)
-    rewound = changes.where(_is_streamed() & is_rewound)
-    rows = rewound.groupBy("partition").agg(F.min("offset").alias("first")).collect()
-    first = {row["partition"]: row["first"] for row in rows}
-    return replace(
-        survey,
-        partitions={
-            partition: replace(found, first_rewound=first.get(partition))
-            for partition, found in survey.partitions.items()
-        },
-    )
-
-
-def _with_last_since_snapshot(survey: Survey, changes: DataFrame) -> Survey:
-    """A snapshot can be of another database, whose log positions start anew: only later ones count."""
-    found_last = [(found.last, found.last_snapshot_began) for found in survey.partitions.values()]
-    if not any(last is not None and last.since < began for last, began in found_last):
-        return survey
-    since = _where_partition(
-        {p: F.col("offset") >= found.last_snapshot_began for p, found in survey.partitions.items()}
-    )
-    streamed = changes.where(_is_streamed() & since)
-    rows = streamed.groupBy("partition").agg(*_found_last(F.lit(True))).collect()
-    last = {row["partition"]: _last_streamed(row) for row in rows}
-    return replace(
-        survey,
-        partitions={p: replace(found, last=last.get(p)) for p, found in survey.partitions.items()},
-    )
-
-
-def _found_last(is_streamed: Column) -> tuple[Column, Column]:
-    time = F.struct(F.unix_micros("source_ts").alias("source_us"), "offset")
-    return (
-        F.max(F.when(is_streamed, F.struct("commit_lsn", "lsn", "offset"))).alias("last_sequence"),
-        F.max(F.when(is_streamed, time)).alias("last_time"),
-    )
-
-
-def _last_streamed(row: Row) -> LastStreamed | None:
-    last, time = row["last_sequence"], row["last_time"]
-    if last is None:
-        return None
-    sequence = Sequence(last["commit_lsn"], last["lsn"])
-    return LastStreamed(sequence, time["source_us"], min(last["offset"], time["offset"]))
-
-
-def _all_of(value: Column, is_wanted: Column) -> Column:
-    return F.sort_array(F.collect_set(F.when(is_wanted, value)))
-
-
 def is_before(sequences: Mapping[int, Sequence]) -> Column:
     """Whether the change's sequence is lower than that of its partition."""
     return _where_partition(
@@ -361,11 +339,6 @@ def _place(of: Sequence) -> Column:
     return F.struct(
         F.lit(of.commit_lsn).cast("bigint").alias("commit_lsn"), F.lit(of.lsn).cast("bigint").alias("lsn")
     )
-
-
-def _is_later_than(microseconds: Mapping[int, int]) -> Column:
-    source_us = F.unix_micros("source_ts")
-    return _where_partition({partition: source_us > ts for partition, ts in microseconds.items()})
 
 
 def _where_partition(conditions: Mapping[int, Column]) -> Column:

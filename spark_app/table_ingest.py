@@ -30,7 +30,7 @@ from spark_app.event import (
     ranges_from,
     split_at,
 )
-from spark_app.fold import fold, fold_and_carry_forward, sort_by_bucket
+from spark_app.fold import fold, fold_and_carry_forward, partial_fold, sort_by_bucket
 from spark_app.frame import schema_texts
 from spark_app.hudi import (
     HudiCommit,
@@ -46,7 +46,7 @@ from spark_app.order import last_truncate, remembered_truncate, without_applied
 from spark_app.progress import Committed, Freshness, Replayed, Serviced, iso_utc
 from spark_app.quarantine import quarantined, read_quarantine, replace_quarantine, write_quarantine
 from spark_app.quarantine_limit import LATEST_EVENTS, LatestEvents, QuarantineLimitReached
-from spark_app.survey import Survey, first_halved_moves, survey_changes
+from spark_app.survey import ChangeSurvey, Survey, first_halved_moves, survey_changes
 from spark_app.table_columns import (
     APP_COLUMNS,
     DELETED,
@@ -500,24 +500,36 @@ class TableIngest:
     def _decoded(
         self, events: DataFrame, buckets: Buckets | None = None
     ) -> Iterator[tuple[DataFrame, TableColumns, Survey]]:
-        """The changes of a batch, held until the batch is done, with its table's columns and its survey."""
-        held, columns, survey = self._decode(events, buckets)
-        if survey.of_unknown_schema and self._learn_versions(events):
+        """The changes of a batch, held until the batch is done, with its table's columns and its survey: in
+        the buckets, where there are some, those that the task which read them does not know to be
+        superseded."""
+        columns = self._merged_columns()
+        assert columns is not None
+        is_folded = buckets is not None and not self._needed_by_deletes(columns)
+        held, columns, survey = self._decode(events, buckets, is_folded=is_folded)
+        is_of_unlearned = survey.of_unknown_schema > 0 and self._learn_versions(events)
+        if is_of_unlearned or (is_folded and survey.has_moved):
             held.release()
-            held, columns, survey = self._decode(events, buckets)
+            held, columns, survey = self._decode(events, buckets, is_folded=False)
         try:
             yield held.rows, columns, survey
         finally:
             held.release()
 
-    def _decode(self, events: DataFrame, buckets: Buckets | None) -> tuple[Held, TableColumns, Survey]:
+    def _decode(
+        self, events: DataFrame, buckets: Buckets | None, *, is_folded: bool
+    ) -> tuple[Held, TableColumns, Survey]:
         columns = self._merged_columns()
         assert columns is not None
         changes = decode(events, self._known_versions, columns)
         if not self.source.keeps_headers and not all(v.has_own_key for v in self._known_versions):
             changes = with_paired_moves(changes)
+        survey = ChangeSurvey.beside(self.ledger)
+        changes = survey.counted(changes)
+        if is_folded:
+            changes = partial_fold(changes)
         held = Held.in_cache(changes) if buckets is None else buckets.hold(changes)
-        return held, columns, survey_changes(held.rows, self.ledger)
+        return held, columns, survey.of_counted()
 
     def _merged_columns(self) -> TableColumns | None:
         return merge(self._columns, [columns_of(version) for version in self._known_versions])

@@ -3,6 +3,7 @@ package io.tributary.spark;
 import java.io.Serializable;
 import java.util.stream.IntStream;
 import org.apache.hudi.index.bucket.BucketIdentifier;
+import org.apache.spark.SparkException;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -42,7 +43,7 @@ public final class Buckets implements Serializable {
     }
 
     /** The rows, in the tasks that have their keys' buckets. */
-    public HeldRows hold(Dataset<Row> rows, Column key) {
+    public HeldRows hold(Dataset<Row> rows, Column key) throws SparkException {
         Column number = Expressions.call(this, "numberOfTask", DataTypes.IntegerType, key);
         return new HeldRows(rows.repartition(numbersOfTasks.length, number));
     }

@@ -1,24 +1,36 @@
 package io.tributary.spark;
 
 import org.apache.spark.Dependency;
+import org.apache.spark.FutureAction;
 import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkException;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.util.ThreadUtils;
+import scala.Option;
+import scala.concurrent.duration.Duration;
 
 /**
- * Rows that are worked out and shuffled once, however many queries read them: what a shuffle has written stays until
- * its RDD is gone, and each query of that RDD reads it. Where some of it is lost, Spark works that out again.
+ * Rows that are worked out and shuffled, in one Spark job, before a query reads them: what a shuffle has written stays
+ * until its RDD is gone, and each query of that RDD reads it. Where some of it is lost, Spark works that out again.
  */
 public final class HeldRows {
     private final RDD<InternalRow> shuffled;
     private final Dataset<Row> rows;
 
     /** {@code repartitioned}: whose last step is a shuffle. */
-    HeldRows(Dataset<Row> repartitioned) {
-        shuffled = repartitioned.queryExecution().toRdd();
+    HeldRows(Dataset<Row> repartitioned) throws SparkException {
+        QueryExecution query = repartitioned.queryExecution();
+        shuffled = query.toRdd();
         rows = repartitioned.sparkSession().internalCreateDataFrame(shuffled, repartitioned.schema(), false);
+        // It has Spark send the session's settings along to the tasks.
+        FutureAction<?> shuffling = SQLExecution.withNewExecutionId(
+                query, Option.apply("shuffle"), () -> shuffled.sparkContext().submitMapStage(shuffle()));
+        ThreadUtils.awaitResult(shuffling, Duration.Inf());
     }
 
     public Dataset<Row> rows() {
@@ -27,14 +39,18 @@ public final class HeldRows {
 
     /** Removes the files of the shuffle, which Spark would do some time after a full collection of the driver's heap. */
     public void release() {
+        int number = shuffle().shuffleId();
+        shuffled.sparkContext().cleaner().foreach(cleaner -> {
+            cleaner.doCleanupShuffle(number, false);
+            return null;
+        });
+    }
+
+    private ShuffleDependency<?, ?, ?> shuffle() {
         Dependency<?> dependency = shuffled.dependencies().apply(0);
         while (!(dependency instanceof ShuffleDependency)) {
             dependency = dependency.rdd().dependencies().apply(0);
         }
-        int shuffle = ((ShuffleDependency<?, ?, ?>) dependency).shuffleId();
-        shuffled.sparkContext().cleaner().foreach(cleaner -> {
-            cleaner.doCleanupShuffle(shuffle, false);
-            return null;
-        });
+        return (ShuffleDependency<?, ?, ?>) dependency;
     }
 }

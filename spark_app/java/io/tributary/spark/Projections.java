@@ -6,7 +6,6 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
 import org.apache.spark.TaskContext;
-import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
@@ -21,7 +20,6 @@ import org.apache.spark.sql.catalyst.expressions.MutableProjection$;
 import org.apache.spark.sql.catalyst.expressions.Predicate$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.Seq;
@@ -64,23 +62,12 @@ public final class Projections implements Serializable {
 
     /** What they make of the rows, which are of the type. */
     public Dataset<Row> apply(Dataset<Row> rows) {
-        RDD<InternalRow> made = new JavaRDD<>(rowsOf(rows), ClassTag$.MODULE$.apply(InternalRow.class))
-                .mapPartitions(Made::new, true)
-                .rdd();
-        return rows.sparkSession().internalCreateDataFrame(made, type, false);
+        return InternalRows.ofEachTask(rows, type, Made::new);
     }
 
     private static Dataset<Row> empty(SparkSession spark, StructType type) {
         RDD<InternalRow> none = spark.sparkContext().emptyRDD(ClassTag$.MODULE$.apply(InternalRow.class));
         return spark.internalCreateDataFrame(none, type, false);
-    }
-
-    /** Without a copy of what is there as rows of Spark's already. */
-    private static RDD<InternalRow> rowsOf(Dataset<Row> rows) {
-        LogicalPlan plan = rows.queryExecution().optimizedPlan();
-        return plan instanceof LogicalRDD
-                ? ((LogicalRDD) plan).rdd()
-                : rows.queryExecution().toRdd();
     }
 
     /** The expressions that Spark makes of what is selected, and the columns that they are of. */

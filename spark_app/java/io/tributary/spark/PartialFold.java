@@ -1,0 +1,123 @@
+package io.tributary.spark;
+
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.NoSuchElementException;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * A fold within each task, as Spark aggregates partially before it sends rows: leaves out changes that another one of
+ * their key follows, whatever else the batch holds.
+ *
+ * <p>Not of a batch in which a primary key changed: there a change can matter to another key.
+ */
+public final class PartialFold {
+    /** Of the latest changes of a task's keys; what makes it more is handed on, with all others. */
+    private static final long MOST_BYTES = 64 << 20;
+
+    private PartialFold() {}
+
+    /** Of the changes, in any order, those that none of the same task supersedes. */
+    public static Dataset<Row> of(Dataset<Row> changes) {
+        StructType type = changes.schema();
+        ChangeColumns columns = new ChangeColumns(type);
+        return InternalRows.ofEachTask(changes, type, rows -> new Folding(type, columns, rows));
+    }
+
+    /**
+     * Whether the earlier change does not matter beside the later one, of the same key: the later one is complete, and
+     * comes after it by its place in the topic and in the source both, so in any order by either (order.py); and what
+     * was applied before, if it has the later one, has both.
+     */
+    static boolean isSuperseded(ChangeColumns columns, InternalRow earlier, InternalRow later) {
+        boolean isLater = columns.partition(earlier) == columns.partition(later)
+                && columns.offset(earlier) < columns.offset(later)
+                && columns.lsn(earlier) <= columns.lsn(later);
+        if (!isLater || columns.isDelete(later) || columns.lacksValues(later)) {
+            return false;
+        }
+        if (columns.isRead(earlier)) {
+            return columns.isSnapshotRead(earlier);
+        }
+        return !columns.isSnapshotRead(later) && columns.commitLsn(earlier) <= columns.commitLsn(later);
+    }
+
+    private static final class Folding implements Iterator<InternalRow> {
+        private final UnsafeProjection projection;
+        private final ChangeColumns columns;
+        private final Iterator<InternalRow> rows;
+        private Map<UTF8String, UnsafeRow> latest = new HashMap<>();
+        private long bytes;
+        private Iterator<UnsafeRow> handedOn = Collections.emptyIterator();
+        private InternalRow next;
+
+        Folding(StructType type, ChangeColumns columns, Iterator<InternalRow> rows) {
+            this.projection = UnsafeProjection$.MODULE$.create(type);
+            this.columns = columns;
+            this.rows = rows;
+        }
+
+        @Override
+        public boolean hasNext() {
+            while (next == null) {
+                if (handedOn.hasNext()) {
+                    next = handedOn.next();
+                } else if (rows.hasNext()) {
+                    next = instead(rows.next());
+                } else if (!latest.isEmpty()) {
+                    handOnAll();
+                } else {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        @Override
+        public InternalRow next() {
+            if (!hasNext()) {
+                throw new NoSuchElementException();
+            }
+            InternalRow row = next;
+            next = null;
+            return row;
+        }
+
+        /** What is to be handed on in place of the change, if anything. */
+        private InternalRow instead(InternalRow row) {
+            boolean isFoldable =
+                    columns.reason(row) == null && columns.key(row) != null && !columns.isHalfOfMove(row);
+            if (!isFoldable) {
+                return row;
+            }
+            UnsafeRow change = projection.apply(row).copy();
+            UTF8String key = columns.key(change);
+            // Not put alone: the map would keep the earlier change's key, and with it all of its bytes.
+            UnsafeRow earlier = latest.remove(key);
+            latest.put(key, change);
+            bytes += change.getSizeInBytes();
+            if (earlier != null) {
+                bytes -= earlier.getSizeInBytes();
+            }
+            if (bytes > MOST_BYTES) {
+                handOnAll();
+            }
+            return earlier == null || isSuperseded(columns, earlier, change) ? null : earlier;
+        }
+
+        private void handOnAll() {
+            handedOn = latest.values().iterator();
+            latest = new HashMap<>();
+            bytes = 0;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+"""Changes as decoding hands them on, of few keys, in any order in which a topic and the tasks that read it
+can bring them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StringType
+
+from spark_app.decode import change_type
+from spark_app.table_columns import TableColumns
+
+COLUMNS = TableColumns((("id", StringType()), ("name", LongType()), ("note", LongType())), key=("id",))
+TYPE = change_type(COLUMNS)
+TASKS = 2
+_BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Change:
+    """`number` is its place among all that were sent; `source_s` counts from some second on."""
+
+    op: str
+    key: str
+    task: int
+    partition: int
+    commit_lsn: int
+    lsn: int
+    source_s: int | None
+    snapshot: str | None = None
+    lacks_note: bool = False
+    moved_to: str | None = None
+    moved_from: str | None = None
+    reason: str | None = None
+    offset: int = 0
+    number: int = 0
+
+    @property
+    def is_streamed(self) -> bool:
+        return self.reason is None and self.op != "r"
+
+    @property
+    def is_snapshot_read(self) -> bool:
+        return self.reason is None and self.op == "r" and self.snapshot != "incremental"
+
+    @property
+    def sequence(self) -> tuple[int, int]:
+        return self.commit_lsn, self.lsn
+
+    @property
+    def source_us(self) -> int | None:
+        if self.source_s is None:
+            return None
+        return round((_BEGIN.timestamp() + self.source_s) * 1_000_000)
+
+    def as_row(self) -> tuple[object, ...]:
+        source_ts = None if self.source_s is None else _BEGIN + timedelta(seconds=self.source_s)
+        row = (
+            None
+            if self.op in ("t", "d")
+            else (self.key, self.number, None if self.lacks_note else self.number)
+        )
+        values = {
+            "topic": "topic",
+            "partition": self.partition,
+            "offset": self.offset,
+            "op": self.op,
+            "key": None if self.op == "t" else self.key,
+            "moved_to": self.moved_to,
+            "moved_from": self.moved_from,
+            "source_ts": source_ts,
+            "commit_lsn": self.commit_lsn,
+            "lsn": self.lsn,
+            "snapshot": self.snapshot,
+            "row": (self.key, None, None) if row is None else row,
+            "unavailable": ["note"] if self.lacks_note else [],
+            "reason": self.reason,
+        }
+        return tuple(values.get(name) for name in TYPE.fieldNames())
+
+
+@st.composite
+def sent_changes(draw: st.DrawFn, least: int = 0, most: int = 40) -> list[Change]:
+    """Log positions and times go on for the most part, but also back: nothing of a source's order is taken
+    for granted."""
+    offsets: Counter[int] = Counter()
+    changes: list[Change] = []
+    commit_lsn, lsn = 5, 5
+    for number in range(draw(st.integers(least, most))):
+        op = draw(st.sampled_from("ccuuuuurrrdt"))
+        commit_lsn += draw(_STEPS)
+        lsn += draw(_STEPS)
+        change = Change(
+            op=op,
+            key=draw(st.sampled_from("abc")),
+            task=draw(st.integers(0, TASKS - 1)),
+            partition=draw(st.sampled_from((0, 0, 0, 1))),
+            commit_lsn=commit_lsn,
+            lsn=lsn,
+            source_s=draw(st.none() | st.integers(0, 3)),
+            snapshot=draw(st.sampled_from((None, "true", "last", "incremental"))) if op == "r" else None,
+            lacks_note=op == "u" and draw(st.booleans()),
+            reason=draw(st.sampled_from((None,) * 8 + ("mismatch", "unknown_schema"))),
+            number=number,
+        )
+        # With gaps: some records of a topic are no changes.
+        offsets[change.partition] += draw(st.integers(1, 2))
+        changes.append(replace(change, offset=offsets[change.partition]))
+    return changes
+
+
+_STEPS = st.sampled_from((0, 0, 0, 1, 1, -1))
+
+
+def frame_of(spark: SparkSession, changes: list[Change]) -> DataFrame:
+    """`decode.change_type` of `COLUMNS`, each change in its task."""
+    of_tasks = [
+        spark.createDataFrame([c.as_row() for c in changes if c.task == task], TYPE).coalesce(1)
+        for task in range(TASKS)
+    ]
+    return reduce(DataFrame.unionByName, of_tasks)

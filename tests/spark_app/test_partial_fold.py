@@ -1,0 +1,76 @@
+"""What a task leaves out of its changes is missed by no fold of the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from spark_app.decode import DELETE
+from spark_app.fold import fold_and_carry_forward, partial_fold
+from spark_app.ledger import Ledger, Sequence, Truncate
+from spark_app.order import without_applied
+from spark_app.survey import Survey, survey_changes
+from tests.spark_app.changes import COLUMNS, Change, frame_of, sent_changes
+
+SEQUENCES = st.builds(Sequence, st.integers(3, 9), st.integers(3, 9))
+TRUNCATES = st.builds(Truncate, st.integers(0, 1), st.integers(0, 60), SEQUENCES, st.integers(0, 4_000_000))
+NEVER_US = 2**62
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sent_changes(least=30, most=60), st.dictionaries(st.integers(0, 1), SEQUENCES), st.none() | TRUNCATES)
+def test_a_fold_of_what_each_task_has_folded_is_the_fold_of_all(
+    spark: SparkSession, changes: list[Change], applied: dict[int, Sequence], truncate: Truncate | None
+) -> None:
+    ledger = Ledger("topic", sequences=applied, sequence_ts_us=dict.fromkeys(applied, NEVER_US))
+    frame = frame_of(spark, changes)
+    survey = survey_changes(frame, ledger)
+    partial = partial_fold(frame)
+    assert _folded(partial, ledger, survey, truncate) == _folded(frame, ledger, survey, truncate)
+    left_out = len(changes) - partial.count()
+    event(f"of {len(changes) // 10 * 10} changes left out: {left_out}")
+
+
+def test_only_the_last_complete_change_of_a_key_leaves_its_task(spark: SparkSession) -> None:
+    changes = [_change("c", "a", 1), _change("u", "a", 2), _change("u", "b", 3), _change("u", "a", 4)]
+    assert _offsets(partial_fold(frame_of(spark, changes))) == [3, 4]
+
+
+def test_what_a_task_leaves_out_never_is_the_last_of_its_key_in_the_source(spark: SparkSession) -> None:
+    went_back = [_change("u", "a", 1, lsn=9), _change("u", "a", 2, lsn=8)]
+    in_a_snapshot = [_change("u", "b", 3), _change("r", "b", 4)]
+    unchanged_value = [_change("u", "c", 5), _change("u", "c", 6, lacks_note=True)]
+    deleted = [_change("u", "d", 7), _change("d", "d", 8)]
+    bad = [_change("u", "e", 9), _change("u", "e", 10, reason="mismatch")]
+    changes = [*went_back, *in_a_snapshot, *unchanged_value, *deleted, *bad]
+    assert _offsets(partial_fold(frame_of(spark, changes))) == list(range(1, 11))
+
+
+def test_a_task_holds_no_more_than_some_changes_at_a_time(spark: SparkSession) -> None:
+    between = [_change("u", str(offset), offset) for offset in range(2, 100)]
+    changes = frame_of(spark, [_change("u", "a", 1), *between, _change("u", "a", 100)])
+    large = changes.withColumn("message", F.repeat(F.lit("x"), 1 << 20))
+    assert _offsets(partial_fold(large)) == list(range(1, 101))
+    assert _offsets(partial_fold(changes)) == list(range(2, 101))
+
+
+def _change(op: str, key: str, offset: int, lsn: int = 5, **more: object) -> Change:
+    values: Mapping[str, object] = {"task": 0, "partition": 0, "commit_lsn": 5, "source_s": 1, **more}
+    return Change(op, key, lsn=lsn, offset=offset, number=offset, **values)  # type: ignore[arg-type]
+
+
+def _offsets(changes: DataFrame) -> list[int]:
+    return sorted(row["offset"] for row in changes.select("offset").collect())
+
+
+def _folded(changes: DataFrame, ledger: Ledger, survey: Survey, truncate: Truncate | None) -> list[Row]:
+    good = without_applied(changes.where(F.col("reason").isNull()), ledger, survey)
+    rows = fold_and_carry_forward(good, COLUMNS, survey, truncate, epoch=0)
+    # A hard delete needs no more than the key.
+    row = F.when(F.col("op") != DELETE, F.col("row")).alias("row")
+    missing = F.when(F.col("op") != DELETE, F.col("missing")).alias("missing")
+    return sorted(rows.select("key", "op", "offset", "partition", "lsn", "seq", row, missing).collect())
