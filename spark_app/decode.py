@@ -26,6 +26,7 @@ from spark_app.frame import is_framed, is_utf8, key_payload, value_payload, vers
 from spark_app.lake_types import Conversion, conversion
 from spark_app.payload_reader import read_payload
 from spark_app.projections import Projections
+from spark_app.sequence_text import places_of_sequence
 from spark_app.shapes import SHAPES, SOURCE, PayloadShape
 from spark_app.table_columns import TableColumns
 
@@ -128,7 +129,7 @@ def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Col
 
 def _change(columns: TableColumns) -> tuple[Column, ...]:
     source = F.col("source")
-    commit_lsn, lsn = _places_of_sequence(source["sequence"])
+    commit_lsn, lsn = places_of_sequence(source["sequence"])
     is_delete = F.col("op") == DELETE
     return (
         F.col("topic"),
@@ -149,17 +150,6 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
         _first(_why_bad(), _same).alias("reason"),
         # Not the message of the whole CASE: Spark 3.5 loses some of it where it simplifies that.
         _first(_why_bad(), _message).alias("message"),
-    )
-
-
-def _places_of_sequence(sequence: Column) -> tuple[Column, Column]:
-    """The two log sequence numbers of `["24023119","24023128"]`, of which either can be null instead of a
-    string (io.debezium.connector.postgresql.SourceInfo)."""
-    first = F.substring_index(F.substring_index(sequence, '"', 2), '"', -1)
-    last = F.substring_index(F.substring_index(sequence, '"', -2), '"', 1)
-    return (
-        F.when(sequence.startswith('["'), first.cast("bigint")),
-        F.when(sequence.endswith('"]'), last.cast("bigint")),
     )
 
 

@@ -45,7 +45,7 @@ public final class ChangeSurvey implements Serializable {
 
     /** {@code applied}: by partition the highest commit LSN and LSN, and the latest microsecond, that were applied. */
     public static ChangeSurvey of(SparkSession spark, String applied) throws JsonProcessingException {
-        ChangeSurvey survey = new ChangeSurvey(JSON.readValue(applied, new TypeReference<HashMap<Integer, long[]>>() {}));
+        ChangeSurvey survey = new ChangeSurvey(JSON.readValue(applied, new TypeReference<>() {}));
         spark.sparkContext().register(survey.reports);
         return survey;
     }

@@ -45,9 +45,11 @@ public final class KafkaEvents implements Serializable {
 
     private static final long MICROSECONDS_OF_MS = 1_000;
 
+    private final UTF8String topic;
     private final String[] headers;
 
-    private KafkaEvents(String[] headers) {
+    private KafkaEvents(String topic, String[] headers) {
+        this.topic = UTF8String.fromString(topic);
         this.headers = headers;
     }
 
@@ -56,9 +58,9 @@ public final class KafkaEvents implements Serializable {
      * timestamp, key binary, value binary}, and a {@code binary} for each of the headers, the last of that name,
      * null where a record has none.
      *
-     * <p>{@code from} (included) and {@code until} (excluded) are offsets as Spark writes them: {@code {"topic": {"0":
-     * 17}}}. So many tasks read them at least, where they are that many. A task fails where the topic does not hold an
-     * offset any more.
+     * <p>{@code from} (included) and {@code until} (excluded) are offsets of one topic, as Spark writes them:
+     * {@code {"topic": {"0": 17}}}. So many tasks read them at least, where they are that many. A task fails where the
+     * topic does not hold an offset any more.
      */
     public static Dataset<Row> read(
             SparkSession spark,
@@ -78,7 +80,7 @@ public final class KafkaEvents implements Serializable {
         consumer.stringPropertyNames().forEach(name -> options.put(name, consumer.getProperty(name)));
         RDD<ConsumerRecord<byte[], byte[]>> records =
                 new KafkaSourceRDD(spark.sparkContext(), options, ofTasks, POLL_TIMEOUT_MS, true);
-        KafkaEvents events = new KafkaEvents(headers.toArray(new String[0]));
+        KafkaEvents events = new KafkaEvents(ranges.get(0).topic(), headers.toArray(new String[0]));
         RDD<InternalRow> rows = new JavaRDD<>(records, ClassTag$.MODULE$.apply(ConsumerRecord.class))
                 .map(events::row)
                 .rdd();
@@ -87,7 +89,7 @@ public final class KafkaEvents implements Serializable {
 
     private InternalRow row(ConsumerRecord<byte[], byte[]> record) {
         Object[] values = new Object[6 + headers.length];
-        values[0] = UTF8String.fromString(record.topic());
+        values[0] = topic;
         values[1] = record.partition();
         values[2] = record.offset();
         values[3] = record.timestamp() * MICROSECONDS_OF_MS;

@@ -1,9 +1,7 @@
 package io.tributary.spark;
 
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.Iterator;
-import java.util.Map;
 import java.util.NoSuchElementException;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -12,7 +10,6 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * A fold within each task, as Spark aggregates partially before it sends rows: leaves out changes that another one of
@@ -21,8 +18,11 @@ import org.apache.spark.unsafe.types.UTF8String;
  * <p>Not of a batch in which a primary key changed: there a change can matter to another key.
  */
 public final class PartialFold {
-    /** Of the latest changes of a task's keys; what makes it more is handed on, with all others. */
+    /** Of the latest changes of a task's keys, which are handed on when they are more. */
     private static final long MOST_BYTES = 64 << 20;
+
+    /** To hold three changes takes about as long as to send one, and to sort and read it where it is written. */
+    private static final long MOST_FOR_ONE_LEFT_OUT = 3;
 
     private PartialFold() {}
 
@@ -55,15 +55,18 @@ public final class PartialFold {
         private final UnsafeProjection projection;
         private final ChangeColumns columns;
         private final Iterator<InternalRow> rows;
-        private Map<UTF8String, UnsafeRow> latest = new HashMap<>();
-        private long bytes;
+        private final LatestChanges latest;
         private Iterator<UnsafeRow> handedOn = Collections.emptyIterator();
         private InternalRow next;
+        private long folded;
+        private long leftOut;
+        private boolean isWorthIt = true;
 
         Folding(StructType type, ChangeColumns columns, Iterator<InternalRow> rows) {
             this.projection = UnsafeProjection$.MODULE$.create(type);
             this.columns = columns;
             this.rows = rows;
+            this.latest = new LatestChanges(columns, type.size());
         }
 
         @Override
@@ -73,8 +76,8 @@ public final class PartialFold {
                     next = handedOn.next();
                 } else if (rows.hasNext()) {
                     next = instead(rows.next());
-                } else if (!latest.isEmpty()) {
-                    handOnAll();
+                } else if (latest.bytes() > 0) {
+                    handedOn = latest.takeAll();
                 } else {
                     return false;
                 }
@@ -96,28 +99,19 @@ public final class PartialFold {
         private InternalRow instead(InternalRow row) {
             boolean isFoldable =
                     columns.reason(row) == null && columns.key(row) != null && !columns.isHalfOfMove(row);
-            if (!isFoldable) {
+            if (!isFoldable || !isWorthIt) {
                 return row;
             }
-            UnsafeRow change = projection.apply(row).copy();
-            UTF8String key = columns.key(change);
-            // Not put alone: the map would keep the earlier change's key, and with it all of its bytes.
-            UnsafeRow earlier = latest.remove(key);
-            latest.put(key, change);
-            bytes += change.getSizeInBytes();
-            if (earlier != null) {
-                bytes -= earlier.getSizeInBytes();
+            UnsafeRow change = projection.apply(row);
+            UnsafeRow earlier = latest.put(change);
+            boolean isLeftOut = earlier != null && isSuperseded(columns, earlier, change);
+            folded++;
+            leftOut += isLeftOut ? 1 : 0;
+            if (latest.bytes() > MOST_BYTES) {
+                isWorthIt = MOST_FOR_ONE_LEFT_OUT * leftOut >= folded;
+                handedOn = latest.takeAll();
             }
-            if (bytes > MOST_BYTES) {
-                handOnAll();
-            }
-            return earlier == null || isSuperseded(columns, earlier, change) ? null : earlier;
-        }
-
-        private void handOnAll() {
-            handedOn = latest.values().iterator();
-            latest = new HashMap<>();
-            bytes = 0;
+            return isLeftOut ? null : earlier;
         }
     }
 }

@@ -21,13 +21,10 @@ import java.util.Map;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
-import org.apache.spark.sql.types.AbstractDataType;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
@@ -43,7 +40,6 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.collection.Seq;
 
 /**
  * Reads the JSON text of a payload as a struct of Spark's, and says what is wrong with it.
@@ -100,11 +96,8 @@ public final class PayloadReader implements Serializable {
 
     /** Whether the text has the part in it, which is ASCII: {@link #has}, as a column. */
     public static Column contains(Column text, String part) {
-        Literal asText = Literal.create(UTF8String.fromString(part), DataTypes.StringType);
-        Seq<Expression> arguments = Expressions.seq(List.of(text.expr(), asText));
-        Seq<AbstractDataType> unchecked = Expressions.seq(List.of());
-        return new Column(new StaticInvoke(
-                PayloadReader.class, DataTypes.BooleanType, "has", arguments, unchecked, true, true, true));
+        Column asText = new Column(Literal.create(UTF8String.fromString(part), DataTypes.StringType));
+        return Expressions.callStatic(PayloadReader.class, "has", DataTypes.BooleanType, text, asText);
     }
 
     /** Java compares many characters at once where there is a byte for each; Spark goes byte by byte. */

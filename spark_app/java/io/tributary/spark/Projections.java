@@ -20,8 +20,12 @@ import org.apache.spark.sql.catalyst.expressions.MutableProjection$;
 import org.apache.spark.sql.catalyst.expressions.Predicate$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
+import scala.collection.JavaConverters;
 import scala.collection.Seq;
 import scala.reflect.ClassTag$;
 
@@ -82,8 +86,28 @@ public final class Projections implements Serializable {
             LogicalPlan plan = selected.queryExecution().optimizedPlan();
             // It leaves out what selects all columns as they are.
             boolean isProject = plan instanceof Project;
-            expressions = (Seq<Expression>) (Seq<?>) (isProject ? ((Project) plan).projectList() : plan.output());
+            Seq<?> found = isProject ? ((Project) plan).projectList() : plan.output();
+            expressions = withoutCopies((Seq<Expression>) found);
             columns = isProject ? ((Project) plan).child().output() : plan.output();
+        }
+
+        /**
+         * The same values, as objects: of text, structs, arrays and maps a MutableProjection keeps copies, lest the
+         * bytes that they are of change (CodeGenerator#setColumn). These rows are gone before their bytes are.
+         */
+        private static Seq<Expression> withoutCopies(Seq<Expression> expressions) {
+            List<Expression> found = new ArrayList<>();
+            for (Expression expression : JavaConverters.seqAsJavaList(expressions)) {
+                found.add(isCopied(expression.dataType()) ? Expressions.asObject(expression) : expression);
+            }
+            return Expressions.seq(found);
+        }
+
+        private static boolean isCopied(DataType type) {
+            return type instanceof StringType
+                    || type instanceof StructType
+                    || type instanceof ArrayType
+                    || type instanceof MapType;
         }
 
         MutableProjection projection() {
