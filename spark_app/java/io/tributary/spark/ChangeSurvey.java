@@ -17,7 +17,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
-import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -53,7 +52,8 @@ public final class ChangeSurvey implements Serializable {
     /** The same changes, which are counted when they are worked out. */
     public Dataset<Row> counted(Dataset<Row> changes) {
         ChangeColumns columns = new ChangeColumns(changes.schema());
-        return InternalRows.ofEachTask(changes, changes.schema(), rows -> new Counting(columns, rows));
+        return InternalRows.ofEachPartition(
+                changes, changes.schema(), (number, rows) -> new Counting(number, columns, rows));
     }
 
     /** Of each task and partition that had changes a {@link Found}, as JSON. */
@@ -64,13 +64,15 @@ public final class ChangeSurvey implements Serializable {
     }
 
     private final class Counting implements Iterator<InternalRow> {
+        private final int number;
         private final ChangeColumns columns;
         private final Iterator<InternalRow> rows;
         private final Map<Integer, Found> byPartition = new HashMap<>();
         private Found latest;
         private boolean isReported;
 
-        Counting(ChangeColumns columns, Iterator<InternalRow> rows) {
+        Counting(int number, ChangeColumns columns, Iterator<InternalRow> rows) {
+            this.number = number;
             this.columns = columns;
             this.rows = rows;
         }
@@ -80,7 +82,7 @@ public final class ChangeSurvey implements Serializable {
             boolean isMore = rows.hasNext();
             if (!isMore && !isReported) {
                 byPartition.values().forEach(Found::end);
-                reports.add(Map.of(TaskContext.getPartitionId(), List.copyOf(byPartition.values())));
+                reports.add(Map.of(number, List.copyOf(byPartition.values())));
                 isReported = true;
             }
             return isMore;
@@ -230,43 +232,43 @@ public final class ChangeSurvey implements Serializable {
         }
     }
 
-    /** By task. */
+    /** By the number of Spark's partition. */
     private static final class Reports
             extends AccumulatorV2<Map<Integer, Collection<Found>>, Map<Integer, Collection<Found>>> {
         private static final long serialVersionUID = 1;
         /** An executor's heartbeat looks at it while a task adds to it. */
-        private final Map<Integer, Collection<Found>> byTask = new ConcurrentHashMap<>();
+        private final Map<Integer, Collection<Found>> byNumber = new ConcurrentHashMap<>();
 
         @Override
         public boolean isZero() {
-            return byTask.isEmpty();
+            return byNumber.isEmpty();
         }
 
         @Override
         public Reports copy() {
             Reports copy = new Reports();
-            copy.byTask.putAll(byTask);
+            copy.byNumber.putAll(byNumber);
             return copy;
         }
 
         @Override
         public void reset() {
-            byTask.clear();
+            byNumber.clear();
         }
 
         @Override
         public void add(Map<Integer, Collection<Found>> reports) {
-            byTask.putAll(reports);
+            byNumber.putAll(reports);
         }
 
         @Override
         public void merge(AccumulatorV2<Map<Integer, Collection<Found>>, Map<Integer, Collection<Found>>> other) {
-            byTask.putAll(other.value());
+            byNumber.putAll(other.value());
         }
 
         @Override
         public Map<Integer, Collection<Found>> value() {
-            return byTask;
+            return byNumber;
         }
     }
 }

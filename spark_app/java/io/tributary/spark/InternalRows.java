@@ -2,7 +2,7 @@ package io.tributary.spark;
 
 import java.util.Iterator;
 import org.apache.spark.api.java.JavaRDD;
-import org.apache.spark.api.java.function.FlatMapFunction;
+import org.apache.spark.api.java.function.Function2;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -16,11 +16,16 @@ import scala.reflect.ClassTag$;
 final class InternalRows {
     private InternalRows() {}
 
-    /** What is made of the rows of each task. A row is good until the next is asked for, on both sides. */
-    static Dataset<Row> ofEachTask(
-            Dataset<Row> rows, StructType type, FlatMapFunction<Iterator<InternalRow>, InternalRow> made) {
+    /**
+     * What is made of the rows of each of Spark's partitions, by its number. A row is good until the next is asked for,
+     * on both sides.
+     */
+    static Dataset<Row> ofEachPartition(
+            Dataset<Row> rows,
+            StructType type,
+            Function2<Integer, Iterator<InternalRow>, Iterator<InternalRow>> made) {
         RDD<InternalRow> found = new JavaRDD<>(of(rows), ClassTag$.MODULE$.apply(InternalRow.class))
-                .mapPartitions(made, true)
+                .mapPartitionsWithIndex(made, true)
                 .rdd();
         return rows.sparkSession().internalCreateDataFrame(found, type, false);
     }

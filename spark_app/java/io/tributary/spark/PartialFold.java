@@ -30,7 +30,7 @@ public final class PartialFold {
     public static Dataset<Row> of(Dataset<Row> changes) {
         StructType type = changes.schema();
         ChangeColumns columns = new ChangeColumns(type);
-        return InternalRows.ofEachTask(changes, type, rows -> new Folding(type, columns, rows));
+        return InternalRows.ofEachPartition(changes, type, (number, rows) -> new Folding(type, columns, rows));
     }
 
     /**

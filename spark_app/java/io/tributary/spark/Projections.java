@@ -66,7 +66,7 @@ public final class Projections implements Serializable {
 
     /** What they make of the rows, which are of the type. */
     public Dataset<Row> apply(Dataset<Row> rows) {
-        return InternalRows.ofEachTask(rows, type, Made::new);
+        return InternalRows.ofEachPartition(rows, type, (number, found) -> new Made(found));
     }
 
     private static Dataset<Row> empty(SparkSession spark, StructType type) {
