@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from rich.console import Console
 
@@ -25,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
     names = options.names or [name for name, of in BENCHMARKS.items() if of.quick or not options.quick]
     folder = options.into or (QUICK_RESULTS if options.quick else RESULTS)
+    if problem := _problem_of_folders(folder, options.against):
+        parser.error(problem)
     console = Console()
     failed = [name for name in names if not _run_apart(name, options, folder, console)]
     if failed:
@@ -39,6 +42,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--into", type=Path, metavar="FOLDER", help="where to keep the results")
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="show those of an earlier run beside")
     return parser
+
+
+def _problem_of_folders(into: Path, against: Path | None) -> str | None:
+    """What would else be known once the benchmarks have run, some hours later."""
+    if against is not None and not against.is_dir():
+        return f"--against: there is no folder {against} with earlier results"
+    try:
+        into.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=into).close()
+    except OSError as error:
+        return f"--into: no results can be written into {into}: {error.strerror}"
+    return None
 
 
 def _run_apart(name: str, options: argparse.Namespace, folder: Path, console: Console) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import is_dataclass
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -24,3 +25,16 @@ def test_a_name_that_is_none_says_which_there_are(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         main(["nothing"])
     assert "there is no nothing; there are freshness" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_used_is_told_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(SystemExit):
+        main(["start", "--against", str(tmp_path / "missing"), "--into", str(tmp_path)])
+    assert f"there is no folder {tmp_path / 'missing'}" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["start", "--into", str(file)])
+    assert f"no results can be written into {file}" in capsys.readouterr().err
