@@ -59,7 +59,7 @@ def test_a_schema_without_a_key_reads_a_truncate_and_nothing_else(spark: SparkSe
     assert [(row["op"], row["reason"]) for row in found] == [("t", None), ("c", "missing_key")]
 
 
-@pytest.mark.parametrize("commit_lsn", [None, "7", "24023119"])
+@pytest.mark.parametrize("commit_lsn", [None, "7", "24023119", str(2**60)])
 @pytest.mark.parametrize("separator", [",", ", "])
 def test_the_places_of_a_change_are_those_of_its_sequence_or_else_its_own(
     spark: SparkSession, commit_lsn: str | None, separator: str
@@ -69,12 +69,14 @@ def test_the_places_of_a_change_are_those_of_its_sequence_or_else_its_own(
     value = json.loads(event.value)
     own = value["payload"]["source"]["lsn"]
     rows, expected = [], []
-    for number, (lsn, source_lsn) in enumerate(product((None, "9", "24023128"), (None, own))):
+    lsns = (None, "9", "24023128", str(2**63 - 1), str(2**63))
+    for number, (lsn, source_lsn) in enumerate(product(lsns, (None, own))):
         sequence = json.dumps([commit_lsn, lsn], separators=(separator, ":"))
         value["payload"]["source"] |= {"sequence": sequence, "lsn": source_lsn}
         sent = json.dumps(value, separators=(",", ":")).encode()
         rows.append(event_row(replace(event, value=sent), number))
-        place = int(lsn or source_lsn or 0)
+        is_long = lsn is not None and int(lsn) < 2**63
+        place = int((lsn if is_long else source_lsn) or 0)
         expected.append((int(commit_lsn or place), place))
     found = [(row["commit_lsn"], row["lsn"]) for row in changes(spark, rows, version)]
     assert found == expected

@@ -10,8 +10,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  * for them.
  */
 public final class SequenceText {
-    /** So many nines are a long, and more than any log position has digits but such as is no position. */
-    private static final int MOST_DIGITS = 18;
+    /** Of a long; of more than it holds, so many digits make it negative. */
+    private static final int MOST_DIGITS = 19;
 
     private SequenceText() {}
 
@@ -63,6 +63,6 @@ public final class SequenceText {
             }
             number = 10 * number + text[n] - '0';
         }
-        return number;
+        return number < 0 ? null : (Long) number;
     }
 }
