@@ -201,15 +201,13 @@ def _last_streamed(tasks: list[_Found], since: int) -> LastStreamed | None:
     return LastStreamed(Sequence(*highest), None if latest is None else latest[0])
 
 
-_SHARES = 21
-"""The quantiles of the times that a task reports."""
-
-
 def _source_times(timed: list[tuple[list[int], int]]) -> SourceTimes | None:
     """Of all changes, from the quantiles and the number of each task's times."""
     if not timed:
         return None
-    times = sorted((time_us, changes / _SHARES) for quantiles, changes in timed for time_us in quantiles)
+    times = sorted(
+        (time_us, changes / len(quantiles)) for quantiles, changes in timed for time_us in quantiles
+    )
     until = list(accumulate(changes for _, changes in times))
 
     def quantile(share: float) -> int:

@@ -60,11 +60,7 @@ class Change:
 
     def as_row(self) -> tuple[object, ...]:
         source_ts = None if self.source_s is None else _BEGIN + timedelta(seconds=self.source_s)
-        row = (
-            None
-            if self.op in ("t", "d")
-            else (self.key, self.number, None if self.lacks_note else self.number)
-        )
+        number = None if self.op in ("t", "d") else self.number
         values = {
             "topic": "topic",
             "partition": self.partition,
@@ -77,7 +73,7 @@ class Change:
             "commit_lsn": self.commit_lsn,
             "lsn": self.lsn,
             "snapshot": self.snapshot,
-            "row": (self.key, None, None) if row is None else row,
+            "row": (self.key, number, None if self.lacks_note else number),
             "unavailable": ["note"] if self.lacks_note else [],
             "reason": self.reason,
         }

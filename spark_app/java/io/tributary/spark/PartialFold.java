@@ -1,8 +1,8 @@
 package io.tributary.spark;
 
+import com.google.common.collect.AbstractIterator;
 import java.util.Collections;
 import java.util.Iterator;
-import java.util.NoSuchElementException;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -51,13 +51,12 @@ public final class PartialFold {
         return !columns.isSnapshotRead(later) && columns.commitLsn(earlier) <= columns.commitLsn(later);
     }
 
-    private static final class Folding implements Iterator<InternalRow> {
+    private static final class Folding extends AbstractIterator<InternalRow> {
         private final UnsafeProjection projection;
         private final ChangeColumns columns;
         private final Iterator<InternalRow> rows;
         private final LatestChanges latest;
         private Iterator<UnsafeRow> handedOn = Collections.emptyIterator();
-        private InternalRow next;
         private long folded;
         private long leftOut;
         private boolean isWorthIt = true;
@@ -70,29 +69,22 @@ public final class PartialFold {
         }
 
         @Override
-        public boolean hasNext() {
-            while (next == null) {
+        protected InternalRow computeNext() {
+            while (true) {
                 if (handedOn.hasNext()) {
-                    next = handedOn.next();
-                } else if (rows.hasNext()) {
-                    next = instead(rows.next());
+                    return handedOn.next();
+                }
+                if (rows.hasNext()) {
+                    InternalRow row = instead(rows.next());
+                    if (row != null) {
+                        return row;
+                    }
                 } else if (latest.bytes() > 0) {
                     handedOn = latest.takeAll();
                 } else {
-                    return false;
+                    return endOfData();
                 }
             }
-            return true;
-        }
-
-        @Override
-        public InternalRow next() {
-            if (!hasNext()) {
-                throw new NoSuchElementException();
-            }
-            InternalRow row = next;
-            next = null;
-            return row;
         }
 
         /** What is to be handed on in place of the change, if anything. */

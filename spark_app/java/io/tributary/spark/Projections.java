@@ -1,10 +1,10 @@
 package io.tributary.spark;
 
+import com.google.common.collect.AbstractIterator;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
-import java.util.NoSuchElementException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Column;
@@ -124,11 +124,10 @@ public final class Projections implements Serializable {
     }
 
     /** The rows of a task. One is good until the next is asked for. */
-    private final class Made implements Iterator<InternalRow> {
+    private final class Made extends AbstractIterator<InternalRow> {
         private final Iterator<InternalRow> rows;
         private final BasePredicate isWanted = condition.predicate();
         private final List<MutableProjection> projections = new ArrayList<>();
-        private InternalRow next;
 
         Made(Iterator<InternalRow> rows) {
             this.rows = rows;
@@ -136,27 +135,17 @@ public final class Projections implements Serializable {
         }
 
         @Override
-        public boolean hasNext() {
-            while (next == null && rows.hasNext()) {
+        protected InternalRow computeNext() {
+            while (rows.hasNext()) {
                 InternalRow row = rows.next();
                 if (isWanted.eval(row)) {
-                    next = row;
+                    for (MutableProjection projection : projections) {
+                        row = projection.apply(row);
+                    }
+                    return row;
                 }
             }
-            return next != null;
-        }
-
-        @Override
-        public InternalRow next() {
-            if (!hasNext()) {
-                throw new NoSuchElementException();
-            }
-            InternalRow row = next;
-            next = null;
-            for (MutableProjection projection : projections) {
-                row = projection.apply(row);
-            }
-            return row;
+            return endOfData();
         }
     }
 }
