@@ -16,7 +16,7 @@ from artifacts.lock import read_lock
 from contract.spark_submit import CLASSES_JAR
 
 LOCK = Path(spark_app.__file__).with_name("jars.lock.json")
-_LINKED = ("hudi-spark", "spark-sql-kafka", "kafka-clients")
+_LINKED = ("hudi-spark", "iceberg-spark", "spark-sql-kafka", "kafka-clients")
 """How the artifacts' names begin whose classes the app's own use, beside Spark's."""
 _SOURCES = Path(spark_app.__file__).with_name("java")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -59,12 +60,12 @@ def change_type(columns: TableColumns) -> StructType:
             StructField("row", columns.row_type),
             StructField("unavailable", ArrayType(StringType())),
             StructField("reason", StringType()),
-            StructField("message", StringType()),
         ]
     )
 
 
 _POSITION = ("topic", "partition", "offset")
+_NEEDS_NO_ESCAPE = re.compile(r"\w+", re.ASCII)
 _KEY_JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
@@ -82,11 +83,15 @@ def undecodable(events: DataFrame) -> DataFrame:
     operation = F.get_json_object(F.col("value").cast("string"), "$.payload.op")
     is_truncate = F.coalesce(operation == TRUNCATE, F.lit(False))
     reason = _unframed_reason().when(F.col("key").isNull(), "missing_key").otherwise(UNKNOWN_SCHEMA)
-    return (
-        events.where(F.col("value").isNotNull() & ~is_truncate)
-        .select("topic", "partition", "offset", reason.alias("reason"))
-        .select("*", _message(F.col("reason")).alias("message"))
-    )
+    changes = events.where(F.col("value").isNotNull() & ~is_truncate)
+    return undecoded(changes.select(*_POSITION, reason.alias("reason")))
+
+
+def undecoded(changes: DataFrame) -> DataFrame:
+    """Those of the changes that have a `reason`, as `topic, partition, offset, reason, message`."""
+    texts = F.create_map(*[F.lit(text) for item in REASONS.items() for text in item])
+    bad = changes.where(F.col("reason").isNotNull())
+    return bad.select(*_POSITION, "reason", texts[F.col("reason")].alias("message"))
 
 
 @lru_cache(maxsize=256)
@@ -136,9 +141,9 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
         F.col("partition"),
         F.col("offset"),
         F.col("op"),
-        F.when(F.col("op") != TRUNCATE, _record_key(F.col("key_row"), columns.key)).alias("key"),
-        _record_key(F.col("moved_to"), columns.key).alias("moved_to"),
-        _record_key(F.col("moved_from"), columns.key).alias("moved_from"),
+        F.when(F.col("op") != TRUNCATE, _record_key(F.col("key_row"), columns)).alias("key"),
+        _record_key(F.col("moved_to"), columns).alias("moved_to"),
+        _record_key(F.col("moved_from"), columns).alias("moved_from"),
         F.timestamp_micros(F.coalesce(source["ts_us"], source["ts_ms"] * 1000)).alias("source_ts"),
         source["txId"].alias("tx_id"),
         # The first transaction after a snapshot follows no commit that Debezium knows of.
@@ -147,9 +152,7 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
         source["snapshot"].alias("snapshot"),
         _with_key(columns, F.when(~is_delete, F.col("row"))).alias("row"),
         F.when(is_delete, _no_names()).otherwise(F.col("unavailable")).alias("unavailable"),
-        _first(_why_bad(), _same).alias("reason"),
-        # Not the message of the whole CASE: Spark 3.5 loses some of it where it simplifies that.
-        _first(_why_bad(), _message).alias("message"),
+        _why_bad().alias("reason"),
     )
 
 
@@ -169,20 +172,21 @@ REASONS = {
 """Why an event is put in quarantine: the code and what it means."""
 
 
-def _why_bad() -> Sequence[tuple[Column, Column]]:
-    """What an event can have, and the reason that it is then bad for; the first that it has counts."""
+def _why_bad() -> Column:
+    """The first of what an event can be bad for; null where it is good."""
     op = F.col("op")
     needs_row = op.isin(CREATE, UPDATE, READ)
     is_known_operation = op.isin(CREATE, UPDATE, READ, DELETE, TRUNCATE)
     return (
-        (F.col("unreadable").isNotNull(), F.col("unreadable")),
-        (F.col("problem").isNotNull(), F.col("problem")),
-        (F.col("value_is_corrupt"), F.lit("mismatch")),
-        (F.col("has_unnamed_column"), F.lit("unnamed_column")),
-        (op.isNull() | ~is_known_operation, F.lit("unknown_operation")),
-        ((op != TRUNCATE) & ~F.col("has_key"), F.lit("missing_key")),
-        ((op != TRUNCATE) & F.col("key_is_corrupt"), F.lit("mismatch")),
-        (needs_row & F.col("row").isNull(), F.lit("missing_row")),
+        F.when(F.col("unreadable").isNotNull(), F.col("unreadable"))
+        .when(F.col("problem").isNotNull(), F.col("problem"))
+        .when(F.col("value_is_corrupt"), "mismatch")
+        .when(F.col("has_unnamed_column"), "unnamed_column")
+        .when(op.isNull() | ~is_known_operation, "unknown_operation")
+        # What is seldom so comes first: text is compared only where it is.
+        .when(~F.col("has_key") & (op != TRUNCATE), "missing_key")
+        .when(F.col("key_is_corrupt") & (op != TRUNCATE), "mismatch")
+        .when(F.col("row").isNull() & needs_row, "missing_row")
     )
 
 
@@ -193,21 +197,6 @@ def _unframed_reason() -> Column:
         .when(F.get_json_object(value.cast("string"), "$").isNull(), "not_json")
         .when(~is_framed(), "no_schema")
     )
-
-
-def _first(cases: Sequence[tuple[Column, Column]], value: Callable[[Column], Column]) -> Column:
-    (condition, result), *others = cases
-    first = F.when(condition, value(result))
-    return reduce(lambda case, item: case.when(item[0], value(item[1])), others, first)
-
-
-def _same(value: Column) -> Column:
-    return value
-
-
-def _message(reason: Column) -> Column:
-    texts = F.create_map(*[F.lit(text) for item in REASONS.items() for text in item])
-    return texts[reason]
 
 
 @dataclass(frozen=True)
@@ -399,15 +388,23 @@ def _key_type(columns: TableColumns) -> StructType:
     return StructType([StructField(name, lake[name]) for name in columns.key])
 
 
-def _record_key(key_row: Column, names: Sequence[str]) -> Column:
+def _record_key(key_row: Column, columns: TableColumns) -> Column:
     """Each of the key's columns as JSON, of which no two keys have the same, without a comma.
 
     Where a record key has both a comma and a colon, Hudi takes it for several columns' values
     (KeyGenUtils#extractRecordKeysByFields): all such rows would be in one bucket, and some keys would keep it
     searching for ever."""
-    objects = [F.to_json(F.struct(key_row[name].alias(name)), _KEY_JSON_OPTIONS) for name in names]
-    texts = F.replace(F.concat_ws(" ", *objects), F.lit(","), F.lit("\\u002c"))
-    return F.when(key_row.isNotNull(), texts)
+    objects = [_as_json(key_row, field.name, field.dataType) for field in _key_type(columns).fields]
+    return F.when(key_row.isNotNull(), F.concat_ws(" ", *objects))
+
+
+def _as_json(key_row: Column, name: str, data_type: DataType) -> Column:
+    value = key_row[name]
+    if isinstance(data_type, IntegerType | LongType) and _NEEDS_NO_ESCAPE.fullmatch(name):
+        # As `to_json` writes it, which makes a generator of JSON for each.
+        return F.concat(F.lit(f'{{"{name}":'), F.coalesce(value.cast("string"), F.lit("null")), F.lit("}"))
+    text = F.to_json(F.struct(value.alias(name)), _KEY_JSON_OPTIONS)
+    return F.replace(text, F.lit(","), F.lit("\\u002c"))
 
 
 def _with_key(columns: TableColumns, row: Column) -> Column:

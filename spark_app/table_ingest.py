@@ -19,7 +19,7 @@ from spark_app.buckets import Buckets, Held
 from spark_app.complete import complete, with_truncated_rows, without_needless
 from spark_app.connect_schema import SchemaTexts, SchemaVersion, UnreadableSchema, read_schema_version
 from spark_app.declared_columns import declared_versions
-from spark_app.decode import DELETE, TRUNCATE, decode, undecodable
+from spark_app.decode import DELETE, TRUNCATE, decode, undecodable, undecoded
 from spark_app.event import (
     EVENTS_OF_ONE_TASK,
     EventSource,
@@ -250,7 +250,7 @@ class TableIngest:
                 return self.apply(whole) if whole else None
             if self._columns is not None and (widened := columns.retyped_since(self._columns)):
                 self._widen(columns, widened)
-            bad = changes.where(F.col("reason").isNotNull()).select(*_WHY_BAD)
+            bad = undecoded(changes)
             good = self._to_apply(changes.where(F.col("reason").isNull()), survey)
             truncate = last_truncate(self.ledger, survey)
             folded = self._fold(good, columns, survey, truncate, buckets)
@@ -764,7 +764,6 @@ def _left_out(folded: DataFrame) -> DataFrame:
 
 
 _POSITION = ("topic", "partition", "offset")
-_WHY_BAD = ("topic", "partition", "offset", "reason", "message")
 
 
 def _with_moved(readable: DataFrame, good: DataFrame) -> frozenset[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +19,10 @@ _READ_OPTIONS = {
     # Of rows that are copied together. As many events as Iceberg would take, 5,000, are 30 MB with schemas.
     "batch-size": "256",
 }
+
+
+_Offsets = dict[int, tuple[int, int]]
+"""Of a topic: the first and the last offset, by partition."""
 
 
 @dataclass(frozen=True)
@@ -37,22 +42,41 @@ class BronzeSource:
         return frozenset(row["k_topic"] for row in rows)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        """One Spark job where the metadata of some files does not tell."""
         if not self._exists():
             return {topic: TopicExtent({}, {}) for topic in topics}
+        offsets = self._told_by_metadata(topics)
+        offsets |= self._told_by_rows(topics - offsets.keys())
+        return {
+            topic: TopicExtent(
+                beginning={partition: first for partition, (first, _) in found.items()},
+                end={partition: last + 1 for partition, (_, last) in found.items()},
+            )
+            for topic, found in offsets.items()
+        }
+
+    def _told_by_metadata(self, topics: frozenset[str]) -> dict[str, _Offsets]:
+        jvm: Any = self.spark._jvm
+        found = jvm.io.tributary.spark.BronzeExtents.of(self.spark._jsparkSession, self.table, [*topics])
+        return {
+            topic: {int(partition): (first, last) for partition, (first, last) in of_topic.items()}
+            for topic, of_topic in json.loads(found).items()
+        }
+
+    def _told_by_rows(self, topics: frozenset[str]) -> dict[str, _Offsets]:
+        if not topics:
+            return {}
         rows = (
             self._landed()
             .where(F.col("k_topic").isin(*topics))
             .groupBy("k_topic", "k_partition")
-            .agg(F.min("k_offset").alias("beginning"), F.max("k_offset").alias("last"))
+            .agg(F.min("k_offset").alias("first"), F.max("k_offset").alias("last"))
             .collect()
         )
-        return {
-            topic: TopicExtent(
-                beginning={row["k_partition"]: row["beginning"] for row in rows if row["k_topic"] == topic},
-                end={row["k_partition"]: row["last"] + 1 for row in rows if row["k_topic"] == topic},
-            )
-            for topic in topics
-        }
+        found: dict[str, _Offsets] = {topic: {} for topic in topics}
+        for row in rows:
+            found[row["k_topic"]][row["k_partition"]] = (row["first"], row["last"])
+        return found
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
         in_ranges = reduce(

@@ -9,11 +9,13 @@ from itertools import product
 
 import pytest
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType
 
+from spark_app import decode
 from spark_app.connect_schema import SchemaTexts, SchemaVersion, read_schema_version
-from spark_app.decode import decode
 from spark_app.event import EVENT
-from spark_app.table_columns import columns_of
+from spark_app.table_columns import TableColumns, columns_of
 from tests.spark_app.debezium import SentEvent, SourceTable, event_row
 
 KEYS = (
@@ -37,6 +39,29 @@ def test_a_key_is_read_as_its_json_is(spark: SparkSession) -> None:
     }
     assert {row["reason"] for key, row in found.items() if key not in (*readable, "null")} == {"mismatch"}
     assert found["null"]["reason"] == "missing_key"
+
+
+@pytest.mark.parametrize("name", ["id", "Order_2", "of the shop", 'the "id"', "a,b", "größe", "back\\slash"])
+@pytest.mark.parametrize(
+    ("data_type", "values"),
+    [
+        (IntegerType(), [0, -7, 2**31 - 1, None]),
+        (LongType(), [2**63 - 1, -(2**63), 1, None]),
+        (StringType(), ["a,b", "7", "", 'the "id"']),
+    ],
+)
+def test_a_record_key_is_the_json_of_its_columns_without_commas(
+    spark: SparkSession, name: str, data_type: DataType, values: Sequence[object]
+) -> None:
+    columns = TableColumns(((name, data_type), ("other", IntegerType())), (name, "other"))
+    rows = spark.createDataFrame([(value, 5) for value in values], columns.row_type)
+    key = decode._record_key(F.struct(*rows.columns), columns)
+    found = [row[0] for row in rows.select(key).collect()]
+    assert found == [" ".join(map(_without_commas, ({name: value}, {"other": 5}))) for value in values]
+
+
+def _without_commas(column: object) -> str:
+    return json.dumps(column, ensure_ascii=False, separators=(",", ":")).replace(",", "\\u002c")
 
 
 def test_two_keys_that_are_not_utf8_are_not_taken_for_one(spark: SparkSession) -> None:
@@ -117,5 +142,5 @@ def with_key(event: SentEvent, payload: str) -> bytes:
 
 
 def changes(spark: SparkSession, rows: Sequence[tuple[object, ...]], version: SchemaVersion) -> list[Row]:
-    decoded = decode(spark.createDataFrame(rows, EVENT), (version,), columns_of(version))
+    decoded = decode.decode(spark.createDataFrame(rows, EVENT), (version,), columns_of(version))
     return decoded.orderBy("offset").collect()

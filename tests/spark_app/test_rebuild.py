@@ -291,7 +291,7 @@ def _reject(patched: pytest.MonkeyPatch, name: str) -> None:
     """As if a value could not be decoded yet."""
     why_bad = decode._why_bad
     is_rejected = F.col("row.name") == name
-    patched.setattr(decode, "_why_bad", lambda: ((is_rejected, F.lit("mismatch")), *why_bad()))
+    patched.setattr(decode, "_why_bad", lambda: F.when(is_rejected, "mismatch").otherwise(why_bad()))
     patched.setattr(decode, "_projections", decode._projections.__wrapped__)
 
 

@@ -47,7 +47,7 @@ def test_an_old_event_is_applied_below_what_came_later_and_only_the_unreadable_s
     with monkeypatch.context() as patched:
         why_bad = decode._why_bad
         is_poison = F.col("row.name") == "poison"
-        patched.setattr(decode, "_why_bad", lambda: ((is_poison, F.lit("mismatch")), *why_bad()))
+        patched.setattr(decode, "_why_bad", lambda: F.when(is_poison, "mismatch").otherwise(why_bad()))
         patched.setattr(decode, "_projections", decode._projections.__wrapped__)
         table.apply((OffsetRange(0, 0, len(rows)),))
 

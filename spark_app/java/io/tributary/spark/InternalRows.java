@@ -6,6 +6,7 @@ import org.apache.spark.api.java.function.Function2;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.LogicalRDD;
@@ -24,17 +25,24 @@ final class InternalRows {
             Dataset<Row> rows,
             StructType type,
             Function2<Integer, Iterator<InternalRow>, Iterator<InternalRow>> made) {
-        RDD<InternalRow> found = new JavaRDD<>(of(rows), ClassTag$.MODULE$.apply(InternalRow.class))
-                .mapPartitionsWithIndex(made, true)
-                .rdd();
-        return rows.sparkSession().internalCreateDataFrame(found, type, false);
+        return frame(rows.sparkSession(), of(rows).mapPartitionsWithIndex(made, true), type);
+    }
+
+    /** The same rows in as many of Spark's partitions, or fewer. */
+    static Dataset<Row> coalesced(Dataset<Row> rows, int partitions) {
+        return frame(rows.sparkSession(), of(rows).coalesce(partitions), rows.schema());
     }
 
     /** Without a copy of what is there as rows of Spark's already. */
-    private static RDD<InternalRow> of(Dataset<Row> rows) {
+    private static JavaRDD<InternalRow> of(Dataset<Row> rows) {
         LogicalPlan plan = rows.queryExecution().optimizedPlan();
-        return plan instanceof LogicalRDD
+        RDD<InternalRow> found = plan instanceof LogicalRDD
                 ? ((LogicalRDD) plan).rdd()
                 : rows.queryExecution().toRdd();
+        return new JavaRDD<>(found, ClassTag$.MODULE$.apply(InternalRow.class));
+    }
+
+    private static Dataset<Row> frame(SparkSession spark, JavaRDD<InternalRow> rows, StructType type) {
+        return spark.internalCreateDataFrame(rows.rdd(), type, false);
     }
 }

@@ -26,11 +26,13 @@ public final class PartialFold {
 
     private PartialFold() {}
 
-    /** Of the changes, in any order, those that none of the same task supersedes. */
+    /** Of the changes, in any order, those that none of the same task supersedes: of no more tasks than run at once. */
     public static Dataset<Row> of(Dataset<Row> changes) {
         StructType type = changes.schema();
         ChangeColumns columns = new ChangeColumns(type);
-        return InternalRows.ofEachPartition(changes, type, (number, rows) -> new Folding(type, columns, rows));
+        int tasks = changes.sparkSession().sparkContext().defaultParallelism();
+        return InternalRows.ofEachPartition(
+                InternalRows.coalesced(changes, tasks), type, (number, rows) -> new Folding(type, columns, rows));
     }
 
     /**

@@ -1,0 +1,100 @@
+package io.tributary.spark;
+
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.iceberg.DataFile;
+import org.apache.iceberg.FileScanTask;
+import org.apache.iceberg.PartitionField;
+import org.apache.iceberg.Table;
+import org.apache.iceberg.expressions.Expression;
+import org.apache.iceberg.expressions.Expressions;
+import org.apache.iceberg.io.CloseableIterable;
+import org.apache.iceberg.spark.Spark3Util;
+import org.apache.iceberg.types.Conversions;
+import org.apache.iceberg.types.Types;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+
+/**
+ * What bronze holds of its topics, by what its metadata says of its files: to ask the rows takes a Spark job, and the
+ * longer the longer the history is.
+ */
+public final class BronzeExtents {
+    private static final JsonMapper JSON = new JsonMapper();
+
+    private final Types.NestedField topic;
+    private final Types.NestedField partition;
+    private final Types.NestedField offset;
+    private final Map<String, Map<Integer, long[]>> byTopic = new HashMap<>();
+    private final Set<String> untold = new HashSet<>();
+
+    private BronzeExtents(Table table) {
+        topic = table.schema().findField("k_topic");
+        partition = table.schema().findField("k_partition");
+        offset = table.schema().findField("k_offset");
+    }
+
+    /**
+     * As JSON, {@code {"topic": {"0": [17, 20]}}}: the lowest and the highest offset of each partition of the topics.
+     * Not of a topic of which some file's metadata does not tell them: one with rows of several topics or partitions,
+     * with deleted rows, or without statistics.
+     */
+    public static String of(SparkSession spark, String name, List<String> topics)
+            throws ParseException, NoSuchTableException, IOException {
+        Table table = Spark3Util.loadIcebergTable(spark, name);
+        table.refresh();
+        BronzeExtents extents = new BronzeExtents(table);
+        topics.forEach(topic -> extents.byTopic.put(topic, new HashMap<>()));
+        Expression ofTopics = Expressions.in(extents.topic.name(), topics);
+        try (CloseableIterable<FileScanTask> files =
+                table.newScan().filter(ofTopics).includeColumnStats().planFiles()) {
+            files.forEach(extents::add);
+        }
+        extents.byTopic.keySet().removeAll(extents.untold);
+        return JSON.writeValueAsString(extents.byTopic);
+    }
+
+    private void add(FileScanTask task) {
+        DataFile file = task.file();
+        String ofFile = topicOf(task);
+        Integer first = bound(file.lowerBounds(), partition);
+        Integer last = bound(file.upperBounds(), partition);
+        Long lowest = bound(file.lowerBounds(), offset);
+        Long highest = bound(file.upperBounds(), offset);
+        if (ofFile == null) {
+            untold.addAll(byTopic.keySet());
+        } else if (!task.deletes().isEmpty() || first == null || !first.equals(last) || lowest == null) {
+            untold.add(ofFile);
+        } else {
+            byTopic.get(ofFile).merge(first, new long[] {lowest, highest}, BronzeExtents::around);
+        }
+    }
+
+    private static long[] around(long[] one, long[] other) {
+        return new long[] {Math.min(one[0], other[0]), Math.max(one[1], other[1])};
+    }
+
+    /** That of all rows of the file; null where the table's layout does not tell. */
+    private String topicOf(FileScanTask task) {
+        List<PartitionField> fields = task.spec().fields();
+        for (int place = 0; place < fields.size(); place++) {
+            PartitionField field = fields.get(place);
+            if (field.sourceId() == topic.fieldId() && field.transform().isIdentity()) {
+                return task.file().partition().get(place, String.class);
+            }
+        }
+        return null;
+    }
+
+    private static <T> T bound(Map<Integer, ByteBuffer> bounds, Types.NestedField field) {
+        ByteBuffer bound = bounds == null ? null : bounds.get(field.fieldId());
+        return bound == null ? null : Conversions.fromByteBuffer(field.type(), bound);
+    }
+}

@@ -1,0 +1,167 @@
+"""Bronze tells what it holds of a topic, and gives it, however its files are laid out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_app.event import OffsetRange, TopicExtent
+from spark_app.sources.bronze import BronzeSource
+
+COLUMNS = (
+    "k_topic string, k_partition int, k_offset bigint, k_timestamp bigint, key binary, value binary, "
+    "moved_to binary, moved_from binary"
+)
+LONG_NAME = "shop.public.a_name_of_which_iceberg_keeps_only_the_beginning"
+TOPICS = ("shop.public.orders", f"{LONG_NAME}_1", f"{LONG_NAME}_2")
+FILES: Sequence[Sequence[tuple[str, int, int]]] = (
+    [(TOPICS[0], 0, offset) for offset in range(5, 9)],
+    [(TOPICS[1], 1, offset) for offset in range(3)],
+    [(TOPICS[0], 0, offset) for offset in range(9, 12)],
+    [(TOPICS[2], 0, 7)],
+    [(TOPICS[0], 3, offset) for offset in range(2**40, 2**40 + 2)],
+)
+"""What each commit lands in a file of its own: topic, partition, offset."""
+
+EXTENTS = {
+    TOPICS[0]: TopicExtent({0: 5, 3: 2**40}, {0: 12, 3: 2**40 + 2}),
+    TOPICS[1]: TopicExtent({1: 0}, {1: 3}),
+    TOPICS[2]: TopicExtent({0: 7}, {0: 8}),
+    "shop.public.unknown": TopicExtent({}, {}),
+}
+
+
+@dataclass(frozen=True)
+class Bronze:
+    """`table` is the name of one that is not there yet."""
+
+    spark: SparkSession
+    table: str
+
+    @property
+    def source(self) -> BronzeSource:
+        return BronzeSource(self.spark, self.table)
+
+    def create(self, partitioned: str = "PARTITIONED BY (k_topic)", **properties: str) -> None:
+        pairs = ", ".join(f"'{name.replace('_', '.')}' = '{value}'" for name, value in properties.items())
+        told = f"TBLPROPERTIES ({pairs})" if pairs else ""
+        self.spark.sql(f"CREATE TABLE {self.table} ({COLUMNS}) USING iceberg {partitioned} {told}")
+
+    def land(self, records: Sequence[tuple[str, int, int]]) -> None:
+        rows = [(*record, 1_790_000_000_000, b"key", b"value", None, None) for record in records]
+        self.spark.createDataFrame(rows, COLUMNS).coalesce(1).writeTo(self.table).append()
+
+    def land_all(self) -> None:
+        for records in FILES:
+            self.land(records)
+
+    def jobs_of(self, work: Callable[[], object]) -> int:
+        context, group = self.spark.sparkContext, uuid.uuid4().hex
+        context.setJobGroup(group, group)
+        try:
+            work()
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        return len(context.statusTracker().getJobIdsForGroup(group))
+
+
+@pytest.fixture
+def bronze(spark: SparkSession, tmp_path: Path) -> Iterator[Bronze]:
+    catalog = f"bronze_{uuid.uuid4().hex}"
+    for name, value in {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "hadoop",
+        ".warehouse": str(tmp_path),
+    }.items():
+        spark.conf.set(f"spark.sql.catalog.{catalog}{name}", value)
+    yield Bronze(spark, f"{catalog}.lake.records")
+    spark.sql(f"DROP TABLE IF EXISTS {catalog}.lake.records")
+
+
+def test_before_anything_has_landed_there_is_no_topic_and_nothing_of_any(bronze: Bronze) -> None:
+    assert bronze.source.topics() == frozenset()
+    assert bronze.source.extents(frozenset({"a"})) == {"a": TopicExtent({}, {})}
+
+
+def test_what_is_held_of_the_sinks_files_is_known_without_a_job(bronze: Bronze) -> None:
+    bronze.create()
+    bronze.land_all()
+    assert bronze.source.topics() == frozenset(TOPICS)
+    assert bronze.source.extents(frozenset(EXTENTS)) == EXTENTS
+    assert bronze.jobs_of(lambda: bronze.source.extents(frozenset(EXTENTS))) == 0
+
+
+def test_what_lands_later_is_known_at_the_next_look(bronze: Bronze) -> None:
+    bronze.create()
+    bronze.land(FILES[0])
+    source = bronze.source
+    assert source.extents(frozenset({TOPICS[0]}))[TOPICS[0]].end == {0: 9}
+    bronze.land(FILES[2])
+    assert source.extents(frozenset({TOPICS[0]}))[TOPICS[0]].end == {0: 12}
+
+
+def test_the_rows_are_asked_where_a_file_has_several_partitions(bronze: Bronze) -> None:
+    bronze.create()
+    bronze.land_all()
+    bronze.land([(TOPICS[1], 1, 3), (TOPICS[1], 0, 20)])
+    expected = EXTENTS | {TOPICS[1]: TopicExtent({0: 20, 1: 0}, {0: 21, 1: 4})}
+    assert bronze.source.extents(frozenset(EXTENTS)) == expected
+    assert bronze.jobs_of(lambda: bronze.source.extents(frozenset(EXTENTS))) > 0
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_what_was_deleted_is_not_held(bronze: Bronze, mode: str) -> None:
+    bronze.create(**{"format-version": "2", "write_delete_mode": mode})
+    bronze.land_all()
+    bronze.spark.sql(
+        f"DELETE FROM {bronze.table} WHERE k_topic = '{TOPICS[0]}' AND k_partition = 0 AND k_offset < 7"
+    )
+    expected = EXTENTS | {TOPICS[0]: TopicExtent({0: 7, 3: 2**40}, {0: 12, 3: 2**40 + 2})}
+    assert bronze.source.extents(frozenset(EXTENTS)) == expected
+
+
+@pytest.mark.parametrize(
+    ("partitioned", "properties"),
+    [
+        ("", {}),
+        ("PARTITIONED BY (truncate(4, k_topic))", {}),
+        ("PARTITIONED BY (bucket(2, k_offset), k_topic)", {}),
+        ("PARTITIONED BY (k_topic)", {"write_metadata_metrics_default": "none"}),
+    ],
+    ids=["no partitions", "the beginning of a topic", "other partitions beside", "no statistics"],
+)
+def test_what_is_held_is_known_in_any_layout(
+    bronze: Bronze, partitioned: str, properties: dict[str, str]
+) -> None:
+    bronze.create(partitioned, **properties)
+    bronze.land_all()
+    assert bronze.source.extents(frozenset(EXTENTS)) == EXTENTS
+
+
+def test_the_layout_can_change_between_files(bronze: Bronze) -> None:
+    bronze.create("")
+    bronze.land(FILES[0])
+    bronze.land(FILES[1])
+    jvm = bronze.spark._jvm
+    assert jvm is not None
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+        bronze.spark._jsparkSession, bronze.table
+    )
+    table.updateSpec().addField("k_topic").commit()
+    for records in FILES[2:]:
+        bronze.land(records)
+    assert bronze.source.extents(frozenset(EXTENTS)) == EXTENTS
+
+
+def test_exactly_the_events_of_the_ranges_are_read(bronze: Bronze) -> None:
+    bronze.create()
+    bronze.land_all()
+    ranges = (OffsetRange(0, 7, 10), OffsetRange(3, 2**40 + 1, 2**40 + 9))
+    found = bronze.source.read(TOPICS[0], ranges).select("topic", "partition", "offset").collect()
+    expected = [(0, 7), (0, 8), (0, 9), (3, 2**40 + 1)]
+    assert sorted(map(tuple, found)) == [(TOPICS[0], *place) for place in expected]
