@@ -101,7 +101,7 @@ def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> 
     readers = [_VersionReader(number, version, columns) for number, version in enumerate(versions)]
     versioned = (*map(F.col, EVENT.fieldNames()), version_of(versions).alias("version"))
     steps = (versioned, _parsed(readers), _read(readers, columns), _change(columns))
-    return Projections.of(EVENT, F.col("value").isNotNull(), steps)
+    return Projections.of(EVENT, "value", steps)
 
 
 def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:

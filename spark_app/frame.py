@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
 from spark_app.connect_schema import SchemaTexts, SchemaVersion
-from spark_app.payload_reader import contains
+from spark_app.text_search import contains, starts_with
 
 _SCHEMA_START = '{"schema":'
 _PAYLOAD_START = ',"payload":'
@@ -112,7 +112,7 @@ def _carries(texts: SchemaTexts) -> Column:
 
 def _begins_with(name: str, schema: str) -> Column:
     text = F.col(name).cast("string")
-    return F.coalesce(text.startswith(_frame(schema)) & text.endswith("}"), F.lit(False))
+    return F.coalesce(starts_with(text, _frame(schema)) & text.endswith("}"), F.lit(False))
 
 
 def _frame(schema: str) -> str:

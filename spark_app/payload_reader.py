@@ -31,11 +31,6 @@ def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = N
     return Column(_java().read(text.cast(StringType())._jc, wire.json(), *names))
 
 
-def contains(text: Column, part: str) -> Column:
-    """As `text.contains(part)`, for a part in ASCII; sooner, for Spark looks byte by byte."""
-    return Column(_java().contains(text.cast(StringType())._jc, part))
-
-
 def _java() -> Any:
     jvm: Any = SparkSession.active()._jvm
     return jvm.io.tributary.spark.PayloadReader

@@ -18,17 +18,17 @@ class Projections:
     java: Any
 
     @staticmethod
-    def of(rows: StructType, condition: Column, steps: Sequence[Sequence[Column]]) -> Projections:
-        """Of rows of that type those for which the condition is true, and the columns of each step, of the
+    def of(rows: StructType, needed: str, steps: Sequence[Sequence[Column]]) -> Projections:
+        """Of rows of that type those whose column `needed` is not null, and the columns of each step, of the
         columns of the one before. All that a step selects is worked out once, however often the next one
         uses it; none can have a window, an aggregate or a generator."""
         spark = SparkSession.active()
         jvm: Any = spark._jvm
         columns = [[column._jc for column in step] for step in steps]
         return Projections(
-            jvm.io.tributary.spark.Projections.of(spark._jsparkSession, rows.json(), condition._jc, columns)
+            jvm.io.tributary.spark.Projections.of(spark._jsparkSession, rows.json(), needed, columns)
         )
 
     def apply(self, rows: DataFrame) -> DataFrame:
-        """As `rows.where(condition).select(…).select(…)`."""
+        """As `rows.where(needed.isNotNull()).select(…).select(…)`."""
         return DataFrame(self.java.apply(rows._jdf), rows.sparkSession)

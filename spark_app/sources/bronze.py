@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.event import OffsetRange, TopicExtent
+from spark_app.event import EVENT, OffsetRange, TopicExtent
 
 _READ_OPTIONS = {
     # So that the last tasks of a batch keep no core waiting for long: to decode 128 MB takes ten seconds.
@@ -20,6 +20,8 @@ _READ_OPTIONS = {
     "batch-size": "256",
 }
 
+
+_COLUMNS = ("k_topic", "k_partition", "k_offset", "k_timestamp", "key", "value", "moved_to", "moved_from")
 
 _Offsets = dict[int, tuple[int, int]]
 """Of a topic: the first and the last offset, by partition."""
@@ -89,13 +91,16 @@ class BronzeSource:
             ],
         )
         landed = self._landed(**_READ_OPTIONS)
-        return landed.where((F.col("k_topic") == topic) & in_ranges).select(
-            F.col("k_topic").alias("topic"),
-            F.col("k_partition").cast("int").alias("partition"),
-            F.col("k_offset").alias("offset"),
-            F.timestamp_millis(F.col("k_timestamp")).alias("timestamp"),
-            *[_bytes(landed, name) for name in ("key", "value", "moved_to", "moved_from")],
+        # The sink makes a column when the first record needs it: no primary key may have changed yet.
+        names = [name for name in _COLUMNS if name in landed.columns]
+        jvm: Any = self.spark._jvm
+        read = jvm.io.tributary.spark.BronzeEvents.read(
+            landed.where((F.col("k_topic") == topic) & in_ranges).select(*names)._jdf,
+            topic,
+            [[r.partition, r.first, r.until] for r in ranges],
+            EVENT.json(),
         )
+        return DataFrame(read, self.spark)
 
     def _exists(self) -> bool:
         return bool(self.spark.catalog.tableExists(self.table))
@@ -104,8 +109,3 @@ class BronzeSource:
         # The sink commits beside this session: a cached snapshot would hide what it has landed since.
         self.spark.catalog.refreshTable(self.table)
         return self.spark.read.options(**options).table(self.table)
-
-
-def _bytes(landed: DataFrame, name: str) -> Column:
-    """The sink makes a column when the first record needs it: no primary key may have changed yet."""
-    return F.col(name) if name in landed.columns else F.lit(None).cast("binary").alias(name)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from spark_app.event import OffsetRange, TopicExtent
+from spark_app.event import EVENT, OffsetRange, TopicExtent
 from spark_app.sources.bronze import BronzeSource
 
+MOMENT_MS = 1_790_000_000_123
 COLUMNS = (
     "k_topic string, k_partition int, k_offset bigint, k_timestamp bigint, key binary, value binary, "
     "moved_to binary, moved_from binary"
@@ -36,6 +38,15 @@ EXTENTS = {
 }
 
 
+def _record(partition: int, offset: int) -> tuple[object, ...]:
+    """What has landed there: moment, key, value and both headers; some of them are null, some are long."""
+    moment = datetime.fromtimestamp(MOMENT_MS / 1000, UTC).replace(tzinfo=None)
+    key = None if offset % 3 == 0 else bytearray(f"key {partition}", "ascii")
+    value = None if offset % 4 == 0 else bytearray(b"\0\xff" * offset if offset < 1_000 else b"")
+    moved = bytearray(b"moved") if offset % 2 else None
+    return moment, key, value, moved, moved
+
+
 @dataclass(frozen=True)
 class Bronze:
     """`table` is the name of one that is not there yet."""
@@ -53,7 +64,7 @@ class Bronze:
         self.spark.sql(f"CREATE TABLE {self.table} ({COLUMNS}) USING iceberg {partitioned} {told}")
 
     def land(self, records: Sequence[tuple[str, int, int]]) -> None:
-        rows = [(*record, 1_790_000_000_000, b"key", b"value", None, None) for record in records]
+        rows = [(*place, MOMENT_MS, *_record(*place[1:])[1:]) for place in records]
         self.spark.createDataFrame(rows, COLUMNS).coalesce(1).writeTo(self.table).append()
 
     def land_all(self) -> None:
@@ -158,10 +169,43 @@ def test_the_layout_can_change_between_files(bronze: Bronze) -> None:
     assert bronze.source.extents(frozenset(EXTENTS)) == EXTENTS
 
 
-def test_exactly_the_events_of_the_ranges_are_read(bronze: Bronze) -> None:
-    bronze.create()
+RANGES = (OffsetRange(0, 7, 10), OffsetRange(3, 2**40 + 1, 2**40 + 9))
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{}, {"read_parquet_vectorization_enabled": "false"}, {"write_format_default": "avro"}],
+    ids=["by columns", "by rows", "avro"],
+)
+@pytest.mark.parametrize("partitioned", ["PARTITIONED BY (k_topic)", ""], ids=["by topic", "no partitions"])
+def test_exactly_the_events_of_the_ranges_are_read(
+    bronze: Bronze, partitioned: str, properties: dict[str, str]
+) -> None:
+    bronze.create(partitioned, **properties)
     bronze.land_all()
-    ranges = (OffsetRange(0, 7, 10), OffsetRange(3, 2**40 + 1, 2**40 + 9))
-    found = bronze.source.read(TOPICS[0], ranges).select("topic", "partition", "offset").collect()
-    expected = [(0, 7), (0, 8), (0, 9), (3, 2**40 + 1)]
-    assert sorted(map(tuple, found)) == [(TOPICS[0], *place) for place in expected]
+    events = bronze.source.read(TOPICS[0], RANGES)
+    assert events.schema == EVENT
+    places = [(0, 7), (0, 8), (0, 9), (3, 2**40 + 1)]
+    found = sorted(map(tuple, events.collect()))
+    assert found == [(TOPICS[0], *place, *_record(*place)) for place in places]
+    assert bronze.source.read(TOPICS[2], RANGES).collect()[0]["offset"] == 7
+
+
+def test_what_was_deleted_is_not_read(bronze: Bronze) -> None:
+    bronze.create(**{"format-version": "2", "write_delete_mode": "merge-on-read"})
+    bronze.land_all()
+    bronze.spark.sql(f"DELETE FROM {bronze.table} WHERE k_offset = 8")
+    assert _offsets(bronze.source.read(TOPICS[0], RANGES)) == [7, 9, 2**40 + 1]
+
+
+def test_the_columns_of_headers_and_their_place_are_up_to_the_sink(bronze: Bronze) -> None:
+    names = ("value binary", "k_offset bigint", "k_timestamp bigint", "k_topic string", "key binary")
+    bronze.spark.sql(f"CREATE TABLE {bronze.table} ({', '.join(names)}, k_partition int) USING iceberg")
+    rows = [(b"value", 7, None, "a", None, 0)]
+    bronze.spark.createDataFrame(rows, f"{', '.join(names)}, k_partition int").writeTo(bronze.table).append()
+    (found,) = bronze.source.read("a", (OffsetRange(0, 0, 10),)).collect()
+    assert tuple(found) == ("a", 0, 7, None, None, b"value", None, None)
+
+
+def _offsets(events: DataFrame) -> list[int]:
+    return sorted(row["offset"] for row in events.select("offset").collect())

@@ -11,7 +11,6 @@ import com.fasterxml.jackson.core.json.JsonReadFeature;
 import java.io.IOException;
 import java.io.Serializable;
 import java.math.BigDecimal;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -22,7 +21,6 @@ import java.util.regex.Pattern;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.util.ArrayBasedMapData;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.ArrayType;
@@ -92,18 +90,6 @@ public final class PayloadReader implements Serializable {
                 .add("problem", DataTypes.StringType)
                 .add("has_unnamed", DataTypes.BooleanType);
         return Expressions.call(new PayloadReader(root), "parse", result, text);
-    }
-
-    /** Whether the text has the part in it, which is ASCII: {@link #has}, as a column. */
-    public static Column contains(Column text, String part) {
-        Column asText = new Column(Literal.create(UTF8String.fromString(part), DataTypes.StringType));
-        return Expressions.callStatic(PayloadReader.class, "has", DataTypes.BooleanType, text, asText);
-    }
-
-    /** Java compares many characters at once where there is a byte for each; Spark goes byte by byte. */
-    public static boolean has(UTF8String text, UTF8String part) {
-        return new String(text.getBytes(), StandardCharsets.ISO_8859_1)
-                .contains(new String(part.getBytes(), StandardCharsets.ISO_8859_1));
     }
 
     /** What Spark's generated code calls for each row. By the name of a static method, Py4J may find it instead. */

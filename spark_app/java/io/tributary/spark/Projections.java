@@ -13,11 +13,9 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.BasePredicate;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.MutableProjection;
 import org.apache.spark.sql.catalyst.expressions.MutableProjection$;
-import org.apache.spark.sql.catalyst.expressions.Predicate$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.types.ArrayType;
@@ -30,7 +28,7 @@ import scala.collection.Seq;
 import scala.reflect.ClassTag$;
 
 /**
- * A filter and selects one after the other, analysed once, that hand on values and not rows of bytes.
+ * Selects one after the other, analysed once, that hand on values and not rows of bytes.
  *
  * <p>Spark makes one projection of several, and then asks for a value that has several uses as many times; or it writes
  * what each selects as bytes: of an event that each of them names, all of its payload and schema.
@@ -39,29 +37,29 @@ public final class Projections implements Serializable {
     private static final long serialVersionUID = 1;
 
     private final StructType type;
-    private final Selection condition;
+    private final int needed;
     private final List<Selection> steps;
 
-    private Projections(StructType type, Selection condition, List<Selection> steps) {
+    private Projections(StructType type, int needed, List<Selection> steps) {
         this.type = type;
-        this.condition = condition;
+        this.needed = needed;
         this.steps = steps;
     }
 
     /**
-     * Of rows of the type, as Spark's JSON of it: those for which the condition is true; and the columns of each step,
-     * of the columns of the one before.
+     * Of rows of the type, as Spark's JSON of it: those in which the column of that name is not null; and the columns of
+     * each step, of the columns of the one before.
      */
-    public static Projections of(SparkSession spark, String type, Column condition, List<List<Column>> steps) {
+    public static Projections of(SparkSession spark, String type, String needed, List<List<Column>> steps) {
         Dataset<Row> rows = empty(spark, (StructType) DataType.fromJson(type));
-        Selection isWanted = new Selection(rows.select(condition));
+        int placeOfNeeded = rows.schema().fieldIndex(needed);
         List<Selection> selections = new ArrayList<>();
         for (List<Column> step : steps) {
             Dataset<Row> selected = rows.select(Expressions.seq(step));
             selections.add(new Selection(selected));
             rows = empty(spark, selected.schema());
         }
-        return new Projections(rows.schema(), isWanted, selections);
+        return new Projections(rows.schema(), placeOfNeeded, selections);
     }
 
     /** What they make of the rows, which are of the type. */
@@ -115,18 +113,11 @@ public final class Projections implements Serializable {
             projection.initialize(TaskContext.getPartitionId());
             return projection;
         }
-
-        BasePredicate predicate() {
-            BasePredicate predicate = Predicate$.MODULE$.create(expressions.apply(0), columns);
-            predicate.initialize(TaskContext.getPartitionId());
-            return predicate;
-        }
     }
 
     /** The rows of a task. One is good until the next is asked for. */
     private final class Made extends AbstractIterator<InternalRow> {
         private final Iterator<InternalRow> rows;
-        private final BasePredicate isWanted = condition.predicate();
         private final List<MutableProjection> projections = new ArrayList<>();
 
         Made(Iterator<InternalRow> rows) {
@@ -138,7 +129,7 @@ public final class Projections implements Serializable {
         protected InternalRow computeNext() {
             while (rows.hasNext()) {
                 InternalRow row = rows.next();
-                if (isWanted.eval(row)) {
+                if (!row.isNullAt(needed)) {
                     for (MutableProjection projection : projections) {
                         row = projection.apply(row);
                     }
