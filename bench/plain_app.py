@@ -13,11 +13,12 @@ from pyspark.sql import functions as F
 
 from bench.events import KEY, WIRE_ROW, lake_columns
 
-_ENVELOPE = (
+ENVELOPE = (
     f"before struct<{WIRE_ROW.replace(' ', ':').replace(',:', ',')}>, "
     f"after struct<{WIRE_ROW.replace(' ', ':').replace(',:', ',')}>, "
     "source struct<ts_ms:bigint,lsn:bigint>, op string, ts_ms bigint"
 )
+"""As `from_json` takes it."""
 
 _HUDI = {
     "hoodie.table.name": "orders",
@@ -77,7 +78,7 @@ class PlainApp:
 
 def changes(events: DataFrame) -> DataFrame:
     parsed = events.where(F.col("value").isNotNull()).select(
-        "offset", F.from_json(F.col("value").cast("string"), _ENVELOPE).alias("event")
+        "offset", F.from_json(F.col("value").cast("string"), ENVELOPE).alias("event")
     )
     is_delete = F.col("event.op") == "d"
     row = F.when(is_delete, F.col("event.before")).otherwise(F.col("event.after"))

@@ -33,7 +33,7 @@ from spark_app.table_ingest import TableIngest
 
 FILES = "files:"
 BRONZE_POLL_SECONDS = 2.0
-"""Looking at bronze costs a Spark job; the sink lands every few seconds."""
+"""A look at bronze reads its metadata; the sink lands every few seconds."""
 
 Errand = Callable[[TableIngest], Committed | Replayed | Serviced]
 ERRANDS: Mapping[str, Errand] = {
