@@ -86,6 +86,8 @@ GOALS = (
             ("… of events with schemas, to theirs without", "catch_up", "bronze, schemas"),
             ("Catch-up from Kafka, five events a key", "catch_up_dense", "kafka, bare"),
             ("Catch-up from bronze, five events a key", "catch_up_dense", "bronze, bare"),
+            ("… of five million events, from Kafka", "catch_up_large", "kafka, bare"),
+            ("… of five million events, from bronze", "catch_up_large", "bronze, bare"),
         )
         for baseline in (_HOODIE_STREAMER, _PLAIN_APP)
     ),
