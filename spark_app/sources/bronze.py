@@ -20,7 +20,6 @@ _READ_OPTIONS = {
     "batch-size": "256",
 }
 
-
 _COLUMNS = ("k_topic", "k_partition", "k_offset", "k_timestamp", "key", "value", "moved_to", "moved_from")
 
 _Offsets = dict[int, tuple[int, int]]

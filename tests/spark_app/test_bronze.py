@@ -199,10 +199,12 @@ def test_what_was_deleted_is_not_read(bronze: Bronze) -> None:
 
 
 def test_the_columns_of_headers_and_their_place_are_up_to_the_sink(bronze: Bronze) -> None:
-    names = ("value binary", "k_offset bigint", "k_timestamp bigint", "k_topic string", "key binary")
-    bronze.spark.sql(f"CREATE TABLE {bronze.table} ({', '.join(names)}, k_partition int) USING iceberg")
-    rows = [(b"value", 7, None, "a", None, 0)]
-    bronze.spark.createDataFrame(rows, f"{', '.join(names)}, k_partition int").writeTo(bronze.table).append()
+    columns = (
+        "value binary, k_offset bigint, k_timestamp bigint, k_topic string, key binary, k_partition bigint"
+    )
+    bronze.spark.sql(f"CREATE TABLE {bronze.table} ({columns}) USING iceberg PARTITIONED BY (k_topic)")
+    bronze.spark.createDataFrame([(b"value", 7, None, "a", None, 0)], columns).writeTo(bronze.table).append()
+    assert bronze.source.extents(frozenset("a")) == {"a": TopicExtent({0: 7}, {0: 8})}
     (found,) = bronze.source.read("a", (OffsetRange(0, 0, 10),)).collect()
     assert tuple(found) == ("a", 0, 7, None, None, b"value", None, None)
 

@@ -32,7 +32,7 @@ public final class BronzeExtents {
     private final Types.NestedField topic;
     private final Types.NestedField partition;
     private final Types.NestedField offset;
-    private final Map<String, Map<Integer, long[]>> byTopic = new HashMap<>();
+    private final Map<String, Map<Long, long[]>> byTopic = new HashMap<>();
     private final Set<String> untold = new HashSet<>();
 
     private BronzeExtents(Table table) {
@@ -64,8 +64,8 @@ public final class BronzeExtents {
     private void add(FileScanTask task) {
         DataFile file = task.file();
         String ofFile = topicOf(task);
-        Integer first = bound(file.lowerBounds(), partition);
-        Integer last = bound(file.upperBounds(), partition);
+        Long first = bound(file.lowerBounds(), partition);
+        Long last = bound(file.upperBounds(), partition);
         Long lowest = bound(file.lowerBounds(), offset);
         Long highest = bound(file.upperBounds(), offset);
         if (ofFile == null) {
@@ -93,8 +93,9 @@ public final class BronzeExtents {
         return null;
     }
 
-    private static <T> T bound(Map<Integer, ByteBuffer> bounds, Types.NestedField field) {
+    /** Of a column of whole numbers; null where the file's metadata has none. */
+    private static Long bound(Map<Integer, ByteBuffer> bounds, Types.NestedField field) {
         ByteBuffer bound = bounds == null ? null : bounds.get(field.fieldId());
-        return bound == null ? null : Conversions.fromByteBuffer(field.type(), bound);
+        return bound == null ? null : ((Number) Conversions.fromByteBuffer(field.type(), bound)).longValue();
     }
 }
