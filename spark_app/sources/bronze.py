@@ -20,8 +20,6 @@ _READ_OPTIONS = {
     "batch-size": "256",
 }
 
-_COLUMNS = ("k_topic", "k_partition", "k_offset", "k_timestamp", "key", "value", "moved_to", "moved_from")
-
 _Offsets = dict[int, tuple[int, int]]
 """Of a topic: the first and the last offset, by partition."""
 
@@ -90,11 +88,9 @@ class BronzeSource:
             ],
         )
         landed = self._landed(**_READ_OPTIONS)
-        # The sink makes a column when the first record needs it: no primary key may have changed yet.
-        names = [name for name in _COLUMNS if name in landed.columns]
         jvm: Any = self.spark._jvm
         read = jvm.io.tributary.spark.BronzeEvents.read(
-            landed.where((F.col("k_topic") == topic) & in_ranges).select(*names)._jdf,
+            landed.where((F.col("k_topic") == topic) & in_ranges)._jdf,
             topic,
             [[r.partition, r.first, r.until] for r in ranges],
             EVENT.json(),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -58,8 +59,12 @@ class Bronze:
     def source(self) -> BronzeSource:
         return BronzeSource(self.spark, self.table)
 
-    def create(self, partitioned: str = "PARTITIONED BY (k_topic)", **properties: str) -> None:
-        pairs = ", ".join(f"'{name.replace('_', '.')}' = '{value}'" for name, value in properties.items())
+    def create(
+        self,
+        partitioned: str = "PARTITIONED BY (k_topic)",
+        properties: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        pairs = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
         told = f"TBLPROPERTIES ({pairs})" if pairs else ""
         self.spark.sql(f"CREATE TABLE {self.table} ({COLUMNS}) USING iceberg {partitioned} {told}")
 
@@ -77,7 +82,7 @@ class Bronze:
         try:
             work()
         finally:
-            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+            context._jsc.clearJobGroup()
         return len(context.statusTracker().getJobIdsForGroup(group))
 
 
@@ -127,7 +132,7 @@ def test_the_rows_are_asked_where_a_file_has_several_partitions(bronze: Bronze) 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_what_was_deleted_is_not_held(bronze: Bronze, mode: str) -> None:
-    bronze.create(**{"format-version": "2", "write_delete_mode": mode})
+    bronze.create(properties={"format-version": "2", "write.delete.mode": mode})
     bronze.land_all()
     bronze.spark.sql(
         f"DELETE FROM {bronze.table} WHERE k_topic = '{TOPICS[0]}' AND k_partition = 0 AND k_offset < 7"
@@ -142,14 +147,14 @@ def test_what_was_deleted_is_not_held(bronze: Bronze, mode: str) -> None:
         ("", {}),
         ("PARTITIONED BY (truncate(4, k_topic))", {}),
         ("PARTITIONED BY (bucket(2, k_offset), k_topic)", {}),
-        ("PARTITIONED BY (k_topic)", {"write_metadata_metrics_default": "none"}),
+        ("PARTITIONED BY (k_topic)", {"write.metadata.metrics.default": "none"}),
     ],
     ids=["no partitions", "the beginning of a topic", "other partitions beside", "no statistics"],
 )
 def test_what_is_held_is_known_in_any_layout(
     bronze: Bronze, partitioned: str, properties: dict[str, str]
 ) -> None:
-    bronze.create(partitioned, **properties)
+    bronze.create(partitioned, properties)
     bronze.land_all()
     assert bronze.source.extents(frozenset(EXTENTS)) == EXTENTS
 
@@ -174,14 +179,14 @@ RANGES = (OffsetRange(0, 7, 10), OffsetRange(3, 2**40 + 1, 2**40 + 9))
 
 @pytest.mark.parametrize(
     "properties",
-    [{}, {"read_parquet_vectorization_enabled": "false"}, {"write_format_default": "avro"}],
+    [{}, {"read.parquet.vectorization.enabled": "false"}, {"write.format.default": "avro"}],
     ids=["by columns", "by rows", "avro"],
 )
 @pytest.mark.parametrize("partitioned", ["PARTITIONED BY (k_topic)", ""], ids=["by topic", "no partitions"])
 def test_exactly_the_events_of_the_ranges_are_read(
     bronze: Bronze, partitioned: str, properties: dict[str, str]
 ) -> None:
-    bronze.create(partitioned, **properties)
+    bronze.create(partitioned, properties)
     bronze.land_all()
     events = bronze.source.read(TOPICS[0], RANGES)
     assert events.schema == EVENT
@@ -192,7 +197,7 @@ def test_exactly_the_events_of_the_ranges_are_read(
 
 
 def test_what_was_deleted_is_not_read(bronze: Bronze) -> None:
-    bronze.create(**{"format-version": "2", "write_delete_mode": "merge-on-read"})
+    bronze.create(properties={"format-version": "2", "write.delete.mode": "merge-on-read"})
     bronze.land_all()
     bronze.spark.sql(f"DELETE FROM {bronze.table} WHERE k_offset = 8")
     assert _offsets(bronze.source.read(TOPICS[0], RANGES)) == [7, 9, 2**40 + 1]

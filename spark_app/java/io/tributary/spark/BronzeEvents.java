@@ -4,6 +4,7 @@ import java.io.Serializable;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -53,17 +54,19 @@ public final class BronzeEvents implements Serializable {
 
     /**
      * Of the rows that have landed those of the topic and of the ranges, each a partition and the offsets from
-     * (included) and until (excluded).
+     * (included) and until (excluded). What they are filtered by spares Iceberg files, and is asked again of each row.
      *
      * <p>{@code landed} has the columns {@code k_topic string, k_partition int, k_offset bigint, k_timestamp bigint, key
-     * binary, value binary} and, maybe, {@code moved_to binary, moved_from binary}, and selects of Iceberg's table.
-     * {@code type} is as of {@link KafkaEvents#read}, with both headers, null where {@code landed} has none.
+     * binary, value binary}. The sink makes {@code moved_to binary, moved_from binary} when the first record needs them:
+     * no primary key may have changed yet. {@code type} is as of {@link KafkaEvents#read}, with both headers.
      */
     public static Dataset<Row> read(Dataset<Row> landed, String topic, List<List<Number>> ranges, String type) {
         long[][] wanted = ranges.stream()
                 .map(range -> range.stream().mapToLong(Number::longValue).toArray())
                 .toArray(long[][]::new);
-        SparkPlan scan = columnar(landed.queryExecution().executedPlan());
+        List<String> there = Arrays.asList(landed.columns());
+        Column[] columns = COLUMNS.stream().filter(there::contains).map(Column::new).toArray(Column[]::new);
+        SparkPlan scan = columnar(landed.select(columns).queryExecution().executedPlan());
         BronzeEvents events = new BronzeEvents(topic, wanted, JavaConverters.seqAsJavaList(scan.output()));
         JavaRDD<InternalRow> found = rows(scan).filter(events::isWanted).map(events::event);
         return landed.sparkSession().internalCreateDataFrame(found.rdd(), (StructType) DataType.fromJson(type), false);

@@ -3,7 +3,7 @@ package io.tributary.spark;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.apache.spark.sql.Column;
-import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -34,7 +34,6 @@ public final class TextSearch {
     }
 
     private static Column found(String method, Column text, String part) {
-        Column asText = new Column(Literal.create(UTF8String.fromString(part), DataTypes.StringType));
-        return Expressions.callStatic(TextSearch.class, method, DataTypes.BooleanType, text, asText);
+        return Expressions.callStatic(TextSearch.class, method, DataTypes.BooleanType, text, functions.lit(part));
     }
 }
