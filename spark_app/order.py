@@ -13,7 +13,14 @@ from pyspark.sql import functions as F
 from contract.errors import TributaryError
 from spark_app.decode import READ
 from spark_app.ledger import EPOCH_SHIFT, Ledger, Truncate
-from spark_app.survey import Survey, is_at, is_before, is_since_snapshot, snapshots_before
+from spark_app.survey import (
+    Survey,
+    is_at,
+    is_before,
+    is_since_snapshot,
+    is_snapshot_read,
+    snapshots_before,
+)
 
 
 class SourceRewound(TributaryError):
@@ -26,11 +33,10 @@ def source_order(survey: Survey) -> Column:
     A snapshot's read comes after all that was sent before the snapshot began, and before all that streams
     later. An incremental snapshot's read carries the log position at which it was taken, like a streamed
     change. The two halves of a changed primary key share theirs: the delete comes first."""
-    is_snapshot = (F.col("op") == READ) & (F.col("snapshot") != "incremental")
     return F.struct(
         snapshots_before(survey).alias("snapshots"),
-        F.when(is_snapshot, 0).otherwise(F.col("commit_lsn")).cast("bigint").alias("commit_lsn"),
-        F.when(is_snapshot, 0).otherwise(F.col("lsn")).cast("bigint").alias("lsn"),
+        F.when(is_snapshot_read(), 0).otherwise(F.col("commit_lsn")).cast("bigint").alias("commit_lsn"),
+        F.when(is_snapshot_read(), 0).otherwise(F.col("lsn")).cast("bigint").alias("lsn"),
         F.when(F.col("moved_from").isNotNull(), 1).otherwise(0).alias("half"),
         F.col("offset"),
     )

@@ -278,7 +278,7 @@ def read_last_snapshot(changes: DataFrame, survey: Survey) -> LastSnapshot:
     Debezium marks a table's last read, but not where it is also the first read of the whole snapshot
     (RelationalSnapshotChangeEventSource.SnapshotMarkerResolver); and it streams only after the last read."""
     is_since = is_since_last_snapshot(survey)
-    is_read = _is_snapshot_read()
+    is_read = is_snapshot_read()
     is_end = ~is_read | F.col("snapshot").isin("last", "last_in_data_collection")
     found = changes.agg(
         F.count_if(~is_since).alias("earlier"),
@@ -289,8 +289,9 @@ def read_last_snapshot(changes: DataFrame, survey: Survey) -> LastSnapshot:
     return LastSnapshot(is_first=found["earlier"] == 0, is_whole=found["ends"] > 0 or found["reads"] == 1)
 
 
-def _is_snapshot_read() -> Column:
-    """An incremental snapshot's read has a place among the streamed changes, as they have."""
+def is_snapshot_read() -> Column:
+    """Whether a change is a read of a snapshot other than an incremental one, whose reads have a place among
+    the streamed changes, as they have."""
     return (
         F.col("reason").isNull()
         & (F.col("op") == READ)

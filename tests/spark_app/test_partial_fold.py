@@ -50,6 +50,14 @@ def test_what_a_task_leaves_out_never_is_the_last_of_its_key_in_the_source(spark
     assert _offsets(partial_fold(frame_of(spark, changes))) == list(range(1, 11))
 
 
+def test_a_read_without_a_mark_comes_before_what_streams_later(spark: SparkSession) -> None:
+    changes = [_change("r", "a", 1, lsn=8, commit_lsn=7), _change("u", "a", 2, lsn=10, commit_lsn=6)]
+    frame, ledger = frame_of(spark, changes), Ledger("topic")
+    survey = survey_changes(frame, ledger)
+    for folded in (frame, partial_fold(frame)):
+        assert [row["offset"] for row in _folded(folded, ledger, survey, truncate=None)] == [2]
+
+
 def test_a_task_holds_no_more_than_some_changes_at_a_time(spark: SparkSession) -> None:
     between = [_change("u", str(offset), offset) for offset in range(2, 100)]
     changes = frame_of(spark, [_change("u", "a", 1), *between, _change("u", "a", 100)])
