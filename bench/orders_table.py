@@ -16,18 +16,13 @@ from bench.orders import COLUMNS, KEY, START, OrdersHistory, Record
 from bench.results import WrongResult
 from spark_app.event import EVENT, OffsetRange, TopicExtent
 from spark_app.hudi import HudiTable
-from spark_app.ledger import LEDGER_KEY, Ledger
+from spark_app.ledger import Ledger
 from spark_app.ledger import Sequence as LogSequence
 from spark_app.progress import Committed
 from spark_app.table_columns import APP_COLUMNS
 from spark_app.table_ingest import TableIngest
 
 TOPIC = "bench.shop.public.orders"
-
-_BULK_INSERT = {
-    "hoodie.datasource.write.operation": "bulk_insert",
-    "hoodie.datasource.write.row.writer.enable": "true",
-}
 
 
 @dataclass
@@ -105,9 +100,9 @@ def build_orders_table(spark: SparkSession, folder: str | Path, hudi: HudiTable,
         sequences={0: LogSequence(0, 0)},
         sequence_ts_us={0: 0},
         key_columns=(KEY,),
+        events=orders,
     )
-    options = {**hudi._options, **_BULK_INSERT, LEDGER_KEY: ledger.to_json()}
-    _snapshot_rows(spark, orders).write.format("hudi").options(**options).mode("append").save(hudi.path)
+    hudi.write(_snapshot_rows(spark, orders), ledger)
     topic = Topic(spark, first=orders)
     ingest = TableIngest("shop.public.orders", TOPIC, topic, hudi, f"{folder}/quarantine")
     ingest.recover()

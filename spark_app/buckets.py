@@ -39,12 +39,13 @@ class Buckets:
         held = self.java.hold(rows._jdf, F.col("key")._jc)
         return Held(DataFrame(held.rows(), rows.sparkSession), held.release)
 
-    def sorted(self, rows: DataFrame, *then_by: Column) -> DataFrame:
-        """The rows of each task bucket after bucket and `key` after `key`.
+    def first_of_each_key(self, held: DataFrame, *order: Column) -> DataFrame:
+        """Of rows that are in their buckets, those of each task bucket after bucket.
 
-        By one number first, of the bucket and a hash of the key: record keys begin alike, and Spark compares
-        eight bytes before it looks up the rows."""
+        Sorted by one number first, of the bucket and a hash of the key: record keys begin alike, and Spark
+        compares eight bytes before it looks up the rows."""
         bucket = Column(self.java.bucketOf(F.col("key")._jc)).cast("bigint")
         hashed = F.shiftrightunsigned(F.xxhash64("key"), 64 - _BITS_OF_HASH)
         number = F.shiftleft(bucket, _BITS_OF_HASH) + hashed
-        return rows.sortWithinPartitions(number, "key", *then_by)
+        in_order = held.sortWithinPartitions(number, "key", *order)
+        return DataFrame(self.java.firstOfEach(in_order._jdf, "key"), held.sparkSession)

@@ -76,14 +76,12 @@ def partial_fold(changes: DataFrame) -> DataFrame:
     return DataFrame(jvm.io.tributary.spark.PartialFold.of(changes._jdf), spark)
 
 
-def sort_by_bucket(
+def fold_in_buckets(
     changes: DataFrame, buckets: Buckets, survey: Survey, truncate: Truncate | None, epoch: int
 ) -> DataFrame:
-    """As `fold`, of changes that are in the tasks of their buckets: all changes of a key, the last one first.
-
-    Whoever reads on takes of each key the first."""
+    """As `fold`, of changes that are in the tasks of their buckets. No Spark job."""
     ordered = _with_nothing_missing(_ordered(changes, survey, epoch)).select("key", "order", *_FOLDED)
-    return _truncated(buckets.sorted(ordered, F.col("order").desc()), survey, truncate, epoch)
+    return _truncated(buckets.first_of_each_key(ordered, F.col("order").desc()), survey, truncate, epoch)
 
 
 def fold_and_carry_forward(

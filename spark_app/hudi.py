@@ -58,7 +58,6 @@ _MEGABYTES = "TOTAL_IO_MB"
 """What a compaction reads and writes of a file group, among the metrics of its plan (CompactionStrategy)."""
 
 _PROPERTIES = "hoodie.properties"
-_BOOTSTRAP_INDEX = "hoodie.bootstrap.index.enable"
 
 _CLEANING_THREADS = 16
 _MOST_MERGES = 4 * _CLEANING_THREADS
@@ -76,14 +75,12 @@ class StorageClockIsBehind(OSError):
 class HudiCommit:
     """A completed commit of a table: its instant, as Hudi names it, its ledger, and the rows it wrote.
 
-    `rows_failed`: those that are not in it though they should be; see `HudiTable.load`. `partitions` are the
-    paths, in the table, of those that it wrote to; empty in a table without any."""
+    `partitions` are the paths, in the table, of those that it wrote to; empty in a table without any."""
 
     instant: str
     ledger: Ledger
     rows_upserted: int
     rows_deleted: int
-    rows_failed: int
     partitions: frozenset[str]
 
 
@@ -147,6 +144,8 @@ class _Java:
     storage_path: Any
     local_context: Any
     data_source_utils: Any
+    time_zone: Any
+    integer: Any
     strings: Any
     io_utils: Any
     clean_plan: Any
@@ -211,7 +210,6 @@ class HudiTable:
                     rows_upserted=metadata.fetchTotalInsertRecordsWritten()
                     + metadata.fetchTotalUpdateRecordsWritten(),
                     rows_deleted=metadata.getTotalRecordsDeleted(),
-                    rows_failed=metadata.fetchTotalWriteErrors(),
                     partitions=frozenset(metadata.getPartitionToWriteStats().keySet())
                     if self.policy.partition_by
                     else frozenset(),
@@ -298,17 +296,6 @@ class HudiTable:
         remove_files(self.spark, f"{self.path}/.hoodie", removal.earlier_states)
         remove_files_in_order(self.spark, f"{self.path}/.hoodie", removal.completed)
 
-    def leave_out_bootstrap_index(self) -> None:
-        """Has Hudi not look for the index of a table that was made of other files, as it else does eight
-        times a commit. It goes by the table's properties, which it does not let a write set."""
-        properties = self._meta_client().getTableConfig().getProps()
-        if not properties.containsKey(_BOOTSTRAP_INDEX):
-            properties.setProperty(_BOOTSTRAP_INDEX, "false")
-            # S3 replaces an object at once.
-            with self._created(f".hoodie/{_PROPERTIES}") as output:
-                properties.store(output, None)
-            self.__dict__.pop("_kept_meta_client", None)
-
     def clean(self) -> None:
         """Removes the files that only states before `history` are read from, and has the timeline say so;
         after many commits also those that one of them has replaced. Of file slices that were superseded long
@@ -344,29 +331,6 @@ class HudiTable:
         if recorded:
             self._record_cleaning(timeline, oldest, recorded)
 
-    def load(self, rows: DataFrame, ledger: Ledger) -> None:
-        """The first commit, into a table without any: of rows that `may_be_loaded`, with a key each, none of
-        which is deleted.
-
-        Written from Spark's own rows, without an index: in half the time of `write`. Hudi completes such a
-        commit without the rows that it could not write, and merely counts them in it (HoodieRowCreateHandle).
-        That is to be taken back."""
-        # As many as the rows come in, which is what Hudi takes, or more.
-        partitions = int(str(self.spark.conf.get("spark.sql.shuffle.partitions")))
-        tasks = max(partitions, ledger.events // _ROWS_OF_A_LOADING_TASK)
-        options = {
-            **self._options,
-            **_LOAD_OPTIONS,
-            "hoodie.bulkinsert.shuffle.parallelism": str(tasks),
-            LEDGER_KEY: ledger.to_json(),
-        }
-        rows.write.format("hudi").options(**options).mode("append").save(self.path)
-
-    def take_back(self, commit: HudiCommit) -> None:
-        """Removes the commit, the latest of the table, and all that it wrote."""
-        with self._client({}) as client:
-            client.rollback(commit.instant)
-
     def write(
         self,
         rows: DataFrame,
@@ -377,49 +341,65 @@ class HudiTable:
         are_in_buckets: bool = False,
     ) -> None:
         """One commit that upserts the rows, one a key, deletes those whose `_op` says so, and records the
-        ledger.
+        ledger. Where there is no table yet, it is made.
 
         `are_few`: they are a task's work for each bucket, and no more than one's until then. `is_there`: that
-        there is a table is known; it is written to without another look at its rows. `are_in_buckets`: they
-        are sorted in the tasks of the table's `buckets`, and of each key the first counts."""
-        options = {**self._options, **(_FEW_ROWS_OPTIONS if are_few else {})}
-        if is_there and self.policy.storage == "merge_on_read":
-            self._append(rows, ledger, options, are_few=are_few, are_in_buckets=are_in_buckets)
+        there is a table, which has a commit, is known. `are_in_buckets`: they are in the tasks of the table's
+        `buckets`, bucket after bucket."""
+        if not is_there and not self.exists():
+            self._create()
+        if self.policy.storage == "copy_on_write" and (is_there or self.timeline(is_there=True).instants):
+            options = {**self._options, **_ONE_ROW_A_KEY_OPTIONS, LEDGER_KEY: ledger.to_json()}
+            options |= _FEW_ROWS_OPTIONS if are_few else {}
+            rows.write.format("hudi").options(**options).mode("append").save(self.path)
             return
-        if is_there:
-            options |= _ONE_ROW_A_KEY_OPTIONS
-        options |= {LEDGER_KEY: ledger.to_json()}
-        rows.write.format("hudi").options(**options).mode("append").save(self.path)
+        self._append(rows, ledger, are_few=are_few, are_in_buckets=are_in_buckets)
 
-    @property
-    def buckets(self) -> Buckets | None:
-        """By which many rows can be brought to the tasks that write them, before they are one a key; None
+    def buckets(self, events: int) -> Buckets | None:
+        """By which so many can be brought to the tasks that write them, before they are one a key; None
         where more tells a row's file group than its bucket, where fewer tasks would have them than can work,
         and where Hudi's own writer writes them."""
-        tasks = self._shuffle_partitions
-        if self.policy.storage != "merge_on_read" or self.policy.partition_by or self.policy.buckets < tasks:
+        tasks = min(self._tasks_of(events), self.policy.buckets)
+        if self.policy.storage != "merge_on_read" or self.policy.partition_by or tasks < self._tasks_of(0):
             return None
         return Buckets(self._java.buckets(RECORD_KEY, self.policy.buckets, tasks))
 
-    @property
-    def _shuffle_partitions(self) -> int:
-        return int(str(self.spark.conf.get("spark.sql.shuffle.partitions")))
+    def _tasks_of(self, events: int) -> int:
+        return max(int(str(self.spark.conf.get("spark.sql.shuffle.partitions"))), events // _ROWS_OF_A_TASK)
 
-    def _append(
-        self,
-        rows: DataFrame,
-        ledger: Ledger,
-        options: Mapping[str, str],
-        *,
-        are_few: bool,
-        are_in_buckets: bool,
-    ) -> None:
+    def _create(self) -> None:
+        """A table without a commit, of the properties that Hudi's own writer would give it, and one more."""
+        options, java = self._options, self._java
+        table = java.meta_client.newTableBuilder()
+        table.setTableName(self.name)
+        table.setTableType(options["hoodie.datasource.write.table.type"])
+        table.setTableVersion(java.integer(int(options["hoodie.write.table.version"])))
+        table.setRecordKeyFields(RECORD_KEY)
+        table.setPreCombineField(ORDERING)
+        table.setPayloadClassName(options["hoodie.datasource.write.payload.class"])
+        table.setKeyGeneratorClassProp(options["hoodie.datasource.write.keygenerator.class"])
+        table.setPartitionFields(",".join(self.policy.partition_by))
+        table.setHiveStylePartitioningEnable(True)
+        table.setUrlEncodePartitioning(True)
+        table.setCommitTimezone(java.time_zone.UTC)
+        table.setBaseFileFormat("PARQUET")
+        table.setArchiveLogFolder("history")
+        table.setPartitionMetafileUseBaseFormat(False)
+        table.setPopulateMetaFields(True)
+        table.setShouldDropPartitionColumns(False)
+        table.setCDCEnabled(False)
+        # Else each commit looks eight times for the index of a table that was made of other files. It goes by
+        # the properties alone.
+        table.setBootstrapIndexEnable(False)
+        table.initTable(java.storage_conf, self.path)
+
+    def _append(self, rows: DataFrame, ledger: Ledger, *, are_few: bool, are_in_buckets: bool) -> None:
         """One commit of log files, and of base files where a bucket has none yet. One Spark job."""
         meta_client = self._kept_meta_client
         meta_client.reloadActiveTimeline()
-        tasks = self.spark.sparkContext.defaultParallelism if are_few else self._shuffle_partitions
+        tasks = self.spark.sparkContext.defaultParallelism if are_few else self._tasks_of(ledger.events)
         schema = self._row_upsert.writerSchema(meta_client, rows._jdf)
-        with self._client(options, schema) as client:
+        with self._client(_FEW_ROWS_OPTIONS if are_few else {}, schema) as client:
             instant = client.startCommit(meta_client.getCommitActionType(), meta_client)
             written = self._row_upsert.write(client, meta_client, instant, rows._jdf, tasks, are_in_buckets)
             self._complete(client, instant, written, ledger)
@@ -641,6 +621,8 @@ class HudiTable:
             storage_path=hudi.storage.StoragePath,
             local_context=hudi.common.engine.HoodieLocalEngineContext,
             data_source_utils=hudi.DataSourceUtils,
+            time_zone=hudi.common.model.HoodieTimelineTimeZone,
+            integer=jvm.java.lang.Integer,
             strings=jvm.org.apache.hadoop.util.StringUtils,
             io_utils=jvm.org.apache.hadoop.io.IOUtils,
             clean_plan=hudi.avro.model.HoodieCleanerPlan,
@@ -661,12 +643,6 @@ def operations_of_part(megabytes: Sequence[float], cores: int) -> int:
     at_once = max(1, cores - 1)
     small = takewhile(lambda total: total < _PART_MEGABYTES, accumulate(megabytes))
     return min(len(megabytes), max(at_once, len(list(small))))
-
-
-def may_be_loaded(schema: StructType) -> bool:
-    """Whether a first commit of such rows can be read by the commits and compactions after it. The Parquet
-    reader with which Hudi merges does not find all that Spark writes of values within values."""
-    return not has_nested_columns(schema)
 
 
 def has_nested_columns(schema: StructType) -> bool:
@@ -769,6 +745,13 @@ _BASE_FILE_OPTIONS = {
     "hoodie.parquet.compression.codec": "zstd",
     # Nobody looks for keys in them: the key says the bucket.
     "hoodie.parquet.bloom.filter.enabled": "false",
+    # The writer of Spark's rows has one in any case (HoodieInternalRowFileWriterFactory): a megabyte in the
+    # footer of each file, were it not of one entry.
+    "hoodie.bloom.index.filter.type": "SIMPLE",
+    "hoodie.index.bloom.num_entries": "1",
+    "hoodie.index.bloom.fpp": "0.5",
+    # The reader with which Hudi merges takes a decimal that is written as a whole number for another one.
+    "hoodie.parquet.writelegacyformat.enabled": "true",
 }
 
 _READ_OPTIONS = {
@@ -781,18 +764,8 @@ _FEW_ROWS_OPTIONS = {
     "hoodie.markers.delete.parallelism": "1",
 }
 
-_LOAD_OPTIONS = {
-    "hoodie.datasource.write.operation": "bulk_insert",
-    "hoodie.datasource.write.row.writer.enable": "true",
-    # It writes a Bloom filter in any case (HoodieInternalRowFileWriterFactory): a megabyte in the footer of
-    # each file, were it not of one entry.
-    "hoodie.bloom.index.filter.type": "SIMPLE",
-    "hoodie.index.bloom.num_entries": "1",
-    "hoodie.index.bloom.fpp": "0.5",
-}
-
-_ROWS_OF_A_LOADING_TASK = 250_000
-"""A task sorts its rows by bucket, as objects in memory (BucketPartitionUtils)."""
+_ROWS_OF_A_TASK = 500_000
+"""A task sorts its rows in memory, as far as it has some."""
 
 _COMPACTION_OPTIONS = {
     # The next part of a compaction may follow on no commit.

@@ -9,12 +9,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contract.errors import TributaryError
+from spark_app.decode import DELETE
 from spark_app.event import OffsetRange, positions_text
 from spark_app.ledger import Ledger, LedgerError
 from spark_app.progress import Committed
 from spark_app.quarantine import read_quarantine, remove_quarantine
 from spark_app.survey import LastSnapshot, Survey, is_since_last_snapshot, read_last_snapshot
-from spark_app.table_columns import TableColumns, columns_of, columns_of_table, merge_anew
+from spark_app.table_columns import OPERATION, TableColumns, columns_of, columns_of_table, merge_anew
 from spark_app.table_ingest import Folded, TableIngest
 from spark_app.topic_checks import PositionLost
 
@@ -147,6 +148,9 @@ class _TableAnew(TableIngest):
     def _merged_columns(self) -> TableColumns | None:
         return merge_anew(columns_of(version) for version in self._versions)
 
+    def _buckets(self, events: int) -> None:
+        """Hudi's own writer replaces files."""
+
     def _to_apply(self, changes: DataFrame, survey: Survey) -> DataFrame:
         changes = super()._to_apply(changes, survey)
         if not self.since_snapshot:
@@ -193,7 +197,9 @@ class _TableAnew(TableIngest):
                 where=self.name,
                 remedy="Stop what writes to it, and rebuild again.",
             )
-        self.hudi.replace_all(self._without_gone(folded.rows), ledger, self._retyped(folded.rows))
+        is_soft = self.hudi.policy.deletes == "soft"
+        rows = folded.rows if is_soft else folded.rows.where(F.col(OPERATION) != DELETE)
+        self.hudi.replace_all(rows, ledger, self._retyped(folded.rows))
 
     def _retyped(self, rows: DataFrame) -> tuple[str, ...]:
         """The columns that have other types than before, or of which that is not known."""

@@ -30,7 +30,7 @@ from spark_app.event import (
     ranges_from,
     split_at,
 )
-from spark_app.fold import fold, fold_and_carry_forward, partial_fold, sort_by_bucket
+from spark_app.fold import fold, fold_and_carry_forward, fold_in_buckets, partial_fold
 from spark_app.frame import schema_texts
 from spark_app.hudi import (
     HudiCommit,
@@ -38,7 +38,6 @@ from spark_app.hudi import (
     Timeline,
     has_nested_columns,
     instant_of,
-    may_be_loaded,
 )
 from spark_app.ledger import Ledger, Truncate
 from spark_app.moves import with_paired_moves
@@ -95,10 +94,6 @@ class ClockIsBehind(OSError):
     """The table's last commit is of a moment that, by the clock here, is still to come."""
 
 
-class IncompleteLoad(OSError):
-    """Some rows of a table's first commit could not be written, so it was taken back."""
-
-
 class NoOtherTopic(TributaryError):
     """There is no reason to open a new epoch."""
 
@@ -108,7 +103,7 @@ class Folded:
     """The rows that a batch applies (`fold.folded_type`, then those of the table), and those left out because
     some value is nowhere to be found.
 
-    `are_in_buckets`: there are all changes of a key, as `fold.sort_by_bucket` leaves them."""
+    `are_in_buckets`: they are as `fold.fold_in_buckets` leaves them."""
 
     rows: DataFrame
     left_out: DataFrame | None = None
@@ -227,7 +222,8 @@ class TableIngest:
         if not ranges:
             return None
         events = self._read(ranges)
-        are_few = sum(r.length for r in ranges) <= EVENTS_OF_ONE_TASK
+        count = sum(r.length for r in ranges)
+        are_few = count <= EVENTS_OF_ONE_TASK
         if are_few:
             events = events.coalesce(1)
         if not self._known_versions:
@@ -238,8 +234,7 @@ class TableIngest:
         if self._merged_columns() is None:
             self._set_aside(events, undecodable(events), ranges)
             return None
-        # A first commit is a load, which has its own way to the file groups.
-        buckets = None if are_few or self._columns is None else self.hudi.buckets
+        buckets = None if are_few else self._buckets(count)
         with self._decoded(events, buckets) as (changes, columns, survey):
             phases.end("decode")
             if (
@@ -371,7 +366,6 @@ class TableIngest:
             if self.hudi.policy.storage == "merge_on_read" and self._compact_part():
                 return
             self.hudi.shorten_timeline()
-            self.hudi.leave_out_bootstrap_index()
             self._commits_since_services = 0
         if self._is_cleaning_due(seconds_between_cleanings):
             self.hudi.clean()
@@ -402,10 +396,7 @@ class TableIngest:
         return Serviced(self.name, round(time.monotonic() - started, 3))
 
     def _commit(self, folded: Folded, ledger: Ledger) -> None:
-        timeline = self._timeline_to_continue()
-        if self._columns is None and not timeline.instants and may_be_loaded(folded.rows.schema):
-            self.hudi.load(self._without_gone(folded.rows), ledger)
-            return
+        self._timeline_to_continue()
         if self._makes_arrays_unreadable(folded.rows):
             self.hudi.compact()
             self._timeline_to_continue()
@@ -455,24 +446,15 @@ class TableIngest:
         """The commit of that ledger, which was written just now.
 
         Where an app that was late has written another meanwhile, what it undid is applied again, from where
-        it was. Raises `IncompleteLoad`."""
+        it was."""
         timeline = self.hudi.timeline(is_there=True)
         commits = list(self.hudi.commits(timeline, self._known))
         self._known &= timeline.requested
         self._known |= {commit.instant for commit in commits}
         (own, *_) = [commit for commit in commits if commit.ledger == ledger]
-        if own.rows_failed:
-            self.hudi.take_back(own)
-            raise IncompleteLoad(
-                f"{own.rows_failed:,} rows of {self.name} could not be written: see Spark's log"
-            )
         if len(commits) > 1:
             self._ledger = min((commit.ledger for commit in commits), key=_events_applied)
         return own
-
-    def _without_gone(self, rows: DataFrame) -> DataFrame:
-        """What is left of the rows in a table that has had no others."""
-        return rows if self.hudi.policy.deletes == "soft" else rows.where(F.col("_op") != DELETE)
 
     def _is_cleaning_due(self, seconds_between: float) -> bool:
         return time.monotonic() >= self._cleaned_at + seconds_between
@@ -488,10 +470,6 @@ class TableIngest:
         # Before the ledger is read: what another app commits from here on is not part of it.
         timeline = self.hudi.finish_compactions()
         commit = next(self.hudi.commits(timeline), None)
-        if commit is not None and commit.rows_failed:
-            # The process ended before it could see to that.
-            self.hudi.take_back(commit)
-            return None
         self._known = timeline.requested
         self._commits_since_services = timeline.commits_since_services
         return commit
@@ -561,6 +539,10 @@ class TableIngest:
         self._versions = (*self._versions[-REMEMBERED_VERSIONS:], *learned)
         return bool(learned)
 
+    def _buckets(self, events: int) -> Buckets | None:
+        """In which a batch of so many is held, if any."""
+        return self.hudi.buckets(events)
+
     def _to_apply(self, changes: DataFrame, survey: Survey) -> DataFrame:
         """Those of good changes that the table is to get."""
         return without_applied(changes, self.ledger, survey)
@@ -576,8 +558,8 @@ class TableIngest:
         """`buckets`: in which the changes are."""
         is_new = truncate is not None and truncate != self.ledger.truncate
         if buckets is not None and not is_new and not self._lack_values(columns, survey, truncate):
-            sorted_changes = sort_by_bucket(changes, buckets, survey, truncate, self.ledger.epoch)
-            return Folded(sorted_changes, are_in_buckets=True)
+            rows = fold_in_buckets(changes, buckets, survey, truncate, self.ledger.epoch)
+            return Folded(rows, are_in_buckets=True)
         folded = self._fold_changed(changes, columns, survey, truncate)
         if truncate is None or not is_new or self._columns is None:
             return folded

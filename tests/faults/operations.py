@@ -105,10 +105,6 @@ def _shorten_timeline(table: LakeTable) -> None:
     table.hudi.shorten_timeline()
 
 
-def _leave_out_bootstrap_index(table: LakeTable) -> None:
-    table.hudi.leave_out_bootstrap_index()
-
-
 def _clean(table: LakeTable) -> None:
     table.hudi.clean()
 
@@ -190,12 +186,6 @@ OPERATIONS = (
             Point("removal of the commits' earlier states", "POST", REMOVAL),
             Point("removal of a commit", "DELETE", rf"{_INSTANT}\.deltacommit"),
         ),
-    ),
-    Operation(
-        "a property more",
-        _loaded,
-        _leave_out_bootstrap_index,
-        (Point("properties of the table", "PUT", r"/hoodie\.properties"),),
     ),
     Operation(
         "cleaning",

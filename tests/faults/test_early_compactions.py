@@ -77,7 +77,8 @@ def compacted(spark: SparkSession, s3: Storage, name: str) -> LakeTable:
     table = LakeTable(spark, s3, name, TablePolicy(buckets=1))
     commit(table, 0)
     commit(table, 1)
-    time.sleep(1)
+    # A second before the compaction, in whole seconds, is to be later than the first commit.
+    time.sleep(2)
     table.hudi.compact()
     return table
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -30,13 +31,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from contract.lake import TablePolicy
+from contract.lake import Storage, TablePolicy
 from spark_app.hudi import HudiTable
 from spark_app.ledger import Ledger
 from spark_app.table_columns import APP_COLUMNS, RECORD_KEY
-
-TOPIC = "things"
-MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+from tests.spark_app.table_rows import NOTED, TOPIC, table_rows, upsert_by_hudi
 
 _SOME_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _VALUES: tuple[tuple[DataType, st.SearchStrategy[Any]], ...] = (
@@ -59,68 +58,86 @@ _VALUES: tuple[tuple[DataType, st.SearchStrategy[Any]], ...] = (
         st.tuples(st.none() | st.dates(), st.none() | st.lists(_SOME_TEXT, max_size=2)),
     ),
 )
-_EVERY_TYPE = StructType(
-    [*APP_COLUMNS.fields, *(StructField(f"c{n}", data_type) for n, (data_type, _) in enumerate(_VALUES))]
-)
-_ROW = st.tuples(*(st.none() | values for _, values in _VALUES))
+_PLAIN = tuple(v for v in _VALUES if not isinstance(v[0], ArrayType | MapType | StructType))
 
 
+@pytest.mark.parametrize("storage", get_args(Storage))
+@pytest.mark.parametrize("values", [_PLAIN, _VALUES], ids=["plain values", "values within values"])
 @settings(
-    max_examples=8,
+    max_examples=4,
     deadline=None,
-    # Each example is two commits; to shrink one takes minutes.
+    # Each example is two commits and a compaction; to shrink one takes minutes.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-@given(rows=st.lists(_ROW, min_size=1, max_size=40))
+@given(data=st.data())
 def test_values_of_every_type_are_read_as_they_were_written(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]]
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    values: tuple[tuple[DataType, st.SearchStrategy[Any]], ...],
+    storage: Storage,
+    data: st.DataObject,
 ) -> None:
-    table = HudiTable(spark, str(tmp_path_factory.mktemp("silver")), "things", TablePolicy(buckets=2))
-    keyed = {f"k{n}": row for n, row in enumerate(rows)}
-    first = {key: tuple(None for _ in _VALUES) for key in keyed}
-    table.write(_frame(spark, _EVERY_TYPE, first, seq=1), Ledger(TOPIC))
-    written = _frame(spark, _EVERY_TYPE, keyed, seq=2)
-    table.write(written, Ledger(TOPIC), is_there=True)
-    assert _texts(table.read().select(written.columns)) == _texts(written)
+    """Into the base files of a first commit, which Spark's writer makes of plain values and Hudi's of others,
+    then by Hudi's upsert of a copy-on-write table, which reads them; or into log files and the base files of
+    a compaction, which reads both."""
+    schema = StructType(
+        [*APP_COLUMNS.fields, *(StructField(f"c{n}", data_type) for n, (data_type, _) in enumerate(values))]
+    )
+    rows = data.draw(st.lists(st.tuples(*(st.none() | v for _, v in values)), min_size=1, max_size=40))
+    table = HudiTable(
+        spark, str(tmp_path_factory.mktemp("silver")), "things", TablePolicy(buckets=2, storage=storage)
+    )
+    first = {f"k{n}": row for n, row in enumerate(rows)}
+    changed = {f"k{n}": row for n, row in enumerate(reversed(rows)) if n % 2 == 0}
+    loaded, appended = (table_rows(spark, schema, of, seq=n) for n, of in enumerate((first, changed)))
+    table.write(loaded, Ledger(TOPIC))
+    assert _texts(table.read().select(schema.names)) == _texts(loaded)
+    table.write(appended, Ledger(TOPIC), is_there=True)
+    expected = _texts(loaded.where(~F.col(RECORD_KEY).isin(*changed)).unionByName(appended))
+    assert _texts(table.read().select(schema.names)) == expected
+    if storage == "merge_on_read":
+        table.compact()
+        assert _texts(table.read().select(schema.names)) == expected
 
 
-_NOTED = StructType(
-    [*APP_COLUMNS.fields, StructField("shelf", StringType()), StructField("note", StringType())]
-)
 _SHELVES = ("plain", "a/b=c", "50% &+ä", None)
 
 
+@pytest.mark.parametrize("storage", get_args(Storage))
 @pytest.mark.parametrize("partition_by", [(), ("shelf",), ("shelf", "_partition")])
 def test_a_row_is_where_hudi_looks_for_it(
-    spark: SparkSession, tmp_path: Path, partition_by: tuple[str, ...]
+    spark: SparkSession, tmp_path: Path, storage: Storage, partition_by: tuple[str, ...]
 ) -> None:
-    policy = TablePolicy(buckets=5, partition_by=partition_by)
+    policy = TablePolicy(buckets=5, partition_by=partition_by, storage=storage)
     table = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
 
     def rows(keys: Iterable[int], note: str) -> dict[str, tuple[str | None, str]]:
         return {f'{{"id":{key}}}': (_SHELVES[key % len(_SHELVES)], note) for key in keys}
 
-    by_hudi = rows(range(40), "hudi")
-    table.write(_frame(spark, _NOTED, by_hudi, seq=1), Ledger(TOPIC))
+    loaded = rows(range(40), "loaded")
+    table.write(table_rows(spark, NOTED, loaded, seq=1), Ledger(TOPIC))
+    assert _notes(table) == loaded
+    by_hudi = rows(range(10, 60), "hudi")
+    upsert_by_hudi(table, table_rows(spark, NOTED, by_hudi, seq=2))
     appended = rows(range(20, 80), "appended")
-    table.write(_frame(spark, _NOTED, appended, seq=2), Ledger(TOPIC), is_there=True)
+    table.write(table_rows(spark, NOTED, appended, seq=3), Ledger(TOPIC), is_there=True)
     deleted = rows(range(30, 50), "deleted")
-    table.write(_frame(spark, _NOTED, deleted, seq=3, operation="d"), Ledger(TOPIC), is_there=True)
+    table.write(table_rows(spark, NOTED, deleted, seq=4, operation="d"), Ledger(TOPIC), is_there=True)
     assert _notes(table) == {
-        key: value for key, value in {**by_hudi, **appended}.items() if key not in deleted
+        key: value for key, value in {**loaded, **by_hudi, **appended}.items() if key not in deleted
     }
 
     again = rows(range(80), "hudi again")
-    table.write(_frame(spark, _NOTED, again, seq=4), Ledger(TOPIC))
+    upsert_by_hudi(table, table_rows(spark, NOTED, again, seq=5))
     assert _notes(table) == again
 
 
 def test_a_commit_of_more_than_a_log_block_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:
     table = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
-    table.write(_frame(spark, _NOTED, {"k0": (None, "first")}, seq=1), Ledger(TOPIC))
+    table.write(table_rows(spark, NOTED, {"k0": (None, "first")}, seq=1), Ledger(TOPIC))
     rows = {f"k{n}": (None, str(n) * 1_000_000) for n in range(10)}
-    table.write(_frame(spark, _NOTED, rows, seq=2), Ledger(TOPIC), is_there=True)
+    table.write(table_rows(spark, NOTED, rows, seq=2), Ledger(TOPIC), is_there=True)
     assert _notes(table) == rows
     commit = table.last_commit()
     assert commit is not None
@@ -130,9 +147,9 @@ def test_a_commit_of_more_than_a_log_block_is_read_whole(spark: SparkSession, tm
 def test_a_commit_of_nothing_but_deletes_counts_them(spark: SparkSession, tmp_path: Path) -> None:
     table = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2))
     rows = {f"k{n}": (None, "note") for n in range(10)}
-    table.write(_frame(spark, _NOTED, rows, seq=1), Ledger(TOPIC))
+    table.write(table_rows(spark, NOTED, rows, seq=1), Ledger(TOPIC))
     gone = {key: rows[key] for key in list(rows)[:4]}
-    table.write(_frame(spark, _NOTED, gone, seq=2, operation="d"), Ledger(TOPIC), is_there=True)
+    table.write(table_rows(spark, NOTED, gone, seq=2, operation="d"), Ledger(TOPIC), is_there=True)
     assert _notes(table) == {key: rows[key] for key in rows.keys() - gone.keys()}
     commit = table.last_commit()
     assert commit is not None
@@ -148,7 +165,7 @@ def test_what_others_have_written_meanwhile_is_built_on(spark: SparkSession, tmp
     def write(table: HudiTable, note: str, *keys: int) -> None:
         rows: dict[str, tuple[str | None, str]] = {f"k{key}": (None, note) for key in keys}
         table.write(
-            _frame(spark, _NOTED, rows, seq=len(expected) + 1), Ledger(TOPIC), is_there=bool(expected)
+            table_rows(spark, NOTED, rows, seq=len(expected) + 1), Ledger(TOPIC), is_there=bool(expected)
         )
         expected.update(rows)
         assert _notes(table) == expected
@@ -172,25 +189,12 @@ def test_rows_that_are_not_in_their_buckets_are_refused(
 ) -> None:
     table = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=4))
     first = {f"k{n}": (None, "first") for n in range(20)}
-    table.write(_frame(spark, _NOTED, first, seq=1), Ledger(TOPIC))
-    rows = _frame(spark, _NOTED, {f"k{n}": (None, f"note {n}") for n in range(20)}, seq=2)
+    table.write(table_rows(spark, NOTED, first, seq=1), Ledger(TOPIC))
+    rows = table_rows(spark, NOTED, {f"k{n}": (None, f"note {n}") for n in range(20)}, seq=2)
     astray = rows.repartition(tasks).sortWithinPartitions(sorted_by)
     with pytest.raises(Py4JJavaError, match=found):
         table.write(astray, Ledger(TOPIC), is_there=True, are_in_buckets=True)
     assert _notes(table) == first
-
-
-def _frame(
-    spark: SparkSession,
-    schema: StructType,
-    rows: dict[str, tuple[Any, ...]],
-    *,
-    seq: int,
-    operation: str = "u",
-) -> DataFrame:
-    return spark.createDataFrame(
-        [(key, operation, seq, MOMENT, TOPIC, 0, seq, seq, *row) for key, row in rows.items()], schema
-    )
 
 
 def _texts(rows: DataFrame) -> list[str]:

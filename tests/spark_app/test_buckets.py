@@ -48,18 +48,23 @@ def test_rows_are_worked_out_once_until_they_are_released(spark: SparkSession) -
         time.sleep(0.05)
 
 
-def test_rows_come_bucket_after_bucket_and_key_after_key(spark: SparkSession) -> None:
+def test_the_first_row_of_each_key_comes_bucket_after_bucket(spark: SparkSession) -> None:
     buckets = _buckets(spark, 5)
     rows = spark.createDataFrame([(key, seq) for seq in (1, 3, 2) for key in KEYS], "key string, seq int")
     held = buckets.hold(rows)
     bucket = Column(buckets.java.bucketOf(F.col("key")._jc)).alias("bucket")
-    tasks = buckets.sorted(held.rows, F.col("seq").desc()).select("*", bucket).rdd.glom().collect()
+    first = buckets.first_of_each_key(held.rows, F.col("seq").desc())
+    tasks = first.select("*", bucket).rdd.glom().collect()
     held.release()
+    assert sorted((row["key"], row["seq"]) for task in tasks for row in task) == sorted((k, 3) for k in KEYS)
     assert {row["bucket"] for task in tasks for row in task} == set(range(5))
     for task in tasks:
         assert [row["bucket"] for row in task] == sorted(row["bucket"] for row in task)
-        assert [row["seq"] for row in task] == [3, 2, 1] * (len(task) // 3)
-        assert all(len({row["key"] for row in task[n : n + 3]}) == 1 for n in range(0, len(task), 3))
+
+
+def test_more_events_have_more_tasks_but_no_more_than_buckets(spark: SparkSession) -> None:
+    found = {events: _buckets(spark, 4, events).java.tasks() for events in (20_000, 1_500_000, 5_000_000)}
+    assert found == {20_000: 2, 1_500_000: 3, 5_000_000: 4}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,7 @@ def test_rows_come_bucket_after_bucket_and_key_after_key(spark: SparkSession) ->
     ids=["fewer buckets than tasks", "copy_on_write", "partitions"],
 )
 def test_not_every_table_has_buckets_to_send_rows_to(spark: SparkSession, policy: TablePolicy) -> None:
-    assert HudiTable(spark, "nowhere", "things", policy).buckets is None
+    assert HudiTable(spark, "nowhere", "things", policy).buckets(1_000_000) is None
 
 
 @pytest.mark.parametrize(
@@ -100,7 +105,6 @@ def test_a_large_batch_whose_changes_say_all_is_written_from_its_buckets(
     rows = [event_row(sent, offset) for offset, sent in enumerate(source.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2, deletes=deletes))
     table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
-    table.apply((OffsetRange(0, 0, loaded),))
     written: list[bool] = []
     write = HudiTable.write
 
@@ -110,8 +114,9 @@ def test_a_large_batch_whose_changes_say_all_is_written_from_its_buckets(
 
     monkeypatch.setattr(table_ingest, "EVENTS_OF_ONE_TASK", 1)
     monkeypatch.setattr(HudiTable, "write", noted)
+    table.apply((OffsetRange(0, 0, loaded),))
     table.apply((OffsetRange(0, loaded, len(rows)),))
-    assert written == [are_in_buckets]
+    assert written == [True, are_in_buckets]
     present = hudi.read().where(F.col("_op") != "d")
     assert {row["id"]: row["name"] for row in present.collect()} == {
         0: "first 0",
@@ -125,7 +130,7 @@ def test_a_large_batch_whose_changes_say_all_is_written_from_its_buckets(
     assert commit.rows_upserted + commit.rows_deleted == 3
 
 
-def _buckets(spark: SparkSession, count: int = 2) -> Buckets:
-    buckets = HudiTable(spark, "nowhere", "things", TablePolicy(buckets=count)).buckets
+def _buckets(spark: SparkSession, count: int = 2, events: int = 1_000) -> Buckets:
+    buckets = HudiTable(spark, "nowhere", "things", TablePolicy(buckets=count)).buckets(events)
     assert buckets is not None
     return buckets

@@ -1,29 +1,48 @@
-"""The first commit of a table is a bulk insert, which has all rows or is taken back."""
+"""The first commit of a table has all rows, or is none."""
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from contract.lake import Storage, TablePolicy
 from spark_app import fold
 from spark_app.event import OffsetRange
 from spark_app.fold import _last_of_key
-from spark_app.hudi import HudiTable, may_be_loaded
-from spark_app.table_ingest import IncompleteLoad, TableIngest
+from spark_app.hudi import HudiTable
+from spark_app.ledger import Ledger
+from spark_app.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, TYPES, ColumnType, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.table_rows import NOTED, table_rows, upsert_by_hudi
 
 LONG_AGO = date(1422, 6, 3)
 """A day before 1582."""
 
 
-@pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
-def test_a_load_that_would_lack_rows_is_taken_back_and_tried_again(
+@pytest.mark.parametrize("storage", get_args(Storage))
+@pytest.mark.parametrize("partition_by", [(), ("shelf",), ("shelf", "_partition")])
+def test_a_table_is_made_as_hudis_own_writer_makes_it(
+    spark: SparkSession, tmp_path: Path, storage: Storage, partition_by: tuple[str, ...]
+) -> None:
+    policy = TablePolicy(buckets=2, storage=storage, partition_by=partition_by)
+    ours, hudis = (HudiTable(spark, str(tmp_path / name), "things", policy) for name in ("ours", "hudis"))
+    rows = table_rows(spark, NOTED, {f"k{n}": (None, f"note {n}") for n in range(10)}, seq=1)
+    ours.write(rows, Ledger(TOPIC))
+    upsert_by_hudi(hudis, rows)
+    assert _properties(ours) == _properties(hudis) | {"hoodie.bootstrap.index.enable=false"}
+    assert ours.schema() == hudis.schema()
+    assert _committed_schema(ours) == _committed_schema(hudis)
+
+
+@pytest.mark.parametrize("storage", get_args(Storage))
+def test_a_load_that_would_lack_rows_fails_and_is_tried_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: Storage
 ) -> None:
     monkeypatch.setitem(TYPES, "date", ColumnType({"type": "int32", "name": "io.debezium.time.Date"}))
@@ -39,14 +58,11 @@ def test_a_load_that_would_lack_rows_is_taken_back_and_tried_again(
         rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
         return TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
 
-    # Spark then refuses to write such a day, and Hudi leaves its row out.
+    # Spark then refuses to write such a day, and Hudi's handle leaves its row out.
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "EXCEPTION")
     try:
-        with pytest.raises(IncompleteLoad, match="1 rows"):
-            table().apply((OffsetRange(0, 0, 2),))
-        with monkeypatch.context() as ended:
-            ended.setattr(HudiTable, "take_back", lambda *_: None)
-            with pytest.raises(IncompleteLoad):
+        for _ in range(2):
+            with pytest.raises(Py4JJavaError, match="1 cannot be written"):
                 table().apply((OffsetRange(0, 0, 2),))
     finally:
         spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
@@ -110,8 +126,11 @@ def test_a_large_batch_of_inserts_is_folded_only_where_a_key_is_there_twice(
     assert found == [(1, "one"), (2, "changed meanwhile" if is_repeated else "two")]
 
 
-def test_rows_with_values_within_values_are_not_loaded() -> None:
-    entries = MapType(StringType(), StringType())
-    for nested in (entries, ArrayType(LongType()), StructType([StructField("entries", LongType())])):
-        assert not may_be_loaded(StructType([StructField("id", LongType()), StructField("it", nested)]))
-    assert may_be_loaded(StructType([StructField("id", LongType()), StructField("it", StringType())]))
+def _properties(table: HudiTable) -> set[str]:
+    lines = (Path(table.path) / ".hoodie" / "hoodie.properties").read_text().splitlines()
+    return {line for line in lines if not line.startswith("#")}
+
+
+def _committed_schema(table: HudiTable) -> Any:
+    (commit,) = (Path(table.path) / ".hoodie").glob("*commit")
+    return json.loads(commit.read_text())["extraMetadata"]["schema"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,8 @@ from contract.lake import Deletes, Storage, TablePolicy
 from spark_app.hudi import HudiTable
 from spark_app.ledger import Ledger
 from spark_app.table_columns import APP_COLUMNS, DELETED, ORDERING, RECORD_KEY
+from tests.spark_app.table_rows import TOPIC, table_rows
 
-TOPIC = "things"
 COLUMNS = StructType([*APP_COLUMNS.fields, StructField(DELETED, BooleanType())])
 
 
@@ -29,7 +29,11 @@ def test_a_late_write_brings_back_neither_a_deleted_row_nor_an_older_version(
     table = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
 
     def write(versions: Mapping[str, tuple[str, int]]) -> None:
-        table.write(rows_of(spark, versions), Ledger(TOPIC), is_there=table.exists())
+        frames = [
+            table_rows(spark, COLUMNS, {key: (operation == "d",)}, seq=seq, operation=operation)
+            for key, (operation, seq) in versions.items()
+        ]
+        table.write(reduce(DataFrame.unionByName, frames), Ledger(TOPIC), is_there=table.exists())
 
     write({"deleted": ("c", 1), "changed": ("c", 2), "untouched": ("c", 3)})
     write({"deleted": ("d", 30), "changed": ("u", 31)})
@@ -37,12 +41,3 @@ def test_a_late_write_brings_back_neither_a_deleted_row_nor_an_older_version(
 
     live = table.read().where(f"not coalesce({DELETED}, false)").select(RECORD_KEY, ORDERING).collect()
     assert {row[RECORD_KEY]: row[ORDERING] for row in live} == {"changed": 31, "untouched": 3}
-
-
-def rows_of(spark: SparkSession, versions: Mapping[str, tuple[str, int]]) -> DataFrame:
-    moment = datetime(2026, 1, 1, tzinfo=UTC)
-    rows = [
-        (key, operation, seq, moment, TOPIC, 0, seq, seq, operation == "d")
-        for key, (operation, seq) in versions.items()
-    ]
-    return spark.createDataFrame(rows, COLUMNS)

@@ -83,9 +83,6 @@ class CountedServices:
     def shorten_timeline(self) -> None:
         self.done.append("shorten")
 
-    def leave_out_bootstrap_index(self) -> None:
-        pass
-
     def clean(self) -> None:
         self.done.append("clean")
 

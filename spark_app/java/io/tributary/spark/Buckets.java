@@ -1,5 +1,6 @@
 package io.tributary.spark;
 
+import com.google.common.collect.Iterators;
 import java.io.Serializable;
 import java.util.stream.IntStream;
 import org.apache.hudi.index.bucket.BucketIdentifier;
@@ -8,6 +9,7 @@ import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -32,6 +34,10 @@ public final class Buckets implements Serializable {
                 .toArray();
     }
 
+    public int tasks() {
+        return numbersOfTasks.length;
+    }
+
     /** The task that has a bucket, of so many. */
     static int task(int bucket, int tasks) {
         return bucket % tasks;
@@ -45,7 +51,24 @@ public final class Buckets implements Serializable {
     /** The rows, in the tasks that have their keys' buckets. */
     public HeldRows hold(Dataset<Row> rows, Column key) throws SparkException {
         Column number = Expressions.call(this, "numberOfTask", DataTypes.IntegerType, key);
-        return new HeldRows(rows.repartition(numbersOfTasks.length, number));
+        return new HeldRows(rows.repartition(tasks(), number));
+    }
+
+    /** Of rows that come key after key, those that are the first of theirs. */
+    public Dataset<Row> firstOfEach(Dataset<Row> rows, String key) {
+        StructType type = rows.schema();
+        int column = type.fieldIndex(key);
+        return InternalRows.ofEachPartition(rows, type, (task, ofTask) -> {
+            UTF8String[] latest = new UTF8String[1];
+            return Iterators.filter(ofTask, row -> {
+                UTF8String found = row.getUTF8String(column);
+                if (found.equals(latest[0])) {
+                    return false;
+                }
+                latest[0] = found.copy();
+                return true;
+            });
+        });
     }
 
     /** What Spark's generated code calls for each row. */
@@ -55,6 +78,6 @@ public final class Buckets implements Serializable {
 
     /** What Spark's generated code calls for each row: a number that Spark sends to the task of the key's bucket. */
     public int numberOfTask(UTF8String key) {
-        return numbersOfTasks[task(bucket(key), numbersOfTasks.length)];
+        return numbersOfTasks[task(bucket(key), tasks())];
     }
 }

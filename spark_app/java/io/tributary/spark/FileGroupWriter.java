@@ -11,29 +11,20 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.avro.generic.GenericRecord;
-import org.apache.hudi.AvroConversionUtils;
-import org.apache.hudi.client.SparkTaskContextSupplier;
-import org.apache.hudi.client.WriteStatus;
 import org.apache.hudi.common.config.TypedProperties;
-import org.apache.hudi.common.fs.FSUtils;
 import org.apache.hudi.common.model.DefaultHoodieRecordPayload;
 import org.apache.hudi.common.model.FileSlice;
-import org.apache.hudi.common.model.HoodieAvroIndexedRecord;
-import org.apache.hudi.common.model.HoodieKey;
 import org.apache.hudi.common.model.HoodiePayloadProps;
 import org.apache.hudi.common.model.HoodieWriteStat;
 import org.apache.hudi.config.HoodieWriteConfig;
 import org.apache.hudi.exception.HoodieUpsertException;
 import org.apache.hudi.index.bucket.BucketIdentifier;
-import org.apache.hudi.io.HoodieCreateHandle;
 import org.apache.hudi.keygen.BuiltinKeyGenerator;
 import org.apache.hudi.keygen.factory.HoodieSparkKeyGeneratorFactory;
 import org.apache.hudi.table.HoodieSparkTable;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
-import scala.Function1;
 import scala.Tuple2;
 
 /** What the tasks of {@link RowUpsert} do: they find the file group of each row, and write those of a file group. */
@@ -45,6 +36,7 @@ final class FileGroupWriter implements Serializable {
     private final HoodieSparkTable<Object> table;
     private final StructType type;
     private final Map<String, Map<Integer, FileSlice>> known;
+    private final BaseFileWriter baseFiles;
     private final int ordering;
     private final int operation;
     private final UTF8String deleteMarker;
@@ -62,6 +54,7 @@ final class FileGroupWriter implements Serializable {
         this.table = table;
         this.type = type;
         this.known = known;
+        this.baseFiles = new BaseFileWriter(config, instant, table, type);
         TypedProperties options = config.getProps();
         this.ordering = type.fieldIndex(options.getString(HoodiePayloadProps.PAYLOAD_ORDERING_FIELD_PROP_KEY));
         String operationColumn = options.getString(DefaultHoodieRecordPayload.DELETE_KEY, null);
@@ -90,13 +83,10 @@ final class FileGroupWriter implements Serializable {
         return new Tuple2<>(new Tuple2<>(keys().getPartitionPath(row, type).toString(), bucket), row);
     }
 
-    /**
-     * Writes rows, of each key the first, that come file group after file group and key after key, to the task of so
-     * many that has their bucket.
-     */
-    Iterator<HoodieWriteStat> writeFirstOfEachKey(int task, int tasks, Iterator<InternalRow> rows)
+    /** Writes rows that come file group after file group, to the task of so many that has their bucket. */
+    Iterator<HoodieWriteStat> writeInBuckets(int task, int tasks, Iterator<InternalRow> rows)
             throws IOException, InterruptedException {
-        return write(Iterators.transform(firstOfEachKey(rows), row -> {
+        return write(Iterators.transform(rows, row -> {
             Tuple2<Tuple2<String, Integer>, InternalRow> identified = identified(row);
             int bucket = identified._1()._2();
             if (Buckets.task(bucket, tasks) != task) {
@@ -104,18 +94,6 @@ final class FileGroupWriter implements Serializable {
             }
             return identified;
         }));
-    }
-
-    private Iterator<InternalRow> firstOfEachKey(Iterator<InternalRow> rows) {
-        UTF8String[] latest = new UTF8String[1];
-        return Iterators.filter(rows, row -> {
-            UTF8String key = keys().getRecordKey(row, type);
-            if (key.equals(latest[0])) {
-                return false;
-            }
-            latest[0] = key.copy();
-            return true;
-        });
     }
 
     /** Writes rows that come file group after file group. */
@@ -134,7 +112,12 @@ final class FileGroupWriter implements Serializable {
             int bucket = fileGroup._2();
             FileSlice slice = slices.computeIfAbsent(partition, path -> slices(table, path)).get(bucket);
             Iterator<InternalRow> ofFileGroup = rowsOf(fileGroup, ahead);
-            stats.addAll(slice == null ? create(partition, bucket, ofFileGroup) : append(slice, ofFileGroup));
+            stats.addAll(
+                    slice == null
+                            // What it does not hold needs no delete.
+                            ? baseFiles.create(
+                                    partition, bucket, keys(), Iterators.filter(ofFileGroup, row -> !deletes(row)))
+                            : append(slice, ofFileGroup));
         }
         return stats.iterator();
     }
@@ -173,35 +156,6 @@ final class FileGroupWriter implements Serializable {
             handle.close();
         }
         return handle.stats();
-    }
-
-    /** As Hudi does it, a bucket's first file is a base file. What it does not hold needs no delete. */
-    private List<HoodieWriteStat> create(String partition, int bucket, Iterator<InternalRow> rows)
-            throws IOException {
-        String fileId = FSUtils.createNewFileId(BucketIdentifier.newBucketFileIdPrefix(bucket), 0);
-        HoodieCreateHandle<?, ?, ?, ?> handle =
-                new HoodieCreateHandle<>(config, instant, table, partition, fileId, new SparkTaskContextSupplier());
-        Function1<InternalRow, GenericRecord> toAvro =
-                AvroConversionUtils.createInternalRowToAvroConverter(type, handle.getWriterSchema(), false);
-        while (rows.hasNext()) {
-            InternalRow row = rows.next();
-            if (!deletes(row)) {
-                HoodieKey key = new HoodieKey(keys().getRecordKey(row, type).toString(), partition);
-                HoodieAvroIndexedRecord record = new HoodieAvroIndexedRecord(key, toAvro.apply(row));
-                handle.write(record, handle.getWriterSchema(), config.getProps());
-            }
-        }
-        List<HoodieWriteStat> stats = new ArrayList<>();
-        for (WriteStatus status : handle.close()) {
-            if (status.hasErrors()) {
-                throw new HoodieUpsertException(
-                        "Of the rows of the new file group " + fileId + " "
-                                + status.getTotalErrorRecords() + " cannot be written",
-                        status.getErrors().values().iterator().next());
-            }
-            stats.add(status.getStat());
-        }
-        return stats;
     }
 
     private boolean deletes(InternalRow row) {

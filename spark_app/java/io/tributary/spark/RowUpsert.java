@@ -31,7 +31,7 @@ import org.apache.spark.sql.execution.SQLExecution;
 import scala.Tuple2;
 
 /**
- * Writes rows, one a key, into a merge-on-read table of Hudi with simple buckets, in one Spark job.
+ * Writes rows, one a key, into a table of Hudi with simple buckets, in one Spark job: of a copy-on-write one the first.
  *
  * <p>Hudi's own upsert makes Avro of each row before it knows its file group, counts the records of each file group,
  * sends them to the task that writes it, and decodes and encodes the Avro there; the driver and each task list the
@@ -70,8 +70,8 @@ public final class RowUpsert {
      * Writes the rows for the requested instant, of a client whose configuration has their schema. What it returns is
      * to be committed; where it throws, Hudi rolls back with its next commit what was written.
      *
-     * <p>{@code areInBuckets}: they are in the tasks of their {@link Buckets}, sorted by bucket and key; of each key
-     * the first is written. Else there is one a key, and they are sent to {@code tasks} tasks.
+     * <p>{@code areInBuckets}: they are in the tasks of their {@link Buckets}, bucket after bucket. Else they are sent
+     * to {@code tasks} tasks.
      */
     public List<HoodieWriteStat> write(
             SparkRDDWriteClient<Object> client,
@@ -99,7 +99,7 @@ public final class RowUpsert {
             if (areInBuckets) {
                 int tasksOfRows = found.getNumPartitions();
                 return found.mapPartitionsWithIndex(
-                                (task, rowsOfTask) -> writer.writeFirstOfEachKey(task, tasksOfRows, rowsOfTask), true)
+                                (task, rowsOfTask) -> writer.writeInBuckets(task, tasksOfRows, rowsOfTask), true)
                         .collect();
             }
             Partitioner byFileGroup =

@@ -1,0 +1,38 @@
+"""Rows as a table holds them, and the writer of Hudi's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from spark_app.hudi import HudiTable
+from spark_app.table_columns import APP_COLUMNS
+
+TOPIC = "things"
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+NOTED = StructType(
+    [*APP_COLUMNS.fields, StructField("shelf", StringType()), StructField("note", StringType())]
+)
+
+
+def table_rows(
+    spark: SparkSession,
+    schema: StructType,
+    rows: Mapping[str, tuple[Any, ...]],
+    *,
+    seq: int,
+    operation: str = "u",
+) -> DataFrame:
+    """`schema` is `APP_COLUMNS` and those of the values in `rows`, which are by record key."""
+    return spark.createDataFrame(
+        [(key, operation, seq, MOMENT, TOPIC, 0, seq, seq, *row) for key, row in rows.items()], schema
+    )
+
+
+def upsert_by_hudi(table: HudiTable, rows: DataFrame) -> None:
+    """As its data source does, also into a table that is not there yet."""
+    rows.write.format("hudi").options(**table._options).mode("append").save(table.path)
