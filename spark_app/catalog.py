@@ -78,7 +78,7 @@ _HIVE_TYPES: dict[type[DataType], str] = {
     TimestampType: "timestamp",
 }
 _TYPES_OF_PARTITION_KEYS = (IntegerType, LongType, StringType, DateType)
-"""What is in the path of a partition is no literal of any other type: a timestamp is a number there."""
+"""Of which the text in a partition's path is a literal for each engine."""
 
 
 class NotInCatalog(TributaryError):

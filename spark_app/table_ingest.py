@@ -42,6 +42,7 @@ from spark_app.hudi import (
 from spark_app.ledger import Ledger, Truncate
 from spark_app.moves import with_paired_moves
 from spark_app.order import last_truncate, remembered_truncate, without_applied
+from spark_app.partition_columns import check_partition_columns
 from spark_app.progress import Committed, Freshness, Replayed, Serviced, iso_utc
 from spark_app.quarantine import quarantined, read_quarantine, replace_quarantine, write_quarantine
 from spark_app.quarantine_limit import LATEST_EVENTS, LatestEvents, QuarantineLimitReached
@@ -214,8 +215,8 @@ class TableIngest:
 
         A change of a primary key is one change, though two events: where one is not in the ranges yet, what
         comes before the other is committed, for the row's unchanged TOAST values go with the old key's
-        row. Raises `SchemaConflict`, `UnsupportedType`, `SourceRewound` or `QuarantineLimitReached` where a
-        person has to decide."""
+        row. Raises `SchemaConflict`, `UnsupportedType`, `NotAPartitionColumn`, `SourceRewound` or
+        `QuarantineLimitReached` where a person has to decide."""
         phases = _Phases()
         self._recover_once()
         ranges = _not_applied(ranges, self.ledger.positions)
@@ -237,6 +238,8 @@ class TableIngest:
         buckets = None if are_few else self._buckets(count)
         with self._decoded(events, buckets) as (changes, columns, survey):
             phases.end("decode")
+            if self._columns is None:
+                check_partition_columns(self.hudi.policy.partition_by, columns)
             if (
                 survey.has_moved
                 and (whole := _without_halved_moves(ranges, self._first_halved_moves(changes, ranges)))

@@ -46,6 +46,7 @@ COLUMNS = TableColumns(
         ("Id", LongType()),
         ("region", StringType()),
         ("placed", TimestampType()),
+        ("amount", DecimalType(5, 2)),
         ("where", POINT),
     ),
     key=("Id",),
@@ -113,7 +114,7 @@ def test_a_copy_on_write_table_has_one_name() -> None:
 @pytest.mark.parametrize(
     ("storage", "deletes", "partition_by"),
     list(
-        product(("merge_on_read", "copy_on_write"), ("hard", "soft"), ((), ("region",), ("placed", "region")))
+        product(("merge_on_read", "copy_on_write"), ("hard", "soft"), ((), ("region",), ("amount", "region")))
     ),
 )
 def test_every_column_is_either_a_partition_key_or_a_column_and_in_the_schema_for_spark(
@@ -159,7 +160,7 @@ def test_a_schema_that_is_longer_than_a_parameter_is_cut() -> None:
 
 
 def test_a_partition_key_whose_values_are_no_literals_of_its_type_is_a_string() -> None:
-    partitioned = entry(TablePolicy(partition_by=("placed", "Id", "region")))
+    partitioned = entry(TablePolicy(partition_by=("amount", "Id", "region")))
     assert [key.hive_type for key in partitioned.partition_keys] == ["string", "bigint", "string"]
 
 

@@ -1,0 +1,94 @@
+"""A table is partitioned only by what puts each row into one partition, whoever writes it."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from contract.lake import Storage, TablePolicy
+from spark_app.event import OffsetRange
+from spark_app.hudi import HudiTable
+from spark_app.ledger import Ledger
+from spark_app.partition_columns import NotAPartitionColumn, check_partition_columns
+from spark_app.table_columns import APP_COLUMNS, RECORD_KEY, TableColumns
+from spark_app.table_ingest import TableIngest
+from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.table_rows import table_rows, upsert_by_hudi
+
+VALUES: tuple[tuple[DataType, tuple[Any, ...]], ...] = (
+    (IntegerType(), (-1, 0, 2**31 - 1)),
+    (LongType(), (-(2**63), 7)),
+    (FloatType(), (1.5, -0.0, 2.0**66)),
+    (DoubleType(), (1.5, -0.0, 1e20)),
+    (DecimalType(5, 2), (Decimal("1.50"), Decimal("0.00"), Decimal("-999.99"))),
+    (DecimalType(38, 10), (Decimal("1E-10"), Decimal("1.5"), Decimal(10**27))),
+    (StringType(), (" ", "a/b=c", "50% &+ä")),
+    (DateType(), (date(1, 1, 1), date(1969, 7, 20), date(9999, 12, 31))),
+    (BooleanType(), (True, False)),
+)
+
+
+@pytest.mark.parametrize("storage", get_args(Storage))
+def test_hudi_finds_a_row_by_each_type_that_is_taken(
+    spark: SparkSession, tmp_path: Path, storage: Storage
+) -> None:
+    for number, (data_type, values) in enumerate(VALUES):
+        columns = TableColumns((("id", LongType()), ("of", data_type)), ("id",))
+        check_partition_columns(("of",), columns)
+        policy = TablePolicy(buckets=1, partition_by=("of",), storage=storage)
+        table = HudiTable(spark, f"{tmp_path}/{number}", "things", policy)
+        schema = StructType([*APP_COLUMNS.fields, StructField("of", data_type)])
+        rows = {f"k{place}": (value,) for place, value in enumerate((*values, None))}
+        table.write(table_rows(spark, schema, rows, seq=1), Ledger(TOPIC))
+        upsert_by_hudi(table, table_rows(spark, schema, rows, seq=2))
+        table.write(table_rows(spark, schema, rows, seq=3), Ledger(TOPIC), is_there=True)
+        found = table.read().select(RECORD_KEY, "_seq", "of").collect()
+        assert sorted((row[RECORD_KEY], row["_seq"], row["of"]) for row in found) == [
+            (key, 3, value) for key, (value,) in sorted(rows.items())
+        ]
+
+
+@pytest.mark.parametrize(
+    "data_type", [TimestampType(), TimestampNTZType(), BinaryType(), ArrayType(LongType()), StructType([])]
+)
+def test_a_type_of_which_hudis_writers_do_not_agree_is_refused(data_type: DataType) -> None:
+    columns = TableColumns((("id", LongType()), ("of", data_type)), ("id",))
+    with pytest.raises(NotAPartitionColumn, match=r"column of: .* of this type: .* Name another"):
+        check_partition_columns(("id", "of"), columns)
+
+
+def test_a_table_that_cannot_be_partitioned_so_is_not_made(spark: SparkSession, tmp_path: Path) -> None:
+    source = SourceTable()
+    source.begin()
+    source.insert(1, "one", None)
+    source.commit()
+    rows = [event_row(sent, offset) for offset, sent in enumerate(source.events)]
+    policy = TablePolicy(partition_by=("region",))
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
+    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    with pytest.raises(NotAPartitionColumn, match=r"column region: .* does not have: found columns id, "):
+        table.apply((OffsetRange(0, 0, 1),))
+    assert not hudi.exists()
