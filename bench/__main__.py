@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures what Tributary does.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--quick", action="store_true", help="all within minutes, on little data")
+    parser.add_argument("--quick", action="store_true", help="on little data; all within some minutes")
     parser.add_argument("--into", type=Path, metavar="FOLDER", help="where to keep the results")
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="show those of an earlier run beside")
     return parser

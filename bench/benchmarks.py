@@ -31,6 +31,7 @@ BENCHMARKS = {
     "catch_up": Benchmark("bench.catch_up"),
     "catch_up_dense": Benchmark("bench.catch_up", full="DENSE_KEYS", quick=None),
     "catch_up_large": Benchmark("bench.catch_up", full="LARGE", quick=None),
+    "catch_up_large_dense": Benchmark("bench.catch_up", full="LARGE_DENSE_KEYS", quick=None),
     "initial_load": Benchmark("bench.initial_load"),
     "flat": Benchmark("bench.flat"),
     "flat_age": Benchmark("bench.flat_age", quick=None),

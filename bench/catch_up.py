@@ -71,7 +71,8 @@ _BATCHES = {
 FULL = Settings(events=1_000_000, preloaded=1_000_000, keys=SPARSE, rounds=2, batches=_BATCHES)
 _BARE = {name: _BATCHES[name] for name in ("kafka, bare", "bronze, bare", "plain app", "HoodieStreamer")}
 DENSE_KEYS = replace(FULL, keys=DENSE, batches=_BARE, name="catch_up_dense")
-LARGE = replace(DENSE_KEYS, events=5_000_000, rounds=1, warm_ups=1, name="catch_up_large")
+LARGE = replace(FULL, events=5_000_000, batches=_BARE, rounds=1, warm_ups=1, name="catch_up_large")
+LARGE_DENSE_KEYS = replace(LARGE, keys=DENSE, name="catch_up_large_dense")
 QUICK = Settings(
     events=60_000,
     preloaded=20_000,

@@ -63,7 +63,7 @@ class Settings:
 
 FULL = Settings()
 AT_PACE_OF_S3 = Settings(name="commit_cost_at_pace_of_s3", s3_delay_ms=20)
-QUICK = Settings(orders=2_000, warm_up=3, commits=5, idle_seconds=5.0)
+QUICK = Settings(orders=2_000, warm_up=3, commits=3, idle_seconds=3.0)
 
 
 @dataclass(frozen=True)

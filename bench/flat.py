@@ -48,7 +48,7 @@ class Settings:
 
 
 FULL = Settings()
-QUICK = Settings(orders=(20_000, 200_000), warm_up=1, commits=5)
+QUICK = Settings(orders=(10_000, 100_000), warm_up=1, commits=3)
 
 
 @dataclass(frozen=True)

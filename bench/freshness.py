@@ -101,7 +101,7 @@ class Settings:
 
 
 FULL = Settings()
-QUICK = Settings(rows=2_000, seconds=15.0, warm_up_seconds=5.0, seconds_between_rows=0.5)
+QUICK = Settings(rows=2_000, seconds=10.0, warm_up_seconds=3.0, seconds_between_rows=0.25)
 IDLE_TABLES = Settings("freshness_idle_tables", idle_tables=16, seconds=300.0)
 BACKFILL = Settings("freshness_backfill", backfill_rows=2_000_000, seconds=300.0, warm_up_seconds=10.0)
 
@@ -448,7 +448,7 @@ def _read_records(workspace: Workspace, tables: Iterable[str], began: float) -> 
         consumer.assign(consumer.offsets_for_times(places, timeout=30))
         ended = 0
         while ended < len(places):
-            for message in consumer.consume(10_000, timeout=10):
+            for message in consumer.consume(10_000, timeout=0.5):
                 if message.error() is not None:
                     ended += 1
                     continue

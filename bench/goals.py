@@ -86,8 +86,10 @@ GOALS = (
             ("… of events with schemas, to theirs without", "catch_up", "bronze, schemas"),
             ("Catch-up from Kafka, five events a key", "catch_up_dense", "kafka, bare"),
             ("Catch-up from bronze, five events a key", "catch_up_dense", "bronze, bare"),
-            ("… of five million events, from Kafka", "catch_up_large", "kafka, bare"),
-            ("… of five million events, from bronze", "catch_up_large", "bronze, bare"),
+            ("Catch-up from Kafka, five million events", "catch_up_large", "kafka, bare"),
+            ("Catch-up from bronze, five million events", "catch_up_large", "bronze, bare"),
+            ("… from Kafka, five events a key", "catch_up_large_dense", "kafka, bare"),
+            ("… from bronze, five events a key", "catch_up_large_dense", "bronze, bare"),
         )
         for baseline in (_HOODIE_STREAMER, _PLAIN_APP)
     ),
@@ -101,6 +103,7 @@ GOALS = (
             {"as": way},
         )
         for what, way in (
+            ("Tributary's decoding and a plain Parquet write of the same rows", "decode and Parquet"),
             ("Spark's from_json of the events and a plain Parquet write", "from_json and Parquet"),
             ("a plain Parquet write of rows decoded before", "Parquet"),
         )
