@@ -145,7 +145,6 @@ class _Java:
     local_context: Any
     data_source_utils: Any
     time_zone: Any
-    integer: Any
     strings: Any
     io_utils: Any
     clean_plan: Any
@@ -373,7 +372,7 @@ class HudiTable:
         table = java.meta_client.newTableBuilder()
         table.setTableName(self.name)
         table.setTableType(options["hoodie.datasource.write.table.type"])
-        table.setTableVersion(java.integer(int(options["hoodie.write.table.version"])))
+        table.setTableVersion(int(options["hoodie.write.table.version"]))
         table.setRecordKeyFields(RECORD_KEY)
         table.setPreCombineField(ORDERING)
         table.setPayloadClassName(options["hoodie.datasource.write.payload.class"])
@@ -622,7 +621,6 @@ class HudiTable:
             local_context=hudi.common.engine.HoodieLocalEngineContext,
             data_source_utils=hudi.DataSourceUtils,
             time_zone=hudi.common.model.HoodieTimelineTimeZone,
-            integer=jvm.java.lang.Integer,
             strings=jvm.org.apache.hadoop.util.StringUtils,
             io_utils=jvm.org.apache.hadoop.io.IOUtils,
             clean_plan=hudi.avro.model.HoodieCleanerPlan,
