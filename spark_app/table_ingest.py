@@ -486,7 +486,8 @@ class TableIngest:
         superseded."""
         columns = self._merged_columns()
         assert columns is not None
-        is_folded = buckets is not None and not self._needed_by_deletes(columns)
+        # A snapshot has each key once; and few tasks would keep other tables waiting for a core.
+        is_folded = buckets is not None and self._columns is not None and not self._needed_by_deletes(columns)
         held, columns, survey = self._decode(events, buckets, is_folded=is_folded)
         is_of_unlearned = survey.of_unknown_schema > 0 and self._learn_versions(events)
         if is_of_unlearned or (is_folded and survey.has_moved):
