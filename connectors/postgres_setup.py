@@ -22,6 +22,12 @@ from contract.patterns import OWN_SCHEMA, TablePattern
 _HEARTBEAT = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
 
 
+_ATTEMPTS = 5
+_CHANGED_MEANWHILE = "tuple concurrently"
+"""At a row of its catalog that another changes, PostgreSQL waits, and then fails: a GRANT beside another one,
+or at a table of which a vacuum has just ended (simple_heap_update)."""
+
+
 class PostgresSetupFailed(TributaryError):
     """The SQL that prepares the database did not run."""
 
@@ -141,11 +147,18 @@ def apply_postgres_setup(
 
     admin.add_notice_handler(note)
     try:
-        with admin.transaction():
-            is_new = _is_missing(admin, role)
-            admin.execute(setup_sql(lake, source).encode())
-            if is_new or role == lake.source_names(source).replication_role:
-                _set_password(admin, role, password)
+        for is_last in (*[False] * (_ATTEMPTS - 1), True):
+            warnings.clear()
+            try:
+                with admin.transaction():
+                    is_new = _is_missing(admin, role)
+                    admin.execute(setup_sql(lake, source).encode())
+                    if is_new or role == lake.source_names(source).replication_role:
+                        _set_password(admin, role, password)
+                break
+            except psycopg.errors.InternalError_ as error:
+                if is_last or _CHANGED_MEANWHILE not in str(error):
+                    raise
     except psycopg.Error as error:
         raise PostgresSetupFailed(
             "the database could not be prepared for replication",
@@ -260,6 +273,7 @@ def _rights(role: str) -> str:
         BEGIN
           FOR matched IN SELECT * FROM pg_temp.tributary_matched LOOP
             EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', matched.nspname, {_literal(role)});
+            CONTINUE WHEN has_table_privilege({_literal(role)}, matched.oid, 'SELECT');
             EXECUTE format('GRANT SELECT ON %I.%I TO %I', matched.nspname, matched.relname, {_literal(role)});
           END LOOP;
         END

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -29,7 +31,7 @@ from connectors.postgres_setup import (
 )
 from contract.lake import Lake, parse_lake
 from contract.patterns import TablePattern, TablePatterns
-from local.postgres import PostgresServer
+from local.postgres import PostgresServer, connect_as_admin
 from tests.contract.lake_files import toml
 from tests.contract.test_patterns import PATTERN_SETS
 
@@ -192,6 +194,35 @@ def test_running_it_again_changes_nothing_but_takes_in_new_tables(
     assert "sales.order_b" not in published(admin, lake)
     apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
     assert "sales.order_b" in published(admin, lake)
+
+
+def test_a_catalog_that_others_change_meanwhile_holds_it_up_only_until_they_have(
+    postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake
+) -> None:
+    def waits() -> bool:
+        found = admin.execute(
+            "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock'", (pid,)
+        )
+        return found.fetchone() is not None
+
+    with (
+        connect_as_admin(postgres, database) as other,
+        connect_as_admin(postgres, database) as preparing,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        pid = preparing.info.backend_pid
+        other.execute("BEGIN; GRANT SELECT ON orders TO PUBLIC; REVOKE SELECT ON orders FROM PUBLIC")
+        prepared = threads.submit(apply_postgres_setup, preparing, lake, lake.sources[0], PASSWORD)
+        gives_up_at = time.monotonic() + 30
+        while not waits():
+            assert not prepared.done()
+            assert time.monotonic() < gives_up_at
+            time.sleep(0.02)
+        other.execute("COMMIT")
+        assert prepared.result(30) == ()
+    assert "public.orders" in published(admin, lake)
+    with log_in(postgres, database, lake) as replication:
+        replication.execute("SELECT FROM orders")
 
 
 def state_of(admin: psycopg.Connection) -> list[Any]:
