@@ -137,18 +137,24 @@ class ConnectRest:
         progress: Callable[[ConnectorStatus], None] = lambda _: None,
         *,
         settle_seconds: float = 3.0,
+        running_seconds: float = 0.0,
     ) -> None:
         """Returns when the connectors and all their tasks run. Raises ConnectorFailed, with the cause.
 
         A failure counts when it has lasted for `settle_seconds`: right after a connector was put the
-        worker still tells of the one before.
+        worker still tells of the one before. That it runs counts when it has for `running_seconds`: Debezium
+        looks whether its slot holds what it needs when its task is said to run already.
         """
         for name in names:
             began = time.monotonic()
             failed_since: float | None = None
-            while not (status := self._status_if_known(name)).is_running:
+            running_since: float | None = None
+            while True:
+                status, now = self._status_if_known(name), time.monotonic()
+                running_since = running_since or now if status.is_running else None
+                if running_since is not None and now >= running_since + running_seconds:
+                    break
                 progress(status)
-                now = time.monotonic()
                 failed_since = None if status.failure is None else failed_since or now
                 if failed_since is not None and now >= failed_since + settle_seconds:
                     raise _failed(status)

@@ -14,6 +14,9 @@ from local.process import POLL_SECONDS, StartCancelled
 CONNECTOR_SECONDS = 90.0
 """How long a connector may take until it and its task run, or until it is gone."""
 
+_SECONDS_TO_RUN = 1.5
+"""For so long a new one has to have run."""
+
 
 @dataclass(frozen=True)
 class ConnectorKeeper:
@@ -33,7 +36,12 @@ class ConnectorKeeper:
         if is_anew:
             self.remove(connector.name)
             self.rest.put(connector)
-        self.rest.wait_running([connector.name], CONNECTOR_SECONDS, lambda _: self._give_up_if_cancelled())
+        self.rest.wait_running(
+            [connector.name],
+            CONNECTOR_SECONDS,
+            lambda _: self._give_up_if_cancelled(),
+            running_seconds=_SECONDS_TO_RUN if is_anew else 0.0,
+        )
         return is_anew
 
     def remove(self, name: str) -> None:

@@ -183,6 +183,17 @@ def test_a_failure_from_before_a_restart_does_not_end_the_waiting(
     assert len(script.requests) == 3
 
 
+def test_a_task_that_fails_a_moment_after_it_is_said_to_run_does_not_count_as_running(
+    connect: ConnectRest, script: Script
+) -> None:
+    failed, running = status("RUNNING", ("FAILED", TRACE)), status("RUNNING", ("RUNNING", ""))
+    script.answers = [(200, running), (200, failed)]
+    with pytest.raises(ConnectorFailed, match="role does not exist"):
+        connect.wait_running(["a"], 30, settle_seconds=0, running_seconds=0.3)
+    script.answers = [(200, running)]
+    connect.wait_running(["a"], 30, running_seconds=0.3)
+
+
 def test_a_connector_that_does_not_start_in_time_is_told_with_its_states(
     connect: ConnectRest, script: Script
 ) -> None:
