@@ -35,8 +35,12 @@ class BronzeSource:
     table: str
 
     def topics(self) -> frozenset[str]:
+        """One Spark job where the metadata of some files does not tell."""
         if not self._exists():
             return frozenset()
+        told = json.loads(self._metadata.topics(self.spark._jsparkSession, self.table))
+        if told is not None:
+            return frozenset(told)
         rows = self._landed().select("k_topic").distinct().collect()
         return frozenset(row["k_topic"] for row in rows)
 
@@ -55,8 +59,7 @@ class BronzeSource:
         }
 
     def _told_by_metadata(self, topics: frozenset[str]) -> dict[str, _Offsets]:
-        jvm: Any = self.spark._jvm
-        found = jvm.io.tributary.spark.BronzeExtents.of(self.spark._jsparkSession, self.table, [*topics])
+        found = self._metadata.extents(self.spark._jsparkSession, self.table, [*topics])
         return {
             topic: {int(partition): (first, last) for partition, (first, last) in of_topic.items()}
             for topic, of_topic in json.loads(found).items()
@@ -96,6 +99,11 @@ class BronzeSource:
             EVENT.json(),
         )
         return DataFrame(read, self.spark)
+
+    @property
+    def _metadata(self) -> Any:
+        jvm: Any = self.spark._jvm
+        return jvm.io.tributary.spark.BronzeMetadata
 
     def _exists(self) -> bool:
         return bool(self.spark.catalog.tableExists(self.table))

@@ -109,6 +109,7 @@ def test_what_is_held_of_the_sinks_files_is_known_without_a_job(bronze: Bronze) 
     bronze.land_all()
     assert bronze.source.topics() == frozenset(TOPICS)
     assert bronze.source.extents(frozenset(EXTENTS)) == EXTENTS
+    assert bronze.jobs_of(bronze.source.topics) == 0
     assert bronze.jobs_of(lambda: bronze.source.extents(frozenset(EXTENTS))) == 0
 
 
@@ -116,8 +117,11 @@ def test_what_lands_later_is_known_at_the_next_look(bronze: Bronze) -> None:
     bronze.create()
     bronze.land(FILES[0])
     source = bronze.source
+    assert source.topics() == {TOPICS[0]}
     assert source.extents(frozenset({TOPICS[0]}))[TOPICS[0]].end == {0: 9}
+    bronze.land(FILES[1])
     bronze.land(FILES[2])
+    assert source.topics() == {TOPICS[0], TOPICS[1]}
     assert source.extents(frozenset({TOPICS[0]}))[TOPICS[0]].end == {0: 12}
 
 
@@ -139,6 +143,8 @@ def test_what_was_deleted_is_not_held(bronze: Bronze, mode: str) -> None:
     )
     expected = EXTENTS | {TOPICS[0]: TopicExtent({0: 7, 3: 2**40}, {0: 12, 3: 2**40 + 2})}
     assert bronze.source.extents(frozenset(EXTENTS)) == expected
+    bronze.spark.sql(f"DELETE FROM {bronze.table} WHERE k_offset = 7 AND k_topic = '{TOPICS[2]}'")
+    assert bronze.source.topics() == {TOPICS[0], TOPICS[1]}
 
 
 @pytest.mark.parametrize(
@@ -156,6 +162,7 @@ def test_what_is_held_is_known_in_any_layout(
 ) -> None:
     bronze.create(partitioned, properties)
     bronze.land_all()
+    assert bronze.source.topics() == frozenset(TOPICS)
     assert bronze.source.extents(frozenset(EXTENTS)) == EXTENTS
 
 
@@ -171,6 +178,7 @@ def test_the_layout_can_change_between_files(bronze: Bronze) -> None:
     table.updateSpec().addField("k_topic").commit()
     for records in FILES[2:]:
         bronze.land(records)
+    assert bronze.source.topics() == frozenset(TOPICS)
     assert bronze.source.extents(frozenset(EXTENTS)) == EXTENTS
 
 

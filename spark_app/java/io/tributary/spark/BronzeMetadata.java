@@ -26,7 +26,7 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
  * What bronze holds of its topics, by what its metadata says of its files: to ask the rows takes a Spark job, and the
  * longer the longer the history is.
  */
-public final class BronzeExtents {
+public final class BronzeMetadata {
     private static final JsonMapper JSON = new JsonMapper();
 
     private final Types.NestedField topic;
@@ -35,7 +35,7 @@ public final class BronzeExtents {
     private final Map<String, Map<Long, long[]>> byTopic = new HashMap<>();
     private final Set<String> untold = new HashSet<>();
 
-    private BronzeExtents(Table table) {
+    private BronzeMetadata(Table table) {
         topic = table.schema().findField("k_topic");
         partition = table.schema().findField("k_partition");
         offset = table.schema().findField("k_offset");
@@ -46,19 +46,39 @@ public final class BronzeExtents {
      * Not of a topic of which some file's metadata does not tell them: one with rows of several topics or partitions,
      * with deleted rows, or without statistics.
      */
-    public static String of(SparkSession spark, String name, List<String> topics)
+    public static String extents(SparkSession spark, String name, List<String> topics)
             throws ParseException, NoSuchTableException, IOException {
-        Table table = Spark3Util.loadIcebergTable(spark, name);
-        table.refresh();
-        BronzeExtents extents = new BronzeExtents(table);
-        topics.forEach(topic -> extents.byTopic.put(topic, new HashMap<>()));
-        Expression ofTopics = Expressions.in(extents.topic.name(), topics);
+        Table table = load(spark, name);
+        BronzeMetadata metadata = new BronzeMetadata(table);
+        topics.forEach(topic -> metadata.byTopic.put(topic, new HashMap<>()));
+        Expression ofTopics = Expressions.in(metadata.topic.name(), topics);
         try (CloseableIterable<FileScanTask> files =
                 table.newScan().filter(ofTopics).includeColumnStats().planFiles()) {
-            files.forEach(extents::add);
+            files.forEach(metadata::add);
         }
-        extents.byTopic.keySet().removeAll(extents.untold);
-        return JSON.writeValueAsString(extents.byTopic);
+        metadata.byTopic.keySet().removeAll(metadata.untold);
+        return JSON.writeValueAsString(metadata.byTopic);
+    }
+
+    /**
+     * As JSON, the topics that it has rows of; null where some file's metadata does not tell: one with rows of several
+     * topics, or with deleted rows.
+     */
+    public static String topics(SparkSession spark, String name)
+            throws ParseException, NoSuchTableException, IOException {
+        Table table = load(spark, name);
+        BronzeMetadata metadata = new BronzeMetadata(table);
+        Set<String> topics = new HashSet<>();
+        try (CloseableIterable<FileScanTask> files = table.newScan().planFiles()) {
+            files.forEach(task -> topics.add(task.deletes().isEmpty() ? metadata.topicOf(task) : null));
+        }
+        return JSON.writeValueAsString(topics.contains(null) ? null : topics);
+    }
+
+    private static Table load(SparkSession spark, String name) throws ParseException, NoSuchTableException {
+        Table table = Spark3Util.loadIcebergTable(spark, name);
+        table.refresh();
+        return table;
     }
 
     private void add(FileScanTask task) {
@@ -73,7 +93,7 @@ public final class BronzeExtents {
         } else if (!task.deletes().isEmpty() || first == null || !first.equals(last) || lowest == null) {
             untold.add(ofFile);
         } else {
-            byTopic.get(ofFile).merge(first, new long[] {lowest, highest}, BronzeExtents::around);
+            byTopic.get(ofFile).merge(first, new long[] {lowest, highest}, BronzeMetadata::around);
         }
     }
 
