@@ -73,6 +73,16 @@ _BARE = {name: _BATCHES[name] for name in ("kafka, bare", "bronze, bare", "plain
 DENSE_KEYS = replace(FULL, keys=DENSE, batches=_BARE, name="catch_up_dense")
 LARGE = replace(FULL, events=5_000_000, batches=_BARE, rounds=1, warm_ups=1, name="catch_up_large")
 LARGE_DENSE_KEYS = replace(LARGE, keys=DENSE, name="catch_up_large_dense")
+BATCHES = replace(
+    FULL,
+    events=2_000_000,
+    batches=dict.fromkeys(
+        ("kafka, bare", "plain app", "HoodieStreamer"), (250_000, 500_000, 1_000_000, 2_000_000)
+    ),
+    rounds=1,
+    warm_ups=1,
+    name="catch_up_batches",
+)
 QUICK = Settings(
     events=60_000,
     preloaded=20_000,

@@ -86,10 +86,23 @@ GOALS = (
             ("… of events with schemas, to theirs without", "catch_up", "bronze, schemas"),
             ("Catch-up from Kafka, five events a key", "catch_up_dense", "kafka, bare"),
             ("Catch-up from bronze, five events a key", "catch_up_dense", "bronze, bare"),
-            ("… of five million events, from Kafka", "catch_up_large_dense", "kafka, bare"),
-            ("… of five million events, from bronze", "catch_up_large_dense", "bronze, bare"),
+            ("Catch-up from Kafka, five million events", "catch_up_large", "kafka, bare"),
+            ("Catch-up from bronze, five million events", "catch_up_large", "bronze, bare"),
+            ("… from Kafka, five events a key", "catch_up_large_dense", "kafka, bare"),
+            ("… from bronze, five events a key", "catch_up_large_dense", "bronze, bare"),
         )
         for baseline in (_HOODIE_STREAMER, _PLAIN_APP)
+    ),
+    *(
+        Goal(
+            f"Memory of a catch-up from {origin} of five million events, to that of 500,000",
+            "catch_up_memory",
+            "largest backlog to smallest",
+            "at most",
+            1.2,
+            {"of": contender, "what": "peak resident memory"},
+        )
+        for origin, contender in (("Kafka", "kafka, bare"), ("bronze", "bronze, bare"))
     ),
     *(
         Goal(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from bench import catch_up_memory
 from bench.catch_up import Run, figures
 from bench.hoodie_streamer import commits
 
@@ -42,3 +43,14 @@ def test_only_commits_that_have_read_files_are_the_streamer_s(tmp_path: Path) ->
     }.items():
         (timeline / f"{instant}.deltacommit").write_text(f'{{"extraMetadata": {metadata}}}')
     assert [commit.checkpoint for commit in commits(tmp_path)] == [1_700_000_001_000, 1_700_000_002_000]
+
+
+def test_the_memory_of_the_largest_backlog_is_compared_with_that_of_the_smallest() -> None:
+    peaks = [{"peak heap": 500.0}, {"peak heap": 900.0}, {"peak heap": 600.0}]
+    found = list(catch_up_memory.figures((1, 10, 100), {"bronze, bare": peaks}))
+    assert [(figure.value, figure.of.get("events")) for figure in found] == [
+        (500.0, 1),
+        (900.0, 10),
+        (600.0, 100),
+        (1.2, None),
+    ]
