@@ -71,7 +71,14 @@ _BATCHES = {
 FULL = Settings(events=1_000_000, preloaded=1_000_000, keys=SPARSE, rounds=2, batches=_BATCHES)
 _BARE = {name: _BATCHES[name] for name in ("kafka, bare", "bronze, bare", "plain app", "HoodieStreamer")}
 DENSE_KEYS = replace(FULL, keys=DENSE, batches=_BARE, name="catch_up_dense")
-LARGE = replace(FULL, events=5_000_000, batches=_BARE, rounds=1, warm_ups=1, name="catch_up_large")
+LARGE = replace(
+    FULL,
+    events=5_000_000,
+    batches=dict.fromkeys(_BARE, (1_000_000, 5_000_000)),
+    rounds=1,
+    warm_ups=1,
+    name="catch_up_large",
+)
 LARGE_DENSE_KEYS = replace(LARGE, keys=DENSE, name="catch_up_large_dense")
 BATCHES = replace(
     FULL,

@@ -61,7 +61,7 @@ def test_a_read_without_a_mark_comes_before_what_streams_later(spark: SparkSessi
 def test_a_task_holds_no_more_than_some_changes_at_a_time(spark: SparkSession) -> None:
     between = [_change("u", str(offset), offset) for offset in range(2, 100)]
     changes = frame_of(spark, [_change("u", "a", 1), *between, _change("u", "a", 100)])
-    large = changes.withColumn("filler", F.repeat(F.lit("x"), 1 << 20))
+    large = changes.withColumn("filler", F.repeat(F.lit("x"), 2 << 20))
     assert _offsets(partial_fold(large)) == list(range(1, 101))
     assert _offsets(partial_fold(changes)) == list(range(2, 101))
 

@@ -18,8 +18,10 @@ import org.apache.spark.sql.types.StructType;
  * <p>Not of a batch in which a primary key changed: there a change can matter to another key.
  */
 public final class PartialFold {
-    /** Of the latest changes of a task's keys, which are handed on when they are more. */
-    private static final long MOST_BYTES = 64 << 20;
+    /** What part of the memory the latest changes of all tasks may take; those of a task that has more are handed on. */
+    private static final int SHARE_OF_MEMORY = 8;
+
+    private static final long LEAST_BYTES = 64 << 20;
 
     /** To hold three changes takes about as long as to send one, and to sort and read it where it is written. */
     private static final long MOST_FOR_ONE_LEFT_OUT = 3;
@@ -32,7 +34,9 @@ public final class PartialFold {
         ChangeColumns columns = new ChangeColumns(type);
         int tasks = changes.sparkSession().sparkContext().defaultParallelism();
         return InternalRows.ofEachPartition(
-                InternalRows.coalesced(changes, tasks), type, (number, rows) -> new Folding(type, columns, rows));
+                InternalRows.coalesced(changes, tasks),
+                type,
+                (number, rows) -> new Folding(type, columns, rows, tasks));
     }
 
     /**
@@ -58,16 +62,18 @@ public final class PartialFold {
         private final ChangeColumns columns;
         private final Iterator<InternalRow> rows;
         private final LatestChanges latest;
+        private final long mostBytes;
         private Iterator<UnsafeRow> handedOn = Collections.emptyIterator();
         private long folded;
         private long leftOut;
         private boolean isWorthIt = true;
 
-        Folding(StructType type, ChangeColumns columns, Iterator<InternalRow> rows) {
+        Folding(StructType type, ChangeColumns columns, Iterator<InternalRow> rows, int tasks) {
             this.projection = UnsafeProjection$.MODULE$.create(type);
             this.columns = columns;
             this.rows = rows;
             this.latest = new LatestChanges(columns, type.size());
+            this.mostBytes = Math.max(LEAST_BYTES, Runtime.getRuntime().maxMemory() / SHARE_OF_MEMORY / tasks);
         }
 
         @Override
@@ -101,7 +107,7 @@ public final class PartialFold {
             boolean isLeftOut = earlier != null && isSuperseded(columns, earlier, change);
             folded++;
             leftOut += isLeftOut ? 1 : 0;
-            if (latest.bytes() > MOST_BYTES) {
+            if (latest.bytes() > mostBytes) {
                 isWorthIt = MOST_FOR_ONE_LEFT_OUT * leftOut >= folded;
                 handedOn = latest.takeAll();
             }
