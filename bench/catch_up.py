@@ -81,13 +81,11 @@ LARGE = replace(
 )
 LARGE_DENSE_KEYS = replace(LARGE, keys=DENSE, name="catch_up_large_dense")
 BATCHES = replace(
-    FULL,
+    LARGE,
     events=2_000_000,
     batches=dict.fromkeys(
         ("kafka, bare", "plain app", "HoodieStreamer"), (250_000, 500_000, 1_000_000, 2_000_000)
     ),
-    rounds=1,
-    warm_ups=1,
     name="catch_up_batches",
 )
 QUICK = Settings(

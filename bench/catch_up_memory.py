@@ -14,8 +14,6 @@ from bench.results import Figure, Results
 Peaks = Mapping[str, float]
 """In MiB, by name."""
 
-_PEAKS = ("peak heap", "peak resident memory")
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -69,4 +67,4 @@ def _peaks(settings: catch_up.Settings) -> Peaks:
     """In a process of its own: a JVM does not give back what it once had."""
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as process:
         results = process.submit(catch_up.run, settings).result()
-    return {figure.name: figure.value for figure in results.figures if figure.name in _PEAKS}
+    return {figure.name: figure.value for figure in results.figures if figure.unit == "MiB"}

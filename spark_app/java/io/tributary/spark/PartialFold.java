@@ -21,6 +21,7 @@ public final class PartialFold {
     /** What part of the memory the latest changes of all tasks may take; those of a task that has more are handed on. */
     private static final int SHARE_OF_MEMORY = 8;
 
+    /** What a task may hold of them however little memory there is. */
     private static final long LEAST_BYTES = 64 << 20;
 
     /** To hold three changes takes about as long as to send one, and to sort and read it where it is written. */
@@ -73,6 +74,7 @@ public final class PartialFold {
             this.columns = columns;
             this.rows = rows;
             this.latest = new LatestChanges(columns, type.size());
+            // Here is the memory of the executor, which has no more of the tasks than there are in all.
             this.mostBytes = Math.max(LEAST_BYTES, Runtime.getRuntime().maxMemory() / SHARE_OF_MEMORY / tasks);
         }
 
