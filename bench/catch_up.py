@@ -75,7 +75,6 @@ LARGE = replace(
     FULL,
     events=5_000_000,
     batches=dict.fromkeys(_BARE, (1_000_000, 5_000_000)),
-    rounds=1,
     warm_ups=1,
     name="catch_up_large",
 )
@@ -83,6 +82,7 @@ LARGE_DENSE_KEYS = replace(LARGE, keys=DENSE, name="catch_up_large_dense")
 BATCHES = replace(
     LARGE,
     events=2_000_000,
+    rounds=1,
     batches=dict.fromkeys(
         ("kafka, bare", "plain app", "HoodieStreamer"), (250_000, 500_000, 1_000_000, 2_000_000)
     ),

@@ -129,6 +129,21 @@ def test_a_sequence_of_bytes_is_text_where_it_is_to_python(spark: SparkSession) 
     assert len(set(problems)) == 2
 
 
+def test_a_text_ends_where_it_does_to_python_whatever_is_in_it_and_wherever(spark: SparkSession) -> None:
+    plain = ("", "!", "#", "[", "]", "\x7f", "¢", "Ü", "\u2028", "🎈")
+    written = ('\\"', "\\\\", "\\n", "\\u00e9", "\x1f", "\t", "\0", '"')
+    bodies = [
+        "a" * before + found + "z" * after
+        for found, before, after in product(plain + written, range(18), range(9))
+    ]
+    texts = [f'{{"other":"{body}","text":"{body}","long":1}}'.encode() for body in bodies]
+
+    for text, found in zip(texts, read(spark, texts), strict=True):
+        left = object_of(text)
+        assert found["payload"] == (None if left is None else value_of(left, WIRE, lambda _: ANY)[0])
+        assert found["problem"] == (MISMATCH if left is None else None)
+
+
 @pytest.mark.parametrize(
     ("name", "written", "value"),
     [

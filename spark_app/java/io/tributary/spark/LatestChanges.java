@@ -2,6 +2,7 @@ package io.tributary.spark;
 
 import java.util.Arrays;
 import java.util.Iterator;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
@@ -17,17 +18,21 @@ final class LatestChanges {
     private static final int SEED = 42;
     private static final int FIRST_SIZE = 1 << 10;
 
+    /** Of a change: its columns of fixed length, and the texts up to its key. */
+    private static final int BYTES_UP_TO_KEY = 192;
+
+    private static final int CACHE_LINE_BYTES = 64;
+
     private final ChangeColumns columns;
-    private final UnsafeRow earlier;
     private final UnsafeRow other;
     private long[] hashes = new long[FIRST_SIZE];
     private byte[][] changes = new byte[FIRST_SIZE][];
     private int keys;
     private long bytes;
+    private long lookedAt;
 
     LatestChanges(ChangeColumns columns, int fields) {
         this.columns = columns;
-        this.earlier = new UnsafeRow(fields);
         this.other = new UnsafeRow(fields);
     }
 
@@ -36,18 +41,41 @@ final class LatestChanges {
         return bytes;
     }
 
-    /** Holds the change in place of that of its key, which it returns, good until the next is put; null without one. */
+    /**
+     * Looks at all that {@code put} will look at for the changes: the processor then waits for many places of the memory
+     * at once, and not for one after the other ("group prefetching", Chen et al., Improving Hash Join Performance
+     * through Prefetching, 2004).
+     */
+    void lookAhead(List<UnsafeRow> changesToPut) {
+        byte[][] held = new byte[changesToPut.size()][];
+        long seen = 0;
+        for (int n = 0; n < held.length; n++) {
+            int place = (int) hash(columns.key(changesToPut.get(n))) & (changes.length - 1);
+            seen += hashes[place];
+            held[n] = changes[place];
+        }
+        for (byte[] change : held) {
+            int end = change == null ? 0 : Math.min(change.length, BYTES_UP_TO_KEY);
+            for (int at = 0; at < end; at += CACHE_LINE_BYTES) {
+                seen += change[at];
+            }
+        }
+        // What nobody needs Java would not look at.
+        lookedAt = seen;
+    }
+
+    /** Holds the change, whose bytes are its own, in place of that of its key, which it returns; null without one. */
     UnsafeRow put(UnsafeRow change) {
         UTF8String key = columns.key(change);
-        long hash = XXH64.hashUTF8String(key, SEED);
+        long hash = hash(key);
         int place = placeOf(hash, key);
         byte[] before = changes[place];
         hashes[place] = hash;
-        // Bytes of its own: those of the row may be the buffer of the next one, too.
-        changes[place] = change.copy().getBytes();
+        changes[place] = change.getBytes();
         bytes += changes[place].length;
         if (before != null) {
             bytes -= before.length;
+            UnsafeRow earlier = new UnsafeRow(other.numFields());
             earlier.pointTo(before, before.length);
             return earlier;
         }
@@ -72,6 +100,10 @@ final class LatestChanges {
                     return row;
                 })
                 .iterator();
+    }
+
+    private static long hash(UTF8String key) {
+        return XXH64.hashUTF8String(key, SEED);
     }
 
     private int placeOf(long hash, UTF8String key) {

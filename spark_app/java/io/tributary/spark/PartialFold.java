@@ -1,8 +1,11 @@
 package io.tributary.spark;
 
 import com.google.common.collect.AbstractIterator;
+import com.google.common.collect.Iterators;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
+import java.util.List;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -26,6 +29,9 @@ public final class PartialFold {
 
     /** To hold three changes takes about as long as to send one, and to sort and read it where it is written. */
     private static final long MOST_FOR_ONE_LEFT_OUT = 3;
+
+    /** Changes that are looked at together. */
+    private static final int TOGETHER = 32;
 
     private PartialFold() {}
 
@@ -80,40 +86,48 @@ public final class PartialFold {
 
         @Override
         protected InternalRow computeNext() {
-            while (true) {
-                if (handedOn.hasNext()) {
-                    return handedOn.next();
-                }
+            while (!handedOn.hasNext()) {
                 if (rows.hasNext()) {
-                    InternalRow row = instead(rows.next());
-                    if (row != null) {
-                        return row;
+                    if (!isWorthIt) {
+                        return rows.next();
                     }
+                    handedOn = fold();
                 } else if (latest.bytes() > 0) {
                     handedOn = latest.takeAll();
                 } else {
                     return endOfData();
                 }
             }
+            return handedOn.next();
         }
 
-        /** What is to be handed on in place of the change, if anything. */
-        private InternalRow instead(InternalRow row) {
-            boolean isFoldable =
-                    columns.reason(row) == null && columns.key(row) != null && !columns.isHalfOfMove(row);
-            if (!isFoldable || !isWorthIt) {
-                return row;
+        /** What is to be handed on in place of the next changes, if anything. */
+        private Iterator<UnsafeRow> fold() {
+            List<UnsafeRow> instead = new ArrayList<>();
+            List<UnsafeRow> changes = new ArrayList<>();
+            while (rows.hasNext() && changes.size() + instead.size() < TOGETHER) {
+                UnsafeRow change = projection.apply(rows.next()).copy();
+                (isFoldable(change) ? changes : instead).add(change);
             }
-            UnsafeRow change = projection.apply(row);
-            UnsafeRow earlier = latest.put(change);
-            boolean isLeftOut = earlier != null && isSuperseded(columns, earlier, change);
-            folded++;
-            leftOut += isLeftOut ? 1 : 0;
-            if (latest.bytes() > mostBytes) {
-                isWorthIt = MOST_FOR_ONE_LEFT_OUT * leftOut >= folded;
-                handedOn = latest.takeAll();
+            latest.lookAhead(changes);
+            for (UnsafeRow change : changes) {
+                UnsafeRow earlier = latest.put(change);
+                boolean isLeftOut = earlier != null && isSuperseded(columns, earlier, change);
+                leftOut += isLeftOut ? 1 : 0;
+                if (earlier != null && !isLeftOut) {
+                    instead.add(earlier);
+                }
             }
-            return isLeftOut ? null : earlier;
+            folded += changes.size();
+            if (latest.bytes() <= mostBytes) {
+                return instead.iterator();
+            }
+            isWorthIt = MOST_FOR_ONE_LEFT_OUT * leftOut >= folded;
+            return Iterators.concat(instead.iterator(), latest.takeAll());
+        }
+
+        private boolean isFoldable(InternalRow row) {
+            return columns.reason(row) == null && columns.key(row) != null && !columns.isHalfOfMove(row);
         }
     }
 }

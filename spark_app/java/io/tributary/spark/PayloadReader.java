@@ -1,16 +1,13 @@
 package io.tributary.spark;
 
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.SerializableString;
-import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.core.exc.InputCoercionException;
 import com.fasterxml.jackson.core.io.SerializedString;
-import com.fasterxml.jackson.core.json.JsonReadFeature;
 import java.io.IOException;
 import java.io.Serializable;
 import java.math.BigDecimal;
+import java.math.RoundingMode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -48,17 +45,9 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 public final class PayloadReader implements Serializable {
     private static final long serialVersionUID = 1;
-    private static final JsonFactory JSON = JsonFactory.builder()
-            .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
-            .enable(StreamReadFeature.USE_FAST_DOUBLE_PARSER)
-            .build();
     private static final int MOST_PLACES = 1_000;
     /** Fields of an object: to remember one more copies those before it. */
     private static final int MOST_EXPECTED = 2_000;
-    /** So many of the first ones Jackson looks at to see the encoding (ByteSourceJsonBootstrapper). */
-    private static final int BYTES_OF_ENCODING = 4;
-
-    private static final int FIRST_BYTE_OF_MARK = 0xEF;
     private static final UTF8String NOT_UTF8 = UTF8String.fromString("not_utf8");
     private static final UTF8String MISMATCH = UTF8String.fromString("mismatch");
 
@@ -97,14 +86,11 @@ public final class PayloadReader implements Serializable {
         byte[] bytes = text.getBytes();
         // Jackson lets some bytes pass that are no text.
         if (!Utf8.isWellFormed(bytes)) {
-            return unread(NOT_UTF8);
+            return new GenericInternalRow(new Object[] {null, NOT_UTF8, false});
         }
-        if (seemsOfAnotherEncoding(bytes)) {
-            return unread(MISMATCH);
-        }
-        Findings findings = new Findings(bytes);
+        Findings findings = new Findings();
         InternalRow payload = null;
-        try (JsonParser parser = JSON.createParser(bytes)) {
+        try (PayloadParser parser = PayloadParser.of(bytes)) {
             if (parser.nextToken() == JsonToken.START_OBJECT) {
                 InternalRow found = root.read(parser, findings);
                 payload = parser.nextToken() == null ? found : null;
@@ -118,34 +104,15 @@ public final class PayloadReader implements Serializable {
         return new GenericInternalRow(new Object[] {payload, findings.problem, findings.hasUnnamed});
     }
 
-    private static InternalRow unread(UTF8String problem) {
-        return new GenericInternalRow(new Object[] {null, problem, false});
-    }
-
-    /** JSON begins with no mark and no zero; by these Jackson would take it for UTF-16 or UTF-32. */
-    private static boolean seemsOfAnotherEncoding(byte[] bytes) {
-        for (int n = 0; n < Math.min(bytes.length, BYTES_OF_ENCODING); n++) {
-            if (bytes[n] == 0) {
-                return true;
-            }
-        }
-        return bytes.length > 0 && (bytes[0] & 0xFF) == FIRST_BYTE_OF_MARK;
-    }
-
     /** What is found in one payload's text beside its values. */
     private static final class Findings {
-        final byte[] text;
         UTF8String problem;
         boolean hasUnnamed;
-
-        Findings(byte[] text) {
-            this.text = text;
-        }
     }
 
     /** Reads the value at which the parser stands, which is not null; null where it is of another type. */
     private interface ValueReader extends Serializable {
-        Object read(JsonParser parser, Findings findings) throws IOException;
+        Object read(PayloadParser parser, Findings findings) throws IOException;
     }
 
     private static ValueReader readerOf(DataType type) {
@@ -192,43 +159,21 @@ public final class PayloadReader implements Serializable {
         throw new IllegalArgumentException("No payload holds values of type " + type.sql());
     }
 
-    private static boolean isWhole(JsonParser parser) {
+    private static boolean isWhole(PayloadParser parser) {
         return parser.currentToken() == JsonToken.VALUE_NUMBER_INT;
     }
 
     /** Of what is no text the text is the JSON, as it was written. */
-    private static UTF8String readText(JsonParser parser, Findings findings) throws IOException {
-        int start = (int) parser.currentTokenLocation().getByteOffset();
-        if (parser.currentToken() == JsonToken.VALUE_STRING) {
-            UTF8String plain = plainText(findings.text, start + 1);
-            return plain == null ? UTF8String.fromString(parser.getText()) : plain;
+    private static UTF8String readText(PayloadParser parser, Findings findings) throws IOException {
+        if (parser.currentToken().isStructStart()) {
+            return parser.jsonOfChildren();
         }
-        if (!parser.currentToken().isStructStart()) {
-            return UTF8String.fromString(parser.getText());
-        }
-        parser.skipChildren();
-        int end = (int) parser.currentLocation().getByteOffset();
-        return UTF8String.fromBytes(findings.text, start, end - start);
-    }
-
-    /**
-     * The JSON string that starts there, where its bytes are those of its value; else null. Jackson makes characters
-     * of them, of which Spark makes bytes again.
-     */
-    private static UTF8String plainText(byte[] text, int start) {
-        for (int end = start; end < text.length; end++) {
-            if (text[end] == '"') {
-                return UTF8String.fromBytes(text, start, end - start);
-            }
-            if (text[end] == '\\') {
-                return null;
-            }
-        }
-        return null;
+        UTF8String plain = parser.currentToken() == JsonToken.VALUE_STRING ? parser.plainText() : null;
+        return plain == null ? UTF8String.fromString(parser.getText()) : plain;
     }
 
     /** The numbers that JSON has no digits for, as JsonConverter and Spark write them. */
-    private static Double special(JsonParser parser) throws IOException {
+    private static Double special(PayloadParser parser) throws IOException {
         if (parser.currentToken() != JsonToken.VALUE_STRING) {
             return null;
         }
@@ -254,12 +199,17 @@ public final class PayloadReader implements Serializable {
         if (whole > precision - scale && value.signum() != 0 || Math.abs((long) value.scale()) > MOST_PLACES) {
             return null;
         }
-        Decimal found = new Decimal();
-        return found.set(new scala.math.BigDecimal(value)).changePrecision(precision, scale) ? found : null;
+        BigDecimal scaled = value.setScale(scale, RoundingMode.HALF_UP);
+        if (scaled.precision() > precision) {
+            return null;
+        }
+        return precision <= Decimal.MAX_LONG_DIGITS()
+                ? Decimal.createUnsafe(scaled.unscaledValue().longValue(), precision, scale)
+                : Decimal.apply(scaled, precision, scale);
     }
 
     /** The value, null where it is null or of another type; then the parser stands at its end. */
-    private static Object readValue(ValueReader reader, JsonParser parser, Findings findings) throws IOException {
+    private static Object readValue(ValueReader reader, PayloadParser parser, Findings findings) throws IOException {
         if (parser.currentToken() == JsonToken.VALUE_NULL) {
             return null;
         }
@@ -297,7 +247,7 @@ public final class PayloadReader implements Serializable {
         }
 
         @Override
-        public InternalRow read(JsonParser parser, Findings findings) throws IOException {
+        public InternalRow read(PayloadParser parser, Findings findings) throws IOException {
             if (parser.currentToken() != JsonToken.START_OBJECT) {
                 return null;
             }
@@ -316,7 +266,7 @@ public final class PayloadReader implements Serializable {
         }
 
         /** The object's field of that number, null after its last: Jackson compares a name sooner than it reads it. */
-        private Field nextField(JsonParser parser, int number) throws IOException {
+        private Field nextField(PayloadParser parser, int number) throws IOException {
             Field[] fields = expected;
             boolean isExpected = number < fields.length;
             if (isExpected && parser.nextFieldName(fields[number].name)) {
@@ -366,7 +316,7 @@ public final class PayloadReader implements Serializable {
         }
 
         @Override
-        public Object read(JsonParser parser, Findings findings) throws IOException {
+        public Object read(PayloadParser parser, Findings findings) throws IOException {
             if (parser.currentToken() != JsonToken.START_ARRAY) {
                 return null;
             }
@@ -388,7 +338,7 @@ public final class PayloadReader implements Serializable {
         }
 
         @Override
-        public Object read(JsonParser parser, Findings findings) throws IOException {
+        public Object read(PayloadParser parser, Findings findings) throws IOException {
             if (parser.currentToken() != JsonToken.START_OBJECT) {
                 return null;
             }
