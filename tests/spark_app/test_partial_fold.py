@@ -50,6 +50,13 @@ def test_what_a_task_leaves_out_never_is_the_last_of_its_key_in_the_source(spark
     assert _offsets(partial_fold(frame_of(spark, changes))) == list(range(1, 11))
 
 
+def test_a_task_hands_on_each_of_many_changes_that_are_not_to_be_folded(spark: SparkSession) -> None:
+    good = [_change("u", "a", offset) for offset in range(0, 200, 2)]
+    bad = [_change("u", "a", offset, reason="mismatch") for offset in range(1, 200, 2)]
+    changes = sorted([*good, *bad], key=lambda change: change.offset)
+    assert _offsets(partial_fold(frame_of(spark, changes))) == [*range(1, 198, 2), 198, 199]
+
+
 def test_a_read_without_a_mark_comes_before_what_streams_later(spark: SparkSession) -> None:
     changes = [_change("r", "a", 1, lsn=8, commit_lsn=7), _change("u", "a", 2, lsn=10, commit_lsn=6)]
     frame, ledger = frame_of(spark, changes), Ledger("topic")

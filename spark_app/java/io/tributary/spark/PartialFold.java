@@ -30,8 +30,10 @@ public final class PartialFold {
     /** To hold three changes takes about as long as to send one, and to sort and read it where it is written. */
     private static final long MOST_FOR_ONE_LEFT_OUT = 3;
 
-    /** Changes that are looked at together. */
-    private static final int TOGETHER = 32;
+    /** Of changes that are looked at together; large ones are few, and need not be. */
+    private static final int MOST_TOGETHER = 32;
+
+    private static final long MOST_BYTES_TOGETHER = 1 << 20;
 
     private PartialFold() {}
 
@@ -105,8 +107,10 @@ public final class PartialFold {
         private Iterator<UnsafeRow> fold() {
             List<UnsafeRow> instead = new ArrayList<>();
             List<UnsafeRow> changes = new ArrayList<>();
-            while (rows.hasNext() && changes.size() + instead.size() < TOGETHER) {
+            long taken = 0;
+            for (int n = 0; n < MOST_TOGETHER && taken < MOST_BYTES_TOGETHER && rows.hasNext(); n++) {
                 UnsafeRow change = projection.apply(rows.next()).copy();
+                taken += change.getSizeInBytes();
                 (isFoldable(change) ? changes : instead).add(change);
             }
             latest.lookAhead(changes);
