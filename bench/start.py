@@ -23,7 +23,7 @@ from cli.ingest_run import read_installation, start_ingest
 from cli.workspace import Workspace
 from contract.table_name import TableName
 from local import kafka
-from local.class_archive import make_class_archive
+from local.class_archive import prepare_class_archive
 
 LAKE_FILE = """
 [lake]
@@ -58,8 +58,9 @@ def run(settings: Settings = FULL) -> Results:
     tables = [TableName("shop", "public", f"orders_{number}") for number in range(settings.times)]
     with _pipeline(settings, tables) as workspace:
         # What is made once, some of it by make setup, is not what a start takes.
-        installation = read_installation(Console(stderr=True))
-        make_class_archive(installation.java_home, installation.jars)
+        console = Console(stderr=True)
+        installation = read_installation(console)
+        prepare_class_archive(console, installation.java_home, installation.jars)
         waits = [_first_commit(workspace, table, settings.orders) for table in tables]
         waits += [_query(workspace, table, settings.orders) for table in tables]
     with tempfile.TemporaryDirectory(prefix="tributary-bench-") as folder:

@@ -53,6 +53,15 @@ def make_class_archive(java_home: Path, jars: Sequence[Path]) -> bool:
     return (folder / _ARCHIVE).is_file()
 
 
+def prepare_class_archive(console: Console, java_home: Path, jars: Sequence[Path]) -> None:
+    """Makes the archive unless it is there, and says so, also where it cannot be made."""
+    if class_archive_options(java_home, jars):
+        return
+    console.print("preparing Spark's start (once; about half a minute)")
+    if not make_class_archive(java_home, jars):
+        console.print(f"Spark will start without it: see {_folder(_key(java_home, jars)) / _LOG}")
+
+
 def _folder(key: str) -> Path:
     return cache_root() / KIND / key
 
@@ -138,11 +147,7 @@ def _spark_home() -> Path:
 
 
 if __name__ == "__main__":
-    console = Console(stderr=True)
-    with shown_on(console) as progress:
+    stderr = Console(stderr=True)
+    with shown_on(stderr) as progress:
         found_jars = spark_jars(progress)
-    home = find_java().home
-    if not class_archive_options(home, found_jars):
-        console.print("preparing Spark's start (once; about half a minute)")
-        if not make_class_archive(home, found_jars):
-            console.print(f"Spark will start without it: see {_folder(_key(home, found_jars)) / _LOG}")
+    prepare_class_archive(stderr, find_java().home, found_jars)

@@ -157,6 +157,7 @@ def test_a_text_ends_where_it_does_to_python_whatever_is_in_it_and_wherever(spar
         ("decimal", "1e2", Decimal("100.00")),
         ("decimal", "999.994", Decimal("999.99")),
         ("decimal", "0e500", Decimal("0.00")),
+        ("wide", f"-{'9' * 34}.99994", Decimal(f"-{'9' * 34}.9999")),
         ("text", "1.50", "1.50"),
         ("text", "true", "true"),
         ("text", '{"a": [1,"é\\u00e9", 1e7] }', '{"a": [1,"é\\u00e9", 1e7] }'),
@@ -165,7 +166,9 @@ def test_a_text_ends_where_it_does_to_python_whatever_is_in_it_and_wherever(spar
 def test_numbers_beyond_json_and_what_is_no_text_have_a_value(
     spark: SparkSession, name: str, written: str, value: object
 ) -> None:
-    wire = StructType([*WIRE.fields, StructField("float", FloatType())])
+    wire = StructType(
+        [*WIRE.fields, StructField("float", FloatType()), StructField("wide", DecimalType(38, 4))]
+    )
 
     (found,) = read(spark, [f'{{"{name}":{written}}}'.encode()], wire=wire)
 

@@ -50,7 +50,7 @@ final class LatestChanges {
         byte[][] held = new byte[changesToPut.size()][];
         long seen = 0;
         for (int n = 0; n < held.length; n++) {
-            int place = (int) hash(columns.key(changesToPut.get(n))) & (changes.length - 1);
+            int place = firstPlaceOf(hash(columns.key(changesToPut.get(n))));
             seen += hashes[place];
             held[n] = changes[place];
         }
@@ -107,11 +107,19 @@ final class LatestChanges {
     }
 
     private int placeOf(long hash, UTF8String key) {
-        int place = (int) hash & (changes.length - 1);
+        int place = firstPlaceOf(hash);
         while (changes[place] != null && !(hashes[place] == hash && keyAt(place).equals(key))) {
-            place = (place + 1) & (changes.length - 1);
+            place = next(place);
         }
         return place;
+    }
+
+    private int firstPlaceOf(long hash) {
+        return (int) hash & (changes.length - 1);
+    }
+
+    private int next(int place) {
+        return firstPlaceOf(place + 1);
     }
 
     private UTF8String keyAt(int place) {
@@ -127,9 +135,9 @@ final class LatestChanges {
         IntStream.range(0, changesBefore.length)
                 .filter(place -> changesBefore[place] != null)
                 .forEach(place -> {
-                    int free = (int) hashesBefore[place] & (changes.length - 1);
+                    int free = firstPlaceOf(hashesBefore[place]);
                     while (changes[free] != null) {
-                        free = (free + 1) & (changes.length - 1);
+                        free = next(free);
                     }
                     hashes[free] = hashesBefore[place];
                     changes[free] = changesBefore[place];

@@ -8,9 +8,6 @@ import com.fasterxml.jackson.core.json.JsonReadFeature;
 import com.fasterxml.jackson.core.json.UTF8StreamJsonParser;
 import com.fasterxml.jackson.core.sym.ByteQuadsCanonicalizer;
 import java.io.IOException;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
-import java.nio.ByteOrder;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -22,10 +19,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 final class PayloadParser extends UTF8StreamJsonParser {
     private static final Factory FACTORY = new Factory();
-    private static final VarHandle EIGHT_BYTES =
-            MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
     private static final long OF_EACH = 0x0101010101010101L;
-    private static final long HIGHEST_BITS = 0x80 * OF_EACH;
     private static final long QUOTES = '"' * OF_EACH;
     private static final long BACKSLASHES = '\\' * OF_EACH;
     private static final long SPACES = ' ' * OF_EACH;
@@ -77,7 +71,7 @@ final class PayloadParser extends UTF8StreamJsonParser {
         byte[] text = _inputBuffer;
         int at = start;
         for (; at + Long.BYTES <= _inputEnd; at += Long.BYTES) {
-            long bytes = (long) EIGHT_BYTES.get(text, at);
+            long bytes = (long) Utf8.EIGHT_BYTES.get(text, at);
             // Of the first byte that is lower this sets the highest bit, and of none before (hasless, in Anderson's
             // Bit Twiddling Hacks).
             long found = below(bytes ^ QUOTES, OF_EACH) | below(bytes ^ BACKSLASHES, OF_EACH) | below(bytes, SPACES);
@@ -92,7 +86,7 @@ final class PayloadParser extends UTF8StreamJsonParser {
     }
 
     private static long below(long bytes, long limits) {
-        return (bytes - limits) & ~bytes & HIGHEST_BITS;
+        return (bytes - limits) & ~bytes & Utf8.HIGHEST_BITS;
     }
 
     private static final class Factory extends JsonFactory {

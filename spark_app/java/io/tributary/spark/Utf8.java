@@ -6,9 +6,11 @@ import java.nio.ByteOrder;
 
 /** Says whether bytes are text. Java does so by decoding them, which takes long where not all are ASCII. */
 final class Utf8 {
-    private static final VarHandle EIGHT_BYTES =
-            MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.nativeOrder());
-    private static final long NOT_ASCII = 0x8080808080808080L;
+    /** The first of them is the lowest of the number. */
+    static final VarHandle EIGHT_BYTES = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
+
+    /** Of eight bytes; one that is ASCII has none. */
+    static final long HIGHEST_BITS = 0x8080808080808080L;
 
     private Utf8() {}
 
@@ -16,7 +18,7 @@ final class Utf8 {
     static boolean isWellFormed(byte[] bytes) {
         int at = 0;
         while (at < bytes.length) {
-            if (at + Long.BYTES <= bytes.length && ((long) EIGHT_BYTES.get(bytes, at) & NOT_ASCII) == 0) {
+            if (at + Long.BYTES <= bytes.length && ((long) EIGHT_BYTES.get(bytes, at) & HIGHEST_BITS) == 0) {
                 at += Long.BYTES;
             } else {
                 int length = bytes[at] >= 0 ? 1 : sequenceLength(bytes, at);
