@@ -152,7 +152,7 @@ def envelopes(changes: DataFrame, workload: Workload) -> DataFrame:
         F.when(op == "d", _invented()).alias("before"),
         F.when(op != "d", row).alias("after"),
         F.struct(
-            F.lit("3.6.3.Final").alias("version"),
+            F.lit("3.7.0.Final").alias("version"),
             F.lit("postgresql").alias("connector"),
             F.lit("bench").alias("name"),
             F.floor(F.col("ts_us") / 1000).alias("ts_ms"),

@@ -174,7 +174,7 @@ class OrdersHistory:
         lsn = _START_LSN + (0 if is_read else 64 * self._sent)
         committed_us = _micros(START) + (0 if is_read else 1_000 * self._sent)
         source = {
-            "version": "3.6.3.Final",
+            "version": "3.7.0.Final",
             "connector": "postgresql",
             "name": self.topic.rsplit(".", 2)[0],
             "ts_ms": committed_us // 1_000,

@@ -122,7 +122,7 @@ def _value(offset: int) -> bytearray:
             "before": {"id": thing, "name": None} if kind == "d" else None,
             "after": None if kind == "d" else {"id": thing, "name": f"thing {offset}"},
             "source": {
-                "version": "3.6.3.Final",
+                "version": "3.7.0.Final",
                 "ts_ms": _SOURCE_US // 1_000,
                 "snapshot": "false",
                 "sequence": json.dumps([str(lsn - 1), str(lsn)]),

@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -43,22 +44,27 @@ class Landed:
 
 def read_kafka(pipeline: RunningPipeline, table: str, *, at_least: int) -> list[Landed]:
     """The records of the table's topic, once there are so many."""
+    return list(each_of_kafka(pipeline, table, at_least=at_least))
+
+
+def each_of_kafka(pipeline: RunningPipeline, table: str, *, at_least: int) -> Iterator[Landed]:
+    """As `read_kafka`, without holding the records."""
     topic = topic_of(pipeline, table)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": pipeline.settings.kafka_bootstrap,
-            "group.id": f"test-{uuid.uuid4()}",
-            "enable.auto.commit": False,
-            "allow.auto.create.topics": False,
-            "log_level": 0,
-        }
-    )
-    try:
+    with _consumer(pipeline) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])
         wait_until(lambda: _end(consumer, topic) >= at_least, f"{at_least} records in {topic}")
-        return list(_read_to(consumer, topic, _end(consumer, topic)))
-    finally:
-        consumer.close()
+        yield from _read_to(consumer, topic, 0, _end(consumer, topic))
+
+
+def last_of_kafka(pipeline: RunningPipeline, table: str) -> Landed | None:
+    """The record at the end of the table's topic; None where the topic is empty."""
+    topic = topic_of(pipeline, table)
+    with _consumer(pipeline) as consumer:
+        last = _end(consumer, topic) - 1
+        if last < 0:
+            return None
+        consumer.assign([TopicPartition(topic, 0, last)])
+        return next(_read_to(consumer, topic, last, last + 1))
 
 
 def read_bronze(jvm: Any, pipeline: RunningPipeline, table: str, *, at_least: int) -> list[Landed]:
@@ -94,6 +100,23 @@ def wait_until(is_true: Callable[[], object], what: str, patience_seconds: float
         time.sleep(0.2)
 
 
+@contextmanager
+def _consumer(pipeline: RunningPipeline) -> Iterator[Consumer]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": pipeline.settings.kafka_bootstrap,
+            "group.id": f"test-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "allow.auto.create.topics": False,
+            "log_level": 0,
+        }
+    )
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
 def _end(consumer: Consumer, topic: str) -> int:
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)[1])
@@ -103,8 +126,7 @@ def _end(consumer: Consumer, topic: str) -> int:
         raise
 
 
-def _read_to(consumer: Consumer, topic: str, end: int) -> Iterator[Landed]:
-    position = 0
+def _read_to(consumer: Consumer, topic: str, position: int, end: int) -> Iterator[Landed]:
     while position < end:
         message = consumer.poll(10)
         assert message is not None, f"{topic} ends at {position} and not at {end}"

@@ -11,13 +11,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import psycopg
 import pytest
+import requests
 
+from connectors.connect_rest import ConnectRest
 from connectors.postgres_check import PostgresNotReady
 from connectors.postgres_setup import setup_sql
 from contract.lake import Lake, parse_lake
@@ -28,7 +31,14 @@ from local.process import read_process
 from local.server_files import read_server_files
 from local.state import PortInUse, StateFolder, choose_ports
 from local.status import read_status
-from tests.local.landed import read_bronze, read_kafka, wait_until, write_kafka
+from tests.local.landed import (
+    each_of_kafka,
+    last_of_kafka,
+    read_bronze,
+    read_kafka,
+    wait_until,
+    write_kafka,
+)
 
 PROJECT = Path(__file__).parents[2]
 LAKE = """
@@ -205,6 +215,67 @@ def test_what_was_written_outlives_down_and_up(jvm: Any, own: RunningPipeline) -
     assert again.settings.secrets == own.settings.secrets
     assert read_kafka(again, "orders", at_least=3)[:2] == events
     assert read_bronze(jvm, again, "orders", at_least=3)[:2] == landed
+
+
+def test_a_connector_that_is_stopped_or_killed_within_copies_sends_every_row(own: RunningPipeline) -> None:
+    """The rows of a COPY share log positions. A connector that resumes at one must not skip the others."""
+    copies, rows = 8, 15_000
+    with connect(own) as database:
+        database.execute("CREATE TABLE copied (id int PRIMARY KEY, name text)")
+        copying = threading.Thread(target=copy_rows, args=(database, copies, rows))
+        copying.start()
+        try:
+            for events in (20_000, 60_000):
+                wait_until(partial(has_sent, own, "copied", events), f"{events} records")
+                set_connector_state(own, "stop", "STOPPED")
+                set_connector_state(own, "resume", "RUNNING")
+            wait_until(partial(has_sent, own, "copied", 90_000), "90,000 records")
+            kill(own, "connect")
+            up(own.lake, own.state)
+        finally:
+            copying.join()
+        database.execute("INSERT INTO copied VALUES (0, 'the last row')")
+
+    wait_until(lambda: last_sent_id(own, "copied") == 0, "last row in the topic", 240)
+    sent = {key_of(event.key) for event in each_of_kafka(own, "copied", at_least=1) if event.key}
+    missing = set(range(copies * rows + 1)) - sent
+    assert len(missing) == 0, f"{len(missing)} rows, from {min(missing)} to {max(missing)}"
+
+
+def kill(pipeline: RunningPipeline, service: str) -> None:
+    record = read_process(service, pipeline.state.run)
+    assert record is not None
+    process = psutil.Process(record.pid)
+    process.kill()
+    process.wait(30)
+
+
+def copy_rows(database: psycopg.Connection, copies: int, rows: int) -> None:
+    """Each COPY is a transaction of its own: its rows have ids that follow on those of the one before."""
+    for number in range(copies):
+        with database.cursor().copy("COPY copied FROM STDIN") as copy:
+            for id_ in range(number * rows + 1, (number + 1) * rows + 1):
+                copy.write_row((id_, f"row {id_}"))
+
+
+def has_sent(pipeline: RunningPipeline, table: str, events: int) -> bool:
+    last = last_of_kafka(pipeline, table)
+    return last is not None and last.offset + 1 >= events
+
+
+def last_sent_id(pipeline: RunningPipeline, table: str) -> int | None:
+    last = last_of_kafka(pipeline, table)
+    return None if last is None or last.key is None else key_of(last.key)
+
+
+def set_connector_state(pipeline: RunningPipeline, request: str, state: str) -> None:
+    """Asks Connect to `stop` or `resume` the source's connector, and waits until it has done so."""
+    name = pipeline.lake.source_names(pipeline.lake.sources[0]).connector
+    url = pipeline.settings.connect_url
+    requests.put(f"{url}/connectors/{name}/{request}", timeout=60).raise_for_status()
+    rest = ConnectRest(url)
+    wait_until(lambda: rest.status(name).state == state, f"connector in state {state}")
+    wait_until(lambda: bool(rest.status(name).tasks) == (state == "RUNNING"), "change of the tasks")
 
 
 @pytest.mark.parametrize(

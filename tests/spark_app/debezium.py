@@ -214,7 +214,7 @@ class SourceTable:
             "before": self._before(op, key, old),
             "after": None if after is None else self._on_the_wire(after),
             "source": {
-                "version": "3.6.3.Final",
+                "version": "3.7.0.Final",
                 "ts_ms": committed_us // 1_000,
                 "snapshot": snapshot,
                 "sequence": json.dumps([commit_lsn, str(lsn)]),
