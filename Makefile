@@ -12,7 +12,7 @@ FETCHED := $(VENV)/.fetched
 CLASSES := $(VENV)/.classes
 CHECKOV_VENV := .venv-checkov
 CHECKOV_INSTALLED := $(CHECKOV_VENV)/.installed
-LOCKS := connectors/plugins.lock.json artifacts/compiler.lock.json connectors/config-provider.lock.json local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
+LOCKS := connectors/plugins.lock.json tributary/artifacts/compiler.lock.json connectors/config-provider.lock.json tributary/local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
 .PHONY: help
@@ -65,17 +65,17 @@ cdk: $(CDK) ## install the command cdk as .venv/bin/cdk: .venv/bin/cdk deploy --
 .PHONY: lock
 lock: $(INSTALLED) ## renew every pinned version and checksum that the .in files and the lock files allow
 	@$(PIP_INSTALL) --require-hashes -r requirements-lock.txt
-	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov artifacts/java-requirements spark_app/requirements stacks/topic_function/requirements; do \
+	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov tributary/artifacts/java-requirements spark_app/requirements stacks/functions/topics/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 			--no-header --no-emit-index-url --no-emit-find-links $$name.in -o $$name.txt; done
-	@$(BIN)/python -m artifacts.renew $(LOCKS)
+	@$(BIN)/python -m tributary.artifacts.renew $(LOCKS)
 
 .PHONY: clean
 clean: ## remove what the set-up and the tests made here; the cache and the demo's data stay
 	@rm -rf $(VENV) $(CHECKOV_VENV) *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # A new package has to be made known to the environment, hence its __init__.py.
-$(INSTALLED): requirements-build.txt requirements-dev.txt pyproject.toml $(wildcard */__init__.py)
+$(INSTALLED): requirements-build.txt requirements-dev.txt pyproject.toml $(wildcard */__init__.py tributary/*/__init__.py)
 	@python=$$($(FIND_PYTHON)); \
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "creating $(VENV) with $$($$python --version)"; $$python -m venv $(VENV); }
 	@echo "installing the Python packages (pinned, hash-checked; about 500 MB the first time)"
@@ -94,7 +94,7 @@ $(CHECKOV_INSTALLED): requirements-checkov.txt | $(INSTALLED)
 	@touch $@
 
 # npm comes with the Node.js of the Python packages; what it installs is pinned and hash-checked.
-$(CDK): stacks/command/package.json stacks/command/package-lock.json | $(INSTALLED)
+$(CDK): stacks/cdk_cli/package.json stacks/cdk_cli/package-lock.json | $(INSTALLED)
 	@echo "installing the command cdk (pinned, hash-checked; about 30 MB)"
 	@mkdir -p $(VENV)/cdk
 	@cp $^ $(VENV)/cdk
@@ -104,14 +104,14 @@ $(CDK): stacks/command/package.json stacks/command/package-lock.json | $(INSTALL
 	printf '#!/bin/sh\nexec "%s/bin/node" "%s/node_modules/aws-cdk/bin/cdk" "$$@"\n' "$$node" "$(abspath $(VENV))/cdk" >$@
 	@chmod +x $@
 
-$(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt stacks/topic_function/requirements.txt artifacts/java-requirements.txt
-	@$(BIN)/python -m artifacts $(LOCKS) --wheels spark_app/requirements.txt \
-		--wheels stacks/topic_function/requirements.txt
+$(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt stacks/functions/topics/requirements.txt tributary/artifacts/java-requirements.txt
+	@$(BIN)/python -m tributary.artifacts $(LOCKS) --wheels spark_app/requirements.txt \
+		--wheels stacks/functions/topics/requirements.txt
 	@touch $@
 
 # Spark starts in half the time with it, and the tests start it some thirty times.
-$(CLASSES): $(FETCHED) local/class_archive.py local/class_training/main.py $(shell find spark_app/java -name "*.java")
-	@$(BIN)/python -m local.class_archive
+$(CLASSES): $(FETCHED) tributary/local/class_archive.py tributary/local/class_training/main.py $(shell find spark_app/jvm/java -name "*.java")
+	@$(BIN)/python -m tributary.local.class_archive
 	@touch $@
 
 # The project runs on Python 3.11 only: the wheels that go to the Spark cluster are pinned for it.

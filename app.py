@@ -12,9 +12,9 @@ import stacks  # noqa: F401  (before aws_cdk, whose import starts the Node.js th
 # isort: split
 from aws_cdk import App
 
-from contract.errors import TributaryError
-from contract.lake import read_lake
 from stacks.assembly import assemble
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import read_lake
 
 HERE = Path(__file__).parent
 

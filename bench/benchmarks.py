@@ -11,7 +11,7 @@ from rich.console import Console
 
 from bench.results import Figure, Results, write_results
 from bench.table import print_results
-from contract.errors import TributaryError
+from tributary.contract.errors import TributaryError
 
 
 @dataclass(frozen=True)

@@ -25,18 +25,18 @@ from bench.events import COLUMNS, DENSE, SPARSE, TABLE, Keys, Shape, Summary, Wo
 from bench.hoodie_streamer import HoodieStreamer, commits, wire_columns
 from bench.plain_app import PlainApp, columns
 from bench.results import Figure, Results, WrongResult
-from contract.lake import Lake, TablePolicy, parse_lake
-from contract.table_name import TableName
-from local.kafka import create_topic, start_kafka, stop_kafka
-from local.server_files import read_server_files
-from local.servers import Servers
-from local.state import StateFolder, settle
-from spark_app.event import EventSource
-from spark_app.hudi import HudiTable
-from spark_app.ledger import Ledger
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.ledger import Ledger
 from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.event import EventSource
 from spark_app.sources.kafka import KafkaSource
-from spark_app.table_ingest import TableIngest
+from spark_app.table.table_ingest import TableIngest
+from tributary.contract.lake import Lake, TablePolicy, parse_lake
+from tributary.contract.table_name import TableName
+from tributary.local.kafka import create_topic, start_kafka, stop_kafka
+from tributary.local.server_files import read_server_files
+from tributary.local.servers import Servers
+from tributary.local.state import StateFolder, settle
 
 Form = Literal["bare", "schemas"]
 PEER_HOME = "PEER_HOME"

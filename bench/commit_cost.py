@@ -22,15 +22,15 @@ from bench.orders_table import apply_pending, check_orders
 from bench.results import Figure, Results, quantile
 from bench.s3_requests import by_kind
 from bench.servers import StorageAndKafka, storage_and_kafka
-from contract.lake import parse_lake
-from contract.table_name import TableName
-from local import kafka
-from spark_app.hudi import HudiTable
-from spark_app.ingest import Ingest, Pace, StopRequest
-from spark_app.outcome_files import OutcomeFiles
-from spark_app.progress import ProgressWriter
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.run.loop import Ingest, Pace, StopRequest
+from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.run.progress import ProgressWriter
 from spark_app.sources.kafka import KafkaSource
-from spark_app.table_ingest import TableIngest
+from spark_app.table.table_ingest import TableIngest
+from tributary.contract.lake import parse_lake
+from tributary.contract.table_name import TableName
+from tributary.local import kafka
 
 LAKE = parse_lake(
     """

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from bench.flat import table_session
 from bench.orders_table import build_orders_table, check_orders
 from bench.results import Figure, Results
-from contract.lake import TablePolicy
-from spark_app.hudi import HudiTable, instant_of
+from spark_app.hudi.hudi_table import HudiTable, instant_of
+from tributary.contract.lake import TablePolicy
 
 
 @dataclass(frozen=True)

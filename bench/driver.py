@@ -13,12 +13,12 @@ import pyspark
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from cli.ingest_run import read_installation
 from connectors.worker import as_properties
-from contract.lake import Lake
-from local.spark import LOG_SETTINGS, log_settings, spark_environment, spark_properties
-from local.state import LocalSettings, StateFolder, write_private_file
-from spark_app.session import start_session
+from spark_app.run.session import start_session
+from tributary.cli.ingest_run import read_installation
+from tributary.contract.lake import Lake
+from tributary.local.spark import LOG_SETTINGS, log_settings, spark_environment, spark_properties
+from tributary.local.state import LocalSettings, StateFolder, write_private_file
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from bench.driver import driver
 from bench.orders_table import OrdersTable, build_orders_table, check_orders, take_turns
 from bench.results import Figure, Results
-from contract.lake import TablePolicy, parse_lake
-from local.state import StateFolder, settle
-from spark_app.hudi import HudiTable
+from spark_app.hudi.hudi_table import HudiTable
+from tributary.contract.lake import TablePolicy, parse_lake
+from tributary.local.state import StateFolder, settle
 
 LAKE = parse_lake(
     """

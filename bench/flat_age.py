@@ -18,10 +18,10 @@ from bench.driver import driver
 from bench.orders_table import OrdersTable, build_orders_table, check_orders, take_turns
 from bench.results import Figure, Results
 from bench.servers import Storage, storage
-from contract.lake import TablePolicy, parse_lake
-from local.s3 import s3_client
-from spark_app.hudi import HudiTable, instant_of
-from spark_app.table_ingest import MOST_COMMITS_BETWEEN_SERVICES
+from spark_app.hudi.hudi_table import HudiTable, instant_of
+from spark_app.table.table_ingest import MOST_COMMITS_BETWEEN_SERVICES
+from tributary.contract.lake import TablePolicy, parse_lake
+from tributary.local.s3 import s3_client
 
 LAKE = parse_lake(
     """

@@ -33,20 +33,20 @@ from bench.probe import Sighting
 from bench.processor_time import ProcessorTimes, read_processor_times
 from bench.resources import Resources, sampled
 from bench.results import Figure, Results, quantile
-from cli.ingest_run import IngestRun, start_ingest
-from cli.reconcile.barrier import Patience
-from cli.reconcile.proof import read_source_tables, reconcile, wait_until_lake_holds
-from cli.run_watch import stop_run
-from cli.source_links import source_links
-from cli.workspace import Workspace
-from contract.errors import TributaryError
-from contract.lake import Source
-from contract.table_name import TableName
-from local.databases import HOST
-from local.pipeline import SERVICES, down, up
-from local.postgres import ADMIN
-from local.process import read_process
-from local.spark import SERVICE as SPARK
+from tributary.cli.ingest_run import IngestRun, start_ingest
+from tributary.cli.reconcile.barrier import Patience
+from tributary.cli.reconcile.proof import read_source_tables, reconcile, wait_until_lake_holds
+from tributary.cli.run_watch import stop_run
+from tributary.cli.source_links import source_links
+from tributary.cli.workspace import Workspace
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Source
+from tributary.contract.table_name import TableName
+from tributary.local.databases import HOST
+from tributary.local.pipeline import SERVICES, down, up
+from tributary.local.postgres import ADMIN
+from tributary.local.process import read_process
+from tributary.local.spark import SERVICE as SPARK
 
 SOURCE = "shop"
 CATCH_UP_SECONDS = 900.0

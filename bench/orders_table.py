@@ -14,13 +14,13 @@ from pyspark.sql import functions as F
 
 from bench.orders import COLUMNS, KEY, START, OrdersHistory, Record
 from bench.results import WrongResult
-from spark_app.event import EVENT, OffsetRange, TopicExtent
-from spark_app.hudi import HudiTable
-from spark_app.ledger import Ledger
-from spark_app.ledger import Sequence as LogSequence
-from spark_app.progress import Committed
-from spark_app.table_columns import APP_COLUMNS
-from spark_app.table_ingest import TableIngest
+from spark_app.columns.table_columns import APP_COLUMNS
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.ledger import Ledger
+from spark_app.ledger.ledger import Sequence as LogSequence
+from spark_app.run.progress import Committed
+from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
+from spark_app.table.table_ingest import TableIngest
 
 TOPIC = "bench.shop.public.orders"
 

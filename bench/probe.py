@@ -27,7 +27,7 @@ from hudi import HudiReadOptions, HudiTableBuilder
 from psycopg import sql
 
 from bench.workload import SCHEMA, until_closed
-from cli.lake_files import REGION, LakeFiles
+from tributary.lake.files import REGION, LakeFiles
 
 PATIENCE_SECONDS = 120.0
 """How long a row may take before the probe gives it up, which no result survives."""

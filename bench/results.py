@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from contract.errors import TributaryError
+from tributary.contract.errors import TributaryError
 
 RESULTS = Path(__file__).parent / "results"
 

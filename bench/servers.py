@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.s3_requests import RequestLog, counted_requests
-from contract.lake import Lake
-from local import kafka, s3
-from local.server_files import read_server_files
-from local.servers import Servers
-from local.state import LocalSettings, StateFolder, settle
+from tributary.contract.lake import Lake
+from tributary.local import kafka, s3
+from tributary.local.server_files import read_server_files
+from tributary.local.servers import Servers
+from tributary.local.state import LocalSettings, StateFolder, settle
 
 
 @dataclass(frozen=True)

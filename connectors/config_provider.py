@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from artifacts.fetch import fetch
-from artifacts.java_compiler import compile_jar, compiled_from
-from artifacts.lock import read_lock
 from connectors.worker import SECRETS_MANAGER_PROVIDER
+from tributary.artifacts.fetch import fetch
+from tributary.artifacts.java_compiler import compile_jar, compiled_from
+from tributary.artifacts.lock import read_lock
 
 LOCK = Path(__file__).with_name("config-provider.lock.json")
 JAR = "tributary-config-provider.jar"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import requests
 
 from connectors.deployment import ConnectorConfig
-from contract.errors import TributaryError
+from tributary.contract.errors import TributaryError
 
 _POLL_SECONDS = 0.2
 _REBALANCE_SECONDS = 60.0

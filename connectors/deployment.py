@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from contract.errors import TributaryError
-from contract.lake import Lake, Source, SslMode
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake, Source, SslMode
 
 
 class NoPlaceholder(TributaryError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connectors.deployment import ConnectorConfig, Deployment
-from contract.lake import Lake
+from tributary.contract.lake import Lake
 
 
 def render(lake: Lake, deployment: Deployment) -> ConnectorConfig:

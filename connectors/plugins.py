@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from artifacts.cache import cached_folder, is_intact, sha256_of
-from artifacts.fetch import FetchProgress, fetch
-from artifacts.lock import Artifact, read_lock
-from artifacts.zips import unpack_zip, write_zip
 from connectors.config_provider import JAR, compile_provider, inputs_digest
+from tributary.artifacts.cache import cached_folder, is_intact, sha256_of
+from tributary.artifacts.fetch import FetchProgress, fetch
+from tributary.artifacts.lock import Artifact, read_lock
+from tributary.artifacts.zips import unpack_zip, write_zip
 
 LOCK = Path(__file__).with_name("plugins.lock.json")
 READS_SECRETS = frozenset({"debezium-connector-postgres"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connectors.deployment import PlaintextKafka
-from contract.naming import LakeNames
+from tributary.contract.naming import LakeNames
 
 SECRETS_MANAGER_PROVIDER = "io.tributary.connect.SecretsManagerConfigProvider"
 """The class that the plugin of a source holds for this (connectors/java)."""

@@ -12,24 +12,24 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from contract.errors import TributaryError
-from contract.lake import Lake, TablePolicy, read_lake
-from contract.table_name import TableName
-from spark_app.catalog_sync import CatalogSync
-from spark_app.errands import run_errand
-from spark_app.event import EventSource
-from spark_app.glue import GlueCatalog, glue_client
-from spark_app.hudi import HudiTable
-from spark_app.ingest import Ingest, Pace, StopRequest
-from spark_app.metrics import MeasuredProgress, MetricsSender, logs_client
-from spark_app.outcome_files import OutcomeFiles
-from spark_app.progress import Committed, ProgressWriter, Replayed, Serviced
-from spark_app.rebuild import rebuild_table
-from spark_app.session import start_session, tables_at_once
+from spark_app.catalog.glue import GlueCatalog, glue_client
+from spark_app.catalog.sync import CatalogSync
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.run.loop import Ingest, Pace, StopRequest
+from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
+from spark_app.run.once import run_errand
+from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.run.progress import Committed, ProgressWriter, Replayed, Serviced
+from spark_app.run.session import start_session, tables_at_once
 from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.event import EventSource
 from spark_app.sources.files import FilesSource
 from spark_app.sources.kafka import MSK_IAM, KafkaSource
-from spark_app.table_ingest import TableIngest
+from spark_app.table.rebuild import rebuild_table
+from spark_app.table.table_ingest import TableIngest
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake, TablePolicy, read_lake
+from tributary.contract.table_name import TableName
 
 FILES = "files:"
 BRONZE_POLL_SECONDS = 2.0

@@ -1,5 +1,5 @@
 """One module a stack, and the constructs that they are made of. Importing it chooses the CDK's Node.js."""
 
-from stacks.node import choose_node
+from stacks.nodejs import choose_node
 
 choose_node()

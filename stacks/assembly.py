@@ -7,16 +7,16 @@ from pathlib import Path
 
 from aws_cdk import App, Stack
 
-from contract.lake import Lake
-from stacks.connect import ConnectStack
-from stacks.connector_plugin import find_plugins
-from stacks.database import DatabaseStack
-from stacks.known_to_aws import check_known
-from stacks.lake import LakeStack
+from stacks.checks.aws_names import check_known
+from stacks.connect.connector_plugin import find_plugins
+from stacks.connect.stack import ConnectStack
+from stacks.database.stack import DatabaseStack
+from stacks.kafka.stack import StreamingStack
+from stacks.lake.stack import LakeStack
 from stacks.network import NetworkStack
-from stacks.observability import ObservabilityStack
-from stacks.processing import ProcessingStack
-from stacks.streaming import StreamingStack
+from stacks.observability.stack import ObservabilityStack
+from stacks.processing.stack import ProcessingStack
+from tributary.contract.lake import Lake
 
 
 def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:

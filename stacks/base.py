@@ -5,10 +5,10 @@ from __future__ import annotations
 from aws_cdk import Environment, RemovalPolicy, Stack, Tags
 from constructs import Construct
 
-from contract.aws import Aws
-from contract.aws_names import AwsNames, StackKind
-from contract.errors import TributaryError
-from contract.lake import Lake
+from tributary.contract.aws import Aws
+from tributary.contract.aws_names import AwsNames, StackKind
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake
 
 
 class TributaryStack(Stack):

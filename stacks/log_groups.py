@@ -9,7 +9,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from stacks.base import TributaryStack
-from stacks.findings import acknowledge, skip
+from stacks.checks.findings import acknowledge, skip
 
 
 class LogKey(kms.Key):

@@ -12,10 +12,10 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-from contract.lake import Lake
 from stacks.base import TributaryStack
-from stacks.findings import acknowledge, skip_in_functions_of_the_cdk
+from stacks.checks.findings import acknowledge, skip_in_functions_of_the_cdk
 from stacks.log_groups import LakeLogGroup, LogKey
+from tributary.contract.lake import Lake
 
 KAFKA_PORT = 9098
 """Of Amazon MSK's brokers, for clients within AWS that log in with IAM."""

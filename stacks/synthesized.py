@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from contract.aws_names import StackKind
+from tributary.contract.aws_names import StackKind
 
 Resource = Mapping[str, Any]
 Templates = Mapping[str, Mapping[str, Any]]

@@ -18,7 +18,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from local.pipeline import RunningPipeline
+    from tributary.local.pipeline import RunningPipeline
 
 # How long an example takes says how busy the machine is, not whether the code is right. Continuous
 # integration judges a change by the same examples each time; at a desk every run tries others.
@@ -52,9 +52,9 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeli
     The lake is `shop-tests`; its source `shop` takes all tables of schema `public` in a database `shop`.
     Tests make tables of their own and leave the servers as they are.
     """
-    from contract.lake import parse_lake
-    from local.pipeline import down, up
-    from local.state import StateFolder
+    from tributary.contract.lake import parse_lake
+    from tributary.local.pipeline import down, up
+    from tributary.local.state import StateFolder
 
     state = StateFolder(tmp_path_factory.mktemp("pipeline") / "state")
     lake = parse_lake(
@@ -78,10 +78,10 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeli
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of a run, with the very jars of the lock."""
-    from artifacts.java import find_java
-    from local.class_archive import class_archive_options
-    from local.spark_jars import spark_jars
-    from spark_app.session import start_session
+    from spark_app.run.session import start_session
+    from tributary.artifacts.java import find_java
+    from tributary.local.class_archive import class_archive_options
+    from tributary.local.spark_jars import spark_jars
 
     jars, java_home = spark_jars(), find_java().home
     scratch = tmp_path_factory.mktemp("spark")
@@ -134,7 +134,7 @@ def running_jvm(more: Iterable[Path] = ()) -> Iterator[Any]:
     import pyspark
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-    from local.server_files import read_server_files
+    from tributary.local.server_files import read_server_files
 
     files = read_server_files()
     py4j = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from contract.errors import TributaryError
-from spark_app.connect_schema import WRITTEN_AS_NUMBER
-from spark_app.lake_types import MAX_DECIMAL_PRECISION
+from spark_app.wire.connect_schema import WRITTEN_AS_NUMBER
+from spark_app.wire.lake_types import MAX_DECIMAL_PRECISION
+from tributary.contract.errors import TributaryError
 
 Json = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.event import EVENT, OffsetRange, TopicExtent
+from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 
 _READ_OPTIONS = {
     # So that the last tasks of a batch keep no core waiting for long: to decode 128 MB takes ten seconds.

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
-from contract.errors import TributaryError
+from tributary.contract.errors import TributaryError
 
 Kind = Literal["avro", "json"]
 

@@ -12,11 +12,8 @@ from typing import Any, ClassVar
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 
-from contract.errors import TributaryError
-from contract.lake import TablePolicy
-from spark_app.event import EVENT, OffsetRange, TopicExtent
-from spark_app.frame import is_bare
 from spark_app.sources.avro_schemas import AvroSchema, read_avro_schema
+from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 from spark_app.sources.file_layouts import (
     EventFile,
     FileCount,
@@ -30,6 +27,9 @@ from spark_app.sources.file_layouts import (
     find_layout,
     spans,
 )
+from spark_app.wire.json_frame import is_bare
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import TablePolicy
 
 LISTING_SECONDS = 10.0
 """A listing of a large bucket takes long, and sinks write a file every few minutes."""

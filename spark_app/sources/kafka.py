@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_app.event import (
+from spark_app.sources.event import (
     EVENT,
     EVENTS_OF_ONE_TASK,
     MOVED_FROM_HEADER,

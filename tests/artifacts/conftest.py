@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.lock import Artifact, parse_coordinate
+from tributary.artifacts.lock import Artifact, parse_coordinate
 
 CHUNK = 8192
 

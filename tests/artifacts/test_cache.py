@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from artifacts.cache import cache_root, cached_folder
+from tributary.artifacts.cache import cache_root, cached_folder
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.fetch import FetchError, FetchProgress, cached_path, fetch
-from artifacts.lock import Artifact
 from tests.artifacts.conftest import Repository
+from tributary.artifacts.fetch import FetchError, FetchProgress, cached_path, fetch
+from tributary.artifacts.lock import Artifact
 
 
 @pytest.fixture(autouse=True)
 def no_pause_between_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("artifacts.fetch.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("tributary.artifacts.fetch.PAUSE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_what_a_killed_process_left_half_done_is_not_taken_for_a_file(
 
 def test_two_processes_at_once_fetch_each_file_once(repository: Repository, jars: list[Artifact]) -> None:
     program = (
-        "from artifacts.lock import Artifact; from artifacts.fetch import fetch\n"
+        "from tributary.artifacts.lock import Artifact; from tributary.artifacts.fetch import fetch\n"
         f"print(sum(path.stat().st_size for path in fetch({jars!r}).values()))"
     )
     processes = [

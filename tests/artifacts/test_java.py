@@ -8,8 +8,8 @@ from zipfile import ZipFile, ZipInfo
 
 import pytest
 
-from artifacts import java
-from artifacts.java import Java, JavaError, find_java
+from tributary.artifacts import java
+from tributary.artifacts.java import Java, JavaError, find_java
 
 
 @pytest.fixture(autouse=True)

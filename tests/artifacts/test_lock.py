@@ -11,10 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import connectors
-import local
 import spark_app
-from artifacts import java_compiler
-from artifacts.lock import Artifact, ArtifactSet, Lock, LockError, parse_coordinate, read_lock, write_lock
+from tributary import local
+from tributary.artifacts import java_compiler
+from tributary.artifacts.lock import (
+    Artifact,
+    ArtifactSet,
+    Lock,
+    LockError,
+    parse_coordinate,
+    read_lock,
+    write_lock,
+)
 
 LOCKS = [
     Path(connectors.__file__).with_name("plugins.lock.json"),

@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from artifacts.pip import PLATFORMS, PipError, fetch_wheels
+from tributary.artifacts.pip import PLATFORMS, PipError, fetch_wheels
 
 
 @pytest.fixture(autouse=True)

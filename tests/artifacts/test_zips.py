@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from artifacts.zips import unpack_zip, write_zip
+from tributary.artifacts.zips import unpack_zip, write_zip
 
 FILES = st.dictionaries(
     st.from_regex(r"[a-z]{1,3}/[a-z]{1,5}\.[a-z]{1,3}", fullmatch=True), st.binary(), max_size=8

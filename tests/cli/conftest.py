@@ -8,11 +8,17 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from artifacts.fetch import fetch
-from artifacts.lock import platform_name, read_lock
-from local.postgres import PostgresServer, connect_as_admin, create_database, start_postgres, stop_postgres
-from local.server_files import LOCK, unpack_postgres
-from local.state import StateFolder, choose_ports
+from tributary.artifacts.fetch import fetch
+from tributary.artifacts.lock import platform_name, read_lock
+from tributary.local.postgres import (
+    PostgresServer,
+    connect_as_admin,
+    create_database,
+    start_postgres,
+    stop_postgres,
+)
+from tributary.local.server_files import LOCK, unpack_postgres
+from tributary.local.state import StateFolder, choose_ports
 
 
 @pytest.fixture(scope="session")

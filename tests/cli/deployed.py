@@ -12,7 +12,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from contract.aws_names import AwsNames, Output, StackKind
+from tributary.contract.aws_names import AwsNames, Output, StackKind
 
 if TYPE_CHECKING:
     from mypy_boto3_emr import EMRClient

@@ -7,8 +7,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.app_reports import RunProgress, parse_report
-from spark_app.progress import (
+from spark_app.run.progress import (
     Blocked,
     CaughtUp,
     Committed,
@@ -20,6 +19,7 @@ from spark_app.progress import (
     Started,
     Stopped,
 )
+from tributary.cli.app_reports import RunProgress, parse_report
 
 NAMES = st.sampled_from(["shop.public.orders", 'shop.public."odd.name"'])
 COUNTS = st.integers(0, 10**9)

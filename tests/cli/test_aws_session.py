@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from cli import main
-from cli.aws import session
-from cli.aws.session import AwsError, NoCredentials, NotAllowed, Unreachable, aws_session
-from contract.lake import parse_lake
 from tests.cli.deployed import LAKE, REGION, moto_aws
+from tributary.cli import main
+from tributary.cli.aws import session
+from tributary.cli.aws.session import AwsError, NoCredentials, NotAllowed, Unreachable, aws_session
+from tributary.contract.lake import parse_lake
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.reconcile.barrier import LakeBehind, Patience, wait_for_lake
-from cli.table_lag import events_behind
+from tributary.cli.reconcile.barrier import LakeBehind, Patience, wait_for_lake
+from tributary.cli.table_lag import events_behind
 
 POSITIONS = st.dictionaries(st.integers(0, 3), st.integers(0, 100))
 
@@ -24,7 +24,7 @@ def test_a_table_is_behind_exactly_while_one_partition_is(
 
 
 def test_it_returns_once_every_table_has_come_up_to_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.reconcile.barrier.POLL_SECONDS", 0)
+    monkeypatch.setattr("tributary.cli.reconcile.barrier.POLL_SECONDS", 0)
     reached = {"a": 0, "b": 0}
     told: list[str] = []
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.pipeline import down
-from local.state import StateFolder
+from tributary.local.pipeline import down
+from tributary.local.state import StateFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

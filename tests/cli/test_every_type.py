@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from contract.lake import Source, read_lake
-from local.pipeline import down, up
-from local.state import StateFolder
 from tests.cli.test_whole_pipeline import Tributary, wait_for_topic
+from tributary.contract.lake import Source, read_lake
+from tributary.local.pipeline import down, up
+from tributary.local.state import StateFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
-from cli.reconcile.comparison import Comparison, Kind, compare
-from cli.reconcile.database import DatabaseTable, one_snapshot, read_rows, read_tables
-from cli.reconcile.pairing import comparable_lake_rows, pair
+from tributary.cli.reconcile.comparison import Comparison, Kind, compare
+from tributary.cli.reconcile.database import DatabaseTable, one_snapshot, read_rows, read_tables
+from tributary.cli.reconcile.pairing import comparable_lake_rows, pair
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from cli.commands.ingest import events_source
 from spark_app.main import _parser
+from tributary.cli.commands.ingest import events_source
 
 
 @pytest.mark.parametrize(

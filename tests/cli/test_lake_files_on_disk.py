@@ -13,12 +13,12 @@ import pytest
 from pyarrow import parquet
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from cli.lake_tables import LakeTable, UnknownTable, find_table, read_silver_tables
-from cli.quarantine_reader import read_quarantine
-from cli.timeline import read_commits, read_last_commit
-from contract.naming import LakeNames
-from contract.table_name import TableName
-from spark_app.ledger import LEDGER_KEY, Ledger, SourceTimes
+from spark_app.ledger.ledger import LEDGER_KEY, Ledger, SourceTimes
+from tributary.contract.naming import LakeNames
+from tributary.contract.table_name import TableName
+from tributary.lake.quarantine import read_quarantine
+from tributary.lake.tables import LakeTable, UnknownTable, find_table, read_silver_tables
+from tributary.lake.timeline import read_commits, read_last_commit
 
 NAMES = LakeNames("shop")
 ORDERS = TableName("erp", "public", "orders")

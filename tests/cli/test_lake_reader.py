@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from cli.lake_reader import APP_COLUMNS, QueryError, ask, named_in
-from contract.table_name import TableName
-from spark_app import table_columns
+from spark_app.columns import table_columns
+from tributary.contract.table_name import TableName
+from tributary.lake.reader import APP_COLUMNS, QueryError, ask, named_in
 
 ORDERS = TableName("shop", "public", "orders")
 LINES = TableName("shop", "public", "Order Lines")

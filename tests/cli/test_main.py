@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from cli import main
-from cli.workspace import Workspace
+from tributary.cli import main
+from tributary.cli.workspace import Workspace
 
 COMMANDS = (
     "demo",

@@ -12,13 +12,13 @@ from zipfile import ZipFile
 
 import pytest
 
-from artifacts.cache import sha256_of
-from artifacts.lock import platform_name, read_lock
-from artifacts.pip import PipError
-from cli import packaging
-from cli.packaging import build_jars, build_package, unpack_package
-from contract.spark_submit import CLASSES_JAR
-from local.spark_jars import classes_jar
+from tributary.artifacts.cache import sha256_of
+from tributary.artifacts.lock import platform_name, read_lock
+from tributary.artifacts.pip import PipError
+from tributary.cli import packaging
+from tributary.cli.packaging import build_jars, build_package, unpack_package
+from tributary.contract.spark_submit import CLASSES_JAR
+from tributary.local.spark_jars import classes_jar
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +52,23 @@ def test_a_changed_source_gives_another_package(
 def test_it_holds_the_entry_point_and_modules_but_no_tests_caches_or_locks(package: Path) -> None:
     with ZipFile(package) as archive:
         names = set(archive.namelist())
-    own = {name for name in names if name.split("/")[0] in ("main.py", "spark_app", "contract")}
-    assert {"main.py", "spark_app/__init__.py", "contract/lake.py"} <= own
+    own = {name for name in names if name.split("/")[0] in ("main.py", "spark_app", "tributary")}
+    assert {"main.py", "spark_app/__init__.py", "tributary/contract/lake.py"} <= own
     assert all(name.endswith(".py") for name in own)
-    assert not {name.split("/")[0] for name in names} & {"tests", "local", "cli", "connectors", "artifacts"}
+    assert {name.split("/")[1] for name in names if name.startswith("tributary/")} == {
+        "__init__.py",
+        "contract",
+    }
+    assert not {name.split("/")[0] for name in names} & {"tests", "connectors", "stacks"}
 
 
 def test_what_the_app_imports_beside_pyspark_comes_out_of_the_package_alone(package: Path) -> None:
     root = unpack_package(package)
     program = (
-        "import boto3, contract.lake, contract.naming, pydantic, pydantic_core, spark_app.ledger\n"
+        "import boto3, pydantic, pydantic_core, spark_app.ledger.ledger\n"
+        "import tributary.contract.lake, tributary.contract.naming\n"
         "boto3.client('glue', region_name='eu-west-1')\n"
-        "modules = [boto3, contract.lake, contract.naming, pydantic, pydantic_core, spark_app.ledger]\n"
+        "modules = [boto3, pydantic, pydantic_core, spark_app.ledger.ledger, tributary.contract.lake]\n"
         "print(*[module.__file__ for module in modules], sep='\\n')"
     )
     # -S: without the site-packages of the environment.

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from local.pipeline import down
-from local.state import StateFolder
 from tests.cli.random_transactions import MORE_OF_THE_LAKE_FILE, TABLES, create_tables, transact
 from tests.cli.test_whole_pipeline import Tributary
+from tributary.local.pipeline import down
+from tributary.local.state import StateFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

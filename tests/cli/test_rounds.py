@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.reconcile.comparison import Cell, Comparison, Difference, Kind
-from cli.reconcile.rounds import MAX_ROUNDS, Findings
+from tributary.cli.reconcile.comparison import Cell, Comparison, Difference, Kind
+from tributary.cli.reconcile.rounds import MAX_ROUNDS, Findings
 
 Rows = Mapping[int, int]
 KEYS = st.integers(0, 5)

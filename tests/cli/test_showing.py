@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cli.app_reports import RunProgress
-from cli.lake_tables import UnknownTable, resolve_names
-from cli.live_view import live_view, progress_table
-from cli.rendering import as_json, bytes_text, moment_text, positions_text, rows_of, value_text
-from contract.table_name import TableName
-from spark_app.progress import Blocked, CaughtUp, Committed, Freshness, Started
+from spark_app.run.progress import Blocked, CaughtUp, Committed, Freshness, Started
+from tributary.cli.app_reports import RunProgress
+from tributary.cli.live_view import live_view, progress_table
+from tributary.cli.rendering import as_json, bytes_text, moment_text, positions_text, rows_of, value_text
+from tributary.contract.table_name import TableName
+from tributary.lake.tables import UnknownTable, resolve_names
 
 ORDERS, LINES = TableName("shop", "public", "orders"), TableName("shop", "public", "lines")
 OTHER = TableName("erp", "public", "orders")

@@ -14,11 +14,11 @@ import pytest
 from botocore.stub import Stubber
 from moto.emr.models import emr_backends
 
-from cli import main
-from cli.aws.session import AwsSession
-from contract.aws_names import METRICS_NAMESPACE, Output
-from spark_app.outcome import OUTCOME_FILE, Outcome
+from spark_app.run.outcome import OUTCOME_FILE, Outcome
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, Deployed, deploy, make_stack, moto_aws
+from tributary.cli import main
+from tributary.cli.aws.session import AwsSession
+from tributary.contract.aws_names import METRICS_NAMESPACE, Output
 
 DEBEZIUM, SINK = "tributary-shop-shop-debezium", "tributary-shop-bronze-iceberg"
 BLOCKED = Outcome(

@@ -17,11 +17,11 @@ from botocore.validate import validate_parameters
 from moto.emr.models import emr_backends
 from moto.emrserverless.models import emrserverless_backends
 
-from cli import main
-from cli.aws.session import AwsSession
-from cli.commands import submit as submit_command
-from contract.aws_names import Output
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, ROLE, SERVERLESS, Deployed, deploy, moto_aws
+from tributary.cli import main
+from tributary.cli.aws.session import AwsSession
+from tributary.cli.commands import submit as submit_command
+from tributary.contract.aws_names import Output
 
 
 @pytest.fixture(autouse=True)
@@ -393,12 +393,12 @@ def test_a_job_is_json_for_a_program(on_emr: Deployed, capsys: pytest.CaptureFix
 
 
 def test_the_command_starts_without_the_cdk_and_without_boto() -> None:
-    program = "import sys, cli.main; print([m for m in ('aws_cdk', 'boto3', 'botocore') if m in sys.modules])"
+    program = "import sys, tributary.cli.main; print([m for m in ('aws_cdk', 'boto3', 'botocore') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
 
 def test_no_command_on_aws_needs_the_cdk() -> None:
-    program = "import sys, cli.aws.deployed_lake, cli.aws.status_view; print('aws_cdk' in sys.modules)"
+    program = "import sys, tributary.cli.aws.deployed_lake, tributary.cli.aws.status_view; print('aws_cdk' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

@@ -12,14 +12,14 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from cli import main
-from cli.aws.deployed_lake import DeployedLake
-from cli.aws.jobs import failure
-from cli.aws.session import AwsSession, aws_session
-from cli.commands import submit as submit_command
-from contract.aws_names import Output
-from contract.lake import parse_lake
 from tests.cli.deployed import LAKE, REGION, ROLE, SERVERLESS, deploy, make_stack, moto_aws
+from tributary.cli import main
+from tributary.cli.aws.deployed_lake import DeployedLake
+from tributary.cli.aws.jobs import failure
+from tributary.cli.aws.session import AwsSession, aws_session
+from tributary.cli.commands import submit as submit_command
+from tributary.contract.aws_names import Output
+from tributary.contract.lake import parse_lake
 
 CLUSTER, STEP, APPLICATION = "j-1", "s-1", "application_1_0001"
 

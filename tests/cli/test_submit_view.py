@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
-from cli.aws.job_view import elapsed_text, job_view
-from cli.aws.jobs import JobRun
-from cli.aws.remedies import remedy_on_aws
+from tributary.cli.aws.job_view import elapsed_text, job_view
+from tributary.cli.aws.jobs import JobRun
+from tributary.cli.aws.remedies import remedy_on_aws
 
 CREATED = datetime(2026, 11, 20, 10, tzinfo=UTC)
 RUN = JobRun("s-1", "tributary-shop-ingest", "step", "waiting", "PENDING", CREATED, None, None, ())

@@ -20,12 +20,12 @@ import pytest
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from cli.workspace import Workspace
-from local.databases import SourceDatabase
-from local.pipeline import down
-from local.s3 import s3_client
-from local.state import StateFolder
 from tests.spark_app.debezium import SourceTable
+from tributary.cli.workspace import Workspace
+from tributary.local.databases import SourceDatabase
+from tributary.local.pipeline import down
+from tributary.local.s3 import s3_client
+from tributary.local.state import StateFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -10,8 +10,14 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from local.postgres import PostgresServer, connect_as_admin, create_database, start_postgres, stop_postgres
-from local.server_files import read_server_files
+from tributary.local.postgres import (
+    PostgresServer,
+    connect_as_admin,
+    create_database,
+    start_postgres,
+    stop_postgres,
+)
+from tributary.local.server_files import read_server_files
 
 
 @pytest.fixture(scope="session")

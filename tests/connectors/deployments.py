@@ -14,7 +14,7 @@ from connectors.deployment import (
     SecretsManagerSecret,
     replication_user,
 )
-from contract.lake import Lake, parse_lake
+from tributary.contract.lake import Lake, parse_lake
 
 LAKE = parse_lake(
     """

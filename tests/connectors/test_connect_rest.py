@@ -20,7 +20,7 @@ from connectors.connect_rest import (
     TaskStatus,
 )
 from connectors.deployment import ConnectorConfig
-from local.connector_state import ConnectorKeeper
+from tributary.local.connector_state import ConnectorKeeper
 
 TRACE = (
     "org.apache.kafka.connect.errors.ConnectException: outer\n"

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from connectors import debezium_postgres, iceberg_sink
+from connectors import iceberg_sink
 from connectors.deployment import MAX_EVENT_MB, Deployment, PlaintextKafka
+from connectors.engines.postgres import connector as debezium_postgres
 from connectors.worker import as_properties, local_worker
-from contract.lake import Lake, Source, parse_lake
-from contract.naming import LakeNames
-from contract.patterns import TablePatterns
 from tests.connectors.deployments import LAKE, aws_deployment, local_deployment
 from tests.contract.lake_files import IDENTIFIERS, LAKE_NAMES, SOURCE_NAMES, lake_files, toml
 from tests.contract.test_patterns import NAMES, PATTERN_SETS
+from tributary.contract.lake import Lake, Source, parse_lake
+from tributary.contract.naming import LakeNames
+from tributary.contract.patterns import TablePatterns
 
 pytestmark = pytest.mark.slow
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 import spark_app
-from artifacts.fetch import fetch
-from artifacts.lock import read_lock
 from connectors import iceberg_sink
 from connectors.plugins import build_plugins, unpack_plugins
 from connectors.worker import msk_sink_worker
 from tests.conftest import running_jvm
 from tests.connectors.deployments import LAKE, aws_deployment
+from tributary.artifacts.fetch import fetch
+from tributary.artifacts.lock import read_lock
 
 pytestmark = pytest.mark.slow
 

@@ -12,13 +12,13 @@ from zipfile import ZipFile
 
 import pytest
 
-import local
-from artifacts import java_compiler
-from artifacts.cache import cache_root
-from artifacts.fetch import fetch
-from artifacts.lock import read_lock
 from connectors import config_provider
 from connectors.plugins import LOCK, Plugin, build_plugins, unpack_plugins
+from tributary import local
+from tributary.artifacts import java_compiler
+from tributary.artifacts.cache import cache_root
+from tributary.artifacts.fetch import fetch
+from tributary.artifacts.lock import read_lock
 
 KAFKA_LOCK = Path(local.__file__).with_name("services.lock.json")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.postgres_check import (
+from connectors.engines.postgres.preflight import (
     PostgresFindings,
     PostgresNotReady,
     ServerFacts,
@@ -15,8 +15,8 @@ from connectors.postgres_check import (
     judge_server,
     judge_tables,
 )
-from contract.lake import Lake, parse_lake
-from contract.table_name import TableName
+from tributary.contract.lake import Lake, parse_lake
+from tributary.contract.table_name import TableName
 
 ORDERS = TableFacts(
     "public",

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from psycopg import sql
 
 from connectors.deployment import replication_user
-from connectors.postgres_check import (
+from connectors.engines.postgres.preflight import (
     PostgresNotReady,
     UniqueKey,
     check_replication,
@@ -22,18 +22,18 @@ from connectors.postgres_check import (
     check_tables,
     read_tables,
 )
-from connectors.postgres_setup import (
+from connectors.engines.postgres.preparation import (
     PostgresSetupFailed,
     apply_postgres_setup,
     heartbeat_query,
     setup_script,
     setup_sql,
 )
-from contract.lake import Lake, parse_lake
-from contract.patterns import TablePattern, TablePatterns
-from local.postgres import PostgresServer, connect_as_admin
 from tests.contract.lake_files import toml
 from tests.contract.test_patterns import PATTERN_SETS
+from tributary.contract.lake import Lake, parse_lake
+from tributary.contract.patterns import TablePattern, TablePatterns
+from tributary.local.postgres import PostgresServer, connect_as_admin
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors import debezium_postgres, iceberg_sink
+from connectors import iceberg_sink
 from connectors.deployment import (
     ConnectorConfig,
     DirectorySecret,
@@ -17,11 +17,12 @@ from connectors.deployment import (
     SecretsManagerSecret,
     access_by_lake_file,
 )
-from connectors.postgres_setup import heartbeat_query
-from contract.errors import TributaryError
-from contract.lake import parse_lake
+from connectors.engines.postgres import connector as debezium_postgres
+from connectors.engines.postgres.preparation import heartbeat_query
 from tests.connectors.deployments import LAKE, aws_deployment, local_deployment
 from tests.contract.lake_files import lake_files, toml
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import parse_lake
 
 ADDRESS_OF_DEBEZIUM = {"database.hostname", "database.password", "database.sslmode", "database.sslrootcert"}
 ADDRESS_OF_SINK = {

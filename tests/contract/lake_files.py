@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from contract.table_name import TableName
+from tributary.contract.table_name import TableName
 
 LAKE_NAMES = st.from_regex(r"[a-z][a-z0-9]{1,7}(-[a-z0-9]{1,5}){0,2}", fullmatch=True)
 SOURCE_NAMES = st.from_regex(r"[a-z][a-z0-9]{0,7}(_[a-z0-9]{1,5}){0,2}", fullmatch=True)

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from contract.aws import (
+from tests.contract.lake_files import some, toml
+from tributary.contract.aws import (
     LOG_DAYS,
     Alarms,
     Aws,
@@ -28,10 +29,9 @@ from contract.aws import (
     Profile,
     Storage,
 )
-from contract.aws_names import AwsNames, BucketKind
-from contract.lake import LakeFileError, parse_lake, read_lake
-from contract.naming import MAX_LAKE_NAME
-from tests.contract.lake_files import some, toml
+from tributary.contract.aws_names import AwsNames, BucketKind
+from tributary.contract.lake import LakeFileError, parse_lake, read_lake
+from tributary.contract.naming import MAX_LAKE_NAME
 
 ROOT = Path(__file__).parents[2]
 LAKE: Mapping[str, Any] = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.column_types import ALIASES, TYPE_NAMES, ColumnType, NotAColumnType
+from tributary.contract.column_types import ALIASES, TYPE_NAMES, ColumnType, NotAColumnType
 
 
 @given(st.sampled_from([*TYPE_NAMES, *ALIASES]), st.booleans(), st.booleans())

@@ -7,7 +7,7 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.errors import TributaryError
+from tributary.contract.errors import TributaryError
 
 PARTS = st.none() | st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1).map(
     str.strip

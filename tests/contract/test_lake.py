@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from connectors.deployment import MAX_EVENT_MB
-from contract.lake import (
+from tests.contract.lake_files import lake_files, toml
+from tributary.contract.lake import (
     Connection,
     Defaults,
     Events,
@@ -27,8 +28,7 @@ from contract.lake import (
     parse_lake,
     read_lake,
 )
-from contract.table_name import TableName
-from tests.contract.lake_files import lake_files, toml
+from tributary.contract.table_name import TableName
 
 ROOT = Path(__file__).parents[2]
 MINIMAL = (

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from contract.naming import (
+from tests.contract.lake_files import IDENTIFIERS, LAKE_NAMES, SOURCE_NAMES
+from tributary.contract.naming import (
     MAX_LAKE_NAME,
     MAX_SOURCE_NAME,
     LakeNames,
@@ -18,9 +19,8 @@ from contract.naming import (
     lake_name_problem,
     source_name_problem,
 )
-from contract.patterns import is_traceable
-from contract.table_name import TableName
-from tests.contract.lake_files import IDENTIFIERS, LAKE_NAMES, SOURCE_NAMES
+from tributary.contract.patterns import is_traceable
+from tributary.contract.table_name import TableName
 
 ALPHABET = st.text(st.sampled_from("abz09-_.A"), min_size=1, max_size=8)
 TABLES = st.tuples(IDENTIFIERS, IDENTIFIERS)

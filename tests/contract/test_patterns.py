@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contract.patterns import NotATablePattern, TablePattern, TablePatterns
 from tests.contract.lake_files import IDENTIFIERS
+from tributary.contract.patterns import NotATablePattern, TablePattern, TablePatterns
 
 PARTS = st.text(st.sampled_from("ab_AB*?$%'\\,|()[]łé😀 "), min_size=1, max_size=5).map(
     lambda part: part.strip() or "*"

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from connectors.deployment import MskIamKafka
-from contract.aws import Aws, Connect, OtherSink, Processing
-from contract.aws_names import Output
-from contract.errors import TributaryError
-from contract.spark_submit import (
+from spark_app.main import _parser
+from spark_app.sources.kafka import MSK_IAM
+from tributary.contract.aws import Aws, Connect, OtherSink, Processing
+from tributary.contract.aws_names import Output
+from tributary.contract.errors import TributaryError
+from tributary.contract.spark_submit import (
     HUDI_JAR,
     ICEBERG_JAR,
     Addresses,
@@ -20,8 +22,6 @@ from contract.spark_submit import (
     job_driver,
     submit_arguments,
 )
-from spark_app.main import _parser
-from spark_app.sources.kafka import MSK_IAM
 
 AWS = Aws(region="eu-west-1")
 OUTPUTS = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.table_name import NotATableName, TableName
 from tests.contract.lake_files import IDENTIFIERS
+from tributary.contract.table_name import NotATableName, TableName
 
 NAMES = st.builds(TableName, IDENTIFIERS, IDENTIFIERS, IDENTIFIERS)
 

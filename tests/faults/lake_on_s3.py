@@ -13,24 +13,24 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cli.lake_files import LakeFiles
-from cli.lake_reader import read_table
-from cli.lake_tables import LakeTable as TableOfLake
-from contract.lake import TablePolicy, parse_lake
-from contract.table_name import TableName
-from local import s3
-from local.s3 import s3a_options
-from local.server_files import read_server_files
-from local.servers import Servers
-from local.state import StateFolder, settle
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
-from spark_app.ingest import PASSING_FAILURES
-from spark_app.table_ingest import TableIngest
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.run.loop import PASSING_FAILURES
+from spark_app.sources.event import OffsetRange
+from spark_app.table.table_ingest import TableIngest
 from tests.faults.injected import Harm
 from tests.faults.s3_faults import FaultyS3, Moment, Point, faulty_s3
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy, parse_lake
+from tributary.contract.table_name import TableName
+from tributary.lake.files import LakeFiles
+from tributary.lake.reader import read_table
+from tributary.lake.tables import LakeTable as TableOfLake
+from tributary.local import s3
+from tributary.local.s3 import s3a_options
+from tributary.local.server_files import read_server_files
+from tributary.local.servers import Servers
+from tributary.local.state import StateFolder, settle
 
 BUCKET = "silver"
 _LAKE = parse_lake(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from unittest import mock
 
-from spark_app import hudi
-from spark_app.rebuild import rebuild_table
+from spark_app.hudi import hudi_table as hudi
+from spark_app.table.rebuild import rebuild_table
 from tests.faults.lake_on_s3 import LakeTable
 from tests.faults.s3_faults import REMOVAL, Point
 from tests.spark_app.debezium import SourceTable

@@ -12,11 +12,11 @@ from functools import partial
 import pytest
 from pyspark.sql import SparkSession
 
-from contract.lake import TablePolicy
-from spark_app import hudi as hudi_module
-from spark_app.hudi import HudiTable, StorageClockIsBehind
+from spark_app.hudi import hudi_table as hudi_module
+from spark_app.hudi.hudi_table import HudiTable, StorageClockIsBehind
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.spark_app.debezium import SourceTable
+from tributary.contract.lake import TablePolicy
 
 
 def test_rows_that_come_after_a_compaction_are_read_in_whatever_part_of_a_second_it_began(

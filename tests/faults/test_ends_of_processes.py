@@ -11,13 +11,13 @@ from typing import get_args
 import pytest
 from pyspark.sql import SparkSession
 
-from contract.lake import TablePolicy
-from spark_app import hudi
+from spark_app.hudi import hudi_table as hudi
 from tests.faults.injected import Injected
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.operations import OPERATIONS, Operation
 from tests.faults.s3_faults import Moment, Point
 from tests.soak import SOAKS
+from tributary.contract.lake import TablePolicy
 
 CASES: tuple[tuple[Operation, Point, Moment], ...] = tuple(
     (operation, point, moment)

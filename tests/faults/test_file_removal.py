@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.file_removal import FilesNotRemoved, remove_files, remove_files_in_order
+from spark_app.hudi.file_removal import FilesNotRemoved, remove_files, remove_files_in_order
 from tests.faults.lake_on_s3 import BUCKET, Storage
 from tests.faults.s3_faults import S3Request
 

@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from local import connect, spark
-from local.pipeline import SERVICES
 from tests.faults.operations import COMMIT
 from tests.faults.s3_faults import Point
 from tests.faults.whole_pipeline import Pipeline, Transactions
 from tests.local.landed import wait_until
 from tests.soak import SOAKS
+from tributary.local import connect, spark
+from tributary.local.pipeline import SERVICES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

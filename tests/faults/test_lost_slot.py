@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from local import connect
-from local.databases import drop_slot
 from tests.faults.whole_pipeline import Pipeline
+from tributary.local import connect
+from tributary.local.databases import drop_slot
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -12,12 +12,12 @@ from typing import get_args
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from contract.lake import TablePolicy
-from spark_app import hudi
+from spark_app.hudi import hudi_table as hudi
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.s3_faults import REMOVAL, Moment, Point
 from tests.soak import SOAKS
 from tests.spark_app.debezium import SourceTable
+from tributary.contract.lake import TablePolicy
 
 POINTS = (
     Point("a draft of the merged file", "PUT", r"/\.hoodie/\.temp/.*\.log\.0_0-0-0"),

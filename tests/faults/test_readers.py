@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.lake_reader import UnreadableTable
-from cli.time_travel import ReadInSpark
-from contract.lake import TablePolicy
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.s3_faults import Point
 from tests.spark_app.debezium import SourceTable
+from tributary.contract.lake import TablePolicy
+from tributary.lake.reader import UnreadableTable
+from tributary.lake.time_travel import ReadInSpark
 
 
 @pytest.fixture(scope="module")

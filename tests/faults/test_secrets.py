@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.packaging import build_package, unpack_package
-from local import spark
-from local.pipeline import SERVICES
 from tests.faults.whole_pipeline import Pipeline
+from tributary.cli.packaging import build_package, unpack_package
+from tributary.local import spark
+from tributary.local.pipeline import SERVICES
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -19,19 +19,19 @@ import psutil
 import psycopg
 from rich.console import Console
 
-from cli.ingest_run import IngestFailed, IngestRun, start_ingest
-from cli.kafka_topics import read_topic_ends
-from cli.workspace import Workspace
-from local import spark
-from local.databases import DatabaseUnreachable
-from local.pipeline import down
-from local.process import read_process
-from local.state import LocalSettings, StateFolder, choose_ports
 from tests.cli.random_transactions import MORE_OF_THE_LAKE_FILE, create_tables, transact
 from tests.cli.test_whole_pipeline import Tributary, s3_of
 from tests.faults.injected import Harm, Injected
 from tests.faults.s3_faults import FaultyS3, faulty_s3
 from tests.local.landed import wait_until
+from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
+from tributary.cli.kafka_topics import read_topic_ends
+from tributary.cli.workspace import Workspace
+from tributary.local import spark
+from tributary.local.databases import DatabaseUnreachable
+from tributary.local.pipeline import down
+from tributary.local.process import read_process
+from tributary.local.state import LocalSettings, StateFolder, choose_ports
 
 LAKE = f"""
 [lake]

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow.parquet as pq
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from local.pipeline import RunningPipeline
-from local.postgres import CATALOG, CATALOG_ROLE
-from local.s3 import REGION, s3_client
+from tributary.local.pipeline import RunningPipeline
+from tributary.local.postgres import CATALOG, CATALOG_ROLE
+from tributary.local.s3 import REGION, s3_client
 
 PATIENCE_SECONDS = 120.0
 

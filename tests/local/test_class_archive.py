@@ -9,9 +9,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from artifacts.java import find_java
-from local.class_archive import class_archive_options, make_class_archive
-from local.spark_jars import spark_jars
+from tributary.artifacts.java import find_java
+from tributary.local.class_archive import class_archive_options, make_class_archive
+from tributary.local.spark_jars import spark_jars
 
 
 @pytest.fixture

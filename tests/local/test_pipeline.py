@@ -21,16 +21,8 @@ import pytest
 import requests
 
 from connectors.connect_rest import ConnectRest
-from connectors.postgres_check import PostgresNotReady
-from connectors.postgres_setup import setup_sql
-from contract.lake import Lake, parse_lake
-from local import postgres
-from local.databases import DatabaseUnreachable, PasswordMissing, SourceDatabase, prepare_database
-from local.pipeline import SERVICES, RunningPipeline, down, up
-from local.process import read_process
-from local.server_files import read_server_files
-from local.state import PortInUse, StateFolder, choose_ports
-from local.status import read_status
+from connectors.engines.postgres.preflight import PostgresNotReady
+from connectors.engines.postgres.preparation import setup_sql
 from tests.local.landed import (
     each_of_kafka,
     last_of_kafka,
@@ -39,6 +31,14 @@ from tests.local.landed import (
     wait_until,
     write_kafka,
 )
+from tributary.contract.lake import Lake, parse_lake
+from tributary.local import postgres
+from tributary.local.databases import DatabaseUnreachable, PasswordMissing, SourceDatabase, prepare_database
+from tributary.local.pipeline import SERVICES, RunningPipeline, down, up
+from tributary.local.process import read_process
+from tributary.local.server_files import read_server_files
+from tributary.local.state import PortInUse, StateFolder, choose_ports
+from tributary.local.status import read_status
 
 PROJECT = Path(__file__).parents[2]
 LAKE = """
@@ -288,9 +288,9 @@ def test_an_interrupted_start_leaves_no_process_behind(tmp_path: Path, moment: s
             sys.executable,
             "-c",
             "from pathlib import Path\n"
-            "from contract.lake import read_lake\n"
-            "from local.pipeline import up\n"
-            "from local.state import StateFolder\n"
+            "from tributary.contract.lake import read_lake\n"
+            "from tributary.local.pipeline import up\n"
+            "from tributary.local.state import StateFolder\n"
             "def show(name, state, seconds): print(name, state, flush=True)\n"
             f"folder = Path({str(tmp_path)!r})\n"
             "up(read_lake(folder / 'lake.toml'), StateFolder(folder / 'state'), show)\n",

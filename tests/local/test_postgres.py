@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from local.postgres import (
+from tributary.local.postgres import (
     PostgresServer,
     PostgresUnfit,
     connect_as_admin,
@@ -21,9 +21,9 @@ from local.postgres import (
     start_postgres,
     stop_postgres,
 )
-from local.process import ServiceFailed
-from local.server_files import read_server_files
-from local.state import choose_ports
+from tributary.local.process import ServiceFailed
+from tributary.local.server_files import read_server_files
+from tributary.local.state import choose_ports
 
 pytestmark = pytest.mark.slow
 

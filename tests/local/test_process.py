@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.process import (
+from tributary.local.process import (
     Command,
     ProcessRecord,
     ServiceFailed,
@@ -170,7 +170,7 @@ def test_nothing_is_left_when_the_starter_is_killed_before_it_has_recorded_the_p
             "-c",
             "import os, sys, signal\n"
             "from pathlib import Path\n"
-            "from local import process\n"
+            "from tributary.local import process\n"
             "def killed_here(record, run_folder):\n"
             "    print(record.pid, flush=True)\n"
             "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -198,7 +198,7 @@ def test_a_process_outlives_a_starter_that_is_killed_and_is_then_found_and_stopp
             "-c",
             "import os, signal\n"
             "from pathlib import Path\n"
-            "from local import process\n"
+            "from tributary.local import process\n"
             f"log = Path({str(tmp_path / 'log')!r})\n"
             "started = process.Command('server', ['/bin/sleep', '600'], log=log)\n"
             f"process.start_process(started, Path({str(run_folder)!r}))\n"

@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from artifacts.java import find_java
-from contract.lake import parse_lake
-from local.process import read_process
-from local.spark import OWNER, SERVICE, SparkBusy, SparkInstallation, start_spark, stop_spark
-from local.state import LocalSettings, StateFolder, settle
 from tests.local.landed import wait_until
+from tributary.artifacts.java import find_java
+from tributary.contract.lake import parse_lake
+from tributary.local.process import read_process
+from tributary.local.spark import OWNER, SERVICE, SparkBusy, SparkInstallation, start_spark, stop_spark
+from tributary.local.state import LocalSettings, StateFolder, settle
 
 pytestmark = pytest.mark.slow
 
@@ -149,10 +149,10 @@ def test_an_application_whose_starter_was_killed_gives_way_to_the_next(
             "-c",
             "import os, signal\n"
             "from pathlib import Path\n"
-            "from artifacts.java import find_java\n"
-            "from contract.lake import parse_lake\n"
-            "from local.spark import SparkInstallation, start_spark\n"
-            "from local.state import StateFolder\n"
+            "from tributary.artifacts.java import find_java\n"
+            "from tributary.contract.lake import parse_lake\n"
+            "from tributary.local.spark import SparkInstallation, start_spark\n"
+            "from tributary.local.state import StateFolder\n"
             f"state = StateFolder(Path({str(state.path)!r}))\n"
             f"installation = SparkInstallation(find_java().home, (), Path({str(installation.package)!r}))\n"
             f"lake = parse_lake({LAKE!r})\n"

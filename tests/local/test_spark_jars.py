@@ -7,10 +7,10 @@ from zipfile import ZipFile
 
 import pytest
 
-from artifacts.cache import cache_root, sha256_of
-from artifacts.java_compiler import NotCompiled, compile_jar
-from contract.spark_submit import CLASSES_JAR
-from local.spark_jars import classes_jar
+from tributary.artifacts.cache import cache_root, sha256_of
+from tributary.artifacts.java_compiler import NotCompiled, compile_jar
+from tributary.contract.spark_submit import CLASSES_JAR
+from tributary.local.spark_jars import classes_jar
 
 
 def test_the_same_sources_give_the_same_jar_in_another_cache(

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from local.process import StartCancelled
-from local.startup import Startup, State, noted_interrupts
+from tributary.local.process import StartCancelled
+from tributary.local.startup import Startup, State, noted_interrupts
 
 
 class Reports:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local.state import (
+from tributary.local.state import (
     LocalSettings,
     PortInUse,
     Ports,
@@ -127,7 +127,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 def test_only_one_command_at_a_time_starts_or_stops_servers(state: StateFolder) -> None:
     other = (
         "from pathlib import Path\n"
-        "from local.state import StateFolder\n"
+        "from tributary.local.state import StateFolder\n"
         f"with StateFolder(Path({str(state.path)!r})).exclusive(): pass\n"
     )
     with state.exclusive():

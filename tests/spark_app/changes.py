@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType
 
-from spark_app.decode import change_type
-from spark_app.table_columns import TableColumns
+from spark_app.columns.table_columns import TableColumns
+from spark_app.wire.decode import change_type
 
 COLUMNS = TableColumns((("id", StringType()), ("name", LongType()), ("note", LongType())), key=("id",))
 TYPE = change_type(COLUMNS)

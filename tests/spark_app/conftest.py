@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from spark_app.glue import glue_client
+from spark_app.catalog.glue import glue_client
 from tests.spark_app.glue import DATABASE, Glue
 
 

@@ -12,9 +12,10 @@ from unittest import mock
 import pytest
 from py4j.protocol import Py4JError
 
-from spark_app import hudi, table_ingest
-from spark_app.hudi import HudiTable
-from spark_app.quarantine import write_quarantine
+from spark_app.hudi import hudi_table as hudi
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.table import table_ingest
+from spark_app.table.quarantine import write_quarantine
 
 Death = Literal["before the write", "within the write", "after the write", "after the quarantine"]
 DEATHS: tuple[Death, ...] = (

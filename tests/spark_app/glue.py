@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spark_app.catalog_sync import CatalogPace
+from spark_app.catalog.sync import CatalogPace
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_app.event import EVENT, OffsetRange, TopicExtent
+from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 
 
 @dataclass

@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_app.hudi import HudiTable
-from spark_app.table_columns import APP_COLUMNS
+from spark_app.columns.table_columns import APP_COLUMNS
+from spark_app.hudi.hudi_table import HudiTable
 
 TOPIC = "things"
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

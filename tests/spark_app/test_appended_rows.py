@@ -31,11 +31,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from contract.lake import Storage, TablePolicy
-from spark_app.hudi import HudiTable
-from spark_app.ledger import Ledger
-from spark_app.table_columns import APP_COLUMNS, RECORD_KEY
+from spark_app.columns.table_columns import APP_COLUMNS, RECORD_KEY
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.ledger import Ledger
 from tests.spark_app.table_rows import NOTED, TOPIC, table_rows, upsert_by_hudi
+from tributary.contract.lake import Storage, TablePolicy
 
 _SOME_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _VALUES: tuple[tuple[DataType, st.SearchStrategy[Any]], ...] = (

@@ -11,7 +11,7 @@ from pyspark.sql import Row, SparkSession
 
 from bench import events
 from bench.events import COLUMNS, DENSE, SPARSE, Keys, Workload
-from spark_app.connect_schema import SchemaTexts, read_schema_version
+from spark_app.wire.connect_schema import SchemaTexts, read_schema_version
 
 PRELOADED = 1_000
 

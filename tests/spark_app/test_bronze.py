@@ -12,8 +12,8 @@ from types import MappingProxyType
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_app.event import EVENT, OffsetRange, TopicExtent
 from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 
 MOMENT_MS = 1_790_000_000_123
 COLUMNS = (

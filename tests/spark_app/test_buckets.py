@@ -10,16 +10,16 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contract.lake import TablePolicy
-from spark_app import table_ingest
-from spark_app.buckets import Buckets
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
-from spark_app.ledger import Ledger
-from spark_app.table_columns import RECORD_KEY
-from spark_app.table_ingest import TableIngest
+from spark_app.columns.table_columns import RECORD_KEY
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.jvm.buckets import Buckets
+from spark_app.ledger.ledger import Ledger
+from spark_app.sources.event import OffsetRange
+from spark_app.table import table_ingest
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy
 
 KEYS = ["", "a", "ä", "\N{GRINNING FACE}", "\0", *(f'{{"id":{n}}}' for n in range(200))]
 

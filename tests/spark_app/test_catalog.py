@@ -28,8 +28,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from contract.lake import Deletes, Storage, TablePolicy
-from spark_app.catalog import (
+from spark_app.catalog.catalog_table import (
     CatalogTable,
     NotInCatalog,
     catalog_table,
@@ -38,7 +37,8 @@ from spark_app.catalog import (
     partition_values,
     table_inputs,
 )
-from spark_app.table_columns import TableColumns
+from spark_app.columns.table_columns import TableColumns
+from tributary.contract.lake import Deletes, Storage, TablePolicy
 
 POINT = StructType([StructField("X", DoubleType()), StructField("y", DecimalType(5, 0))])
 COLUMNS = TableColumns(

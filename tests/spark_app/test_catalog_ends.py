@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType
 
-from contract.lake import TablePolicy
-from spark_app.catalog import catalog_table
-from spark_app.glue import GlueCatalog
-from spark_app.table_columns import TableColumns
+from spark_app.catalog.catalog_table import catalog_table
+from spark_app.catalog.glue import GlueCatalog
+from spark_app.columns.table_columns import TableColumns
 from tests.spark_app.glue import DATABASE, Glue
+from tributary.contract.lake import TablePolicy
 
 VIEWS = ("orders", "orders_ro", "orders_rt")
 POLICY = TablePolicy(partition_by=("region",))

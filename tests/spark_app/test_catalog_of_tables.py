@@ -12,20 +12,20 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DateType, DecimalType, IntegerType, StringType, StructField, StructType
 
-from contract.lake import Storage, TablePolicy
-from spark_app.catalog import catalog_table
-from spark_app.catalog_sync import CatalogSync
-from spark_app.glue import GlueCatalog
-from spark_app.hudi import HudiTable
-from spark_app.ingest import Ingest
-from spark_app.ledger import Ledger
-from spark_app.outcome_files import OutcomeFiles
-from spark_app.progress import ProgressWriter
-from spark_app.table_columns import APP_COLUMNS, TableColumns
-from spark_app.table_ingest import TableIngest
+from spark_app.catalog.catalog_table import catalog_table
+from spark_app.catalog.glue import GlueCatalog
+from spark_app.catalog.sync import CatalogSync
+from spark_app.columns.table_columns import APP_COLUMNS, TableColumns
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.ledger import Ledger
+from spark_app.run.loop import Ingest
+from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.run.progress import ProgressWriter
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.glue import DATABASE, FAST, Glue
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import Storage, TablePolicy
 
 
 @pytest.mark.parametrize("partition_by", [(), ("name",)])

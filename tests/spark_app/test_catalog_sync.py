@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType
 
-from contract.lake import TablePolicy
-from spark_app.catalog_sync import CatalogPace, CatalogSync
-from spark_app.glue import GlueCatalog, glue_client
-from spark_app.progress import ProgressWriter
-from spark_app.table_columns import TableColumns
+from spark_app.catalog.glue import GlueCatalog, glue_client
+from spark_app.catalog.sync import CatalogPace, CatalogSync
+from spark_app.columns.table_columns import TableColumns
+from spark_app.run.progress import ProgressWriter
 from tests.spark_app.glue import DATABASE, FAST, Glue
+from tributary.contract.lake import TablePolicy
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from contract.lake import TablePolicy
-from spark_app import table_ingest
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable, instant_of
-from spark_app.table_ingest import ClockIsBehind, TableIngest
+from spark_app.hudi.hudi_table import HudiTable, instant_of
+from spark_app.sources.event import OffsetRange
+from spark_app.table import table_ingest
+from spark_app.table.table_ingest import ClockIsBehind, TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy
 
 
 def test_an_instant_is_named_to_the_millisecond() -> None:

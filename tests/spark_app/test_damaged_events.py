@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from contract.errors import TributaryError
-from spark_app.connect_schema import SchemaTexts, SchemaVersion, read_schema_version
-from spark_app.decode import REASONS, decode
-from spark_app.event import EVENT
-from spark_app.lake_types import conversion
-from spark_app.table_columns import columns_of
+from spark_app.columns.table_columns import columns_of
+from spark_app.sources.event import EVENT
+from spark_app.wire.connect_schema import SchemaTexts, SchemaVersion, read_schema_version
+from spark_app.wire.decode import REASONS, decode
+from spark_app.wire.lake_types import conversion
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TYPES, SentEvent, SourceTable, event_row
+from tributary.contract.errors import TributaryError
 
 SCHEMAS = 100_000 if SOAKS else 1_000
 BATCHES, EVENTS_OF_A_BATCH = (100 if SOAKS else 2), 1_000

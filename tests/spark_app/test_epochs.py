@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from contract.lake import TablePolicy
-from local.pipeline import RunningPipeline
-from spark_app.event import EventSource, OffsetRange, TopicExtent, split_at
-from spark_app.hudi import HudiTable
-from spark_app.ledger import EPOCH_SHIFT
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.ledger import EPOCH_SHIFT
+from spark_app.ledger.topic_checks import AnotherTopic, PositionLost
+from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, split_at
 from spark_app.sources.kafka import KafkaSource
-from spark_app.table_ingest import NoOtherTopic, TableIngest
-from spark_app.topic_checks import AnotherTopic, PositionLost
+from spark_app.table.table_ingest import NoOtherTopic, TableIngest
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy
+from tributary.local.pipeline import RunningPipeline
 
 OFFSETS = st.dictionaries(st.integers(0, 3), st.integers(0, 20))
 RANGES = st.dictionaries(st.integers(0, 3), st.tuples(st.integers(0, 20), st.integers(1, 20))).map(

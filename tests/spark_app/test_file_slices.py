@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.file_slices import FileGroup, LogMerge, log_merges, outdated_files
+from spark_app.hudi.file_slices import FileGroup, LogMerge, log_merges, outdated_files
 
 FIRST = 20261121110000000
 PARTITIONS = st.sampled_from(["", "a=1", "a=1/b=2"])

@@ -11,16 +11,16 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from contract.lake import Storage, TablePolicy
-from spark_app import fold
-from spark_app.event import OffsetRange
-from spark_app.fold import _last_of_key
-from spark_app.hudi import HudiTable
-from spark_app.ledger import Ledger
-from spark_app.table_ingest import TableIngest
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.ledger import Ledger
+from spark_app.merge import fold
+from spark_app.merge.fold import _last_of_key
+from spark_app.sources.event import OffsetRange
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, TYPES, ColumnType, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.table_rows import NOTED, table_rows, upsert_by_hudi
+from tributary.contract.lake import Storage, TablePolicy
 
 LONG_AGO = date(1422, 6, 3)
 """A day before 1582."""

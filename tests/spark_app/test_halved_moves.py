@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.event import OffsetRange, TopicExtent, ranges_from
-from spark_app.table_ingest import MOST_EVENTS_WITHIN_A_MOVE, _without_halved_moves
+from spark_app.sources.event import OffsetRange, TopicExtent, ranges_from
+from spark_app.table.table_ingest import MOST_EVENTS_WITHIN_A_MOVE, _without_halved_moves
 
 LIMIT = 200_000
 LENGTHS = st.integers(1, 400_000)

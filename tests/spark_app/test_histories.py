@@ -19,17 +19,17 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from contract.lake import TablePolicy
-from spark_app import table_ingest
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
-from spark_app.table_columns import SchemaConflict
-from spark_app.table_ingest import TableIngest
+from spark_app.columns.table_columns import SchemaConflict
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.sources.event import OffsetRange
+from spark_app.table import table_ingest
+from spark_app.table.table_ingest import TableIngest
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TOPIC, Row, SentEvent, SourceTable, State, event_row
 from tests.spark_app.faults import DEATHS, Death, compactions, death, take_back_compaction
 from tests.spark_app.history import Delivery, deliveries, histories
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy
 
 EXAMPLES = settings.get_profile("soak").max_examples if SOAKS else 4
 POLICIES = [

@@ -14,13 +14,13 @@ from typing import Any, ClassVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
-from contract.errors import TributaryError
-from spark_app.event import OffsetRange, TopicExtent, ranges_from
-from spark_app.ingest import Ingest, Pace
-from spark_app.metrics import MetricsSender, TableState
-from spark_app.outcome import Outcome
-from spark_app.progress import Committed, ProgressWriter
-from spark_app.table_ingest import TableIngest
+from spark_app.run.loop import Ingest, Pace
+from spark_app.run.metrics import MetricsSender, TableState
+from spark_app.run.outcome import Outcome
+from spark_app.run.progress import Committed, ProgressWriter
+from spark_app.sources.event import OffsetRange, TopicExtent, ranges_from
+from spark_app.table.table_ingest import TableIngest
+from tributary.contract.errors import TributaryError
 
 FAST = Pace(
     poll_seconds=0.001,

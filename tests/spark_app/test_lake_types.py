@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from spark_app.connect_schema import parse_schema
-from spark_app.lake_types import UnsupportedType, conversion
+from spark_app.wire.connect_schema import parse_schema
+from spark_app.wire.lake_types import UnsupportedType, conversion
 
 Converted = tuple[str | None, bool]
 """A value of the lake as Spark prints it, and whether the conversion has failed."""

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from contract.lake import Deletes, Storage, TablePolicy
-from spark_app.hudi import HudiTable
-from spark_app.ledger import Ledger
-from spark_app.table_columns import APP_COLUMNS, DELETED, ORDERING, RECORD_KEY
+from spark_app.columns.table_columns import APP_COLUMNS, DELETED, ORDERING, RECORD_KEY
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.ledger import Ledger
 from tests.spark_app.table_rows import TOPIC, table_rows
+from tributary.contract.lake import Deletes, Storage, TablePolicy
 
 COLUMNS = StructType([*APP_COLUMNS.fields, StructField(DELETED, BooleanType())])
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.ledger import FORMAT_VERSION, Ledger, LedgerError, Sequence, SourceTimes, Truncate
+from spark_app.ledger.ledger import FORMAT_VERSION, Ledger, LedgerError, Sequence, SourceTimes, Truncate
 
 PARTITIONS = st.integers(0, 9)
 NUMBERS = st.integers(0, 2**62)

@@ -13,20 +13,20 @@ from pyarrow.fs import LocalFileSystem
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from cli.lake_tables import LakeTable
-from cli.time_travel import OutOfHistory, check_readable
-from cli.timeline import read_earliest_retained, read_last_commit
-from contract.lake import TablePolicy
-from contract.table_name import TableName
-from spark_app import hudi as hudi_module
-from spark_app import table_ingest
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
-from spark_app.rebuild import rebuild_table
-from spark_app.table_columns import APP_COLUMNS
-from spark_app.table_ingest import TableIngest
+from spark_app.columns.table_columns import APP_COLUMNS
+from spark_app.hudi import hudi_table as hudi_module
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.sources.event import OffsetRange
+from spark_app.table import table_ingest
+from spark_app.table.rebuild import rebuild_table
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy
+from tributary.contract.table_name import TableName
+from tributary.lake.tables import LakeTable
+from tributary.lake.time_travel import OutOfHistory, check_readable
+from tributary.lake.timeline import read_earliest_retained, read_last_commit
 
 COMMITS = 8
 

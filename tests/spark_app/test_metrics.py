@@ -18,9 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from contract.aws_names import AwsNames
-from spark_app import metrics
-from spark_app.metrics import (
+from spark_app.run import metrics
+from spark_app.run.metrics import (
     DIMENSIONS,
     UNITS,
     LogsClient,
@@ -31,7 +30,8 @@ from spark_app.metrics import (
     metric_line,
     metrics_of,
 )
-from spark_app.progress import Blocked, CaughtUp, Committed, Freshness, Stopped
+from spark_app.run.progress import Blocked, CaughtUp, Committed, Freshness, Stopped
+from tributary.contract.aws_names import AwsNames
 
 GROUP = AwsNames("shop").log_group("metrics")
 COMMIT = Committed(

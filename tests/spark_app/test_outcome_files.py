@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from contract.errors import TributaryError
-from spark_app.outcome import OUTCOME_FILE, Outcome
-from spark_app.outcome_files import OutcomeFiles
-from spark_app.quarantine import read_quarantine
+from spark_app.run.outcome import OUTCOME_FILE, Outcome
+from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.table.quarantine import read_quarantine
+from tributary.contract.errors import TributaryError
 
 
 def test_an_outcome_is_read_as_it_was_written_until_it_is_cleared(

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.decode import DELETE
-from spark_app.fold import fold_and_carry_forward, partial_fold
-from spark_app.ledger import Ledger, Sequence, Truncate
-from spark_app.order import without_applied
-from spark_app.survey import Survey, survey_changes
+from spark_app.ledger.ledger import Ledger, Sequence, Truncate
+from spark_app.merge.fold import fold_and_carry_forward, partial_fold
+from spark_app.merge.order import without_applied
+from spark_app.merge.survey import Survey, survey_changes
+from spark_app.wire.decode import DELETE
 from tests.spark_app.changes import COLUMNS, Change, frame_of, sent_changes
 
 SEQUENCES = st.builds(Sequence, st.integers(3, 9), st.integers(3, 9))

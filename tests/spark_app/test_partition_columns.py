@@ -27,16 +27,16 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from contract.lake import Storage, TablePolicy
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
-from spark_app.ledger import Ledger
-from spark_app.partition_columns import NotAPartitionColumn, check_partition_columns
-from spark_app.table_columns import APP_COLUMNS, RECORD_KEY, TableColumns
-from spark_app.table_ingest import TableIngest
+from spark_app.columns.partition_columns import NotAPartitionColumn, check_partition_columns
+from spark_app.columns.table_columns import APP_COLUMNS, RECORD_KEY, TableColumns
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.ledger import Ledger
+from spark_app.sources.event import OffsetRange
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.table_rows import table_rows, upsert_by_hudi
+from tributary.contract.lake import Storage, TablePolicy
 
 VALUES: tuple[tuple[DataType, tuple[Any, ...]], ...] = (
     (IntegerType(), (-1, 0, 2**31 - 1)),

@@ -31,7 +31,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from spark_app.payload_reader import MISMATCH, NOT_UTF8, ClosedStruct, read_payload
+from spark_app.jvm.payload_reader import MISMATCH, NOT_UTF8, ClosedStruct, read_payload
 
 INNER = StructType([StructField("id", LongType()), StructField("näme", StringType())])
 WIRE = StructType(

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
 
-from spark_app.projections import Projections
+from spark_app.jvm.projections import Projections
 
 ROWS = StructType(
     [

@@ -10,14 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from contract.lake import TablePolicy
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
-from spark_app.quarantine import read_quarantine
-from spark_app.quarantine_limit import FEWEST_EVENTS, LATEST_EVENTS, LatestEvents, QuarantineLimitReached
-from spark_app.table_ingest import TableIngest
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.sources.event import OffsetRange
+from spark_app.table.quarantine import read_quarantine
+from spark_app.table.quarantine_limit import (
+    FEWEST_EVENTS,
+    LATEST_EVENTS,
+    LatestEvents,
+    QuarantineLimitReached,
+)
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy
 
 BATCHES = st.lists(st.integers(0, 12_000).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))))
 LIMITS = st.integers(0, 100).map("{}%".format) | st.integers(0, 20_000).map(str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.event import TopicExtent, ranges_from
+from spark_app.sources.event import TopicExtent, ranges_from
 
 EXTENTS = st.dictionaries(
     st.integers(0, 5), st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=4

@@ -12,12 +12,12 @@ import pytest
 from hudi import HudiReadOptions, HudiTableBuilder
 from pyspark.sql import SparkSession
 
-from contract.lake import Storage, TablePolicy
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
-from spark_app.table_ingest import TableIngest
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.sources.event import OffsetRange
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, State, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import Storage, TablePolicy
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "reading.md").read_text()
 NOW, AT_TIME, AT_INSTANT, SINCE, BETWEEN = re.findall(r"```sql\n(.*?)```", DOCUMENT, re.DOTALL)

@@ -18,22 +18,22 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from cli.timeline import read_retyped_columns
-from contract.lake import TablePolicy
-from spark_app import decode
-from spark_app.errands import run_errand
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
-from spark_app.outcome import Outcome
-from spark_app.outcome_files import OutcomeFiles
-from spark_app.progress import ProgressWriter
-from spark_app.quarantine import read_quarantine
-from spark_app.rebuild import NotRebuilt, rebuild_table
-from spark_app.table_columns import SchemaConflict
-from spark_app.table_ingest import TableIngest
-from spark_app.topic_checks import PositionLost
+from spark_app.columns.table_columns import SchemaConflict
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.topic_checks import PositionLost
+from spark_app.run.once import run_errand
+from spark_app.run.outcome import Outcome
+from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.run.progress import ProgressWriter
+from spark_app.sources.event import OffsetRange
+from spark_app.table.quarantine import read_quarantine
+from spark_app.table.rebuild import NotRebuilt, rebuild_table
+from spark_app.table.table_ingest import TableIngest
+from spark_app.wire import decode
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy
+from tributary.lake.timeline import read_retyped_columns
 
 BATCHES = ((0, 13), (13, 18))
 

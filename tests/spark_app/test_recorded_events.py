@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from contract.lake import TablePolicy
-from spark_app.hudi import HudiTable
-from spark_app.table_ingest import TableIngest
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy
 
 RECORDED = Path(__file__).parent / "data" / "recorded_envelopes.jsonl"
 PLACEHOLDER = "__debezium_unavailable_value"

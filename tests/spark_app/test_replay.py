@@ -8,14 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from contract.lake import TablePolicy
-from spark_app import decode
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
-from spark_app.progress import Replayed
-from spark_app.table_ingest import TableIngest
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.run.progress import Replayed
+from spark_app.sources.event import OffsetRange
+from spark_app.table.table_ingest import TableIngest
+from spark_app.wire import decode
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy
 
 
 def test_an_old_event_is_applied_below_what_came_later_and_only_the_unreadable_stays(

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.row_identity import Move, Place, tenures
+from spark_app.merge.row_identity import Move, Place, tenures
 
 KEYS = ["1", "2", "3", "4"]
 

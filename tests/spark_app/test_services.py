@@ -19,18 +19,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from contract.lake import Storage, TablePolicy
-from spark_app import hudi as hudi_module
-from spark_app import table_ingest
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable, Timeline, instant_of, operations_of_part
-from spark_app.ledger import Ledger
-from spark_app.table_columns import APP_COLUMNS, TableColumns
-from spark_app.table_ingest import TableIngest
+from spark_app.columns.table_columns import APP_COLUMNS, TableColumns
+from spark_app.hudi import hudi_table as hudi_module
+from spark_app.hudi.hudi_table import HudiTable, Timeline, instant_of, operations_of_part
+from spark_app.ledger.ledger import Ledger
+from spark_app.sources.event import OffsetRange
+from spark_app.table import table_ingest
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.faults import compactions
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.test_reading_back import read_without_spark
+from tributary.contract.lake import Storage, TablePolicy
 
 COMMITS = 10
 FEW_COMMITS = 3

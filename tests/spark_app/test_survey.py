@@ -8,8 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from spark_app.ledger import Ledger, Sequence, SourceTimes, Truncate
-from spark_app.survey import ChangeSurvey, LastStreamed, PartitionSurvey, Snapshot, Survey, survey_changes
+from spark_app.ledger.ledger import Ledger, Sequence, SourceTimes, Truncate
+from spark_app.merge.survey import (
+    ChangeSurvey,
+    LastStreamed,
+    PartitionSurvey,
+    Snapshot,
+    Survey,
+    survey_changes,
+)
 from tests.spark_app.changes import Change, frame_of, sent_changes
 
 SEQUENCES = st.builds(Sequence, st.integers(3, 9), st.integers(3, 9))

@@ -20,7 +20,13 @@ from pyspark.sql.types import (
     StringType,
 )
 
-from spark_app.table_columns import SchemaConflict, TableColumns, UnusableColumnName, merge, merge_anew
+from spark_app.columns.table_columns import (
+    SchemaConflict,
+    TableColumns,
+    UnusableColumnName,
+    merge,
+    merge_anew,
+)
 
 TYPES: list[DataType] = [IntegerType(), LongType(), FloatType(), DoubleType(), StringType(), DateType()]
 WIDENS: set[tuple[DataType, DataType]] = {(IntegerType(), LongType()), (FloatType(), DoubleType())}

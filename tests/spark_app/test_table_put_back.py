@@ -9,12 +9,12 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from contract.lake import TablePolicy
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
-from spark_app.table_ingest import AnotherWriter, TableIngest
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.sources.event import OffsetRange
+from spark_app.table.table_ingest import AnotherWriter, TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.contract.lake import TablePolicy
 
 
 @pytest.mark.parametrize(("is_removed", "error"), [(False, AnotherWriter), (True, Py4JJavaError)])

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.text_search import contains, starts_with
+from spark_app.jvm.text_search import contains, starts_with
 
 TEXTS = [None, "", "a", "ab", "abc", "cab", "ä", "äb", "b", "\N{GRINNING FACE}ab", "ab" * 1_000]
 

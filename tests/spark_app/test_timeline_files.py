@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_app.timeline_files import removal_of_oldest_instants
+from spark_app.hudi.timeline_files import removal_of_oldest_instants
 
 COMMITS = {"commit", "deltacommit", "replacecommit", "compaction", "logcompaction"}
 COMPLETED_AS = {"compaction": "commit", "logcompaction": "deltacommit"}

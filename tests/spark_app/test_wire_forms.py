@@ -13,14 +13,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, DoubleType, FloatType, TimestampNTZType, TimestampType
 
-from contract.lake import Events, TablePolicy, parse_lake
-from contract.table_name import TableName
-from spark_app.event import OffsetRange
-from spark_app.hudi import HudiTable
+from spark_app.hudi.hudi_table import HudiTable
 from spark_app.sources import files
+from spark_app.sources.event import OffsetRange
 from spark_app.sources.file_layouts import UnreadableFiles
 from spark_app.sources.files import FilesSource, TableUndescribed
-from spark_app.table_ingest import TableIngest
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app import debezium
 from tests.spark_app.test_recorded_events import (
     Recorded,
@@ -30,6 +28,8 @@ from tests.spark_app.test_recorded_events import (
     recorded,
 )
 from tests.spark_app.wire_forms import bare, converted, write_avro, write_lines
+from tributary.contract.lake import Events, TablePolicy, parse_lake
+from tributary.contract.table_name import TableName
 
 TOPIC = "tickit.shop.public.listing"
 LISTING = """

@@ -10,8 +10,8 @@ import pytest
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
-from contract.lake import Lake, parse_lake
 from tests.stacks.conftest import FLAGS
+from tributary.contract.lake import Lake, parse_lake
 
 _LAKE = """
 [lake]

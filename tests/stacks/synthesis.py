@@ -20,12 +20,12 @@ from cdk_nag import (
 )
 from constructs import IConstruct
 
-from contract.lake import read_lake
-from stacks import findings
 from stacks.assembly import assemble
+from stacks.checks import findings
 from stacks.synthesized import Templates, read_templates
 from tests.stacks.conftest import FLAGS
 from tests.stacks.lakes import write_assets, write_lake_file
+from tributary.contract.lake import read_lake
 
 PACKS = {
     "AwsSolutions": AwsSolutionsChecks,

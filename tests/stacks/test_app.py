@@ -14,14 +14,14 @@ from typing import Any, get_args
 import pytest
 from aws_cdk import App
 
-from contract.aws_names import StackKind
-from contract.errors import TributaryError
-from contract.lake import Lake
 from stacks.assembly import assemble
 from stacks.synthesized import read_templates, resources_of
 from tests.stacks.conftest import FLAGS
 from tests.stacks.lakes import write_assets, write_lake_file
 from tests.stacks.one_stack import lake_with
+from tributary.contract.aws_names import StackKind
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake
 
 ROOT = Path(__file__).parents[2]
 GLOBAL = ("AWS::S3::", "AWS::IAM::")

@@ -14,20 +14,20 @@ import pytest
 from psycopg import sql
 
 from connectors.deployment import replication_user
-from connectors.postgres_check import check_replication
-from connectors.postgres_setup import heartbeat_query, setup_sql
-from contract.lake import Lake, parse_lake
-from local.postgres import PostgresServer
-from stacks.bootstrap.function import preparation as function_preparation
-from stacks.bootstrap.function.data_api import StatementFailed
-from stacks.bootstrap.function.main import Services, serve
-from stacks.bootstrap.function.preparation import Preparation
-from stacks.bootstrap.function.scram import verifier
-from stacks.bootstrap.prepared_database import preparation
+from connectors.engines.postgres.preflight import check_replication
+from connectors.engines.postgres.preparation import heartbeat_query, setup_sql
+from stacks.database.prepared_database import preparation
+from stacks.functions.bootstrap import preparation as function_preparation
+from stacks.functions.bootstrap.data_api import StatementFailed
+from stacks.functions.bootstrap.main import Services, serve
+from stacks.functions.bootstrap.preparation import Preparation
+from stacks.functions.bootstrap.scram import verifier
 from tests.connectors import conftest as postgres_fixtures
 from tests.stacks.data_api import DataApiOnPostgres
-from tickit.generator import generate
-from tickit.schema import TABLES
+from tributary.contract.lake import Lake, parse_lake
+from tributary.local.postgres import PostgresServer
+from tributary.tickit.generator import generate
+from tributary.tickit.schema import TABLES
 
 pytestmark = pytest.mark.slow
 

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from stacks.certificate_function.main import FOLDER, serve
+from stacks.functions.certificate.main import FOLDER, serve
 
 PROPERTIES = {
     "Bucket": "shop-artifacts",

@@ -14,18 +14,19 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
 
-from connectors import debezium_postgres, iceberg_sink
-from contract.errors import TributaryError
-from contract.lake import Lake, LakeFileError
-from stacks.connect import ConnectStack
-from stacks.connector_plugin import ConnectPlugins, PluginZip, find_plugins
-from stacks.database import DatabaseStack
-from stacks.lake import LakeStack
+from connectors import iceberg_sink
+from connectors.engines.postgres import connector as debezium_postgres
+from stacks.connect.connector_plugin import ConnectPlugins, PluginZip, find_plugins
+from stacks.connect.stack import ConnectStack
+from stacks.database.stack import DatabaseStack
+from stacks.kafka.stack import StreamingStack
+from stacks.lake.stack import LakeStack
 from stacks.network import NetworkStack
-from stacks.streaming import StreamingStack
 from tests.connectors.deployments import local_deployment
 from tests.stacks.conftest import FLAGS
 from tests.stacks.one_stack import lake_with
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake, LakeFileError
 
 ADDRESSES_OF_DEBEZIUM = {"database.hostname", "database.password", "database.sslmode"}
 RETENTION_AND_SIZE = {

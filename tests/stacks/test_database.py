@@ -12,14 +12,14 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Match, Template
 
 from connectors.deployment import DatabaseAccess
-from connectors.postgres_setup import setup_script, setup_statements
-from contract.lake import Lake, LakeFileError
-from stacks.bootstrap.function.preparation import Preparation
-from stacks.database import DatabaseStack
-from stacks.database_secrets import ADMIN
+from connectors.engines.postgres.preparation import setup_script, setup_statements
+from stacks.database.secrets import ADMIN
+from stacks.database.stack import DatabaseStack
+from stacks.functions.bootstrap.preparation import Preparation
 from stacks.network import NetworkStack
 from tests.stacks.conftest import FLAGS
 from tests.stacks.one_stack import lake_with, template_of
+from tributary.contract.lake import Lake, LakeFileError
 
 SECOND = """
 [source.web_shop]
@@ -312,7 +312,7 @@ def test_the_function_is_in_no_vpc_and_runs_on_the_newest_python(small: Template
         {
             "Runtime": "python3.14",
             "VpcConfig": Match.absent(),
-            "Handler": "stacks.bootstrap.function.main.handle",
+            "Handler": "stacks.functions.bootstrap.main.handle",
         },
     )
 

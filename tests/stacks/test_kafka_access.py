@@ -9,9 +9,7 @@ from typing import cast
 
 import pytest
 
-from contract.lake import parse_lake
-from contract.naming import LakeNames
-from stacks.kafka_access import (
+from stacks.kafka.access import (
     Access,
     debezium_access,
     iceberg_sink_access,
@@ -20,7 +18,9 @@ from stacks.kafka_access import (
     spark_access,
     table_topics,
 )
-from stacks.kafka_cluster import KafkaCluster
+from stacks.kafka.cluster import KafkaCluster
+from tributary.contract.lake import parse_lake
+from tributary.contract.naming import LakeNames
 
 LAKE = parse_lake(
     """

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from aws_cdk import aws_ec2 as ec2
 
-from contract.errors import TributaryError
-from contract.lake import LakeFileError
-from stacks.known_to_aws import (
+from stacks.checks.aws_names import (
     BROKER_TYPES,
     DATABASE_FAMILIES,
     _database_classes,
@@ -21,6 +19,8 @@ from stacks.known_to_aws import (
 )
 from tests.stacks.lakes import SETTINGS
 from tests.stacks.one_stack import lake_with
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import LakeFileError
 
 UNKNOWN = {
     "an instance type": ('[aws.processing]\ncore = "m7g.hugo"', "[aws.processing].core", "m7g.large"),

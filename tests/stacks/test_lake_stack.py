@@ -10,12 +10,12 @@ import duckdb
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from contract.aws_names import Output
-from contract.table_name import TableName
-from stacks.demo_queries import demo_queries
-from stacks.lake import LakeStack
+from stacks.lake.demo_queries import demo_queries
+from stacks.lake.stack import LakeStack
 from tests.stacks.one_stack import lake_with, templates_of
-from tickit.schema import TABLES, TickitTable
+from tributary.contract.aws_names import Output
+from tributary.contract.table_name import TableName
+from tributary.tickit.schema import TABLES, TickitTable
 
 KMS = '[aws.storage]\nencryption = "kms"'
 DELETABLE = 'on_destroy = "delete"\ndelete_data_of = "shop"'

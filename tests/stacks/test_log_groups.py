@@ -8,10 +8,10 @@ import pytest
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
-from contract.aws import LOG_DAYS
 from stacks.base import TributaryStack
 from stacks.log_groups import LakeLogGroup, LogKey
 from tests.stacks.one_stack import lake_with, template_of
+from tributary.contract.aws import LOG_DAYS
 
 
 def _log_group(folder: Path, aws: str) -> Template:

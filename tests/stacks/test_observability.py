@@ -12,11 +12,11 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-import spark_app.metrics
-from contract.aws_names import METRICS_NAMESPACE
-from stacks.alarms import RUNBOOK, SECTIONS
-from stacks.observability import ObservabilityStack
+import spark_app.run.metrics
+from stacks.observability.alarms import RUNBOOK, SECTIONS
+from stacks.observability.stack import ObservabilityStack
 from tests.stacks.test_processing import build
+from tributary.contract.aws_names import METRICS_NAMESPACE
 
 Observed = Callable[[str], Template]
 
@@ -96,7 +96,7 @@ def test_the_sink_s_lag_is_that_of_its_consumer_group_whatever_the_topics(observ
 
 
 def test_what_the_spark_app_is_watched_by_it_also_sends(observed: Observed) -> None:
-    sent = set(spark_app.metrics.UNITS)
+    sent = set(spark_app.run.metrics.UNITS)
     watched = {
         one["MetricName"]
         for one in alarms(observed("small")).values()
@@ -104,7 +104,7 @@ def test_what_the_spark_app_is_watched_by_it_also_sends(observed: Observed) -> N
     }
     assert watched == {"Freshness", "Blocked", "Quarantined"}
     assert watched <= sent
-    assert ("Lake",) in spark_app.metrics.DIMENSIONS
+    assert ("Lake",) in spark_app.run.metrics.DIMENSIONS
 
 
 def test_silence_of_the_spark_app_is_told_too(observed: Observed) -> None:

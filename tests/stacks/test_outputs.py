@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cli.aws.deployed_lake import OUTPUTS
-from contract.aws_names import Output
 from tests.stacks.conftest import Synthesized
+from tributary.cli.aws.deployed_lake import OUTPUTS
+from tributary.contract.aws_names import Output
 
 
 @pytest.mark.parametrize(

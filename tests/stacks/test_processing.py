@@ -12,17 +12,17 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from artifacts.lock import read_lock
-from contract.aws_names import Output
-from contract.errors import TributaryError
-from contract.lake import read_lake
-from stacks.lake import LakeStack
+from stacks.kafka.stack import StreamingStack
+from stacks.lake.stack import LakeStack
 from stacks.network import NetworkStack
-from stacks.processing import ProcessingStack
-from stacks.spark_package import JARS_LOCK
-from stacks.streaming import StreamingStack
+from stacks.processing.spark_package import JARS_LOCK
+from stacks.processing.stack import ProcessingStack
 from tests.stacks.conftest import FLAGS
 from tests.stacks.lakes import write_assets, write_lake_file
+from tributary.artifacts.lock import read_lock
+from tributary.contract.aws_names import Output
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import read_lake
 
 Processing = Callable[[str], Template]
 CLUSTER = "AWS::EMR::Cluster"

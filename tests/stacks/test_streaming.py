@@ -12,12 +12,12 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from contract.aws import Kafka
-from stacks.kafka_settings import server_properties, topic_policy
+from stacks.kafka.serverless_topics import write_code
+from stacks.kafka.settings import server_properties, topic_policy
+from stacks.kafka.stack import StreamingStack
 from stacks.network import NetworkStack
-from stacks.serverless_topics import write_code
-from stacks.streaming import StreamingStack
 from tests.stacks.one_stack import lake_with, template_of
+from tributary.contract.aws import Kafka
 
 PRODUCTION = 'profile = "production"'
 EXPRESS = f'{PRODUCTION}\n[aws.kafka]\nbroker = "express.m7g.large"'

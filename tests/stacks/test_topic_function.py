@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stacks.topic_function.main import serve
+from stacks.functions.topics.main import serve
 
 TOPICS = [
     {"name": "__tributary.shop.bronze-control", "partitions": 1, "config": {"cleanup.policy": "delete"}},

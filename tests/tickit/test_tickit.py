@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tickit import workload
-from tickit.generator import generate
-from tickit.schema import TABLES
+from tributary.tickit import workload
+from tributary.tickit.generator import generate
+from tributary.tickit.schema import TABLES
 
 SCALES = st.floats(min_value=0, max_value=0.01)
 

@@ -1,0 +1,1 @@
+"""Database engines, one folder each."""

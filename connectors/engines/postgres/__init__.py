@@ -1,0 +1,1 @@
+"""PostgreSQL: its connector, its preparation and its preflight check."""

@@ -1,0 +1,142 @@
+"""The Debezium connector of a PostgreSQL source: the settings with which no change and no value is lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, TopicPolicy
+from connectors.engines.postgres.preparation import heartbeat_query
+from tributary.contract.lake import Lake, Source
+from tributary.contract.naming import TOPIC_NAMING_STRATEGY
+
+
+def render(lake: Lake, source: Source, deployment: Deployment) -> ConnectorConfig:
+    """The connector that turns the source's changes into Kafka events; it only says where the password is."""
+    names = lake.source_names(source)
+    return ConnectorConfig(
+        name=names.connector,
+        config={
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "tasks.max": "1",
+            **_database(source, deployment.databases[source.name]),
+            "plugin.name": "pgoutput",
+            "slot.name": names.slot,
+            # A connector that is behind looks for its place in the log, and then opens the slot anew, often
+            # before PostgreSQL has closed it: by default it would wait for 10 seconds (6 times at most).
+            "slot.retry.delay.ms": "1000",
+            "slot.max.retries": "60",
+            "publication.name": names.publication,
+            "publication.autocreate.mode": "disabled",
+            "snapshot.mode": "initial",
+            "topic.prefix": names.topic_prefix,
+            "topic.naming.strategy": TOPIC_NAMING_STRATEGY,
+            "table.include.list": source.patterns.debezium_regex,
+            **_keys(lake, source),
+            **_LOSSLESS,
+            **_JSON_WITH_SCHEMAS,
+            **_pace(deployment.topics),
+            **_topics(source, deployment.topics),
+            "heartbeat.interval.ms": "5000",
+            "heartbeat.action.query": heartbeat_query(lake, source),
+            # By default each record carries the connector's name, task and run in headers.
+            "extended.headers.enabled": "false",
+            # An application's own pg_logical_emit_message is no row.
+            "message.prefix.exclude.list": ".*",
+            # MSK Connect restarts a connector that uses a configuration provider again and again otherwise.
+            "config.action.reload": "none",
+            "errors.log.enable": "true",
+        },
+    )
+
+
+_LOSSLESS: Mapping[str, str] = {
+    "tombstones.on.delete": "true",
+    # The default skips truncates.
+    "skipped.operations": "none",
+    # NaN and infinities, which no decimal can hold, would stop the connector.
+    "decimal.handling.mode": "string",
+    # Precision and scale of a numeric, which is text now.
+    "column.propagate.source.type": ".*",
+    "time.precision.mode": "adaptive",
+    # The default counts a month as 30.4 days.
+    "interval.handling.mode": "string",
+    "hstore.handling.mode": "json",
+    "binary.handling.mode": "bytes",
+    # The default leaves columns of a type that Debezium does not know out of the event.
+    "include.unknown.datatypes": "true",
+    # The default puts null where a value cannot be converted, and goes on.
+    "event.converting.failure.handling.mode": "fail",
+    "event.processing.failure.handling.mode": "fail",
+}
+
+_JSON_WITH_SCHEMAS: Mapping[str, str] = {
+    f"{part}.{option}": value
+    for part in ("key.converter", "value.converter")
+    for option, value in {
+        "schemas.enable": "true",
+        "decimal.format": "NUMERIC",
+        # The default turns an explicit NULL into the column's default.
+        "replace.null.with.default": "false",
+    }.items()
+} | {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    # __debezium.newkey and __debezium.oldkey are rows; the default would write them as Java prints them.
+    "header.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "header.converter.schemas.enable": "false",
+    "header.converter.decimal.format": "NUMERIC",
+}
+
+
+def _database(source: Source, access: DatabaseAccess) -> dict[str, str]:
+    certificates = {} if access.sslrootcert is None else {"database.sslrootcert": access.sslrootcert}
+    return {
+        "database.hostname": access.host,
+        "database.port": str(access.port),
+        "database.user": access.user,
+        "database.password": access.password.placeholder,
+        "database.dbname": source.database,
+        "database.sslmode": access.sslmode,
+        **certificates,
+    }
+
+
+def _keys(lake: Lake, source: Source) -> dict[str, str]:
+    """`message.key.columns` for the tables whose key the lake file names.
+
+    Its form is `table:column,column;…`; Debezium joins the table to each column with a dot and takes that for
+    a regular expression (io.debezium.relational.Key.CustomKeyMapper): hence letters and digits, or escapes.
+    """
+    keys = [
+        f"(?-i){_literally(table.schema)}\\.{_literally(table.table)}:{','.join(map(_literally, entry.key))}"
+        for table, entry in lake.tables
+        if table.source == source.name and entry.key is not None
+    ]
+    return {"message.key.columns": ";".join(keys)} if keys else {}
+
+
+def _literally(name: str) -> str:
+    return re.sub(r"[^0-9A-Za-z]", lambda character: f"\\x{{{ord(character[0]):x}}}", name)
+
+
+def _pace(topics: TopicPolicy) -> dict[str, str]:
+    return {
+        # What has been read from the database waits for this to pass. At 25 ms it is in Kafka 0.07 s sooner,
+        # but the connector and Kafka take more processor time.
+        "poll.interval.ms": "100",
+        "max.batch.size": "8192",
+        "max.queue.size": "32768",
+        "max.queue.size.in.bytes": str(4 * topics.max_event_bytes),
+        # The inline schema is the same text in each event of a table: compressed, it nearly vanishes.
+        "producer.override.compression.type": "zstd",
+        "producer.override.batch.size": "262144",
+        "producer.override.linger.ms": "10",
+        "producer.override.max.request.size": str(topics.max_event_bytes),
+    }
+
+
+def _topics(source: Source, topics: TopicPolicy) -> dict[str, str]:
+    """How Debezium makes the topic of a table that it meets for the first time; -1: as the broker does."""
+    made = {"replication.factor": "-1", "partitions": str(source.partitions), **topics.config}
+    return {f"topic.creation.default.{option}": value for option, value in made.items()}

@@ -1,0 +1,630 @@
+"""What makes a PostgreSQL, or a table in it, unfit to be read without loss, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+from connectors.deployment import replication_user
+from connectors.engines.postgres.preparation import whole_schemas
+from tributary.contract.column_names import ALLOWED, is_column_name
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake, Source
+from tributary.contract.naming import HEARTBEAT_SCHEMA, HEARTBEAT_TABLE
+from tributary.contract.patterns import OWN_SCHEMA, TablePattern
+from tributary.contract.table_name import TableName
+
+OLDEST_VERSION = 13
+"""PostgreSQL's first version whose publications know publish_via_partition_root."""
+
+
+class PostgresNotReady(TributaryError):
+    """A server, a role or a table that cannot be read without loss as it is."""
+
+
+@dataclass(frozen=True)
+class UniqueKey:
+    """The columns of a unique index that holds for every row.
+
+    is_deferrable  two rows may have the same values until the transaction ends
+    """
+
+    columns: frozenset[str]
+    is_primary: bool = False
+    is_replica_identity: bool = False
+    is_deferrable: bool = False
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What PostgreSQL's catalog says of one table.
+
+    nested_arrays     columns declared with more than one dimension, such as text[][]
+    unsent            columns of a type that Debezium leaves out of its events
+    unreadable        columns of a type at whose values Debezium fails
+    unmarked          columns that TOAST can hold, and for whose unchanged values Debezium has no placeholder
+    replica_identity  pg_class.relreplident: d primary key, i an index, f all columns, n nothing
+    """
+
+    schema: str
+    table: str
+    columns: tuple[str, ...]
+    not_null: frozenset[str] = frozenset()
+    generated: tuple[str, ...] = ()
+    nested_arrays: tuple[str, ...] = ()
+    unsent: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    unmarked: tuple[str, ...] = ()
+    unique_keys: tuple[UniqueKey, ...] = ()
+    replica_identity: Literal["d", "i", "f", "n"] = "d"
+    is_permanent: bool = True
+    is_partition: bool = False
+
+    @property
+    def primary_key(self) -> UniqueKey | None:
+        return next((key for key in self.unique_keys if key.is_primary), None)
+
+    @property
+    def replicated_identity(self) -> frozenset[str]:
+        """The columns that an update or a delete reports of the old row; none: it cannot be replicated."""
+        match self.replica_identity:
+            case "f":
+                return frozenset(self.columns)
+            case "d":
+                key = self.primary_key
+                return frozenset() if key is None or key.is_deferrable else key.columns
+            case "i":
+                keys = (key.columns for key in self.unique_keys if key.is_replica_identity)
+                return next(keys, frozenset())
+            case "n":
+                return frozenset()
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """What a server says of itself, and of the lake's replication slot where it has one already."""
+
+    version: int
+    release: str
+    wal_level: str
+    is_standby: bool
+    database: str
+    slots: int
+    slots_in_use: int
+    senders: int
+    senders_in_use: int
+    has_slot: bool = False
+    plugin: str | None = None
+    slot_database: str | None = None
+    wal_status: str | None = None
+
+
+@dataclass(frozen=True)
+class RoleFacts:
+    """The rights of the user that is logged in."""
+
+    name: str
+    is_superuser: bool
+    may_replicate: bool
+    may_beat: bool
+
+
+@dataclass(frozen=True)
+class PostgresFindings:
+    """The tables that the lake takes, in order, and what a person ought to know though it stops nothing."""
+
+    tables: tuple[TableName, ...]
+    warnings: tuple[str, ...]
+
+
+def check_server(connection: psycopg.Connection, lake: Lake, source: Source) -> None:
+    """Raises PostgresNotReady where the server cannot replicate logically to one more reader."""
+    judge_server(source, _read_server(connection, lake.source_names(source).slot), _address(connection))
+
+
+def check_tables(connection: psycopg.Connection, lake: Lake, source: Source) -> PostgresFindings:
+    """Raises PostgresNotReady for a table that cannot be kept exact, and for a pattern that matches nothing.
+
+    Where Tributary started the database itself, its tables may not be there yet: then it is a warning.
+    """
+    for enum in connection.execute(_ENUMS_WITHOUT_VALUES).fetchall():
+        raise PostgresNotReady(
+            "Debezium cannot start on a database that has an enum without values, or a domain over an enum",
+            where=f"source {source.name}, {_address(connection)}",
+            found=f"the type {enum[0]}",
+            remedy="Use the enum itself instead of the domain, and drop the domain.",
+        )
+    return judge_tables(lake, source, read_tables(connection))
+
+
+def check_replication(connection: psycopg.Connection, lake: Lake, source: Source) -> None:
+    """Raises PostgresNotReady where the connection's user, the replication user, lacks what it needs."""
+    where = f"source {source.name}, {_address(connection)}"
+    taken = [
+        (facts.schema, facts.table)
+        for facts in read_tables(connection)
+        if source.matches(facts.schema, facts.table)
+    ]
+    for found, expected in _replication_problems(connection, lake, source, taken):
+        raise PostgresNotReady(
+            "the database is not prepared for replication",
+            where=where,
+            found=found,
+            expected=expected,
+            remedy="Run `tributary up` with admin_user in the lake file, or let an administrator run the SQL "
+            "that it writes without.",
+        )
+
+
+def judge_server(source: Source, server: ServerFacts, address: str) -> None:
+    """The judgement that `check_server` passes on what it read."""
+    for found, expected, remedy in _server_problems(server, source):
+        raise PostgresNotReady(
+            "the database server cannot replicate",
+            where=f"source {source.name}, {address}",
+            found=found,
+            expected=expected,
+            remedy=remedy,
+        )
+
+
+def judge_tables(lake: Lake, source: Source, tables: Sequence[TableFacts]) -> PostgresFindings:
+    """The judgement that `check_tables` passes on what it read."""
+    may_be_empty = source.connection is None
+    taken = [facts for facts in tables if source.matches(facts.schema, facts.table)]
+    absent = [*_patterns_without_table(source, tables), *_entries_without_table(lake, source, taken)]
+    problems = [
+        *([] if may_be_empty else absent),
+        *(problem for facts in taken for problem in _table_problems(lake, source, facts)),
+        *_unsafe_neighbours(source, tables),
+    ]
+    if problems:
+        raise _with_count(problems)
+    return PostgresFindings(
+        tables=tuple(sorted(TableName(source.name, facts.schema, facts.table) for facts in taken)),
+        warnings=(
+            *(str(error) for error in absent),
+            *_left_out(source, tables),
+            *_warnings_of_generated_columns(source, taken),
+            *_warnings_of_unsent_columns(source, taken),
+            *_warnings_of_unmarked_columns(source, taken),
+        ),
+    )
+
+
+def read_tables(connection: psycopg.Connection) -> list[TableFacts]:
+    """All tables of the database, the system's and Tributary's own left out."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(_TABLES, {"own_schema": OWN_SCHEMA}).fetchall()
+    return [_table_facts(row) for row in rows]
+
+
+_ENUMS_WITHOUT_VALUES = """
+SELECT format('%I.%I', n.nspname, t.typname)
+FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+WHERE t.typcategory = 'E' AND NOT EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = t.oid)
+ORDER BY 1
+"""
+"""Those of any schema: io.debezium.connector.postgresql.TypeRegistry reads all types, and ends in a
+NullPointerException."""
+
+
+def _table_facts(row: Mapping[str, Any]) -> TableFacts:
+    return TableFacts(
+        schema=row["schema"],
+        table=row["table"],
+        columns=tuple(column["name"] for column in row["columns"]),
+        not_null=frozenset(column["name"] for column in row["columns"] if column["not_null"]),
+        generated=tuple(column["name"] for column in row["columns"] if column["generated"]),
+        nested_arrays=tuple(column["name"] for column in row["columns"] if column["nested"]),
+        unsent=tuple(column["name"] for column in row["columns"] if column["unsent"]),
+        unreadable=tuple(column["name"] for column in row["columns"] if column["unreadable"]),
+        unmarked=tuple(column["name"] for column in row["columns"] if column["unmarked"]),
+        unique_keys=tuple(
+            UniqueKey(frozenset(key["columns"]), key["primary"], key["replica_identity"], key["deferrable"])
+            for key in row["unique_keys"]
+        ),
+        replica_identity=row["replica_identity"],
+        is_permanent=row["is_permanent"],
+        is_partition=row["is_partition"],
+    )
+
+
+_TABLES = r"""
+SELECT n.nspname AS schema, c.relname AS table, c.relpersistence = 'p' AS is_permanent,
+  c.relispartition AS is_partition, c.relreplident::text AS replica_identity,
+  (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'not_null', a.attnotnull,
+      'generated', a.attgenerated <> '', 'nested', a.attndims > 1,
+      -- io.debezium.connector.postgresql.PostgresValueConverter has no schema for these.
+      'unsent', t.name = ANY ('{money[],name[],interval[],bit varying[],xml[],point[]}'),
+      'unreadable', t.name = 'bit[]',
+      -- io.debezium.connector.postgresql.UnchangedToastedReplicationMessageColumn
+      'unmarked', a.attstorage <> 'p' AND (
+        t.name IN ('bit', 'bit varying') AND a.atttypmod NOT BETWEEN 1 AND 128 OR t.name LIKE '%%[]'
+        AND t.name <> ALL ('{text[],character varying[],character[],json[],jsonb[],uuid[],bytea[],integer[],
+          bigint[],date[],money[],name[],interval[],bit varying[],xml[],point[]}'))
+      ) ORDER BY a.attnum), '[]')
+   FROM pg_attribute a CROSS JOIN LATERAL (SELECT a.atttypid::regtype::text AS name) t
+   WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
+  (SELECT coalesce(json_agg(json_build_object('primary', i.indisprimary, 'replica_identity', i.indisreplident,
+      'deferrable', NOT i.indimmediate, 'columns', (SELECT json_agg(a.attname) FROM pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])))), '[]')
+   FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+     AND i.indexprs IS NULL) AS unique_keys
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+  AND n.nspname NOT LIKE 'pg\_%%' AND n.nspname NOT IN ('information_schema', %(own_schema)s)
+ORDER BY n.nspname, c.relname
+"""
+
+
+def _with_count(problems: list[PostgresNotReady]) -> PostgresNotReady:
+    first, others = problems[0], len(problems) - 1
+    if others:
+        more = f"{others} more like it {'is' if others == 1 else 'are'} to be mended."
+        first.remedy = f"{first.remedy} {more}" if first.remedy else more
+    return first
+
+
+def _patterns_without_table(source: Source, tables: Sequence[TableFacts]) -> Iterator[PostgresNotReady]:
+    for pattern in source.patterns.include:
+        if not any(pattern.matches(facts.schema, facts.table) for facts in tables):
+            yield PostgresNotReady(
+                "a pattern that matches no table",
+                where=f"[source.{source.name}].tables",
+                found=f'"{pattern}"',
+                expected=f"a table that it matches in database {source.database}{_like_it(pattern, tables)}",
+            )
+
+
+def _like_it(pattern: TablePattern, tables: Sequence[TableFacts]) -> str:
+    names = [f"{facts.schema}.{facts.table}" for facts in tables]
+    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    case = [name for name in names if str(pattern).lower() == name.lower()]
+    if case:
+        return f"; did you mean {case[0]}? Case matters"
+    return f", which has {shown}" if names else ", which has no tables"
+
+
+def _entries_without_table(
+    lake: Lake, source: Source, taken: Sequence[TableFacts]
+) -> Iterator[PostgresNotReady]:
+    existing = {(facts.schema, facts.table) for facts in taken}
+    for name, _ in lake.tables:
+        if name.source == source.name and (name.schema, name.table) not in existing:
+            yield PostgresNotReady(
+                "an entry for a table that does not exist",
+                where=f'[table."{name}"]',
+                found="no such table",
+                expected=f"a table of the database {source.database}",
+            )
+
+
+def _table_problems(lake: Lake, source: Source, facts: TableFacts) -> Iterator[PostgresNotReady]:
+    name = TableName(source.name, facts.schema, facts.table)
+    leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
+
+    def problem(what: str, found: str, expected: str | None, remedy: str) -> PostgresNotReady:
+        return PostgresNotReady(what, where=f"table {name}", found=found, expected=expected, remedy=remedy)
+
+    if topic_problem := lake.source_names(source).topic_problem(facts.schema, facts.table):
+        yield problem(
+            "the table's name is too long", topic_problem, None, f"Rename the table, or {leave_out}."
+        )
+    if not facts.is_permanent:
+        found, remedy = "an unlogged table", f"ALTER TABLE … SET LOGGED, or {leave_out}."
+        yield problem("PostgreSQL does not replicate it", found, "a logged table", remedy)
+    if facts.is_partition:
+        found, remedy = "a partition", f"Take the partitioned table instead and {leave_out}."
+        yield problem("its changes are published as the partitioned table's", found, "a whole table", remedy)
+    else:
+        yield from _identity_problems(lake, name, facts, leave_out)
+    for column in facts.nested_arrays:
+        found, remedy = f"{column}, an array of arrays", f"Make it one array, or {leave_out}."
+        yield problem("Debezium does not read its values", found, "arrays of one dimension", remedy)
+    for column in facts.unreadable:
+        found, remedy = f"{column}, an array of bits", f"Make it an array of text, or {leave_out}."
+        yield problem("Debezium fails at its values", found, "a type that Debezium reads", remedy)
+    for column in _misread_columns(facts):
+        remedy = f"Rename the column, or {leave_out}."
+        yield problem("Debezium mistakes a column for another", f"the column {column}", None, remedy)
+    for column in facts.columns:
+        if not is_column_name(column):
+            remedy = f"Rename the column, or {leave_out}."
+            yield problem("no column of a lake table can have its name", repr(column), ALLOWED, remedy)
+    for column in lake.policy(name).partition_by:
+        if column not in facts.columns:
+            entry = f'[table."{name}"].partition_by'
+            yield _no_such_column(entry, column, facts)
+
+
+def _misread_columns(facts: TableFacts) -> Iterator[str]:
+    """Columns that differ in case only, and those whose names seem quoted.
+
+    The former stop Debezium (PgOutputMessageDecoder) or vanish (TableEditorImpl), the latter change their
+    names (Strings.unquoteIdentifierPart).
+    """
+    seen: set[str] = set()
+    for column in facts.columns:
+        if column.lower() in seen or (len(column) > 1 and column[0] == column[-1] and column[0] in "\"'`"):
+            yield column
+        seen.add(column.lower())
+
+
+def _identity_problems(
+    lake: Lake, name: TableName, facts: TableFacts, leave_out: str
+) -> Iterator[PostgresNotReady]:
+    if not facts.replicated_identity:
+        yield _without_identity(name, facts, leave_out)
+        return
+    key, entry = lake.policy(name).key, f'[table."{name}"].key'
+    if key is None:
+        if facts.primary_key is None:
+            yield PostgresNotReady(
+                "nothing tells its rows apart",
+                where=f"table {name}",
+                found="no primary key",
+                expected="a primary key, or the columns of a unique index as key in the lake file",
+                remedy=f'Add [table."{name}"] with key = [...], or {leave_out}.',
+            )
+        elif facts.primary_key.is_deferrable:
+            yield _with_deferrable_key(name, facts.primary_key, leave_out)
+        return
+    missing = [column for column in key if column not in facts.columns]
+    if missing:
+        yield _no_such_column(entry, missing[0], facts)
+        return
+    yield from _key_problems(entry, frozenset(key), facts)
+
+
+def _key_problems(entry: str, key: frozenset[str], facts: TableFacts) -> Iterator[PostgresNotReady]:
+    """What makes existing columns unfit for a key."""
+    shown = ", ".join(sorted(key))
+    if not any(unique.columns <= key and not unique.is_deferrable for unique in facts.unique_keys):
+        expected = "columns with a unique index over them, or over some of them, that is not DEFERRABLE"
+        yield PostgresNotReady(
+            "the key does not tell rows apart", where=entry, found=shown, expected=expected
+        )
+    elif nullable := sorted(key - facts.not_null):
+        expected = "columns that are NOT NULL"
+        yield PostgresNotReady("a key column may be null", where=entry, found=nullable[0], expected=expected)
+    elif not key <= facts.replicated_identity:
+        yield PostgresNotReady(
+            "PostgreSQL does not report this key with a delete",
+            where=entry,
+            found=f"a replica identity of {', '.join(sorted(facts.replicated_identity))}",
+            expected=f"one that holds {shown}",
+            remedy="ALTER TABLE … REPLICA IDENTITY USING INDEX …, or REPLICA IDENTITY FULL.",
+        )
+
+
+def _with_deferrable_key(name: TableName, key: UniqueKey, leave_out: str) -> PostgresNotReady:
+    """With REPLICA IDENTITY FULL. Two rows that have one key for a while are one row to the lake."""
+    return PostgresNotReady(
+        "a row that takes a key before its former owner has left it would be lost",
+        where=f"table {name}",
+        found=_DEFERRABLE_KEY,
+        expected="a primary key that is not DEFERRABLE, or as key in the lake file the columns of another "
+        "unique index",
+        remedy=f'{_undeferred(name, key)}, or add [table."{name}"] with key = [...], or {leave_out}.',
+    )
+
+
+_DEFERRABLE_KEY = "a DEFERRABLE primary key"
+
+
+def _undeferred(name: TableName, key: UniqueKey) -> str:
+    """Nothing is in the way of it: a foreign key cannot refer to a DEFERRABLE one."""
+    columns = ", ".join(sorted(key.columns))
+    return f"ALTER TABLE {name.schema}.{name.table} DROP CONSTRAINT …, ADD PRIMARY KEY ({columns})"
+
+
+def _without_identity(name: TableName, facts: TableFacts, leave_out: str) -> PostgresNotReady:
+    key = facts.primary_key
+    if key is not None and key.is_deferrable and facts.replica_identity == "d":
+        return PostgresNotReady(
+            "once published, its own application could no longer update it",
+            where=f"table {name}",
+            found=f"{_DEFERRABLE_KEY}, which PostgreSQL does not take for a replica identity",
+            expected="a primary key that is not DEFERRABLE",
+            remedy=f"{_undeferred(name, key)}, or {leave_out}.",
+        )
+    return PostgresNotReady(
+        "once published, its own application could no longer update it",
+        where=f"table {name}",
+        found="no replica identity",
+        expected="a primary key, or REPLICA IDENTITY FULL",
+        remedy=f"Give it a primary key, or ALTER TABLE … REPLICA IDENTITY FULL, or {leave_out}.",
+    )
+
+
+def _no_such_column(entry: str, column: str, facts: TableFacts) -> PostgresNotReady:
+    return PostgresNotReady(
+        "a column that does not exist",
+        where=entry,
+        found=column,
+        expected=f"one of {', '.join(facts.columns)}",
+    )
+
+
+def _unsafe_neighbours(source: Source, tables: Sequence[TableFacts]) -> Iterator[PostgresNotReady]:
+    """Tables that the lake does not take but that a published schema publishes."""
+    schemas = whole_schemas(source)
+    for facts in tables:
+        is_published = facts.schema in schemas and facts.is_permanent
+        if is_published and not source.matches(facts.schema, facts.table) and not facts.replicated_identity:
+            name = TableName(source.name, facts.schema, facts.table)
+            leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
+            yield _without_identity(name, facts, leave_out)
+
+
+def _left_out(source: Source, tables: Sequence[TableFacts]) -> Iterator[str]:
+    for facts in tables:
+        if source.patterns.would_match(facts.schema, facts.table) and not source.matches(
+            facts.schema, facts.table
+        ):
+            name = TableName(source.name, facts.schema, facts.table)
+            yield f"{name} is left out: Debezium cannot quote its name, or make a Kafka topic's name of it."
+
+
+def _warnings_of_generated_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+    for facts in taken:
+        if facts.generated:
+            name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.generated)
+            yield (
+                f"{name}: PostgreSQL does not replicate generated columns: in the lake, {columns} hold what "
+                "they held in the first snapshot, and nothing in rows that changed since."
+            )
+
+
+def _warnings_of_unsent_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+    for facts in taken:
+        if facts.unsent:
+            name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unsent)
+            yield f"{name}: the lake will not have {columns}: Debezium leaves arrays of such a type out."
+
+
+def _warnings_of_unmarked_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+    for facts in taken:
+        if facts.unmarked and facts.replica_identity != "f":
+            name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unmarked)
+            yield (
+                f"{name}: in a row of more than 2,000 bytes, an update that leaves {columns} as it is may "
+                "stop Debezium. Where there may be such rows: ALTER TABLE … REPLICA IDENTITY FULL."
+            )
+
+
+def _read_server(connection: psycopg.Connection, slot: str) -> ServerFacts:
+    with connection.cursor(row_factory=class_row(ServerFacts)) as cursor:
+        return cursor.execute(_SERVER, {"slot": slot}).fetchall()[0]
+
+
+_SERVER = """
+SELECT current_setting('server_version_num')::int / 10000 AS version,
+  current_setting('server_version') AS release, current_setting('wal_level') AS wal_level,
+  pg_is_in_recovery() AS is_standby, current_database() AS database,
+  current_setting('max_replication_slots')::int AS slots, current_setting('max_wal_senders')::int AS senders,
+  (SELECT count(*) FROM pg_replication_slots) AS slots_in_use,
+  (SELECT count(*) FROM pg_stat_replication) AS senders_in_use,
+  own.slot_name IS NOT NULL AS has_slot, own.plugin, own.database AS slot_database, own.wal_status
+FROM (SELECT 1) one LEFT JOIN pg_replication_slots own ON own.slot_name = %(slot)s
+"""
+
+
+def _server_problems(server: ServerFacts, source: Source) -> Iterator[tuple[str, str, str]]:
+    """What was found, what was expected, what to do."""
+    if server.version < OLDEST_VERSION:
+        yield f"PostgreSQL {server.release}", f"PostgreSQL {OLDEST_VERSION} or newer", "Upgrade the server."
+    if server.is_standby:
+        expected = "the primary server (on Amazon RDS and Aurora the writer endpoint)"
+        yield "a standby server", expected, f"Change [source.{source.name}.connection].host."
+    if server.wal_level != "logical":
+        remedy = (
+            "Run ALTER SYSTEM SET wal_level = 'logical' and restart the server "
+            "(on Amazon RDS and Aurora: rds.logical_replication = 1 in the parameter group, then reboot)."
+        )
+        yield f"wal_level = {server.wal_level}", "wal_level = logical", remedy
+    if not server.has_slot:
+        yield from _capacity_problems(server)
+    elif server.plugin != "pgoutput" or server.slot_database != server.database:
+        found = f"a slot with the plugin {server.plugin} for the database {server.slot_database}"
+        yield (
+            found,
+            f"pgoutput and {server.database}",
+            "Drop that replication slot, or give the lake another name.",
+        )
+    elif server.wal_status == "lost":
+        remedy = (
+            "Changes are lost to it for good: drop the slot and take a new snapshot, as docs/operate.md says "
+            "(and raise max_slot_wal_keep_size so that it does not happen again)."
+        )
+        yield "a slot whose log the server has removed (wal_status = lost)", "a slot that can go on", remedy
+
+
+def _capacity_problems(server: ServerFacts) -> Iterator[tuple[str, str, str]]:
+    if server.slots_in_use >= server.slots:
+        found = f"all {server.slots} replication slots in use"
+        yield (
+            found,
+            "a free one",
+            "Raise max_replication_slots and restart the server, or drop an unused slot.",
+        )
+    if server.senders_in_use >= server.senders:
+        found = f"all {server.senders} WAL senders in use"
+        yield found, "a free one", "Raise max_wal_senders and restart the server."
+
+
+def _replication_problems(
+    connection: psycopg.Connection, lake: Lake, source: Source, taken: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """What was found, what was expected."""
+    name = lake.source_names(source).publication
+    with connection.cursor(row_factory=class_row(RoleFacts)) as cursor:
+        role = cursor.execute(_ROLE).fetchall()[0]
+    publication = connection.execute(_PUBLICATION, (name,)).fetchone()
+    published = _published(connection, name)
+    unreadable = [table for table in taken if not _is_readable(connection, *table)]
+    if role.name != replication_user(lake, source):
+        yield f"a connection as {role.name}", f"the replication user {replication_user(lake, source)}"
+    if role.is_superuser:
+        yield f"the replication user {role.name} is a superuser", "a user that may only read and replicate"
+    if not role.may_replicate:
+        yield f"{role.name} may not replicate", "the attribute REPLICATION, or membership in rds_replication"
+    if not role.may_beat:
+        yield (
+            f"{role.name} may not write {HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}",
+            "the heartbeat table, writable",
+        )
+    if unreadable:
+        yield f"{role.name} may not read {_listed(unreadable)}", "SELECT on every table that the lake takes"
+    if publication is None:
+        yield "no publication", f"the publication {name}"
+    elif not publication[0]:
+        yield "a publication that leaves out a kind of change", "insert, update, delete and truncate"
+    elif missing := [table for table in taken if table not in published]:
+        yield f"a publication without {_listed(missing)}", "one with every table that the lake takes"
+
+
+# By way of the catalog: to_regclass raises where the role may not even use the schema.
+_ROLE = f"""
+SELECT rolname AS name, rolsuper AS is_superuser,
+  rolreplication OR EXISTS (SELECT FROM pg_roles r
+    WHERE r.rolname = 'rds_replication' AND pg_has_role(r.oid, 'MEMBER')) AS may_replicate,
+  EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = '{HEARTBEAT_SCHEMA}' AND c.relname = '{HEARTBEAT_TABLE}'
+    AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'INSERT')
+    AND has_any_column_privilege(c.oid, 'UPDATE')) AS may_beat
+FROM pg_roles WHERE rolname = current_user
+"""
+
+_PUBLICATION = """
+SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s
+"""
+
+
+def _published(connection: psycopg.Connection, publication: str) -> set[tuple[str, str]]:
+    query = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
+    return {(schema, table) for schema, table in connection.execute(query, (publication,))}
+
+
+def _is_readable(connection: psycopg.Connection, schema: str, table: str) -> bool:
+    query = """
+    SELECT has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s
+    """
+    row = connection.execute(query, (schema, table)).fetchone()
+    return bool(row and row[0])
+
+
+def _listed(names: Sequence[tuple[str, str]]) -> str:
+    shown = ", ".join(f"{schema}.{table}" for schema, table in names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+
+
+def _address(connection: psycopg.Connection) -> str:
+    info = connection.info
+    return f"{info.host}:{info.port}/{info.dbname}"

@@ -1,0 +1,463 @@
+"""What a PostgreSQL needs before Debezium may read it: a role, its rights, a publication and a heartbeat.
+
+`setup_statements` is the whole of it, as SQL that may be run again at any time: an administrator can run it
+by hand, and `apply_postgres_setup` and the AWS deployment run the very same. `connectors.postgres_check`
+tells what a table lacks. No statement holds a colon: the RDS Data API takes what follows one for a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from textwrap import dedent, indent
+
+import psycopg
+from psycopg import sql
+
+from connectors.deployment import replication_user
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake, Source
+from tributary.contract.naming import HEARTBEAT_SCHEMA, HEARTBEAT_TABLE
+from tributary.contract.patterns import OWN_SCHEMA, TablePattern
+
+_HEARTBEAT = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
+
+
+_ATTEMPTS = 5
+_CHANGED_MEANWHILE = "tuple concurrently"
+"""At a row of its catalog that another changes, PostgreSQL waits, and then fails: a GRANT beside another one,
+or at a table of which a vacuum has just ended (simple_heap_update)."""
+
+
+class PostgresSetupFailed(TributaryError):
+    """The SQL that prepares the database did not run."""
+
+
+def heartbeat_query(lake: Lake, source: Source) -> str:
+    """What Debezium runs with each heartbeat: a write, so that the slot moves on in a quiet database."""
+    return (
+        f"INSERT INTO {_HEARTBEAT} (lake, source, beaten_at) "
+        f"VALUES ({_literal(lake.name)}, {_literal(source.name)}, now()) "
+        "ON CONFLICT (lake, source) DO UPDATE SET beaten_at = now()"
+    )
+
+
+def setup_script(lake: Lake, source: Source) -> str:
+    """What an administrator runs with psql where Tributary has no administrator's password.
+
+    A superuser can run it, or the owner of the database and its tables who may create roles.
+    """
+    set_password = f"-- Then set its password:\n\\password {_identifier(replication_user(lake, source))}"
+    return f"BEGIN;\n\n{setup_sql(lake, source)}\n\nCOMMIT;\n\n{set_password}\n"
+
+
+def setup_sql(lake: Lake, source: Source) -> str:
+    """`setup_statements` as one text."""
+    return "\n\n".join(f"{statement};" for statement in setup_statements(lake, source))
+
+
+def setup_statements(lake: Lake, source: Source) -> tuple[str, ...]:
+    """The SQL that prepares the source's database; to be run in one transaction.
+
+    It sets no password. Run again, it takes in tables that were created in the meantime.
+    """
+    role, names = replication_user(lake, source), lake.source_names(source)
+    return (
+        _role(role),
+        *_heartbeat(role),
+        *_matched_tables(source),
+        _replica_identity_guard(source),
+        _rights(role),
+        *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
+        _publication(names.publication, names.slot, source),
+        "DROP TABLE pg_temp.tributary_matched",
+    )
+
+
+def removal_statements(lake: Lake, source: Source) -> tuple[str, ...]:
+    """The SQL that undoes `setup_statements`, each of them on its own; the slot has to be inactive by then.
+
+    The tables of the source stay as they are. Whoever runs it is the one who ran the other, or a superuser.
+    """
+    names = lake.source_names(source)
+    return (
+        slot_removal(names.slot),
+        f"DROP PUBLICATION IF EXISTS {_identifier(names.publication)}",
+        _heartbeat_removal(lake, source),
+        _role_removal(replication_user(lake, source)),
+    )
+
+
+def slot_removal(slot: str) -> str:
+    """The SQL that drops a replication slot if it is there and nobody reads from it."""
+    return (
+        "SELECT count(pg_drop_replication_slot(slot_name)) FROM pg_replication_slots "
+        f"WHERE slot_name = {_literal(slot)} AND NOT active"
+    )
+
+
+def unpublished_tables_query(lake: Lake, source: Source) -> str:
+    """A query for the tables, as texts, that the lake takes and that are not published yet."""
+    publication = _literal(lake.source_names(source).publication)
+    return (
+        "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
+        f"WHERE {_taken(source)}\n"
+        "AND NOT EXISTS (SELECT FROM pg_publication_tables p\n"
+        f"  WHERE p.pubname = {publication} AND p.schemaname = n.nspname AND p.tablename = c.relname)\n"
+        "ORDER BY 1"
+    )
+
+
+def patterns_without_table_query(source: Source) -> str:
+    """A query for the source's patterns, as texts, that no table of the database matches."""
+    table = (
+        "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')"
+    )
+    rows = ",\n  ".join(
+        f"({_literal(str(pattern))}, EXISTS ({table} AND {_pattern_condition(pattern)}))"
+        for pattern in source.patterns.include
+    )
+    return f"SELECT pattern FROM (VALUES\n  {rows}\n) AS patterns (pattern, has_table) WHERE NOT has_table"
+
+
+def whole_schemas(source: Source) -> tuple[str, ...]:
+    """The schemas of which the source takes every table, be it there already or not."""
+    patterns = source.patterns
+    return tuple(
+        pattern.schema
+        for pattern in patterns.include
+        if pattern.is_whole_schema
+        and not any(excluded.may_match_in(pattern.schema) for excluded in patterns.exclude)
+    )
+
+
+def apply_postgres_setup(
+    admin: psycopg.Connection, lake: Lake, source: Source, password: str
+) -> tuple[str, ...]:
+    """Prepares the database in one transaction and gives the replication user the password; returns warnings.
+
+    The password of a role that exists already and that the lake file names is left as it is. Only a SCRAM
+    verifier of the password reaches the server, so that no log of it can hold it. Raises PostgresSetupFailed.
+    """
+    role = replication_user(lake, source)
+    warnings: list[str] = []
+
+    def note(diagnostic: psycopg.errors.Diagnostic) -> None:
+        if diagnostic.severity_nonlocalized == "WARNING" and diagnostic.message_primary:
+            warnings.append(diagnostic.message_primary)
+
+    admin.add_notice_handler(note)
+    try:
+        for is_last in (*[False] * (_ATTEMPTS - 1), True):
+            warnings.clear()
+            try:
+                with admin.transaction():
+                    is_new = _is_missing(admin, role)
+                    admin.execute(setup_sql(lake, source).encode())
+                    if is_new or role == lake.source_names(source).replication_role:
+                        _set_password(admin, role, password)
+                break
+            except psycopg.errors.InternalError_ as error:
+                if is_last or _CHANGED_MEANWHILE not in str(error):
+                    raise
+    except psycopg.Error as error:
+        raise PostgresSetupFailed(
+            "the database could not be prepared for replication",
+            where=f"{source.name}, database {source.database}",
+            found=str(error).splitlines()[0] if str(error) else type(error).__name__,
+            expected=error.diag.message_detail,
+            remedy=error.diag.message_hint
+            or "Let an administrator run the SQL that `tributary up` writes where no admin_user is named.",
+        ) from error
+    finally:
+        admin.remove_notice_handler(note)
+    return tuple(warnings)
+
+
+def _is_missing(connection: psycopg.Connection, role: str) -> bool:
+    return connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None
+
+
+def _set_password(admin: psycopg.Connection, role: str, password: str) -> None:
+    verifier = admin.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+    statement = sql.SQL("ALTER ROLE {role} PASSWORD {verifier}")
+    admin.execute(statement.format(role=sql.Identifier(role), verifier=sql.Literal(verifier)))
+
+
+def _role(role: str) -> str:
+    return dedent(
+        f"""\
+        -- The role that reads the changes. It may log in and replicate; it owns nothing.
+        DO $tributary$
+        BEGIN
+          IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = {_literal(role)}) THEN
+            CREATE ROLE {_identifier(role)} LOGIN;
+          END IF;
+          IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'rds_replication') THEN
+            GRANT rds_replication TO {_identifier(role)};  -- Amazon RDS and Aurora
+          ELSIF NOT (SELECT rolreplication FROM pg_roles WHERE rolname = {_literal(role)}) THEN
+            ALTER ROLE {_identifier(role)} REPLICATION;
+          END IF;
+          EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), {_literal(role)});
+        END
+        $tributary$"""
+    )
+
+
+def _heartbeat(role: str) -> tuple[str, ...]:
+    return (
+        "-- A row that Debezium writes again and again, so that the slot keeps no log of a quiet database.\n"
+        f"CREATE SCHEMA IF NOT EXISTS {HEARTBEAT_SCHEMA}",
+        f"CREATE TABLE IF NOT EXISTS {_HEARTBEAT} (\n"
+        "  lake text, source text, beaten_at timestamptz NOT NULL, PRIMARY KEY (lake, source)\n"
+        ")",
+        f"GRANT USAGE ON SCHEMA {HEARTBEAT_SCHEMA} TO {_identifier(role)}",
+        f"GRANT SELECT (lake, source), INSERT, UPDATE (beaten_at) ON {_HEARTBEAT} TO {_identifier(role)}",
+    )
+
+
+def _matched_tables(source: Source) -> tuple[str, ...]:
+    return (
+        "-- The tables that the lake takes.\nDROP TABLE IF EXISTS pg_temp.tributary_matched",
+        "CREATE TEMPORARY TABLE tributary_matched AS\n"
+        "SELECT c.oid, n.nspname, c.relname, c.relreplident\n"
+        "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
+        f"WHERE {_taken(source)}",
+    )
+
+
+def _taken(source: Source) -> str:
+    """The tables that the lake takes, as SQL over n and c."""
+    return (
+        "c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relispartition\n"
+        f"  AND {indent(_patterns_condition(source), '  ').strip()}"
+    )
+
+
+def _replica_identity_guard(source: Source) -> str:
+    """Refuses to publish what PostgreSQL would then refuse to update."""
+    schemas = _literals(whole_schemas(source))
+    return dedent(
+        f"""\
+        -- A published table without a replica identity could no longer be updated by its own application.
+        DO $tributary$
+        DECLARE
+          unsafe text;
+        BEGIN
+          SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY n.nspname, c.relname)
+          INTO unsafe
+          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+          WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p'
+            AND (c.oid IN (SELECT oid FROM pg_temp.tributary_matched) OR n.nspname IN ({schemas}))
+            AND NOT (c.relreplident = 'f'
+              OR c.relreplident = 'd' AND EXISTS (
+                SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate)
+              OR c.relreplident = 'i' AND EXISTS (
+                SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident));
+          IF unsafe IS NOT NULL THEN
+            RAISE EXCEPTION 'tables without a replica identity cannot be published, namely %', unsafe
+              USING DETAIL = 'a primary key that is not DEFERRABLE, or REPLICA IDENTITY FULL',
+                    HINT = 'Give them a primary key, or ALTER TABLE … REPLICA IDENTITY FULL, '
+                           'or leave them out with an exclude pattern ("!schema.table").';
+          END IF;
+        END
+        $tributary$"""
+    )
+
+
+def _rights(role: str) -> str:
+    return dedent(
+        f"""\
+        DO $tributary$
+        DECLARE
+          matched record;
+        BEGIN
+          FOR matched IN SELECT * FROM pg_temp.tributary_matched LOOP
+            EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', matched.nspname, {_literal(role)});
+            CONTINUE WHEN has_table_privilege({_literal(role)}, matched.oid, 'SELECT');
+            EXECUTE format('GRANT SELECT ON %I.%I TO %I', matched.nspname, matched.relname, {_literal(role)});
+          END LOOP;
+        END
+        $tributary$"""
+    )
+
+
+def _rights_on_later_tables(role: str, schema: str) -> str:
+    return dedent(
+        f"""\
+        -- Tables that are created in {_comment(schema)} later are readable too, whoever creates them.
+        DO $tributary$
+        DECLARE
+          creator text;
+        BEGIN
+          IF EXISTS (SELECT FROM pg_namespace WHERE nspname = {_literal(schema)}) THEN
+            EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', {_literal(schema)}, {_literal(role)});
+            FOR creator IN
+              SELECT current_user
+              UNION SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = {_literal(schema)}
+              UNION SELECT pg_get_userbyid(relowner) FROM pg_class
+                WHERE relkind IN ('r', 'p')
+                  AND relnamespace = to_regnamespace(quote_ident({_literal(schema)}))
+            LOOP
+              CONTINUE WHEN creator LIKE 'pg\\_%';
+              BEGIN
+                EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I '
+                               'GRANT SELECT ON TABLES TO %I',
+                               creator, {_literal(schema)}, {_literal(role)});
+              EXCEPTION WHEN insufficient_privilege THEN
+                RAISE WARNING 'what % creates in schema % later is readable only after this ran again',
+                  creator, {_literal(schema)};
+              END;
+            END LOOP;
+          END IF;
+        END
+        $tributary$"""
+    )
+
+
+def _publication(publication: str, replication_slot: str, source: Source) -> str:
+    schemas = _literals(whole_schemas(source))
+    name, slot = _literal(publication), _literal(replication_slot)
+    return dedent(
+        f"""\
+        -- Published are whole schemas where the lake takes them whole (so that tables created later come by
+        -- themselves), else the tables one by one; and the heartbeat.
+        DO $tributary$
+        DECLARE
+          whole text DEFAULT '';
+          single text DEFAULT '';
+          wanted text;
+          published text[];
+          added record;
+          has_rows boolean;
+        BEGIN
+          IF NOT EXISTS (SELECT FROM pg_publication WHERE pubname = {name}) THEN
+            EXECUTE format('CREATE PUBLICATION %I WITH (publish = ''insert, update, delete, truncate'', '
+                           'publish_via_partition_root = true)', {name});
+          END IF;
+          SELECT coalesce(array_agg(format('%I.%I', schemaname, tablename)), '{{}}')
+          INTO published FROM pg_publication_tables WHERE pubname = {name};
+          SELECT coalesce(string_agg(format('TABLES IN SCHEMA %I, ', nspname), '' ORDER BY nspname), '')
+          INTO whole FROM pg_namespace WHERE nspname IN ({schemas});
+          SELECT coalesce(string_agg(format('%I.%I, ', nspname, relname), '' ORDER BY nspname, relname), '')
+          INTO single FROM pg_temp.tributary_matched WHERE nspname NOT IN ({schemas});
+          SELECT coalesce(string_agg(format('%I.%I, ', nspname, relname), '' ORDER BY nspname, relname), '')
+          INTO wanted FROM pg_temp.tributary_matched;
+          BEGIN
+            IF whole <> '' AND CAST(current_setting('server_version_num') AS int) < 150000 THEN
+              RAISE feature_not_supported;
+            END IF;
+            EXECUTE format('ALTER PUBLICATION %I SET %sTABLE %s{_HEARTBEAT}',
+                           {name}, whole, single);
+          EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
+            IF whole = '' THEN
+              RAISE;
+            END IF;
+            EXECUTE format('ALTER PUBLICATION %I SET TABLE %s{_HEARTBEAT}',
+                           {name}, wanted);
+            RAISE WARNING 'tables created later are published only after `tributary up` ran again, because '
+                          'publishing whole schemas needs PostgreSQL 15 and a superuser';
+          END;
+          -- Debezium took its snapshot when it made the slot.
+          IF EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = {slot}) THEN
+            FOR added IN SELECT * FROM pg_temp.tributary_matched
+              WHERE format('%I.%I', nspname, relname) <> ALL (published)
+            LOOP
+              EXECUTE format('SELECT EXISTS (SELECT FROM %I.%I)', added.nspname, added.relname) INTO has_rows;
+              IF has_rows THEN
+                RAISE WARNING '%.% held rows before it was published, and the lake gets only later changes',
+                  added.nspname, added.relname;
+              END IF;
+            END LOOP;
+          END IF;
+        END
+        $tributary$"""
+    )
+
+
+def _heartbeat_removal(lake: Lake, source: Source) -> str:
+    """Other sources may have their row in the same table."""
+    return dedent(
+        f"""\
+        DO $tributary$
+        DECLARE
+          is_in_use boolean;
+        BEGIN
+          IF to_regclass({_literal(_HEARTBEAT)}) IS NOT NULL THEN
+            DELETE FROM {_HEARTBEAT} WHERE lake = {_literal(lake.name)} AND source = {_literal(source.name)};
+            SELECT EXISTS (SELECT FROM {_HEARTBEAT}) INTO is_in_use;
+            IF NOT is_in_use THEN
+              DROP TABLE {_HEARTBEAT};
+              DROP SCHEMA {HEARTBEAT_SCHEMA};
+            END IF;
+          END IF;
+        END
+        $tributary$"""
+    )
+
+
+def _role_removal(role: str) -> str:
+    """A role has rights in this database only; who made it may take it on, and then away."""
+    return dedent(
+        f"""\
+        DO $tributary$
+        BEGIN
+          IF EXISTS (SELECT FROM pg_roles WHERE rolname = {_literal(role)}) THEN
+            GRANT {_identifier(role)} TO CURRENT_USER;
+            DROP OWNED BY {_identifier(role)};
+            DROP ROLE {_identifier(role)};
+          END IF;
+        END
+        $tributary$"""
+    )
+
+
+def _patterns_condition(source: Source) -> str:
+    """The source's patterns as SQL over n.nspname and c.relname, without the system's schemas and our own."""
+    # The common ones of the names that tributary.contract.patterns.is_traceable refuses.
+    untraceable = _literal('[.]|^"|"$')
+    included = " OR ".join(_pattern_condition(pattern) for pattern in source.patterns.include)
+    excluded = "".join(f"\nAND NOT {_pattern_condition(pattern)}" for pattern in source.patterns.exclude)
+    return (
+        f"({included}){excluded}\n"
+        f"AND n.nspname !~ {untraceable} AND c.relname !~ {untraceable}\n"
+        f"AND n.nspname NOT IN ('information_schema', {_literal(OWN_SCHEMA)}) AND n.nspname NOT LIKE 'pg\\_%'"
+    )
+
+
+def _pattern_condition(pattern: TablePattern) -> str:
+    return f"(n.nspname LIKE {_like(pattern.schema)} AND c.relname LIKE {_like(pattern.table)})"
+
+
+def _like(wildcard: str) -> str:
+    escaped = "".join(f"\\{character}" if character in "\\%_" else character for character in wildcard)
+    return _literal(escaped.replace("*", "%").replace("?", "_"))
+
+
+def _literals(texts: Iterable[str]) -> str:
+    """A list for IN; a text that no name equals where there is none, because SQL knows no empty list."""
+    return ", ".join(map(_literal, texts)) or "''"
+
+
+def _literal(text: str) -> str:
+    """A literal that reads the same wherever it stands, also between dollar quotes.
+
+    No colon and no question mark are in it, which make a parameter for one client or another.
+    """
+    quoted = text.replace("'", "''")
+    if not any(character in quoted for character in "\\$:?"):
+        return f"'{quoted}'"
+    escaped = quoted.replace("\\", "\\\\")
+    for character in "$:?":
+        escaped = escaped.replace(character, f"\\x{ord(character):x}")
+    return f"E'{escaped}'"
+
+
+def _identifier(name: str) -> str:
+    quoted = '"' + name.replace('"', '""') + '"'
+    if ":" not in name:
+        return quoted
+    return "U&" + quoted.replace("\\", "\\\\").replace(":", "\\003a")
+
+
+def _comment(text: str) -> str:
+    return " ".join(text.replace(":", " ").split())

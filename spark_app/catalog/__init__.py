@@ -1,0 +1,1 @@
+"""Silver tables in AWS Glue."""

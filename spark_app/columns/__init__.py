@@ -1,0 +1,1 @@
+"""The columns of a silver table and their types."""

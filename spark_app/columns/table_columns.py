@@ -1,0 +1,229 @@
+"""The columns of a silver table: the app's own, the source's, and how the latter may change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from spark_app.wire.connect_schema import SchemaVersion
+from spark_app.wire.lake_types import conversion
+from tributary.contract.column_names import ALLOWED, HUDI_PREFIX, is_column_name
+from tributary.contract.errors import TributaryError
+
+RECORD_KEY = "_key"
+OPERATION = "_op"
+ORDERING = "_seq"
+DELETED = "_deleted"
+LOG_POSITION = "_lsn"
+
+APP_COLUMNS = StructType(
+    [
+        StructField(RECORD_KEY, StringType(), nullable=False),
+        StructField(OPERATION, StringType(), nullable=False),
+        StructField(ORDERING, LongType(), nullable=False),
+        StructField("_source_ts", TimestampType()),
+        StructField("_topic", StringType(), nullable=False),
+        StructField("_partition", IntegerType(), nullable=False),
+        StructField("_offset", LongType(), nullable=False),
+        StructField(LOG_POSITION, LongType()),
+    ]
+)
+"""In front of the source's columns. `_key` is the JSON of each key column, `_seq` the order of events, `_lsn`
+the change's place in the source's log: what a truncate is compared with that another partition brings."""
+
+
+class UnusableColumnName(TributaryError):
+    """A name of a column for which there is no column in a lake table."""
+
+
+class SchemaConflict(TributaryError):
+    """A change of the source's schema that the table cannot take without losing data."""
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The source's columns of a table in the lake's types, in the lake's order, and which of them are the
+    key."""
+
+    row: tuple[tuple[str, DataType], ...]
+    key: tuple[str, ...]
+
+    @property
+    def row_type(self) -> StructType:
+        return StructType([StructField(name, data_type) for name, data_type in self.row])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.row)
+
+    def retyped_since(self, before: TableColumns) -> tuple[str, ...]:
+        """The columns that were there before, with another type."""
+        types = dict(before.row)
+        return tuple(name for name, data_type in self.row if types.get(name, data_type) != data_type)
+
+    @property
+    def beside_key(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name not in self.key)
+
+
+def columns_of(version: SchemaVersion) -> TableColumns:
+    """The columns that one version of the source table asks for. Key columns come as the key has them."""
+    key = {name: conversion(name, schema).lake for name, schema in version.key}
+    row = {name: conversion(name, schema).lake for name, schema in version.row} | key
+    return TableColumns(row=tuple(row.items()), key=tuple(key))
+
+
+def columns_of_table(schema: StructType, key: tuple[str, ...]) -> TableColumns:
+    """The source's columns of a table that exists, from its schema as Spark reads it."""
+    own = {*APP_COLUMNS.fieldNames(), DELETED}
+    row = [
+        (field.name, field.dataType)
+        for field in schema.fields
+        if field.name not in own and not field.name.startswith(HUDI_PREFIX)
+    ]
+    return TableColumns(row=tuple(row), key=key)
+
+
+def merge(current: TableColumns | None, versions: Iterable[TableColumns]) -> TableColumns | None:
+    """The columns that hold both what the table has and what the versions bring, oldest version first; None
+    where neither knows a key. (A truncate's record has none, so its version does not either.)
+
+    New columns come last, dropped ones stay, types widen. Raises `SchemaConflict` where a type would have to
+    change in a way that loses data, or the key is another one; `UnusableColumnName`.
+    """
+    return _merge(current, versions, _wider)
+
+
+def merge_anew(versions: Iterable[TableColumns]) -> TableColumns | None:
+    """As `merge`, for a table that is made anew and so has no type to keep: a column whose type has changed
+    gets one that holds its old and its new values, in the last resort their text."""
+    return _merge(None, versions, _widest)
+
+
+def _merge(
+    current: TableColumns | None, versions: Iterable[TableColumns], wider: _Wider
+) -> TableColumns | None:
+    merged = current
+    for version in sorted(versions, key=lambda v: not v.key):
+        merged = version if merged is None else _merge_two(merged, version, wider)
+    if merged is None or not merged.key:
+        return None
+    _check_names(merged.names)
+    return merged
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    own = APP_COLUMNS.fieldNames()
+    unusable = [name for name in names if not is_column_name(name) or name in own]
+    if unusable:
+        raise UnusableColumnName(
+            what="A column of the source table has a name that no column of a lake table can have",
+            where=f"column{'s' if len(unusable) > 1 else ''} {', '.join(map(repr, unusable))}",
+            expected=f"{ALLOWED}, and none of {', '.join(own)}",
+            remedy="Rename the column, or leave it out of the connector (column.exclude.list), and start the "
+            "ingest again.",
+        )
+
+
+def _merge_two(current: TableColumns, version: TableColumns, wider: _Wider) -> TableColumns:
+    if version.key and version.key != current.key:
+        raise SchemaConflict(
+            what="The primary key of the source table is another one than the lake table's",
+            found=f"key ({', '.join(version.key)})",
+            expected=f"key ({', '.join(current.key)})",
+            remedy="Set the key that the table was made with as its key in lake.toml.",
+        )
+    row = dict(current.row)
+    for name, data_type in version.row:
+        if name in current.key and (row[name] == StringType()) != (data_type == StringType()):
+            # Two texts can stand for one number: a row would be there twice.
+            raise _conflict(name, row[name], data_type, "Change the column back: it is part of the key.")
+        row[name] = data_type if name not in row else wider(name, row[name], data_type)
+    return TableColumns(row=tuple(row.items()), key=current.key)
+
+
+_Wider = Callable[[str, DataType, DataType], DataType]
+"""Of a column's name and two of its types, the one that holds the values of both."""
+
+_WIDENS_TO: dict[type[DataType], tuple[type[DataType], ...]] = {
+    IntegerType: (LongType,),
+    FloatType: (DoubleType,),
+}
+
+
+def _wider(name: str, current: DataType, new: DataType) -> DataType:
+    if current == new or isinstance(new, _WIDENS_TO.get(type(current), ())):
+        return new
+    if isinstance(current, _WIDENS_TO.get(type(new), ())):
+        return current
+    if (decimal := _decimal_of_both(current, new)) is not None:
+        return decimal
+    if _is_text_of(current, new):
+        return current
+    raise _conflict(name, current, new, "Rebuild the table (tributary rebuild): it then has a type for both.")
+
+
+def _conflict(name: str, current: DataType, new: DataType, remedy: str) -> SchemaConflict:
+    return SchemaConflict(
+        what="A column of the source table has changed to a type that the lake table cannot take",
+        where=f"column {name}",
+        found=new.simpleString(),
+        expected=f"{current.simpleString()}, or a wider type of its kind",
+        remedy=remedy,
+    )
+
+
+def _widest(name: str, one: DataType, other: DataType) -> DataType:
+    try:
+        return _wider(name, one, other)
+    except SchemaConflict as conflict:
+        if (text := _text_of_both(one, other)) is not None:
+            return text
+        remedy = "Change the column back, or add the values as a new column: no type holds both."
+        raise _conflict(name, one, other, remedy) from conflict
+
+
+_MAX_DECIMAL = 38
+
+
+def _decimal_of_both(one: DataType, other: DataType) -> DecimalType | None:
+    if not (isinstance(one, DecimalType) and isinstance(other, DecimalType)):
+        return None
+    scale = max(one.scale, other.scale)
+    precision = scale + max(one.precision - one.scale, other.precision - other.scale)
+    return DecimalType(precision, scale) if precision <= _MAX_DECIMAL else None
+
+
+_WITH_TEXT = (
+    *(StringType, IntegerType, LongType, FloatType, DoubleType, DecimalType),
+    *(BooleanType, DateType, TimestampType),
+)
+"""Types whose values have one text each, from which they can be told."""
+
+
+def _text_of_both(one: DataType, other: DataType) -> DataType | None:
+    if isinstance(one, ArrayType) and isinstance(other, ArrayType):
+        element = _text_of_both(one.elementType, other.elementType)
+        return None if element is None else ArrayType(element)
+    return StringType() if isinstance(one, _WITH_TEXT) and isinstance(other, _WITH_TEXT) else None
+
+
+def _is_text_of(text: DataType, new: DataType) -> bool:
+    """Whether the table holds as text what is of another type in the source."""
+    return _text_of_both(text, new) == text

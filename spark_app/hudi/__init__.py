@@ -1,0 +1,1 @@
+"""Apache Hudi: the only room that knows its options, classes and files."""

@@ -1,0 +1,1 @@
+"""Java accelerators, each behind one Python bridge."""

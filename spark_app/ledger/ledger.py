@@ -1,0 +1,173 @@
+"""The ledger: how far a table has read, as the Hudi commit that holds the rows also holds it.
+
+Importable without PySpark, so that a reader of the timeline needs none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tributary.contract.errors import TributaryError
+
+LEDGER_KEY = "_ledger"
+RETYPED_KEY = f"{LEDGER_KEY}.retyped"
+"""Beside the ledger of a commit that replaces all files: a JSON array of the columns to which it has given
+other types."""
+
+FORMAT_VERSION = 2
+"""1 had record keys with commas."""
+
+EPOCH_SHIFT = 48
+"""`_seq` = epoch · 2^48 + offset, so that a recreated topic, whose offsets start anew, can follow the old
+one."""
+
+
+class LedgerError(TributaryError):
+    """A ledger that this version cannot read."""
+
+
+@dataclass(frozen=True, order=True)
+class Sequence:
+    """Debezium's `source.sequence` of a PostgreSQL change: it never decreases in the order of the stream.
+
+    `commit_lsn` is the LSN of the last commit before the change's transaction, `lsn` the change's own
+    (io.debezium.connector.postgresql.SourceInfo#sequence).
+    """
+
+    commit_lsn: int
+    lsn: int
+
+
+@dataclass(frozen=True)
+class Truncate:
+    """A truncate of the whole table and its place. `source_us`: when the source committed it."""
+
+    partition: int
+    offset: int
+    sequence: Sequence
+    source_us: int
+
+
+@dataclass(frozen=True)
+class SourceTimes:
+    """When the source committed the changes of a commit (its streamed ones), in microseconds since 1970."""
+
+    min: int
+    p05: int
+    p50: int
+    max: int
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What a commit says of the events it applied.
+
+    `positions`, `sequences` and `sequence_ts_us` (when the source committed the change of the highest
+    sequence, or later, in microseconds) are cumulative, by partition. `truncate` is the last one applied: a
+    partition that is behind can still bring changes from before it. `events` (tombstones not counted),
+    `deletes` (of those) and `quarantined` are of this commit alone. `topic_id` is that of the topic to which
+    the positions belong, None where no source has told it."""
+
+    topic: str
+    epoch: int = 0
+    topic_id: str | None = None
+    positions: Mapping[int, int] = field(default_factory=dict)
+    sequences: Mapping[int, Sequence] = field(default_factory=dict)
+    sequence_ts_us: Mapping[int, int] = field(default_factory=dict)
+    truncate: Truncate | None = None
+    key_columns: tuple[str, ...] = ()
+    events: int = 0
+    deletes: int = 0
+    quarantined: int = 0
+    source_times: SourceTimes | None = None
+
+    def next_commit(self) -> Ledger:
+        """The same positions, with the counts of a commit that has applied nothing yet."""
+        return replace(self, events=0, deletes=0, quarantined=0, source_times=None)
+
+    def next_epoch(self, topic_id: str | None) -> Ledger:
+        """At the beginning of another topic of the same name, whose events are later than all before."""
+        return replace(self.next_commit(), epoch=self.epoch + 1, topic_id=topic_id, positions={})
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "version": FORMAT_VERSION,
+                "topic": self.topic,
+                "epoch": self.epoch,
+                "topic_id": self.topic_id,
+                "positions": {str(partition): offset for partition, offset in sorted(self.positions.items())},
+                "sequences": {
+                    str(partition): [sequence.commit_lsn, sequence.lsn]
+                    for partition, sequence in sorted(self.sequences.items())
+                },
+                "sequence_ts_us": {
+                    str(partition): ts for partition, ts in sorted(self.sequence_ts_us.items())
+                },
+                "truncate": None
+                if self.truncate is None
+                else {
+                    "partition": self.truncate.partition,
+                    "offset": self.truncate.offset,
+                    "sequence": [self.truncate.sequence.commit_lsn, self.truncate.sequence.lsn],
+                    "source_us": self.truncate.source_us,
+                },
+                "key_columns": list(self.key_columns),
+                "events": self.events,
+                "deletes": self.deletes,
+                "quarantined": self.quarantined,
+                "source_ts_us": None
+                if self.source_times is None
+                else {
+                    "min": self.source_times.min,
+                    "p05": self.source_times.p05,
+                    "p50": self.source_times.p50,
+                    "max": self.source_times.max,
+                },
+            },
+            separators=(",", ":"),
+        )
+
+    @staticmethod
+    def from_json(text: str) -> Ledger:
+        """Raises `LedgerError` for a ledger of another format version."""
+        found = json.loads(text)
+        if found.get("version") != FORMAT_VERSION:
+            raise LedgerError(
+                what="The table was written by another version of Tributary",
+                where=f"commit metadata, key {LEDGER_KEY}",
+                found=f"ledger version {found.get('version')!r}",
+                expected=f"version {FORMAT_VERSION}",
+                remedy="Use the version of Tributary that wrote the table, or rebuild the table from bronze.",
+            )
+        times, truncate = found["source_ts_us"], found.get("truncate")
+        return Ledger(
+            topic=found["topic"],
+            epoch=found["epoch"],
+            topic_id=found.get("topic_id"),
+            positions=_by_partition(found["positions"]),
+            sequences={
+                int(partition): Sequence(commit_lsn, lsn)
+                for partition, (commit_lsn, lsn) in found["sequences"].items()
+            },
+            sequence_ts_us=_by_partition(found["sequence_ts_us"]),
+            truncate=None
+            if truncate is None
+            else Truncate(
+                truncate["partition"],
+                truncate["offset"],
+                Sequence(*truncate["sequence"]),
+                truncate["source_us"],
+            ),
+            key_columns=tuple(found["key_columns"]),
+            events=found["events"],
+            deletes=found["deletes"],
+            quarantined=found["quarantined"],
+            source_times=None if times is None else SourceTimes(**times),
+        )
+
+
+def _by_partition(found: Mapping[str, int]) -> dict[int, int]:
+    return {int(partition): number for partition, number in found.items()}

@@ -1,0 +1,1 @@
+"""Merge: from the changes of a batch to one row a key."""

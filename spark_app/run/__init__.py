@@ -1,0 +1,1 @@
+"""The run: the loop over all tables, and what it reports."""

@@ -1,0 +1,1 @@
+"""One table: from a range of its topic to one commit."""

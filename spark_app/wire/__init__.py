@@ -1,0 +1,1 @@
+"""Wire forms: from the bytes of an event to a change."""

@@ -1,0 +1,416 @@
+"""Decode: from raw events to changes, whatever their wire form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from spark_app.columns.table_columns import TableColumns
+from spark_app.jvm.payload_reader import read_payload
+from spark_app.jvm.projections import Projections
+from spark_app.jvm.sequence_text import places_of_sequence
+from spark_app.sources.event import EVENT
+from spark_app.wire.connect_schema import SchemaVersion
+from spark_app.wire.json_frame import is_framed, is_utf8, key_payload, value_payload, version_of
+from spark_app.wire.lake_types import Conversion, conversion
+from spark_app.wire.payload_shapes import SHAPES, SOURCE, PayloadShape
+
+CREATE, UPDATE, DELETE, READ, TRUNCATE = "c", "u", "d", "r", "t"
+UNKNOWN_SCHEMA = "unknown_schema"
+
+
+def change_type(columns: TableColumns) -> StructType:
+    """The schema of a change.
+
+    `key` is the record key (of each key column a JSON object without a comma), `moved_from` the one that the
+    row had before its primary key changed; `moved_to` is set where it left for another. `row` holds the
+    values after the change, for a delete only the key's. `unavailable` names the columns of `row` whose value
+    Debezium did not know (unchanged TOAST). `reason` is set where the event could not be decoded; then only
+    the position is certain."""
+    return StructType(
+        [
+            StructField("topic", StringType()),
+            StructField("partition", IntegerType()),
+            StructField("offset", LongType()),
+            StructField("op", StringType()),
+            StructField("key", StringType()),
+            StructField("moved_to", StringType()),
+            StructField("moved_from", StringType()),
+            StructField("source_ts", TimestampType()),
+            StructField("tx_id", LongType()),
+            StructField("commit_lsn", LongType()),
+            StructField("lsn", LongType()),
+            StructField("snapshot", StringType()),
+            StructField("row", columns.row_type),
+            StructField("unavailable", ArrayType(StringType())),
+            StructField("reason", StringType()),
+        ]
+    )
+
+
+_POSITION = ("topic", "partition", "offset")
+_NEEDS_NO_ESCAPE = re.compile(r"\w+", re.ASCII)
+_KEY_JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+
+
+def decode(events: DataFrame, versions: tuple[SchemaVersion, ...], columns: TableColumns) -> DataFrame:
+    """From `EVENT` to changes (`change_type(columns)`), tombstones left out.
+
+    `versions` are all that may occur; an event of another one gets the reason `unknown_schema`.
+    """
+    return _projections(versions, columns).apply(events)
+
+
+def undecodable(events: DataFrame) -> DataFrame:
+    """Why the events cannot be decoded while no table's key is known, as `topic, partition, offset, reason,
+    message`. Tombstones are left out, and truncates: there is nothing yet that they could empty."""
+    operation = F.get_json_object(F.col("value").cast("string"), "$.payload.op")
+    is_truncate = F.coalesce(operation == TRUNCATE, F.lit(False))
+    reason = _unframed_reason().when(F.col("key").isNull(), "missing_key").otherwise(UNKNOWN_SCHEMA)
+    changes = events.where(F.col("value").isNotNull() & ~is_truncate)
+    return undecoded(changes.select(*_POSITION, reason.alias("reason")))
+
+
+def undecoded(changes: DataFrame) -> DataFrame:
+    """Those of the changes that have a `reason`, as `topic, partition, offset, reason, message`."""
+    texts = F.create_map(*[F.lit(text) for item in REASONS.items() for text in item])
+    bad = changes.where(F.col("reason").isNotNull())
+    return bad.select(*_POSITION, "reason", texts[F.col("reason")].alias("message"))
+
+
+@lru_cache(maxsize=256)
+def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> Projections:
+    """To put some hundred expressions together, and to analyse them, takes longer than to read some hundred
+    events."""
+    readers = [_VersionReader(number, version, columns) for number, version in enumerate(versions)]
+    versioned = (*map(F.col, EVENT.fieldNames()), version_of(versions).alias("version"))
+    steps = (versioned, _parsed(readers), _read(readers, columns), _change(columns))
+    return Projections.of(EVENT, "value", steps)
+
+
+def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
+    """All that is asked of an event's bytes."""
+    return (
+        *map(F.col, _POSITION),
+        F.col("version"),
+        F.when(F.col("version").isNull(), _unframed_reason().otherwise(UNKNOWN_SCHEMA)).alias("unreadable"),
+        F.coalesce(_of_version(readers, lambda r: r.has_key(), BooleanType()), F.lit(False)).alias("has_key"),
+        *(column for reader in readers for column in reader.parsed()),
+    )
+
+
+def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Column, ...]:
+    return (
+        *map(F.col, (*_POSITION, "unreadable", "has_key")),
+        _of_version(readers, lambda r: r.problem(), StringType()).alias("problem"),
+        _of_version(readers, lambda r: r.has_unnamed_column(), BooleanType()).alias("has_unnamed_column"),
+        _of_version(readers, lambda r: r.operation(), StringType()).alias("op"),
+        _of_version(readers, lambda r: r.source(), SOURCE).alias("source"),
+        _of_version(readers, lambda r: r.row(), columns.row_type).alias("row"),
+        _of_version(readers, lambda r: r.unavailable(), ArrayType(StringType())).alias("unavailable"),
+        _of_version(readers, lambda r: r.value_is_corrupt(), BooleanType()).alias("value_is_corrupt"),
+        _of_version(readers, lambda r: r.key_is_corrupt(), BooleanType()).alias("key_is_corrupt"),
+        _of_version(readers, lambda r: r.key_row(), _key_type(columns)).alias("key_row"),
+        _of_version(readers, lambda r: r.moved_row(r.moved_to), _key_type(columns)).alias("moved_to"),
+        _of_version(readers, lambda r: r.moved_row(r.moved_from), _key_type(columns)).alias("moved_from"),
+    )
+
+
+def _change(columns: TableColumns) -> tuple[Column, ...]:
+    source = F.col("source")
+    commit_lsn, lsn = places_of_sequence(source["sequence"])
+    is_delete = F.col("op") == DELETE
+    return (
+        F.col("topic"),
+        F.col("partition"),
+        F.col("offset"),
+        F.col("op"),
+        F.when(F.col("op") != TRUNCATE, _record_key(F.col("key_row"), columns)).alias("key"),
+        _record_key(F.col("moved_to"), columns).alias("moved_to"),
+        _record_key(F.col("moved_from"), columns).alias("moved_from"),
+        F.timestamp_micros(F.coalesce(source["ts_us"], source["ts_ms"] * 1000)).alias("source_ts"),
+        source["txId"].alias("tx_id"),
+        # The first transaction after a snapshot follows no commit that Debezium knows of.
+        F.coalesce(commit_lsn, lsn, source["lsn"], F.lit(0)).alias("commit_lsn"),
+        F.coalesce(lsn, source["lsn"], F.lit(0)).alias("lsn"),
+        source["snapshot"].alias("snapshot"),
+        _with_key(columns, F.when(~is_delete, F.col("row"))).alias("row"),
+        F.when(is_delete, _no_names()).otherwise(F.col("unavailable")).alias("unavailable"),
+        _why_bad().alias("reason"),
+    )
+
+
+REASONS = {
+    "not_utf8": "The value is not UTF-8 text.",
+    "not_json": "The value is not JSON.",
+    "no_schema": "The value or the key is JSON, but not the schema with a payload that JsonConverter writes. "
+    "If its events are sent without schemas, name the table's columns and key in the lake file.",
+    UNKNOWN_SCHEMA: "The schema of the event cannot be read as a Debezium envelope.",
+    "mismatch": "A value does not fit the schema that came with it, or a type of the lake.",
+    "unknown_operation": "The operation is none of c, u, d, r and t.",
+    "missing_key": "The record has no key, so no row can be told from another. If its row has one, name the "
+    "table's key in the lake file.",
+    "unnamed_column": "The event has no schema, and its row a column that the lake file does not name.",
+    "missing_row": "The event has no row where its operation needs one.",
+}
+"""Why an event is put in quarantine: the code and what it means."""
+
+
+def _why_bad() -> Column:
+    """The first of what an event can be bad for; null where it is good."""
+    op = F.col("op")
+    needs_row = op.isin(CREATE, UPDATE, READ)
+    is_known_operation = op.isin(CREATE, UPDATE, READ, DELETE, TRUNCATE)
+    return (
+        F.when(F.col("unreadable").isNotNull(), F.col("unreadable"))
+        .when(F.col("problem").isNotNull(), F.col("problem"))
+        .when(F.col("value_is_corrupt"), "mismatch")
+        .when(F.col("has_unnamed_column"), "unnamed_column")
+        .when(op.isNull() | ~is_known_operation, "unknown_operation")
+        # What is seldom so comes first: text is compared only where it is.
+        .when(~F.col("has_key") & (op != TRUNCATE), "missing_key")
+        .when(F.col("key_is_corrupt") & (op != TRUNCATE), "mismatch")
+        .when(F.col("row").isNull() & needs_row, "missing_row")
+    )
+
+
+def _unframed_reason() -> Column:
+    value = F.col("value")
+    return (
+        F.when(~is_utf8(value), "not_utf8")
+        .when(F.get_json_object(value.cast("string"), "$").isNull(), "not_json")
+        .when(~is_framed(), "no_schema")
+    )
+
+
+@dataclass(frozen=True)
+class _VersionReader:
+    """The columns in which one version's payloads are parsed, and what the lake makes of them.
+
+    Parsing and converting are two projections, so that each payload is parsed once and not once a column.
+    """
+
+    number: int
+    version: SchemaVersion
+    columns: TableColumns
+
+    @property
+    def is_of_version(self) -> Column:
+        return F.col("version") == self.number
+
+    @property
+    def value(self) -> Column:
+        return self._payload("value")
+
+    @property
+    def key(self) -> Column:
+        return self._payload("key")
+
+    @property
+    def moved_to(self) -> Column:
+        return self._payload("moved_to")
+
+    @property
+    def moved_from(self) -> Column:
+        return self._payload("moved_from")
+
+    def parsed(self) -> list[Column]:
+        keys = {"moved_to": F.col("moved_to"), "moved_from": F.col("moved_from")}
+        if self.version.has_own_key:
+            keys["key"] = key_payload(self.version)
+        # Only a bare row can have a column that nobody names: of any other, the schema names all.
+        closed = self._shape.row_in_payload if self.version.texts is None else None
+        parsed = {"value": read_payload(value_payload(self.version), self._value_wire(), closed)}
+        parsed |= {name: read_payload(text, self._key_wire()) for name, text in keys.items()}
+        return [
+            F.when(self.is_of_version, found).alias(f"{name}_{self.number}") for name, found in parsed.items()
+        ]
+
+    def has_key(self) -> Column:
+        return key_payload(self.version).cast("string") != "null"
+
+    def problem(self) -> Column:
+        return self._parsed("value")["problem"]
+
+    def has_unnamed_column(self) -> Column:
+        return self._parsed("value")["has_unnamed"]
+
+    def operation(self) -> Column:
+        return self._shape.operation(self.value)
+
+    def source(self) -> Column:
+        return self._shape.source(self.value)
+
+    def row(self) -> Column:
+        found = self._shape.row(self.value)
+        return F.when(
+            found.isNotNull(), _in_lake_types(found, self._row_conversions(), self.columns.row_type)
+        )
+
+    def key_row(self) -> Column:
+        if self.version.has_own_key:
+            return self._key_in_lake_types(self.key)
+        conversions, lake = self._key_conversions(), _key_type(self.columns)
+        values = {name: self._shape.key_value(self.value, name) for name in conversions}
+        return _struct_in_lake_types(values, conversions, lake)
+
+    def moved_row(self, parsed: Column) -> Column:
+        """What has no place in the source cannot be found to be the half of one change."""
+        return F.when(self._shape.has_place(self.value), self._key_in_lake_types(parsed))
+
+    def unavailable(self) -> Column:
+        row = self._shape.row(self.value)
+        stands_for_it = {
+            name: c.is_placeholder(row[name])
+            for name, c in self._row_conversions().items()
+            if c.is_placeholder is not None
+        }
+        if not stands_for_it:
+            return _no_names()
+        names = [F.when(condition, F.lit(name)) for name, condition in stands_for_it.items()]
+        # What picks the names is not compiled by Spark, and few rows lack a value.
+        lacks_one = _any(list(stands_for_it.values()))
+        return F.when(lacks_one, F.array_compact(F.array(*names))).otherwise(_no_names())
+
+    def value_is_corrupt(self) -> Column:
+        return _has_failed(self._shape.row(self.value), self._row_conversions())
+
+    def key_is_corrupt(self) -> Column:
+        conversions = self._key_conversions()
+        if not self.version.has_own_key:
+            values = {name: self._shape.key_value(self.value, name) for name in conversions}
+            return _any([value.isNull() for value in values.values()]) | _have_failed(values, conversions)
+        has_null = _any([self.key[name].isNull() for name in conversions])
+        return self._parsed("key")["problem"].isNotNull() | has_null | _has_failed(self.key, conversions)
+
+    @property
+    def _shape(self) -> PayloadShape:
+        return SHAPES[self.version.shape]
+
+    def _key_in_lake_types(self, parsed: Column) -> Column:
+        return F.when(
+            parsed.isNotNull(), _in_lake_types(parsed, self._key_conversions(), _key_type(self.columns))
+        )
+
+    def _parsed(self, name: str) -> Column:
+        return F.col(f"{name}_{self.number}")
+
+    def _payload(self, name: str) -> Column:
+        return self._parsed(name)["payload"]
+
+    def _row_conversions(self) -> dict[str, Conversion]:
+        return {name: conversion(name, schema) for name, schema in self.version.row}
+
+    def _key_conversions(self) -> dict[str, Conversion]:
+        return {name: conversion(name, schema) for name, schema in self.version.key}
+
+    def _value_wire(self) -> StructType:
+        key = () if self.version.has_own_key else tuple(name for name, _ in self.version.key)
+        return self._shape.wire(_wire_type(self._row_conversions()), key)
+
+    def _key_wire(self) -> StructType:
+        return _wire_type(self._key_conversions())
+
+
+def _of_version(
+    readers: Sequence[_VersionReader], expression: Callable[[_VersionReader], Column], data_type: DataType
+) -> Column:
+    """The expression of the reader whose version the event has; null where it has none of them."""
+    # One flat CASE: Spark looks at the type of a nested one twice a level.
+    cases = reduce(lambda case, reader: case.when(reader.is_of_version, expression(reader)), readers, F)
+    return cases.otherwise(F.lit(None).cast(data_type)) if readers else F.lit(None).cast(data_type)
+
+
+def _no_names() -> Column:
+    return F.array().cast(ArrayType(StringType()))
+
+
+def _wire_type(conversions: Mapping[str, Conversion]) -> StructType:
+    return StructType([StructField(name, c.wire) for name, c in conversions.items()])
+
+
+def _in_lake_types(parsed: Column, conversions: Mapping[str, Conversion], lake: StructType) -> Column:
+    return _struct_in_lake_types({name: parsed[name] for name in conversions}, conversions, lake)
+
+
+def _struct_in_lake_types(
+    values: Mapping[str, Column], conversions: Mapping[str, Conversion], lake: StructType
+) -> Column:
+    return F.struct(
+        *[
+            (
+                conversions[field.name].to_lake(values[field.name])
+                if field.name in conversions
+                else F.lit(None)
+            )
+            .cast(field.dataType)
+            .alias(field.name)
+            for field in lake.fields
+        ]
+    )
+
+
+def _has_failed(parsed: Column, conversions: Mapping[str, Conversion]) -> Column:
+    return _have_failed({name: parsed[name] for name in conversions}, conversions)
+
+
+def _have_failed(values: Mapping[str, Column], conversions: Mapping[str, Conversion]) -> Column:
+    failures = [c.has_failed(values[name]) for name, c in conversions.items() if c.has_failed is not None]
+    return _any([F.coalesce(failure, F.lit(False)) for failure in failures])
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    """In halves: for a thousand in a row, each within the next, Spark's recursion takes all of the stack."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else F.lit(False)
+    middle = len(conditions) // 2
+    return _any(conditions[:middle]) | _any(conditions[middle:])
+
+
+def _key_type(columns: TableColumns) -> StructType:
+    lake = dict(columns.row)
+    return StructType([StructField(name, lake[name]) for name in columns.key])
+
+
+def _record_key(key_row: Column, columns: TableColumns) -> Column:
+    """Each of the key's columns as JSON, of which no two keys have the same, without a comma.
+
+    Where a record key has both a comma and a colon, Hudi takes it for several columns' values
+    (KeyGenUtils#extractRecordKeysByFields): all such rows would be in one bucket, and some keys would keep it
+    searching for ever."""
+    objects = [_as_json(key_row, field.name, field.dataType) for field in _key_type(columns).fields]
+    return F.when(key_row.isNotNull(), F.concat_ws(" ", *objects))
+
+
+def _as_json(key_row: Column, name: str, data_type: DataType) -> Column:
+    value = key_row[name]
+    if isinstance(data_type, IntegerType | LongType) and _NEEDS_NO_ESCAPE.fullmatch(name):
+        # As `to_json` writes it, which makes a generator of JSON for each.
+        return F.concat(F.lit(f'{{"{name}":'), F.coalesce(value.cast("string"), F.lit("null")), F.lit("}"))
+    text = F.to_json(F.struct(value.alias(name)), _KEY_JSON_OPTIONS)
+    return F.replace(text, F.lit(","), F.lit("\\u002c"))
+
+
+def _with_key(columns: TableColumns, row: Column) -> Column:
+    return F.struct(
+        *[
+            (F.col("key_row")[name] if name in columns.key else row[name]).alias(name)
+            for name in columns.names
+        ]
+    )

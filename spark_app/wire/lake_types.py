@@ -1,0 +1,455 @@
+"""How each Debezium type travels in JSON, what the lake makes of it, and how a missing TOAST value looks.
+
+Source: Debezium's PostgreSQL connector, "Data type mappings" (adaptive time precision; decimals as text with
+the column's type beside it, and as JSON numbers, as they were sent before), its PostgresValueConverter, and
+io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from spark_app.wire.connect_schema import (
+    SOURCE_LENGTH,
+    SOURCE_SCALE,
+    SOURCE_TYPE,
+    WRITTEN_AS_BASE64,
+    ConnectSchema,
+)
+from tributary.contract.errors import TributaryError
+
+MAX_DECIMAL_PRECISION = 38
+_PLACEHOLDER = "__debezium_unavailable_value"
+_PLACEHOLDER_BASE64 = base64.b64encode(_PLACEHOLDER.encode()).decode()
+_PLACEHOLDER_UUID = str(uuid.UUID(bytes=hashlib.md5(_PLACEHOLDER.encode()).digest(), version=3))
+_MICROSECONDS_PER_HOUR = 3_600_000_000
+
+Convert = Callable[[Column], Column]
+
+
+class UnsupportedType(TributaryError):
+    """A column whose type the lake cannot hold."""
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """From the JSON value of one column to its value in the lake.
+
+    `wire` is the type that the JSON is parsed as; `is_placeholder` is true of a wire value that stands for an
+    unchanged TOAST value; `has_failed` of one that is there and that the lake type cannot hold.
+    """
+
+    wire: DataType
+    lake: DataType
+    to_lake: Convert
+    is_placeholder: Convert | None = None
+    has_failed: Convert | None = None
+
+
+def conversion(column: str, schema: ConnectSchema) -> Conversion:
+    """Raises `UnsupportedType` where the lake has no type for it."""
+    if schema.name in _SEMANTIC:
+        return _SEMANTIC[schema.name](schema)
+    match schema.type:
+        case "boolean":
+            return _as_it_is(BooleanType())
+        case "int8" | "int16" | "int32":
+            return _as_it_is(IntegerType())
+        case "int64":
+            return _as_it_is(LongType())
+        case "float" | "float32":
+            return _as_it_is(FloatType())
+        case "double" | "float64":
+            return _as_it_is(DoubleType())
+        case "string":
+            # What has a semantic type, such as a timetz, is text whatever its scale.
+            number = None if schema.name else _number_as_text(_source_type(schema))
+            return number or _text()
+        case "bytes":
+            return _binary()
+        case "array" if schema.items is not None:
+            return _array(column, schema, schema.items)
+        case "map" if schema.map_values is not None:
+            return _map(column, schema.map_values)
+        case "struct":
+            return _struct(column, schema)
+    raise UnsupportedType(
+        what="A column has a type that the lake cannot hold",
+        where=f"column {column}",
+        found=f"Connect type {schema.type!r}, semantic type {schema.name!r}",
+        remedy='Change the column\'s type, or leave the table out with "!schema.table" in lake.toml.',
+    )
+
+
+def _as_it_is(data_type: DataType) -> Conversion:
+    return Conversion(data_type, data_type, to_lake=_same)
+
+
+def _same(value: Column) -> Column:
+    return value
+
+
+def _text() -> Conversion:
+    # The second is that of an hstore, which travels as the text of a JSON object.
+    placeholders = (_PLACEHOLDER, json.dumps({_PLACEHOLDER: _PLACEHOLDER}, separators=(",", ":")))
+    return Conversion(StringType(), StringType(), _same, lambda value: value.isin(*placeholders))
+
+
+def _fallible(wire: DataType, lake: DataType, to_lake: Convert) -> Conversion:
+    """A conversion that gives null for what it cannot hold."""
+    return Conversion(
+        wire, lake, to_lake, has_failed=lambda value: value.isNotNull() & to_lake(value).isNull()
+    )
+
+
+def _binary() -> Conversion:
+    return replace(
+        _fallible(StringType(), BinaryType(), _bytes),
+        is_placeholder=lambda value: value == _PLACEHOLDER_BASE64,
+    )
+
+
+def _bytes(value: Column) -> Column:
+    """Null where the text is not base64: `unbase64` would fail, and its job with it."""
+    return F.try_to_binary(value, F.lit("base64"))
+
+
+@dataclass(frozen=True)
+class _SourceType:
+    """What Debezium tells of a column's type in PostgreSQL (`column.propagate.source.type`): the name of the
+    type or domain in upper case; what it was declared with, or a length of the driver's own."""
+
+    name: str
+    length: int
+    scale: int | None
+
+
+def _source_type(schema: ConnectSchema) -> _SourceType | None:
+    name, length = schema.parameter(SOURCE_TYPE), schema.parameter(SOURCE_LENGTH)
+    scale = schema.parameter(SOURCE_SCALE)
+    if name is None or length is None:
+        return None
+    return _SourceType(name, int(length), None if scale is None else int(scale))
+
+
+_UNDECLARED_LENGTHS = (0, 131_089)
+"""Of a numeric without a precision: of a column, and of a domain or an array."""
+
+
+def _number_as_text(source: _SourceType | None) -> Conversion | None:
+    """For a number that travels as text; None where the text may be another.
+
+    A domain has a name of its own. That it is one over numeric tells its scale, for no text has any, or the
+    length of a numeric without a precision. One over numeric(p,0) looks like one over varchar(p), and stays
+    the text that it is.
+    """
+    if source is None:
+        return None
+    if source.name == "MONEY":
+        return _decimal_from_text(MAX_DECIMAL_PRECISION, 2)
+    is_numeric = source.name == "NUMERIC"
+    if source.length in _UNDECLARED_LENGTHS and not source.scale:
+        return _digits()
+    if is_numeric or source.scale:
+        return _decimal_from_text(source.length, source.scale or 0)
+    return None
+
+
+def _decimal_from_text(precision: int, scale: int) -> Conversion:
+    precision, scale = _as_decimal(precision, scale)
+    if precision > MAX_DECIMAL_PRECISION:
+        return _digits()
+    data_type = DecimalType(precision, scale)
+    has_more_places = rf"\.\d{{{scale}}}0*[1-9]"
+
+    def has_failed(value: Column) -> Column:
+        return value.isNotNull() & (value.cast(data_type).isNull() | value.rlike(has_more_places))
+
+    return Conversion(StringType(), data_type, lambda value: value.cast(data_type), has_failed=has_failed)
+
+
+def _as_decimal(precision: int, scale: int) -> tuple[int, int]:
+    """Precision and scale of the decimal type that holds a numeric(precision, scale), whose scale may be
+    negative or larger than the precision."""
+    # The driver takes the scale, of 11 bits with a sign, for one without.
+    scale = scale - 2_048 if scale >= 1_024 else scale
+    return (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
+
+
+def _digits() -> Conversion:
+    """A number as text with all its digits, and without zeros behind them: equal numbers are equal texts."""
+
+    def to_lake(value: Column) -> Column:
+        # Debezium gives the names of its own enumeration (io.debezium.data.SpecialValueDecimal).
+        return (
+            F.when(value == "NAN", "NaN")
+            .when(value == "POSITIVE_INFINITY", "Infinity")
+            .when(value == "NEGATIVE_INFINITY", "-Infinity")
+            .otherwise(F.regexp_replace(value, r"(\.\d*[1-9])0+$|\.0*$", "$1"))
+        )
+
+    return Conversion(StringType(), StringType(), to_lake, lambda value: value == _PLACEHOLDER)
+
+
+def _decimal(schema: ConnectSchema) -> Conversion:
+    declared = int(schema.parameter("connect.decimal.precision") or MAX_DECIMAL_PRECISION)
+    precision, scale = _as_decimal(declared, int(schema.parameter("scale") or 0))
+    if precision > MAX_DECIMAL_PRECISION:
+        raise UnsupportedType(
+            what="A numeric column does not fit the lake's decimals",
+            found=f"numeric({precision},{scale}) as a JSON number",
+            expected=f"at most {MAX_DECIMAL_PRECISION} digits, or a number as text",
+            remedy="Set decimal.handling.mode=string and column.propagate.source.type=.* in the source "
+            "connector, as `tributary up` does, and make the table anew.",
+        )
+    lake = DecimalType(precision, scale)
+    if WRITTEN_AS_BASE64 not in schema.parameters:
+        return _as_it_is(lake)
+
+    def from_bytes(value: Column) -> Column:
+        return _decimal_text(F.struct(F.lit(scale).alias("scale"), value.alias("value"))).cast(lake)
+
+    return _fallible(StringType(), lake, from_bytes)
+
+
+def _variable_scale_decimal(_: ConnectSchema) -> Conversion:
+    """Numeric without a precision: every value has its own scale, which only text can hold exactly.
+
+    Up to 38 digits; a longer one cannot be converted.
+    """
+    wire = StructType([StructField("scale", IntegerType()), StructField("value", StringType())])
+    return _fallible(wire, StringType(), _decimal_text)
+
+
+def _decimal_text(value: Column) -> Column:
+    """The decimal of that scale and of the two's-complement integer in the bytes; null where too long."""
+    whole = DecimalType(MAX_DECIMAL_PRECISION, 0)
+    digits = F.hex(_bytes(value["value"]))
+    is_negative = digits.substr(1, 1) >= "8"
+    scale = value["scale"]
+
+    def add_byte(total: Column, number: Column) -> Column:
+        byte = F.conv(digits.substr(2 * number - 1, F.lit(2)), 16, 10).cast("int")
+        # -x is the complement of x, plus one: so no power of two beyond the value itself has to fit.
+        return (total * 256 + F.when(is_negative, 255 - byte).otherwise(byte)).cast(whole)
+
+    def as_text(total: Column) -> Column:
+        magnitude = F.when(is_negative, total + 1).otherwise(total).cast(whole).cast("string")
+        padded = F.lpad(magnitude, 2 * MAX_DECIMAL_PRECISION, "0")
+        before_point = padded.substr(F.lit(1), F.length(padded) - scale)
+        after_point = F.when(scale > 0, F.concat(F.lit("."), F.right(padded, scale))).otherwise("")
+        sign = F.when(is_negative, "-").otherwise("")
+        return F.concat(sign, F.regexp_replace(before_point, "^0+(?=.)", ""), after_point)
+
+    bytes_of_value = F.sequence(F.lit(1), (F.length(digits) / 2).cast("int"))
+    return F.aggregate(bytes_of_value, F.lit(0).cast(whole), add_byte, as_text)
+
+
+def _zoned_timestamp(_: ConnectSchema) -> Conversion:
+    def to_lake(value: Column) -> Column:
+        return (
+            F.when(value == "infinity", F.timestamp_micros(F.lit(_INFINITE_MICROS)))
+            # The latter is what Debezium makes of one in an array (an overflow, measured with 3.6.3).
+            .when(
+                (value == "-infinity") | value.startswith("+292269055-12-02T23:00:00"),
+                F.timestamp_micros(F.lit(-_INFINITE_MICROS)),
+            )
+            .otherwise(value.cast(TimestampType()))
+        )
+
+    return _fallible(StringType(), TimestampType(), to_lake)
+
+
+def _interval(_: ConnectSchema) -> Conversion:
+    """ISO 8601, as Debezium sends it: with what a double makes of some seconds, 12.425070999 of 12.425071."""
+    seconds = r"-?\d+\.\d+(?=S$)"
+
+    def to_lake(value: Column) -> Column:
+        exact = F.round(F.regexp_extract(value, seconds, 0).cast("decimal(12,9)"), 6).cast("string")
+        trimmed = F.regexp_replace(exact, r"\.?0+$", "")
+        repaired = F.concat(F.regexp_replace(value, seconds + "S$", ""), trimmed, F.lit("S"))
+        return F.when(value.rlike(r"\.\d{7,}S$"), repaired).otherwise(value)
+
+    return Conversion(StringType(), StringType(), to_lake)
+
+
+def _time_of_day(microseconds: Convert, wire: DataType) -> Conversion:
+    """As text, `HH:MM:SS.ffffff`: Spark has no type for a time of day."""
+
+    def to_text(value: Column) -> Column:
+        micros = microseconds(value)
+        seconds = F.floor(micros % _MICROSECONDS_PER_HOUR / 1_000_000)
+        return F.format_string(
+            "%02d:%02d:%02d.%06d",
+            F.floor(micros / _MICROSECONDS_PER_HOUR),
+            F.floor(seconds / 60),
+            seconds % 60,
+            micros % 1_000_000,
+        )
+
+    return Conversion(wire, StringType(), lambda value: F.when(value.isNotNull(), to_text(value)))
+
+
+def _array(column: str, schema: ConnectSchema, items: ConnectSchema) -> Conversion:
+    item = _number_in_array(schema, items) or conversion(column, items)
+    to_lake: Convert = _same if item.to_lake is _same else (lambda value: F.transform(value, item.to_lake))
+    placeholder = _ARRAY_PLACEHOLDERS.get("uuid" if _is_uuid(items) else items.type)
+    item_has_failed = item.has_failed
+    return Conversion(
+        ArrayType(item.wire),
+        ArrayType(item.lake),
+        to_lake,
+        is_placeholder=None if placeholder is None else lambda value: value == placeholder(),
+        has_failed=None if item_has_failed is None else lambda value: F.exists(value, item_has_failed),
+    )
+
+
+def _number_in_array(schema: ConnectSchema, items: ConnectSchema) -> Conversion | None:
+    """Of an array, Debezium tells the type beside the array; its name is that of the items with a `_`."""
+    source = _source_type(schema)
+    if items.type != "string" or source is None or source.name != "_NUMERIC":
+        return None
+    return _number_as_text(replace(source, name="NUMERIC"))
+
+
+def _is_uuid(schema: ConnectSchema) -> bool:
+    return schema.name == "io.debezium.data.Uuid"
+
+
+def _map(column: str, values: ConnectSchema) -> Conversion:
+    value = conversion(column, values)
+    data_type = MapType(StringType(), value.lake)
+
+    def is_placeholder(found: Column) -> Column:
+        return F.map_keys(found) == F.array(F.lit(_PLACEHOLDER))
+
+    return Conversion(MapType(StringType(), value.wire), data_type, _same, is_placeholder)
+
+
+def _struct(column: str, schema: ConnectSchema) -> Conversion:
+    fields = [(name, conversion(f"{column}.{name}", field)) for name, field in schema.fields]
+    wire = StructType([StructField(name, field.wire) for name, field in fields])
+    lake = StructType([StructField(name, field.lake) for name, field in fields])
+
+    def to_lake(value: Column) -> Column:
+        converted = F.struct(*[field.to_lake(value[name]).alias(name) for name, field in fields])
+        return F.when(value.isNotNull(), converted)
+
+    def has_failed(value: Column) -> Column:
+        failures = [field.has_failed(value[name]) for name, field in fields if field.has_failed is not None]
+        return reduce(lambda a, b: a | b, failures)
+
+    can_fail = any(field.has_failed is not None for _, field in fields)
+    return Conversion(wire, lake, to_lake, has_failed=has_failed if can_fail else None)
+
+
+def _bytes_as(data_type: DataType) -> Column:
+    return F.array(*[F.lit(byte).cast(data_type) for byte in _PLACEHOLDER.encode()])
+
+
+_ARRAY_PLACEHOLDERS: dict[str, Callable[[], Column]] = {
+    "string": lambda: F.array(F.lit(_PLACEHOLDER)),
+    "uuid": lambda: F.array(F.lit(_PLACEHOLDER_UUID)),
+    "bytes": lambda: F.array(F.lit(_PLACEHOLDER_BASE64)),
+    "int32": lambda: _bytes_as(IntegerType()),
+    "int64": lambda: _bytes_as(LongType()),
+}
+
+
+_INFINITE_DAYS = 2**31 - 1
+_INFINITE_MICROS = 2**63 - 1
+"""Infinity in the lake, and its negative for -infinity: the largest number of the type, as DuckDB has it."""
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """The numbers in which Debezium sends a type's values: from `first` to `last`, what PostgreSQL's type
+    and the lake's hold, and some for either infinity (PostgresValueConverter.POSITIVE_INFINITY_…)."""
+
+    first: int
+    last: int
+    infinity: tuple[int, ...]
+    minus_infinity: tuple[int, ...]
+
+    def converted(self, finite: Convert, infinite: int, lake: Convert) -> Convert:
+        """To the lake's type: of `finite` the numbers in between, of `infinite` those of the infinities."""
+        return lambda value: (
+            F.when(value.isin(*self.infinity), lake(F.lit(infinite)))
+            .when(value.isin(*self.minus_infinity), lake(F.lit(-infinite)))
+            .when(value.between(self.first, self.last), finite(value))
+        )
+
+
+# PostgreSQL begins with the Julian day 0. It ends dates in the year 5874897, and moments in 294276, months
+# after 64 bits of microseconds do.
+# The first is streamed, the second what a snapshot makes of it (an overflow, measured with Debezium 3.6.3).
+_DAYS = _Moments(
+    -2_440_588,
+    2_145_042_905,
+    infinity=(-2_147_472_692, -622_191_234),
+    minus_infinity=(-2_147_472_691, -625_821_272),
+)
+_MICROS = _Moments(
+    -210_866_803_200_000_000,
+    _INFINITE_MICROS - 1,
+    infinity=(9_223_372_036_825_200_000,),
+    minus_infinity=(-9_223_372_036_832_400_000,),
+)
+_MILLIS = _Moments(
+    _MICROS.first // 1_000,
+    _MICROS.last // 1_000,
+    infinity=(9_223_372_036_825_200,),
+    minus_infinity=(-9_223_372_036_832_400,),
+)
+
+_DATE = _fallible(
+    IntegerType(), DateType(), _DAYS.converted(F.date_from_unix_date, _INFINITE_DAYS, F.date_from_unix_date)
+)
+_TIMESTAMP_MILLIS = _fallible(
+    LongType(), TimestampType(), _MILLIS.converted(F.timestamp_millis, _INFINITE_MICROS, F.timestamp_micros)
+)
+_TIMESTAMP_MICROS = _fallible(
+    LongType(), TimestampType(), _MICROS.converted(F.timestamp_micros, _INFINITE_MICROS, F.timestamp_micros)
+)
+_TIME_MILLIS = _time_of_day(lambda millis: millis.cast("bigint") * 1_000, IntegerType())
+_TIME_MICROS = _time_of_day(_same, LongType())
+
+_SEMANTIC: dict[str, Callable[[ConnectSchema], Conversion]] = {
+    "org.apache.kafka.connect.data.Decimal": _decimal,
+    "org.apache.kafka.connect.data.Date": lambda _: _DATE,
+    "org.apache.kafka.connect.data.Time": lambda _: _TIME_MILLIS,
+    "org.apache.kafka.connect.data.Timestamp": lambda _: _TIMESTAMP_MILLIS,
+    "io.debezium.data.VariableScaleDecimal": _variable_scale_decimal,
+    "io.debezium.time.Date": lambda _: _DATE,
+    "io.debezium.time.Interval": _interval,
+    "io.debezium.time.Time": lambda _: _TIME_MILLIS,
+    "io.debezium.time.MicroTime": lambda _: _TIME_MICROS,
+    "io.debezium.time.Timestamp": lambda _: _TIMESTAMP_MILLIS,
+    "io.debezium.time.MicroTimestamp": lambda _: _TIMESTAMP_MICROS,
+    "io.debezium.time.ZonedTimestamp": _zoned_timestamp,
+}

@@ -1,0 +1,1 @@
+"""What the app checks before it builds, and which findings are accepted and why."""

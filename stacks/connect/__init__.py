@@ -1,0 +1,1 @@
+"""The Connect stack: Debezium and the Iceberg sink on MSK Connect."""

@@ -1,0 +1,124 @@
+"""Where the plugins that connectors run from come from, and how MSK Connect gets them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from aws_cdk import Aws
+from aws_cdk import aws_kafkaconnect as kafkaconnect
+from aws_cdk import aws_s3_assets as assets
+from constructs import Construct
+
+from stacks.base import TributaryStack, deployment_of
+from tributary.contract.aws import OtherSink
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake
+
+DEBEZIUM = "debezium-connector-postgres"
+ICEBERG_SINK = "iceberg-sink"
+_OTHER_SINK = "own-sink"
+_DIGITS = 12
+"""Of a zip's SHA-256, in its name: as `tributary plugins build` has it."""
+
+
+@dataclass(frozen=True)
+class PluginZip:
+    """digest  the first digits of the zip's SHA-256"""
+
+    name: str
+    path: Path
+    digest: str
+
+
+@dataclass(frozen=True)
+class ConnectPlugins:
+    """The plugins of a lake's connectors, each of them a zip that is there."""
+
+    debezium: PluginZip
+    sink: PluginZip
+
+
+def find_plugins(lake: Lake, lake_file: Path, folder: Path) -> ConnectPlugins:
+    """What `tributary plugins build` has put into `folder`, or the user's own sink. Nothing is fetched.
+
+    Raises TributaryError where a zip is missing, or is not the one that the lake file pins.
+    """
+    sink = deployment_of(lake).connect.sink
+    return ConnectPlugins(
+        debezium=_built(DEBEZIUM, folder),
+        sink=_built(ICEBERG_SINK, folder) if sink is None else _own(sink, lake_file.parent),
+    )
+
+
+class ConnectorPlugin(Construct):
+    """arn, revision  of the plugin on MSK Connect; its name says what is in it, as another content is another
+    plugin: none can be changed
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, plugin: PluginZip) -> None:
+        super().__init__(scope, construct_id)
+        stack = TributaryStack.of(self)
+        assert isinstance(stack, TributaryStack)
+        asset = assets.Asset(self, "Zip", path=str(plugin.path))
+        made = kafkaconnect.CfnCustomPlugin(
+            self,
+            "Plugin",
+            name=f"{stack.names.resource}-{plugin.name}-{plugin.digest}",
+            content_type="ZIP",
+            location=kafkaconnect.CfnCustomPlugin.CustomPluginLocationProperty(
+                s3_location=kafkaconnect.CfnCustomPlugin.S3LocationProperty(
+                    bucket_arn=f"arn:{Aws.PARTITION}:s3:::{asset.s3_bucket_name}",
+                    file_key=asset.s3_object_key,
+                )
+            ),
+        )
+        self.arn = made.attr_custom_plugin_arn
+        self.revision = made.attr_revision
+
+
+def _built(name: str, folder: Path) -> PluginZip:
+    form = re.compile(rf"{re.escape(name)}-([0-9a-f]{{{_DIGITS}}})\.zip")
+    zips = [
+        PluginZip(name, path, match[1])
+        for path in sorted(folder.glob(f"{name}-*.zip"))
+        if (match := form.fullmatch(path.name))
+    ]
+    match zips:
+        case [only]:
+            return only
+        case []:
+            raise TributaryError(
+                "a plugin for Kafka Connect has not been built",
+                where=str(folder),
+                expected=f"{name}-….zip",
+                remedy=f"Run: tributary plugins build --out {folder}",
+            )
+        case _:
+            raise TributaryError(
+                "there are several plugins where there can be one",
+                where=str(folder),
+                found=" and ".join(each.path.name for each in zips),
+                remedy=f"Remove them all, then run: tributary plugins build --out {folder}",
+            )
+
+
+def _own(sink: OtherSink, folder: Path) -> PluginZip:
+    path = folder / sink.plugin
+    if not path.is_file():
+        raise TributaryError(
+            "there is no such plugin", where="[aws.connect.sink].plugin", found=str(path), expected="a zip"
+        )
+    with path.open("rb") as content:
+        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+    if sha256 != sink.sha256:
+        raise TributaryError(
+            f"the plugin {path} is not the one that the lake file pins",
+            where="[aws.connect.sink].sha256",
+            found=sha256,
+            expected=sink.sha256,
+            remedy="Get the plugin again, or pin this one once you trust it.",
+        )
+    return PluginZip(_OTHER_SINK, path, sha256[:_DIGITS])

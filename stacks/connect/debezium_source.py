@@ -1,0 +1,69 @@
+"""The Debezium connector of one source on MSK Connect: the one that runs locally, and what it may do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct, IDependable
+
+from connectors.deployment import Deployment
+from connectors.engines.postgres import connector as debezium_postgres
+from connectors.worker import msk_source_worker
+from stacks.base import TributaryStack
+from stacks.connect.connector_plugin import ConnectorPlugin
+from stacks.connect.msk_connector import Capacity, ConnectorParts, MskConnector
+from stacks.kafka.access import debezium_access
+from stacks.kafka.cluster import KafkaCluster
+from stacks.network import NetworkStack
+from tributary.contract.lake import Source
+
+
+class DebeziumSource(MskConnector):
+    """secret    what it logs in to the database with
+    database  ready when the database has been prepared
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        source: Source,
+        deployment: Deployment,
+        kafka: KafkaCluster,
+        network: NetworkStack,
+        plugin: ConnectorPlugin,
+        secret: secretsmanager.ISecret,
+        database: IDependable,
+    ) -> None:
+        stack = TributaryStack.of(scope)
+        assert isinstance(stack, TributaryStack)
+        offsets_topic = stack.lake.source_names(source).connect_offsets_topic
+        parts = ConnectorParts(
+            config=debezium_postgres.render(stack.lake, source, deployment),
+            plugin=plugin,
+            worker=msk_source_worker(offsets_topic, stack.aws.region),
+            # A replication slot has one reader: a second worker would have nothing to do.
+            capacity=Capacity(stack.aws.connect.debezium_mcus),
+            clients=network.debezium,
+            kafka=debezium_access(kafka, stack.lake, source),
+            rights=_may_read(secret, stack.aws.region),
+            after=[database],
+        )
+        super().__init__(scope, construct_id, kafka, network, parts)
+
+
+def _may_read(secret: secretsmanager.ISecret, region: str) -> Sequence[iam.PolicyStatement]:
+    statements = [
+        iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn])
+    ]
+    if secret.encryption_key is not None:
+        statements.append(
+            iam.PolicyStatement(
+                actions=["kms:Decrypt"],
+                resources=[secret.encryption_key.key_arn],
+                conditions={"StringEquals": {"kms:ViaService": f"secretsmanager.{region}.amazonaws.com"}},
+            )
+        )
+    return statements

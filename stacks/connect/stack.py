@@ -1,0 +1,79 @@
+"""The connect stack: a Debezium connector for each source, and the sink that keeps every event."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from aws_cdk import Aws, CfnOutput
+from constructs import Construct
+
+from connectors.deployment import Deployment, GlueCatalog, MskIamKafka
+from stacks.base import TributaryStack
+from stacks.connect.bronze_sink import BronzeSink
+from stacks.connect.connector_plugin import ConnectorPlugin, ConnectPlugins
+from stacks.connect.debezium_source import DebeziumSource
+from stacks.kafka.settings import topic_policy
+from stacks.kafka.stack import StreamingStack
+from stacks.network import NetworkStack
+from tributary.contract.aws_names import Output
+from tributary.contract.lake import Lake
+
+if TYPE_CHECKING:
+    from stacks.database.stack import DatabaseStack
+    from stacks.lake.stack import LakeStack
+
+
+class ConnectStack(TributaryStack):
+    """sources  the Debezium connectors, by the source's name
+    sink     the one that writes bronze
+
+    Nothing in it holds data: where a connector goes on is kept in Kafka and in the databases.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        lake: Lake,
+        network: NetworkStack,
+        lake_stack: LakeStack,
+        database: DatabaseStack,
+        streaming: StreamingStack,
+        plugins: ConnectPlugins,
+    ) -> None:
+        super().__init__(scope, "connect", lake, "connectors of MSK Connect")
+        kafka = streaming.kafka
+        deployment = Deployment(
+            kafka=MskIamKafka(kafka.bootstrap_servers),
+            catalog=GlueCatalog(),
+            bronze_bucket=self.names.bucket("bronze", Aws.ACCOUNT_ID, self.aws.region),
+            databases=database.access,
+            topics=topic_policy(self.aws.kafka, lake.max_event_mb),
+        )
+        debezium = ConnectorPlugin(self, "DebeziumPlugin", plugins.debezium)
+        self.sources = {
+            source.name: DebeziumSource(
+                self,
+                f"Source-{source.name}",
+                source,
+                deployment,
+                kafka,
+                network,
+                debezium,
+                database.secrets[source.name],
+                database.ready[source.name],
+            )
+            for source in lake.sources
+        }
+        self.sink = BronzeSink(
+            self,
+            "Sink",
+            deployment,
+            kafka,
+            network,
+            ConnectorPlugin(self, "SinkPlugin", plugins.sink),
+            lake_stack.key,
+            after=[lake_stack],
+        )
+        connectors = [*(connector.name for connector in self.sources.values()), self.sink.name]
+        CfnOutput(self, Output.CONNECTORS, value=json.dumps(connectors))

@@ -1,0 +1,1 @@
+"""The database stack: Aurora PostgreSQL, or an existing database, ready for replication."""

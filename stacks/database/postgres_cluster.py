@@ -1,0 +1,235 @@
+"""An Aurora PostgreSQL cluster as logical replication needs it, and who may log in to it."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_rds as rds
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from connectors.deployment import DatabaseAccess, SecretsManagerSecret, replication_user
+from stacks.base import TributaryStack
+from stacks.checks.findings import acknowledge, skip
+from stacks.database.prepared_database import DatabaseToPrepare
+from stacks.database.secrets import UNSAFE_CHARACTERS, AdminSecret, ReplicationSecret
+from stacks.network import POSTGRES_PORT, NetworkStack
+from tributary.contract.lake import Source
+
+_SERVERLESS = "db.serverless"
+_NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
+_PACKS = (*_NIST_AND_HIPAA, "PCI.DSS.321")
+
+
+class PostgresCluster(Construct):
+    """The database of one source in a cluster of its own. Where data stays, so does all that it needs.
+
+    cluster      writer and readers
+    replication  of the role that Debezium logs in as
+    """
+
+    def __init__(
+        self, stack: TributaryStack, source: Source, network: NetworkStack, key: kms.IKey | None
+    ) -> None:
+        super().__init__(stack, construct_id(source.name))
+        self._stack, self._source, self._network, self._key = stack, source, network, key
+        self._identifier = f"{stack.names.resource}-{source.name.replace('_', '-')}"
+        self.replication = ReplicationSecret(self, source, key)
+        log_group = self._log_group()
+        self.cluster = self._cluster()
+        self.cluster.node.add_dependency(log_group)
+
+    @property
+    def secret(self) -> secretsmanager.ISecret:
+        """The administrator's, with the cluster's address in it."""
+        attached = self.cluster.secret
+        assert attached is not None
+        return attached
+
+    @property
+    def to_prepare(self) -> DatabaseToPrepare:
+        return DatabaseToPrepare(self.cluster, self.secret, self.replication)
+
+    @property
+    def access(self) -> DatabaseAccess:
+        """How Debezium reaches it; the workers of MSK Connect hold no file to verify the certificate with."""
+        return DatabaseAccess(
+            host=self.cluster.cluster_endpoint.hostname,
+            port=POSTGRES_PORT,
+            user=replication_user(self._stack.lake, self._source),
+            password=SecretsManagerSecret(self.replication.name, "password"),
+            sslmode="require",
+        )
+
+    def rotate_secret(self) -> secretsmanager.RotationSchedule:
+        """The administrator's password, every 30 days and once at first."""
+        rotation = secretsmanager.HostedRotation.postgre_sql_single_user(
+            vpc=self._network.vpc,
+            vpc_subnets=self._network.private,
+            security_groups=[self._network.functions],
+            exclude_characters=UNSAFE_CHARACTERS,
+        )
+        return self.secret.add_rotation_schedule(
+            "Rotation", hosted_rotation=rotation, automatically_after=Duration.days(30)
+        )
+
+    def _log_group(self) -> logs.CfnLogGroup:
+        """Aurora writes to the group of this name, and would make one that keeps its logs for ever."""
+        group = logs.CfnLogGroup(
+            self,
+            "Logs",
+            log_group_name=f"/aws/rds/cluster/{self._identifier}/postgresql",
+            retention_in_days=self._stack.aws.storage.logs_kept.days,
+            kms_key_id=None if self._key is None else self._key.key_arn,
+        )
+        if self._key is None:
+            acknowledge(group, _LOGS_WITHOUT_A_KEY)
+            skip(group, {"CKV_AWS_158": _LOGS_OF_AWS_KEY})
+        return group
+
+    def _cluster(self) -> rds.DatabaseCluster:
+        settings = self._stack.aws.database
+        cluster = rds.DatabaseCluster(
+            self,
+            "Cluster",
+            cluster_identifier=self._identifier,
+            engine=self._engine,
+            default_database_name=self._source.database,
+            credentials=rds.Credentials.from_secret(AdminSecret(self, self._key)),
+            parameter_group=self._parameters(),
+            writer=self._instance("Writer"),
+            readers=[
+                self._instance(f"Reader{number + 1}", is_first=number == 0)
+                for number in range(settings.readers)
+            ],
+            serverless_v2_min_capacity=settings.capacity_min if self._is_serverless else None,
+            serverless_v2_max_capacity=settings.capacity_max if self._is_serverless else None,
+            vpc=self._network.vpc,
+            vpc_subnets=self._network.private,
+            security_groups=[self._security_group()],
+            port=POSTGRES_PORT,
+            storage_encrypted=True,
+            storage_encryption_key=self._key,
+            iam_authentication=True,
+            enable_data_api=True,
+            backup=rds.BackupProps(retention=Duration.days(settings.backup_days)),
+            copy_tags_to_snapshot=True,
+            deletion_protection=not self._stack.aws.deletes_data,
+            removal_policy=self._stack.of_data,
+            cloudwatch_logs_exports=["postgresql"],
+            monitoring_interval=Duration.seconds(60),
+            monitoring_role=self._monitoring_role(),
+        )
+        acknowledge(cluster, _BACKED_UP_BY_AURORA)
+        if self._stack.aws.deletes_data:
+            acknowledge(cluster, _DELETABLE)
+        return cluster
+
+    @property
+    def _engine(self) -> rds.IClusterEngine:
+        version = self._stack.aws.database.engine_version
+        return rds.DatabaseClusterEngine.aurora_postgres(
+            version=rds.AuroraPostgresEngineVersion.of(version, version.partition(".")[0])
+        )
+
+    @property
+    def _is_serverless(self) -> bool:
+        return self._stack.aws.database.instance == _SERVERLESS
+
+    def _instance(self, name: str, is_first: bool = False) -> rds.IClusterInstance:
+        if self._is_serverless:
+            return rds.ClusterInstance.serverless_v2(
+                name,
+                scale_with_writer=is_first,
+                auto_minor_version_upgrade=True,
+                enable_performance_insights=True,
+                performance_insight_encryption_key=self._key,
+            )
+        return rds.ClusterInstance.provisioned(
+            name,
+            instance_type=ec2.InstanceType(self._stack.aws.database.instance.removeprefix("db.")),
+            auto_minor_version_upgrade=True,
+            enable_performance_insights=True,
+            performance_insight_encryption_key=self._key,
+        )
+
+    def _parameters(self) -> rds.ParameterGroup:
+        return rds.ParameterGroup(
+            self,
+            "Parameters",
+            engine=self._engine,
+            description=f"Logical replication for lake {self._stack.lake.name}",
+            parameters={
+                "rds.logical_replication": "1",
+                "rds.force_ssl": "1",
+                "max_replication_slots": "20",
+                "max_wal_senders": "20",
+                # Megabytes. Past it PostgreSQL gives the slot up rather than let the volume grow.
+                "max_slot_wal_keep_size": str(self._stack.aws.database.slot_wal_gb * 1024),
+                # Milliseconds without an answer of Debezium's, after which its slot is free again.
+                "wal_sender_timeout": "60000",
+            },
+            removal_policy=self._stack.of_data,
+        )
+
+    def _security_group(self) -> ec2.SecurityGroup:
+        group = ec2.SecurityGroup(
+            self,
+            "SecurityGroup",
+            vpc=self._network.vpc,
+            description=f"Connections to the database of {self._source.name} of lake {self._stack.lake.name}",
+            allow_all_outbound=False,
+        )
+        group.apply_removal_policy(self._stack.of_data)
+        # Not the cluster's own rules: their port is a token, which no security pack can read.
+        group.add_ingress_rule(self._network.debezium, ec2.Port.tcp(POSTGRES_PORT), "Debezium")
+        group.add_ingress_rule(self._network.functions, ec2.Port.tcp(POSTGRES_PORT), "rotation of the secret")
+        return group
+
+    def _monitoring_role(self) -> iam.Role:
+        role = iam.Role(
+            self,
+            "Monitoring",
+            assumed_by=iam.ServicePrincipal("monitoring.rds.amazonaws.com"),
+            managed_policies=[
+                iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AmazonRDSEnhancedMonitoringRole")
+            ],
+        )
+        role.apply_removal_policy(self._stack.of_data)
+        acknowledge(role, _MONITORING)
+        return role
+
+
+def construct_id(name: str) -> str:
+    """`web_shop` as WebShop."""
+    return "".join(part.title() for part in name.split("_"))
+
+
+_LOGS_OF_AWS_KEY = (
+    'CloudWatch Logs encrypts the group with a key of its own, as [aws.storage].encryption = "s3" asks for; '
+    '"kms" puts a key of the lake\'s in its place.'
+)
+_LOGS_WITHOUT_A_KEY = dict.fromkeys(
+    (f"{pack}-CloudWatchLogGroupEncrypted" for pack in _PACKS), _LOGS_OF_AWS_KEY
+)
+_BACKED_UP_BY_AURORA = dict.fromkeys(
+    (f"{pack}-RDSInBackupPlan" for pack in _NIST_AND_HIPAA),
+    "Aurora backs the cluster up without a pause and keeps that for [aws.database].backup_days; an instance, "
+    "which a backup plan would name, holds no data.",
+)
+_DELETABLE = dict.fromkeys(
+    (
+        "AwsSolutions-RDS10",
+        *(f"{pack}-RDSInstanceDeletionProtectionEnabled" for pack in _NIST_AND_HIPAA),
+    ),
+    '[aws].on_destroy = "delete" and delete_data_of, which has to name the lake, both ask for a database '
+    "that goes with its stack.",
+)
+_MONITORING = {
+    "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/"
+    "service-role/AmazonRDSEnhancedMonitoringRole]": "Only RDS may take the role on, to write the operating "
+    "system's metrics to the one log group that AWS has for them; AWS keeps the policy in step with that."
+}

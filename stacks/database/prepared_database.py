@@ -1,0 +1,233 @@
+"""What a deployment needs to prepare databases: one function a stack, and one custom resource a database."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aws_cdk import CustomResource, Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_rds as rds
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from connectors.deployment import replication_user
+from connectors.engines.postgres.preparation import (
+    patterns_without_table_query,
+    removal_statements,
+    setup_statements,
+    unpublished_tables_query,
+)
+from stacks.base import TributaryStack
+from stacks.checks.findings import acknowledge_function
+from stacks.functions import bootstrap as function
+from stacks.functions.bootstrap.preparation import Preparation
+from stacks.log_groups import LakeLogGroup
+from tributary import tickit
+from tributary.contract.lake import Lake, Source
+
+_PROJECT = Path(tickit.__file__).parents[2]
+_REFRESH_MINUTES = 1
+
+
+@dataclass(frozen=True)
+class DatabaseToPrepare:
+    """secret       of the administrator
+    replication  the secret of the role that Debezium logs in as
+    """
+
+    cluster: rds.DatabaseCluster
+    secret: secretsmanager.ISecret
+    replication: secretsmanager.ISecret
+
+
+class BootstrapFunction(Construct):
+    """The function that prepares the stack's databases through the RDS Data API: it is in no VPC.
+
+    databases  whom it may prepare
+    key        what their secrets are encrypted with, None: with Secrets Manager's own
+    log_key    as LakeLogGroup has it
+    function   fails where a table that the lake takes cannot be published
+    permission  without which it can do nothing
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        databases: Sequence[DatabaseToPrepare],
+        key: kms.IKey | None,
+        log_key: kms.IKey | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        log_group = LakeLogGroup(self, "Logs", "bootstrap", log_key)
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        self.permission = iam.ManagedPolicy(
+            self,
+            "Policy",
+            description="Prepares databases for replication",
+            statements=_statements(log_group, databases, key),
+            roles=[role],
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            _write_code(Path(folder))
+            self.function = lambda_.Function(
+                self,
+                "Function",
+                description="Prepares databases for replication",
+                runtime=lambda_.Runtime.PYTHON_3_14,
+                architecture=lambda_.Architecture.ARM_64,
+                handler=f"{function.__name__}.main.handle",
+                code=lambda_.Code.from_asset(folder),
+                role=role.without_policy_updates(),
+                log_group=log_group,
+                timeout=Duration.minutes(15),
+                memory_size=512,
+            )
+        acknowledge_function(
+            self.function,
+            no_reservation=_NO_RESERVATION,
+            no_dead_letters=_NO_DEAD_LETTERS,
+            no_vpc=_NO_VPC,
+        )
+
+
+class PreparedDatabase(Construct):
+    """A database in which Debezium finds all that it needs, and that is looked after every minute.
+
+    remarks  what a person ought to know of it, known once it is prepared
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        lake: Lake,
+        source: Source,
+        database: DatabaseToPrepare,
+        bootstrap: BootstrapFunction,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stack = TributaryStack.of(self)
+        assert isinstance(stack, TributaryStack)
+        properties = {
+            "Cluster": database.cluster.cluster_arn,
+            "Database": source.database,
+            "AdminSecret": database.secret.secret_arn,
+            "ReplicationSecret": database.replication.secret_arn,
+            "Preparation": preparation(lake, source, has_demo=stack.aws.database.demo_schema).to_json(),
+        }
+        resource = CustomResource(
+            self,
+            "Resource",
+            resource_type="Custom::TributaryPreparedDatabase",
+            service_token=bootstrap.function.function_arn,
+            service_timeout=Duration.minutes(16),
+            properties=properties,
+        )
+        # The cluster as a whole, with the instance that answers.
+        resource.node.add_dependency(database.cluster, bootstrap.permission)
+        self.remarks = resource.get_att_string("Remarks")
+        self._look_after(stack.to_json_string(properties), bootstrap.function, resource)
+
+    def _look_after(self, request: str, bootstrap: lambda_.Function, prepared: CustomResource) -> None:
+        role = iam.Role(self, "ScheduleRole", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
+        policy = iam.ManagedPolicy(
+            self,
+            "SchedulePolicy",
+            description="Looks for tables that are to be published",
+            statements=[
+                iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[bootstrap.function_arn])
+            ],
+            roles=[role],
+        )
+        schedule = scheduler.CfnSchedule(
+            self,
+            "Schedule",
+            description="Publishes tables that were made since",
+            schedule_expression=f"rate({_REFRESH_MINUTES} minute)",
+            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
+            target=scheduler.CfnSchedule.TargetProperty(
+                arn=bootstrap.function_arn,
+                role_arn=role.role_arn,
+                input=request,
+                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=0),
+            ),
+        )
+        schedule.node.add_dependency(policy, prepared)
+
+
+def preparation(lake: Lake, source: Source, *, has_demo: bool) -> Preparation:
+    """All that the function is told of a source."""
+    names = lake.source_names(source)
+    return Preparation(
+        role=replication_user(lake, source),
+        publication=names.publication,
+        slot=names.slot,
+        setup=setup_statements(lake, source),
+        removal=removal_statements(lake, source),
+        unpublished=unpublished_tables_query(lake, source),
+        patterns_without_table=patterns_without_table_query(source),
+        has_demo=has_demo,
+    )
+
+
+def _statements(
+    log_group: logs.ILogGroup, databases: Sequence[DatabaseToPrepare], key: kms.IKey | None
+) -> list[iam.PolicyStatement]:
+    secrets = [secret for each in databases for secret in (each.secret, each.replication)]
+    statements = [
+        iam.PolicyStatement(
+            actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
+        ),
+        iam.PolicyStatement(
+            actions=[
+                "rds-data:BeginTransaction",
+                "rds-data:CommitTransaction",
+                "rds-data:ExecuteStatement",
+                "rds-data:RollbackTransaction",
+            ],
+            resources=[each.cluster.cluster_arn for each in databases],
+        ),
+        iam.PolicyStatement(
+            actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn for secret in secrets]
+        ),
+    ]
+    if key is not None:
+        statements.append(iam.PolicyStatement(actions=["kms:Decrypt"], resources=[key.key_arn]))
+    return statements
+
+
+def _write_code(folder: Path) -> None:
+    """The function's modules, and those of the demo that it imports, laid out as in the project."""
+    for package in (function, tickit):
+        source = Path(package.__path__[0])
+        shutil.copytree(
+            source,
+            folder / source.relative_to(_PROJECT),
+            ignore=shutil.ignore_patterns("__pycache__", *_WITH_PSYCOPG),
+        )
+
+
+_WITH_PSYCOPG = ("load.py", "workload.py")
+"""Modules of the demo that are of no use to the function, and could not be imported in it."""
+
+_NO_RESERVATION = (
+    "CloudFormation calls it at a deployment and the schedule once a minute, each time for seconds, and who "
+    "comes second waits in the database. A reservation would be taken from an account that may have none."
+)
+_NO_DEAD_LETTERS = (
+    "What fails at a deployment is answered to CloudFormation, and what fails on the schedule is done again "
+    "a minute later: no request is worth keeping."
+)
+_NO_VPC = (
+    "It opens no connection into the VPC: it reaches the database through the RDS Data API, an endpoint of "
+    "AWS's that IAM guards."
+)

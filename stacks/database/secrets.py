@@ -1,0 +1,95 @@
+"""The two secrets of a database: the administrator's, which is rotated, and Debezium's, which is not."""
+
+from __future__ import annotations
+
+import json
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_rds as rds
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from connectors.deployment import replication_user
+from stacks.base import TributaryStack
+from stacks.checks.findings import acknowledge, skip
+from tributary.contract.lake import Source
+
+ADMIN = "lakeadmin"
+"""RDS takes 16 letters and digits; a schema of the same name would be the first that the user looks in."""
+
+UNSAFE_CHARACTERS = " %+~`#$&*()|[]{}:;<>?!'/@\"\\,=^"
+"""In URLs, shells and TOML; no password has them."""
+
+
+class AdminSecret(rds.DatabaseSecret):
+    """The administrator's. It stays where the database stays.
+
+    key  None: Secrets Manager's own
+    """
+
+    def __init__(self, scope: Construct, key: kms.IKey | None) -> None:
+        super().__init__(
+            scope,
+            "AdminSecret",
+            username=ADMIN,
+            exclude_characters=UNSAFE_CHARACTERS,
+            encryption_key=key,
+        )
+        self.apply_removal_policy(_stack_of(scope).of_data)
+        if key is None:
+            acknowledge(self, _WITHOUT_A_KEY)
+            skip(self, {"CKV_AWS_149": _AWS_KEY})
+
+
+class ReplicationSecret(secretsmanager.Secret):
+    """What Debezium logs in with; letters and digits.
+
+    name  literal: Kafka Connect's configuration holds it, in which no colon of an ARN may stand
+    key   None: Secrets Manager's own
+    """
+
+    def __init__(self, scope: Construct, source: Source, key: kms.IKey | None) -> None:
+        lake = _stack_of(scope).lake
+        self.name = f"tributary/{lake.name}/{source.name}/replication"
+        user = replication_user(lake, source)
+        super().__init__(
+            scope,
+            "ReplicationSecret",
+            secret_name=self.name,
+            description=f"What Debezium logs in with to the database of {source.name}",
+            encryption_key=key,
+            generate_secret_string=secretsmanager.SecretStringGenerator(
+                secret_string_template=json.dumps({"username": user}),
+                generate_string_key="password",
+                password_length=40,
+                exclude_punctuation=True,
+            ),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        acknowledge(self, _NOT_ROTATED)
+        if key is None:
+            acknowledge(self, _WITHOUT_A_KEY)
+            skip(self, {"CKV_AWS_149": _AWS_KEY})
+
+
+def _stack_of(scope: Construct) -> TributaryStack:
+    stack = TributaryStack.of(scope)
+    assert isinstance(stack, TributaryStack)
+    return stack
+
+
+_NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
+
+_NOT_ROTATED = dict.fromkeys(
+    ("AwsSolutions-SMG4", *(f"{pack}-SecretsManagerRotationEnabled" for pack in _NIST_AND_HIPAA)),
+    "Kafka Connect reads the password when a task starts and not again: one that was rotated would stop the "
+    "connector at its next connection. The role may read the lake's tables and write its own heartbeat.",
+)
+_AWS_KEY = (
+    "Secrets Manager encrypts it with its own key of the account, aws/secretsmanager, as "
+    '[aws.storage].encryption = "s3" asks for; "kms" puts a key of the lake\'s in its place.'
+)
+_WITHOUT_A_KEY = dict.fromkeys(
+    (f"{pack}-SecretsManagerUsingKMSKey" for pack in (*_NIST_AND_HIPAA, "PCI.DSS.321")), _AWS_KEY
+)

@@ -1,0 +1,1 @@
+"""The Lambda functions of the stacks; each folder is deployed as it is."""

@@ -1,0 +1,132 @@
+"""What is done to a source's database when it is made, changed, looked after and given up."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from stacks.functions.bootstrap.data_api import DataApi, StatementFailed, patiently
+from stacks.functions.bootstrap.demo import write_tickit
+from stacks.functions.bootstrap.scram import verifier
+
+DEMO_SCALE = 0.1
+"""Of TICKIT's own size: some 42,000 rows, which take less than a minute."""
+
+_SLOT_PATIENCE_SECONDS = 60.0
+"""A connector that was deleted a moment ago may hold its slot until PostgreSQL misses it."""
+
+# A refresh and a deployment may meet; void is no type that the Data API returns.
+_ONE_AT_A_TIME = "DO $tributary$ BEGIN PERFORM pg_advisory_xact_lock(7281645203994); END $tributary$"
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """The SQL of `connectors.postgres_setup` for one source.
+
+    setup                    one transaction
+    removal                  each on its own, that of the role last
+    unpublished              a query for the tables that are taken but not published
+    patterns_without_table   a query for patterns that match nothing
+    """
+
+    role: str
+    publication: str
+    slot: str
+    setup: tuple[str, ...]
+    removal: tuple[str, ...]
+    unpublished: str
+    patterns_without_table: str
+    has_demo: bool
+
+    @classmethod
+    def from_json(cls, text: str) -> Preparation:
+        content: dict[str, Any] = json.loads(text)
+        return cls(**content | {name: tuple(content[name]) for name in ("setup", "removal")})
+
+    def to_json(self) -> str:
+        """In ASCII: CloudFormation has lost other characters before."""
+        return json.dumps(asdict(self), ensure_ascii=True)
+
+
+def prepare(database: DataApi, preparation: Preparation, password: str, tell: Tell = print) -> list[str]:
+    """Everything, as often as wanted; returns what a person ought to know. Raises StatementFailed."""
+    if preparation.has_demo and write_tickit(database, DEMO_SCALE, tell):
+        tell("the demo's tables are there")
+    with database.transaction() as transaction:
+        _set_up(transaction, preparation)
+        secret = _literal(verifier(password, secrets.token_bytes(16)))
+        transaction.run(f"ALTER ROLE {_identifier(preparation.role)} PASSWORD {secret}")
+    return _remarks(database, preparation)
+
+
+def refresh(database: DataApi, preparation: Preparation) -> list[str]:
+    """Publishes tables that were made in the meantime; returns them. Raises StatementFailed."""
+    tables = _texts(database.run(preparation.unpublished))
+    if tables:
+        with database.transaction() as transaction:
+            _set_up(transaction, preparation)
+    return tables
+
+
+def give_up(
+    database: DataApi, preparation: Preparation, sleep: Callable[[float], None], tell: Tell = print
+) -> None:
+    """Removes what `prepare` made, and leaves what it cannot remove, and all tables of the source."""
+    attempts = int(_SLOT_PATIENCE_SECONDS / 5)
+    while attempts and _slot_is_active(database, preparation):
+        tell("the replication slot is in use")
+        sleep(5)
+        attempts -= 1
+    for statement in preparation.removal:
+        try:
+            patiently(partial(database.run, statement), seconds=30, tell=tell, sleep=sleep)
+        except StatementFailed as error:
+            tell(f"left as it is: {error}")
+
+
+def give_up_role(database: DataApi, preparation: Preparation, tell: Tell = print) -> None:
+    """Removes the role of a preparation that another one, with a role of its own, has followed."""
+    try:
+        database.run(preparation.removal[-1])
+    except StatementFailed as error:
+        tell(f"left as it is: {error}")
+
+
+def _set_up(transaction: DataApi, preparation: Preparation) -> None:
+    transaction.run(_ONE_AT_A_TIME)
+    for statement in preparation.setup:
+        transaction.run(statement)
+
+
+def _remarks(database: DataApi, preparation: Preparation) -> list[str]:
+    patterns = _texts(database.run(preparation.patterns_without_table))
+    remarks = [f'no table matches "{pattern}" yet' for pattern in patterns]
+    by_schema = "SELECT count(*) FROM pg_publication_namespace n JOIN pg_publication p ON p.oid = n.pnpubid"
+    if database.run(f"{by_schema} WHERE p.pubname = {_literal(preparation.publication)}") == ["0"]:
+        remarks.append("a table that is made later is published within a minute")
+    return remarks
+
+
+def _slot_is_active(database: DataApi, preparation: Preparation) -> bool:
+    query = "SELECT count(*) FROM pg_replication_slots WHERE active AND slot_name = "
+    return database.run(query + _literal(preparation.slot)) != ["0"]
+
+
+def _texts(column: list[str | None]) -> list[str]:
+    return [text for text in column if text is not None]
+
+
+def _literal(text: str) -> str:
+    """Without a colon, which the Data API takes for the beginning of a parameter."""
+    quoted = text.replace("\\", "\\\\").replace("'", "''").replace(":", "\\x3a")
+    return f"E'{quoted}'"
+
+
+def _identifier(name: str) -> str:
+    return "U&" + '"' + name.replace("\\", "\\\\").replace('"', '""').replace(":", "\\003a") + '"'

@@ -1,0 +1,1 @@
+"""The Kafka stack: Amazon MSK, its topics and who may use them."""

@@ -1,0 +1,156 @@
+"""What each client may do in Kafka: actions of `kafka-cluster` on topics, groups and transactions.
+
+A right that ends in `*` is on a prefix that is the lake's alone. The actions are those that the clients'
+versions call (Kafka Connect 3.7, Debezium 3.6, Iceberg's sink 1.10, Spark's Kafka source 3.5), and MSK's
+developer guide, "Understand service execution role".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from aws_cdk import aws_iam as iam
+
+from stacks.kafka.cluster import KafkaCluster
+from tributary.contract.lake import Lake, Source
+from tributary.contract.naming import topic_escape
+from tributary.contract.patterns import WILDCARDS, TablePattern
+
+
+@dataclass(frozen=True)
+class Access:
+    """statements    all that a client may do in Kafka
+    acknowledged  by the finding's id, why some of it is on a prefix: for the policy that holds the statements
+    """
+
+    statements: tuple[iam.PolicyStatement, ...]
+    acknowledged: Mapping[str, str]
+
+    def __iter__(self) -> Iterator[iam.PolicyStatement]:
+        return iter(self.statements)
+
+
+def debezium_access(kafka: KafkaCluster, lake: Lake, source: Source) -> Access:
+    """Sends a source's changes and keeps how far it has read; makes the topics that only it can know of."""
+    names, tables = lake.source_names(source), _named_or_together(lake, [source])
+    rights = _Rights(kafka)
+    rights.of_a_worker(names.connector)
+    rights.on("topic", [names.connect_offsets_topic], "CreateTopic", *_READ, "WriteData")
+    rights.on("topic", [names.heartbeat_topic, *tables], "DescribeTopic", "WriteData", why=_BY_PATTERN)
+    if any(topic.endswith("*") for topic in table_topics(lake, source)):
+        new = [topic for topic in tables if topic.endswith("*")]
+        rights.on("topic", new, "CreateTopic", why=_BY_PATTERN)
+    return rights.granted
+
+
+def iceberg_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
+    """Reads the tables' topics; its tasks agree on commits over the control topic, in transactions."""
+    names, rights = lake.names, _Rights(kafka)
+    rights.of_a_worker(names.bronze_connector)
+    rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
+    rights.on("topic", [names.bronze_control_topic], *_READ, "WriteData")
+    groups = [f"connect-{names.bronze_connector}-coord", f"{names.bronze_control_group_prefix}*"]
+    rights.on("group", groups, *_GROUP, why=_BY_TASK)
+    transactions = [f"{names.bronze_transactional_prefix}*"]
+    rights.on(
+        "transactional-id", transactions, "AlterTransactionalId", "DescribeTransactionalId", why=_BY_TASK
+    )
+    return rights.granted
+
+
+def other_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
+    """Reads the tables' topics."""
+    rights = _Rights(kafka)
+    rights.of_a_worker(lake.names.bronze_connector)
+    rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
+    return rights.granted
+
+
+def spark_access(kafka: KafkaCluster, lake: Lake) -> Access:
+    """Reads the tables' topics under consumer groups of its own, in which it commits nothing."""
+    rights = _Rights(kafka)
+    rights.to_connect()
+    rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
+    rights.on("group", [f"{lake.names.spark_group_prefix}*"], *_GROUP, why=_BY_RUN)
+    return rights.granted
+
+
+def table_topics(lake: Lake, source: Source) -> list[str]:
+    """The topics of the source's tables: whole names, and prefixes that end in `*` for what patterns match.
+
+    Exclude patterns narrow nothing: Debezium never sends those tables.
+    """
+    return sorted({_topics_of(lake, source, pattern) for pattern in source.patterns.include})
+
+
+def known_topics(lake: Lake, source: Source) -> Iterator[str]:
+    """The topics of the tables that the lake file names in full."""
+    return (topic for topic in table_topics(lake, source) if not topic.endswith("*"))
+
+
+def _topics_of(lake: Lake, source: Source, pattern: TablePattern) -> str:
+    text = str(pattern)
+    literal = next((text[:at] for at, character in enumerate(text) if character in WILDCARDS), text)
+    parts = [lake.name, topic_escape(source.name), *map(topic_escape, literal.split("."))]
+    return ".".join(parts) + ("" if literal == text else "*")
+
+
+def _named_or_together(lake: Lake, sources: Iterable[Source]) -> list[str]:
+    """The topics of the sources' tables; of each source the common beginning, where they are many."""
+    topics = {topic for source in sources for topic in table_topics(lake, source)}
+    if len(topics) > _MOST_NAMES:
+        return sorted(f"{lake.name}.{topic_escape(source.name)}.*" for source in sources)
+    return sorted(topics)
+
+
+_MOST_NAMES = 10
+"""In a statement: a policy has room for 6,144 characters (IAM), and an ARN takes up to 350."""
+
+_READ = ("DescribeTopic", "ReadData")
+_GROUP = ("AlterGroup", "DescribeGroup")
+_CONNECT_INTERNAL = "__amazon_msk_connect_*"
+
+_BY_CONNECT = "MSK Connect ends the names of its workers' own topics and groups with an id of its own choice."
+_BY_PATTERN = (
+    "The lake file takes these tables by a pattern, and their topics come with the tables; or it names more "
+    "than a policy has room for. No topics but those of the source's tables begin so."
+)
+_BY_TASK = "Each task ends these names with an id that it makes up when it starts."
+_BY_RUN = "Spark ends the names of its groups with an id that it makes up for each query."
+
+
+class _Rights:
+    """Collects what one client is granted."""
+
+    def __init__(self, kafka: KafkaCluster) -> None:
+        self._kafka = kafka
+        self._statements: list[iam.PolicyStatement] = []
+        self._acknowledged: dict[str, str] = {}
+
+    @property
+    def granted(self) -> Access:
+        return Access(tuple(self._statements), self._acknowledged)
+
+    def of_a_worker(self, connector: str) -> None:
+        """What every worker of MSK Connect needs, whatever its connector does."""
+        self.to_connect()
+        self.on("topic", [_CONNECT_INTERNAL], "CreateTopic", *_READ, "WriteData", why=_BY_CONNECT)
+        self.on("group", [_CONNECT_INTERNAL, f"connect-{connector}"], *_GROUP, why=_BY_CONNECT)
+
+    def to_connect(self) -> None:
+        self._allow(["Connect", "DescribeCluster"], [self._kafka.arn])
+
+    def on(self, kind: str, names: Iterable[str], *actions: str, why: str = "") -> None:
+        """`why` some of the names end in `*`."""
+        names = list(names)
+        self._allow(actions, [self._kafka.arn_of(kind, name) for name in names])
+        self._acknowledged |= {
+            f"AwsSolutions-IAM5[Resource::{self._kafka.finding_of(kind, name)}]": why
+            for name in names
+            if name.endswith("*")
+        }
+
+    def _allow(self, actions: Iterable[str], resources: list[str]) -> None:
+        named = sorted(f"kafka-cluster:{action}" for action in actions)
+        self._statements.append(iam.PolicyStatement(actions=named, resources=resources))

@@ -1,0 +1,125 @@
+"""How topics are declared on MSK Serverless, for which CloudFormation has no resource."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from aws_cdk import CustomResource, Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from stacks.checks.findings import acknowledge, acknowledge_function, skip
+from stacks.functions import topics as topic_function
+from stacks.kafka.cluster import KafkaCluster
+from stacks.kafka.topics import Topic
+from stacks.log_groups import LakeLogGroup
+from stacks.network import NetworkStack
+from tributary.artifacts.lock import platform_name
+from tributary.artifacts.pip import fetch_wheels
+from tributary.artifacts.zips import unpack_zip
+
+_FUNCTION = Path(topic_function.__path__[0])
+
+
+class ServerlessTopics(Construct):
+    """The topics, made by a function in the lake's private subnets."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        kafka: KafkaCluster,
+        network: NetworkStack,
+        topics: Sequence[Topic],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        log_group = LakeLogGroup(self, "Logs", "topics", network.log_key)
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        policy = iam.ManagedPolicy(
+            self, "Policy", roles=[role], statements=_statements(kafka, topics, log_group)
+        )
+        acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": _ANY_INTERFACE})
+        skip(policy, {"CKV_AWS_111": _ANY_INTERFACE})
+        with tempfile.TemporaryDirectory() as folder:
+            write_code(Path(folder))
+            function = lambda_.Function(
+                self,
+                "Function",
+                description="Makes Kafka topics",
+                runtime=lambda_.Runtime.PYTHON_3_14,
+                architecture=lambda_.Architecture.ARM_64,
+                handler="main.handle",
+                code=lambda_.Code.from_asset(folder),
+                role=role.without_policy_updates(),
+                vpc=network.vpc,
+                vpc_subnets=network.private,
+                security_groups=[network.functions],
+                log_group=log_group,
+                timeout=Duration.minutes(3),
+                memory_size=512,
+            )
+        function.node.add_dependency(policy)
+        acknowledge_function(function, no_reservation=_ONE_CALL, no_dead_letters=_NO_CALL_LOST)
+        made = CustomResource(
+            self,
+            "Made",
+            resource_type="Custom::TributaryTopics",
+            service_token=function.function_arn,
+            service_timeout=Duration.minutes(5),
+            properties={
+                "BootstrapServers": kafka.bootstrap_servers,
+                "Topics": json.dumps([asdict(topic) for topic in topics]),
+            },
+        )
+        # Without them no broker lets the function in.
+        made.node.add_dependency(kafka.security_group)
+        kafka.made_ready_by(made)
+
+
+def _statements(
+    kafka: KafkaCluster, topics: Sequence[Topic], log_group: logs.ILogGroup
+) -> list[iam.PolicyStatement]:
+    return [
+        iam.PolicyStatement(
+            actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
+        ),
+        iam.PolicyStatement(actions=["kafka-cluster:Connect"], resources=[kafka.arn]),
+        iam.PolicyStatement(
+            actions=["kafka-cluster:CreateTopic", "kafka-cluster:DescribeTopic"],
+            resources=[kafka.own_topic_arn(topic.name) for topic in topics],
+        ),
+        # What Lambda does in the function's name so that it is in the VPC.
+        iam.PolicyStatement(
+            actions=[
+                "ec2:AssignPrivateIpAddresses",
+                "ec2:CreateNetworkInterface",
+                "ec2:DeleteNetworkInterface",
+                "ec2:DescribeNetworkInterfaces",
+                "ec2:DescribeSubnets",
+                "ec2:UnassignPrivateIpAddresses",
+            ],
+            resources=["*"],
+        ),
+    ]
+
+
+def write_code(folder: Path) -> None:
+    """The function's one module, and the Kafka client that it calls."""
+    shutil.copyfile(_FUNCTION / "main.py", folder / "main.py")
+    for wheel in fetch_wheels(_FUNCTION / "requirements.txt", platform_name()):
+        unpack_zip(wheel, folder)
+
+
+_ANY_INTERFACE = (
+    "Lambda attaches a function to a VPC under the function's role, and requires these rights on any network "
+    "interface before it has made one."
+)
+_ONE_CALL = "CloudFormation calls it once in a deployment: no two calls are made at a time."
+_NO_CALL_LOST = "CloudFormation is answered whatever happens, and fails the deployment: no call is lost."

@@ -1,0 +1,77 @@
+"""The topics that are known before anything runs, and how each keeps what is in it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from aws_cdk import aws_msk as msk
+from constructs import Construct
+
+from stacks.base import TributaryStack, deployment_of
+from stacks.kafka.access import known_topics
+from stacks.kafka.cluster import KafkaCluster
+from stacks.kafka.settings import topic_policy
+from tributary.contract.lake import Lake
+
+_HEARTBEATS_KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """config  the topic's own options, as Kafka calls them"""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str]
+
+
+def declared_topics(lake: Lake) -> Iterator[Topic]:
+    """Of each source Debezium's positions, its heartbeat and the tables named in full; the sink's commits.
+
+    Debezium itself makes the topics of tables that a pattern matches, as it meets them.
+    """
+    aws = deployment_of(lake)
+    tables = topic_policy(aws.kafka, lake.max_event_mb).config
+    for source in lake.sources:
+        names = lake.source_names(source)
+        yield Topic(names.connect_offsets_topic, 1, {"cleanup.policy": "compact"})
+        yield Topic(names.heartbeat_topic, 1, _kept(_HEARTBEATS_KEPT))
+        for name in known_topics(lake, source):
+            yield Topic(name, source.partitions, tables)
+    if aws.connect.sink is None:
+        yield Topic(lake.names.bronze_control_topic, 1, _kept(aws.kafka.retention))
+
+
+class DeclaredTopics(Construct):
+    """The topics, on a provisioned cluster."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, kafka: KafkaCluster, topics: Sequence[Topic]
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stack = TributaryStack.of(self)
+        assert isinstance(stack, TributaryStack)
+        for topic in topics:
+            declared = msk.CfnTopic(
+                self,
+                topic.name,
+                cluster_arn=kafka.arn,
+                topic_name=topic.name,
+                partition_count=topic.partitions,
+                replication_factor=stack.aws.kafka.replication,
+                configs=_base64_json(topic.config),
+            )
+            declared.apply_removal_policy(stack.of_data)
+            kafka.made_ready_by(declared)
+
+
+def _kept(retention: timedelta) -> dict[str, str]:
+    return {"cleanup.policy": "delete", "retention.ms": str(retention // timedelta(milliseconds=1))}
+
+
+def _base64_json(config: Mapping[str, str]) -> str:
+    return base64.b64encode(json.dumps(config, sort_keys=True).encode()).decode()

@@ -1,0 +1,1 @@
+"""The lake stack: buckets, the Glue catalog and Athena."""

@@ -1,0 +1,70 @@
+"""How Athena may ask the lake: what a query may cost, and where its result goes and for how long."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_athena as athena
+from aws_cdk import aws_glue as glue
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from stacks.base import TributaryStack
+from stacks.lake.demo_queries import DemoQuery
+
+_RESULTS = "athena-results/"
+
+
+class LakeWorkgroup(Construct):
+    """A workgroup whose settings its users cannot change; `name` is the lake's."""
+
+    RESULTS_EXPIRE = s3.LifecycleRule(id="ExpireResults", prefix=_RESULTS, expiration=Duration.days(7))
+    """For the bucket that results go to."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, results: s3.IBucket, key: kms.IKey | None
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stack = TributaryStack.of(self)
+        assert isinstance(stack, TributaryStack)
+        self.name = stack.names.resource
+        encryption = (
+            athena.CfnWorkGroup.EncryptionConfigurationProperty(encryption_option="SSE_S3")
+            if key is None
+            else athena.CfnWorkGroup.EncryptionConfigurationProperty(
+                encryption_option="SSE_KMS", kms_key=key.key_arn
+            )
+        )
+        self._workgroup = athena.CfnWorkGroup(
+            self,
+            "Resource",
+            name=self.name,
+            description=f"Queries of lake {stack.lake.name}",
+            # Queries that somebody has saved hold a workgroup back from deletion.
+            recursive_delete_option=stack.aws.deletes_data,
+            work_group_configuration=athena.CfnWorkGroup.WorkGroupConfigurationProperty(
+                enforce_work_group_configuration=True,
+                publish_cloud_watch_metrics_enabled=True,
+                bytes_scanned_cutoff_per_query=stack.aws.storage.scan_limit_gb * 10**9,
+                engine_version=athena.CfnWorkGroup.EngineVersionProperty(
+                    selected_engine_version="Athena engine version 3"
+                ),
+                result_configuration=athena.CfnWorkGroup.ResultConfigurationProperty(
+                    output_location=f"s3://{results.bucket_name}/{_RESULTS}",
+                    expected_bucket_owner=Aws.ACCOUNT_ID,
+                    encryption_configuration=encryption,
+                ),
+            ),
+        )
+
+    def add_query(self, query: DemoQuery, database: glue.CfnDatabase) -> None:
+        """Saves a query for the workgroup's users, to run in `database`."""
+        saved = athena.CfnNamedQuery(
+            self,
+            query.id,
+            name=query.title,
+            query_string=query.sql,
+            database=database.ref,
+            work_group=self.name,
+        )
+        saved.add_resource_dependency(self._workgroup)

@@ -1,0 +1,122 @@
+"""How a lake's buckets are kept: encrypted, closed, logged, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+
+from stacks.base import TributaryStack
+from stacks.checks.findings import acknowledge, skip
+from tributary.contract.aws_names import BucketKind
+
+DAYS_OF_UNDOING = 7
+"""How long what is overwritten or deleted can be brought back."""
+
+
+class LakeBucket(s3.Bucket):
+    """A bucket that only its own account reaches, and only by TLS. It is versioned, so that a deletion by
+    mistake can be undone.
+
+    key   None: S3's own keys encrypt it
+    logs  where S3 writes who has asked for what
+    """
+
+    def __init__(
+        self,
+        stack: TributaryStack,
+        kind: BucketKind,
+        *,
+        logs: s3.IBucket,
+        key: kms.IKey | None,
+        rules: Sequence[s3.LifecycleRule] = (),
+    ) -> None:
+        super().__init__(
+            stack,
+            kind.title(),
+            bucket_name=bucket_name(stack, kind),
+            encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
+            encryption_key=key,
+            # One call to KMS for many objects: a key for the bucket stands between.
+            bucket_key_enabled=None if key is None else True,
+            versioned=True,
+            server_access_logs_bucket=logs,
+            server_access_logs_prefix=f"access/{kind}/",
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="Undo",
+                    noncurrent_version_expiration=Duration.days(DAYS_OF_UNDOING),
+                    expired_object_delete_marker=True,
+                    abort_incomplete_multipart_upload_after=Duration.days(DAYS_OF_UNDOING),
+                ),
+                *rules,
+            ],
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            removal_policy=stack.of_data,
+            auto_delete_objects=stack.aws.deletes_data,
+        )
+        acknowledge(self, _NO_SECOND_REGION)
+        if key is None:
+            acknowledge(self, _S3_KEYS)
+
+
+class LogBucket(s3.Bucket):
+    """Who has asked the other buckets for what, and what Spark has written; it expires."""
+
+    def __init__(self, stack: TributaryStack) -> None:
+        super().__init__(
+            stack,
+            "Logs",
+            bucket_name=bucket_name(stack, "logs"),
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    id="Expire",
+                    expiration=Duration.days(stack.aws.storage.logs_kept.days),
+                    abort_incomplete_multipart_upload_after=Duration.days(DAYS_OF_UNDOING),
+                )
+            ],
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            removal_policy=stack.of_data,
+            auto_delete_objects=stack.aws.deletes_data,
+        )
+        acknowledge(self, _NO_SECOND_REGION | _S3_KEYS_FOR_LOGS)
+        acknowledge(self, _in_packs("S3BucketVersioningEnabled", _WRITTEN_ONCE))
+        skip(self, {"CKV_AWS_21": _WRITTEN_ONCE, "CKV_AWS_18": _ENDLESS})
+
+
+def bucket_name(stack: TributaryStack, kind: BucketKind) -> str:
+    return stack.names.bucket(kind, Aws.ACCOUNT_ID, stack.aws.region)
+
+
+def _in_packs(rule: str, reason: str) -> dict[str, str]:
+    return {f"{pack}-{rule}": reason for pack in ("NIST.800.53.R5", "HIPAA.Security", "PCI.DSS.321")}
+
+
+_NO_SECOND_REGION = _in_packs(
+    "S3BucketReplicationEnabled",
+    "S3 keeps each object in three availability zones, and versions undo a deletion. A lake is in one "
+    "region: in another one it is built anew from the source database.",
+)
+_S3_KEYS = _in_packs(
+    "S3DefaultEncryptionKMS",
+    'S3 encrypts each object with a key of its own, as [aws.storage].encryption = "s3" asks for; "kms" puts '
+    "a key of the account's in its place.",
+)
+_S3_KEYS_FOR_LOGS = _in_packs(
+    "S3DefaultEncryptionKMS",
+    "S3 delivers access logs only to a bucket that S3's own keys encrypt (user guide, Enabling server access "
+    "logging).",
+)
+_WRITTEN_ONCE = (
+    "Each log file is written once, under a name of its own, and expires: there is no version to go back to."
+)
+_ENDLESS = "The access logs of the bucket for access logs would be logged in turn, without an end."

@@ -1,0 +1,1 @@
+"""The observability stack: alarms and a dashboard."""

@@ -1,0 +1,212 @@
+"""When somebody has to be told: every alarm, its threshold, and the part of the runbook that it leads to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from stacks.base import TributaryStack
+from stacks.observability.metrics import (
+    clusters,
+    connector_metric,
+    connectors,
+    disk_metric,
+    idle_metric,
+    sink_lag_metric,
+    table_metric,
+    writer_metric,
+)
+
+RUNBOOK = "docs/operate-aws.md"
+
+Section = Literal[
+    "slot-lag",
+    "database-disk",
+    "connector-failed",
+    "sink-lag",
+    "freshness",
+    "table-blocked",
+    "quarantine",
+    "step-failed",
+    "kafka-disk",
+    "kafka-cpu",
+]
+"""Of the runbook: what to do when an alarm has led there."""
+
+SECTIONS: tuple[Section, ...] = get_args(Section)
+
+_GB = 1_000_000_000
+_WAL_PERCENT = 80
+"""Of what a slot may hold back: with the rest gone PostgreSQL gives the slot up."""
+
+_LEAST_LOCAL_GB = 5
+_MOST_DISK_PERCENT = 85
+_LEAST_IDLE_PERCENT = 40
+"""MSK's developer guide, "Best practices": user and system together stay below 60 %."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """An alarm is raised where the metric is beyond `limit` in `points` of the last `of` periods."""
+
+    limit: float
+    is_least: bool = False
+    points: int = 3
+    of: int = 5
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What one alarm watches.
+
+    subject  which of several, such as a connector; empty where there is one
+    missing  what a period without a value means
+    silence  whether to tell also that there are no values at all
+    """
+
+    section: Section
+    says: str
+    metric: cloudwatch.IMetric
+    threshold: Threshold
+    subject: str = ""
+    missing: cloudwatch.TreatMissingData = field(default=cloudwatch.TreatMissingData.NOT_BREACHING)
+    silence: bool = False
+
+
+class LakeAlarms(Construct):
+    """alarms  all of them; each tells the topic when it is raised and when it is over"""
+
+    def __init__(self, stack: TributaryStack, construct_id: str, topic: sns.ITopic) -> None:
+        super().__init__(stack, construct_id)
+        self._stack, self._topic = stack, topic
+        self.alarms = tuple(
+            self._alarm(watched)
+            for watched in (
+                *_of_databases(stack),
+                *_of_connectors(stack),
+                *_of_tables(stack),
+                *_of_kafka(stack),
+            )
+        )
+
+    def _alarm(self, watched: Watched) -> cloudwatch.Alarm:
+        name = "-".join(filter(None, (self._stack.names.resource, watched.section, watched.subject)))
+        threshold = watched.threshold
+        alarm = cloudwatch.Alarm(
+            self,
+            "-".join(filter(None, (watched.section, watched.subject))),
+            alarm_name=name,
+            alarm_description=f"{watched.says} What to do: {RUNBOOK}#{watched.section}",
+            metric=watched.metric,
+            threshold=threshold.limit,
+            comparison_operator=(
+                cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+                if threshold.is_least
+                else cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
+            ),
+            datapoints_to_alarm=threshold.points,
+            evaluation_periods=threshold.of,
+            treat_missing_data=watched.missing,
+        )
+        tell = actions.SnsAction(self._topic)
+        alarm.add_alarm_action(tell)
+        alarm.add_ok_action(tell)
+        if watched.silence:
+            alarm.add_insufficient_data_action(tell)
+        return alarm
+
+
+def _of_databases(stack: TributaryStack) -> list[Watched]:
+    aws, watched = stack.aws, []
+    for source, cluster in clusters(stack).items():
+        slot_lag = Threshold(aws.alarms.slot_lag_gb * _GB)
+        wal = Threshold(aws.database.slot_wal_gb * _GB * _WAL_PERCENT / 100)
+        lag = writer_metric(cluster, "OldestReplicationSlotLag", "Maximum")
+        held = writer_metric(cluster, "TransactionLogsDiskUsage", "Maximum")
+        watched += [
+            Watched("slot-lag", f"Debezium of {source} is far behind the database.", lag, slot_lag, source),
+            Watched("database-disk", f"The log of {source} is nearly cut off.", held, wal, f"{source}-log"),
+        ]
+        if aws.database.instance != "db.serverless":
+            free = writer_metric(cluster, "FreeLocalStorage", "Minimum")
+            least = Threshold(_LEAST_LOCAL_GB * _GB, is_least=True)
+            watched.append(
+                Watched("database-disk", f"The writer of {source} has little disk.", free, least, source)
+            )
+    return watched
+
+
+def _of_connectors(stack: TributaryStack) -> list[Watched]:
+    watched = []
+    for name in connectors(stack):
+        failed = connector_metric(name, "ErroredTaskCount", "Maximum")
+        running = connector_metric(name, "RunningTaskCount", "Minimum")
+        watched += [
+            Watched(
+                "connector-failed",
+                f"A task of {name} has failed.",
+                failed,
+                Threshold(0, points=1, of=1),
+                name,
+            ),
+            Watched(
+                "connector-failed",
+                f"No task of {name} runs.",
+                running,
+                Threshold(1, is_least=True, points=3, of=3),
+                f"{name}-stopped",
+                missing=cloudwatch.TreatMissingData.BREACHING,
+            ),
+        ]
+    if stack.aws.connect.running:
+        # A sink can run and yet consume nothing: its lag tells, its state does not.
+        lag = sink_lag_metric(stack.lake.names.bronze_connector)
+        limit = Threshold(stack.aws.alarms.sink_lag)
+        watched.append(Watched("sink-lag", "Bronze is far behind Kafka.", lag, limit))
+    return watched
+
+
+def _of_tables(stack: TributaryStack) -> list[Watched]:
+    lake, alarms = stack.lake.name, stack.aws.alarms
+    return [
+        Watched(
+            "freshness",
+            "The rows of some table are too old, or, without any values, no run of the Spark app goes on.",
+            table_metric(lake, "Freshness", "Maximum"),
+            Threshold(alarms.freshness.total_seconds()),
+            missing=cloudwatch.TreatMissingData.MISSING,
+            silence=True,
+        ),
+        Watched(
+            "table-blocked",
+            "Some table waits for a person.",
+            table_metric(lake, "Blocked", "Maximum"),
+            Threshold(0, points=1, of=1),
+            # A run that has ended says nothing of the table that it has left blocked.
+            missing=cloudwatch.TreatMissingData.IGNORE,
+        ),
+        Watched(
+            "quarantine",
+            "Events that could not be read were set aside.",
+            table_metric(lake, "Quarantined", "Sum", minutes=5),
+            Threshold(alarms.quarantined, points=1, of=1),
+        ),
+    ]
+
+
+def _of_kafka(stack: TributaryStack) -> list[Watched]:
+    """MSK Serverless looks after itself; Express brokers have no disks that could fill up."""
+    kafka, cluster = stack.aws.kafka, stack.names.resource
+    if kafka.kind == "serverless":
+        return []
+    idle = Threshold(_LEAST_IDLE_PERCENT, is_least=True)
+    watched = [Watched("kafka-cpu", "A broker of Kafka has much to do.", idle_metric(cluster), idle)]
+    if not kafka.is_express:
+        used = Threshold(_MOST_DISK_PERCENT)
+        watched.append(Watched("kafka-disk", "A disk of Kafka's is nearly full.", disk_metric(cluster), used))
+    return watched

@@ -1,0 +1,81 @@
+"""The one page on which a lake is seen as a whole: from the database's log to the rows in silver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from constructs import Construct
+
+from stacks.base import TributaryStack
+from stacks.observability.metrics import (
+    clusters,
+    connector_metric,
+    connectors,
+    disk_metric,
+    idle_metric,
+    sink_lag_metric,
+    writer_metric,
+)
+from tributary.contract.aws_names import METRICS_NAMESPACE
+
+_TABLES = (
+    ("How old are the rows? (seconds)", "Freshness", "Maximum"),
+    ("Events that are not applied yet", "Lag", "Maximum"),
+    ("Events applied", "Events", "Sum"),
+    ("Events set aside", "Quarantined", "Sum"),
+    ("Blocked tables", "Blocked", "Maximum"),
+    ("A commit (seconds)", "CommitTime", "p95"),
+)
+
+
+class LakeDashboard(Construct):
+    """One line for each table, also for those that come later."""
+
+    def __init__(self, stack: TributaryStack, construct_id: str, alarms: Sequence[cloudwatch.IAlarm]) -> None:
+        super().__init__(stack, construct_id)
+        page = cloudwatch.Dashboard(
+            self, "Page", dashboard_name=stack.names.resource, default_interval=Duration.hours(3)
+        )
+        page.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24))
+        for first in range(0, len(_TABLES), 3):
+            page.add_widgets(*(_by_table(stack.lake.name, *graph) for graph in _TABLES[first : first + 3]))
+        page.add_widgets(*_on_the_way(stack))
+
+
+def _by_table(lake: str, title: str, name: str, statistic: str) -> cloudwatch.GraphWidget:
+    search = f'{{{METRICS_NAMESPACE},Lake,Table}} Lake="{lake}" MetricName="{name}"'
+    return _graph(
+        title,
+        cloudwatch.MathExpression(
+            expression=f"SEARCH('{search}', '{statistic}', 60)",
+            using_metrics={},
+            label="",
+            period=Duration.minutes(1),
+        ),
+    )
+
+
+def _on_the_way(stack: TributaryStack) -> list[cloudwatch.GraphWidget]:
+    graphs: list[tuple[str, list[cloudwatch.IMetric]]] = []
+    if databases := clusters(stack):
+        lags: list[cloudwatch.IMetric] = [
+            writer_metric(cluster, "OldestReplicationSlotLag", "Maximum").with_(label=source)
+            for source, cluster in databases.items()
+        ]
+        graphs.append(("What the databases hold back (bytes)", lags))
+    if running := connectors(stack):
+        tasks: list[cloudwatch.IMetric] = [
+            connector_metric(name, "RunningTaskCount", "Minimum").with_(label=name) for name in running
+        ]
+        graphs.append(("Tasks of the connectors that run", tasks))
+        graphs.append(("Events by which bronze is behind", [sink_lag_metric(running[-1])]))
+    if stack.aws.kafka.kind == "provisioned":
+        cluster = stack.names.resource
+        graphs.append(("Kafka: disk used, processor idle (%)", [disk_metric(cluster), idle_metric(cluster)]))
+    return [_graph(title, *metrics) for title, metrics in graphs]
+
+
+def _graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(title=title, left=list(metrics), width=8, height=6)

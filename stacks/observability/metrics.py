@@ -1,0 +1,80 @@
+"""What CloudWatch calls the numbers that say how a lake is: namespaces, names, dimensions and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from stacks.base import TributaryStack
+from tributary.contract.aws_names import METRICS_NAMESPACE
+
+
+def table_metric(lake: str, name: str, statistic: str, minutes: int = 1) -> cloudwatch.Metric:
+    """Over all tables, also those that no lake file names."""
+    return _metric(METRICS_NAMESPACE, name, statistic, minutes, {"Lake": lake})
+
+
+def connector_metric(connector: str, name: str, statistic: str) -> cloudwatch.Metric:
+    return _metric("AWS/KafkaConnect", name, statistic, 5, {"ConnectorName": connector})
+
+
+def writer_metric(cluster: str, name: str, statistic: str) -> cloudwatch.Metric:
+    """Of whichever instance of the Aurora cluster is the writer."""
+    return _metric("AWS/RDS", name, statistic, 1, {"DBClusterIdentifier": cluster, "Role": "WRITER"})
+
+
+def sink_lag_metric(connector: str) -> cloudwatch.MathExpression:
+    """Of the topic by which the connector is behind most. Topics come with tables, hence the query."""
+    query = f'SELECT MAX(SumOffsetLag) FROM "AWS/Kafka" WHERE "Consumer Group" = \'connect-{connector}\''
+    return _query(query, "events behind")
+
+
+def idle_metric(cluster: str) -> cloudwatch.MathExpression:
+    """Of the busiest broker."""
+    query = (
+        'SELECT MIN(CpuIdle) FROM SCHEMA("AWS/Kafka", "Broker ID", "Cluster Name") '
+        f"WHERE \"Cluster Name\" = '{cluster}'"
+    )
+    return _query(query, "idle")
+
+
+def disk_metric(cluster: str) -> cloudwatch.Metric:
+    return _metric("AWS/Kafka", "KafkaDataLogsDiskUsed", "Maximum", 5, {"Cluster Name": cluster})
+
+
+def clusters(stack: TributaryStack) -> Mapping[str, str]:
+    """By their sources, the identifiers of the Aurora clusters that the lake has of its own."""
+    return {
+        source.name: f"{stack.names.resource}-{source.name.replace('_', '-')}"
+        for source in stack.lake.sources
+        if source.name not in stack.aws.source
+    }
+
+
+def connectors(stack: TributaryStack) -> tuple[str, ...]:
+    """Those that run."""
+    if not stack.aws.connect.running:
+        return ()
+    names = stack.lake.names
+    return (*(names.source(source.name).connector for source in stack.lake.sources), names.bronze_connector)
+
+
+def _metric(
+    namespace: str, name: str, statistic: str, minutes: int, dimensions: Mapping[str, str]
+) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace=namespace,
+        metric_name=name,
+        statistic=statistic,
+        period=Duration.minutes(minutes),
+        dimensions_map=dict(dimensions),
+    )
+
+
+def _query(text: str, label: str) -> cloudwatch.MathExpression:
+    """In the language of CloudWatch Metrics Insights."""
+    return cloudwatch.MathExpression(
+        expression=text, using_metrics={}, label=label, period=Duration.minutes(5)
+    )

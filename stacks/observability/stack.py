@@ -1,0 +1,101 @@
+"""The observability stack: who is told when something is wrong, and where the lake is seen as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import Aws
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from stacks.base import TributaryStack
+from stacks.observability.alarms import RUNBOOK, LakeAlarms, Section
+from stacks.observability.dashboard import LakeDashboard
+from stacks.processing.stack import ProcessingStack
+from tributary.contract.lake import Lake
+
+_SENDERS = ("cloudwatch.amazonaws.com", "events.amazonaws.com")
+_STEP_FAILED: Section = "step-failed"
+
+
+class ObservabilityStack(TributaryStack):
+    """topic  to which every alarm and every run that failed is told"""
+
+    def __init__(self, scope: Construct, lake: Lake, processing: ProcessingStack) -> None:
+        super().__init__(scope, "observability", lake, "alarms and dashboard")
+        self.topic = self._topic()
+        alarms = LakeAlarms(self, "Alarms", self.topic)
+        LakeDashboard(self, "Dashboard", alarms.alarms)
+        self._tell_of_failed_runs(processing)
+
+    def _topic(self) -> sns.Topic:
+        # AWS's own key for SNS is one that neither CloudWatch nor EventBridge may use.
+        key = kms.Key(
+            self,
+            "TopicKey",
+            description=f"Alarms of lake {self.lake.name}",
+            enable_key_rotation=True,
+            removal_policy=self.of_data,
+        )
+        of_account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+        key.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal(sender) for sender in _SENDERS],
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                resources=["*"],  # In a key's policy: this key.
+                conditions=of_account,
+            )
+        )
+        topic = sns.Topic(
+            self, "Topic", topic_name=f"{self.names.resource}-alarms", master_key=key, enforce_ssl=True
+        )
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[topic.topic_arn],
+                conditions=of_account,
+            )
+        )
+        if self.aws.alarms.email is not None:
+            topic.add_subscription(subscriptions.EmailSubscription(self.aws.alarms.email))
+        return topic
+
+    def _tell_of_failed_runs(self, processing: ProcessingStack) -> None:
+        ended = ["CANCELLED", "FAILED"]
+        if processing.application_id is not None:
+            runs = {"applicationId": [processing.application_id], "state": ended}
+            self._tell("RunFailed", "aws.emr-serverless", "EMR Serverless Job Run State Change", runs)
+            return
+        # By names, not by the cluster's id: while another stack uses that, the cluster could not be replaced.
+        steps = {"name": events.Match.prefix(f"{self.names.resource}-"), "state": ended}
+        self._tell("StepFailed", "aws.emr", "EMR Step Status Change", steps)
+        clusters = {"name": [self.names.resource], "state": ["TERMINATED_WITH_ERRORS"]}
+        self._tell("ClusterFailed", "aws.emr", "EMR Cluster State Change", clusters)
+
+    def _tell(self, construct_id: str, source: str, of: str, detail: Mapping[str, Sequence[str]]) -> None:
+        what_to_do = f"What to do: {RUNBOOK}#{_STEP_FAILED}"
+        events.Rule(
+            self,
+            construct_id,
+            description=f"A run of the Spark app of lake {self.lake.name} has failed. {what_to_do}",
+            event_pattern=events.EventPattern(source=[source], detail_type=[of], detail=detail),
+            targets=[
+                targets.SnsTopic(
+                    self.topic,
+                    message=events.RuleTargetInput.from_object(
+                        {
+                            "lake": self.lake.name,
+                            "what": of,
+                            "what_to_do": what_to_do,
+                            "detail": events.EventField.from_path("$.detail"),
+                        }
+                    ),
+                )
+            ],
+        )

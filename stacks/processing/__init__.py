@@ -1,0 +1,1 @@
+"""The processing stack: the Spark app on EMR or EMR Serverless."""

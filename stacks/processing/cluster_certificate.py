@@ -1,0 +1,116 @@
+"""The certificate by which the nodes of an EMR cluster trust each other: CloudFormation itself makes none."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from aws_cdk import CustomResource, Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from stacks.base import TributaryStack
+from stacks.checks.findings import acknowledge, acknowledge_function
+from stacks.functions import certificate as certificate_function
+from stacks.functions.certificate.main import FOLDER
+from stacks.lake.bucket import bucket_name
+from stacks.log_groups import LakeLogGroup
+from stacks.processing.spark_access import bucket_arn, objects_finding
+
+_CODE = Path(certificate_function.__path__[0]) / "main.py"
+
+
+class ClusterCertificate(Construct):
+    """s3_object  address of the zip in the artifacts bucket
+    read_access   to it, for the nodes
+    """
+
+    def __init__(
+        self, stack: TributaryStack, construct_id: str, disk_key: kms.IKey, log_key: kms.IKey | None
+    ) -> None:
+        super().__init__(stack, construct_id)
+        signing_key = kms.Key(
+            self,
+            "SigningKey",
+            description=f"Certificates of the EMR cluster of lake {stack.lake.name}",
+            key_spec=kms.KeySpec.RSA_2048,
+            key_usage=kms.KeyUsage.SIGN_VERIFY,
+            removal_policy=stack.of_data,
+        )
+        logs = LakeLogGroup(self, "Logs", "emr-certificate", log_key)
+        objects = f"{bucket_arn(stack, 'artifacts')}/{FOLDER}/*"
+        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        policy = iam.ManagedPolicy(
+            self,
+            "Policy",
+            description=f"Makes the certificate of the EMR cluster of lake {stack.lake.name}",
+            roles=[role],
+            statements=[
+                iam.PolicyStatement(
+                    actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn]
+                ),
+                iam.PolicyStatement(
+                    actions=["kms:GetPublicKey", "kms:Sign"], resources=[signing_key.key_arn]
+                ),
+                # The last two are S3's, where the bucket has the same key.
+                iam.PolicyStatement(
+                    actions=["kms:GenerateDataKeyPair", "kms:Decrypt", "kms:GenerateDataKey"],
+                    resources=[disk_key.key_arn],
+                ),
+                iam.PolicyStatement(actions=["s3:DeleteObject", "s3:PutObject"], resources=[objects]),
+            ],
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copyfile(_CODE, Path(folder) / "main.py")
+            function = lambda_.Function(
+                self,
+                "Function",
+                description="Makes the certificate of an EMR cluster",
+                runtime=lambda_.Runtime.PYTHON_3_14,
+                architecture=lambda_.Architecture.ARM_64,
+                handler="main.handle",
+                code=lambda_.Code.from_asset(folder),
+                role=role.without_policy_updates(),
+                log_group=logs,
+                timeout=Duration.minutes(1),
+                memory_size=256,
+            )
+        made = CustomResource(
+            self,
+            "Made",
+            resource_type="Custom::TributaryClusterCertificate",
+            service_token=function.function_arn,
+            service_timeout=Duration.minutes(5),
+            properties={
+                "Bucket": bucket_name(stack, "artifacts"),
+                "Domain": _domain(stack.aws.region),
+                "Name": f"EMR of {stack.names.resource}",
+                "SigningKey": signing_key.key_id,
+                "WrappingKey": disk_key.key_arn,
+            },
+        )
+        made.node.add_dependency(policy)
+        self.s3_object = made.get_att_string("Object")
+        self.read_access = iam.PolicyStatement(actions=["s3:GetObject"], resources=[objects])
+        self.acknowledged = {
+            objects_finding(stack, "artifacts", f"{FOLDER}/*"): (
+                "The function makes up the object's name; the folder holds this cluster's certificate only."
+            )
+        }
+        acknowledge(policy, self.acknowledged)
+        acknowledge_function(
+            function, no_reservation=_ONE_CALL, no_dead_letters=_NO_CALL_LOST, no_vpc=_OUTSIDE
+        )
+
+
+def _domain(region: str) -> str:
+    """What Amazon's DNS calls the instances of a VPC (VPC User Guide, "DNS attributes for your VPC")."""
+    return "ec2.internal" if region == "us-east-1" else f"{region}.compute.internal"
+
+
+_ONE_CALL = "CloudFormation calls it once in a deployment: no two calls are made at a time."
+_NO_CALL_LOST = "CloudFormation is answered whatever happens, and fails the deployment: no call is lost."
+_OUTSIDE = "It calls interfaces of AWS's only, and nothing in the VPC."

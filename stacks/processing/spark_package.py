@@ -1,0 +1,90 @@
+"""The files that a run of the Spark app starts from: which they are, and where they are once deployed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from aws_cdk import Aws, CfnOutput
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3_assets as assets
+from constructs import Construct
+
+import spark_app
+from tributary.artifacts.lock import read_lock
+from tributary.contract.aws import Processing
+from tributary.contract.aws_names import Output
+from tributary.contract.errors import TributaryError
+from tributary.contract.spark_submit import CLASSES_JAR, LAKE_FILE
+
+JARS_LOCK = Path(spark_app.__file__).with_name("emr-jars.lock.json")
+_ENTRY_POINT = Path(spark_app.__file__).with_name("main.py")
+_PLATFORMS = {"arm64": "linux-arm64", "x86_64": "linux-amd64"}
+
+
+@dataclass(frozen=True)
+class SparkFiles:
+    """What `tributary package` has built for EMR: the app with its wheels, and the jars."""
+
+    package: Path
+    jars: tuple[Path, ...]
+
+    @classmethod
+    def find(cls, folder: Path, processing: Processing) -> SparkFiles:
+        """Those in the folder; of several packages the one built last. Raises TributaryError."""
+        platform = _PLATFORMS[processing.architecture]
+        packages = sorted(
+            folder.glob(f"tributary-spark-app-{platform}-*.zip"), key=lambda path: path.stat().st_mtime_ns
+        )
+        names = [*(artifact.filename for artifact in read_lock(JARS_LOCK)["emr"]), CLASSES_JAR]
+        jars = tuple(folder / "spark-jars" / name for name in names)
+        missing = [str(jar) for jar in jars if not jar.is_file()]
+        if not packages or missing:
+            raise TributaryError(
+                "what the Spark app runs from is not built",
+                where=str(folder),
+                expected=missing[0] if packages else f"tributary-spark-app-{platform}-….zip",
+                remedy=f"Run tributary package --platform {platform} --out {folder}.",
+            )
+        return cls(packages[-1], jars)
+
+
+class SparkPackage(Construct):
+    """The files as assets, and outputs that say where they are."""
+
+    def __init__(self, scope: Construct, construct_id: str, files: SparkFiles, lake_file: Path) -> None:
+        super().__init__(scope, construct_id)
+        package = self._asset("App", files.package)
+        entry_point = self._asset("EntryPoint", _ENTRY_POINT)
+        jars = [self._asset(jar.name.rsplit("-", 1)[0], jar) for jar in files.jars]
+        with TemporaryDirectory() as folder:
+            # A folder becomes a zip; as an archive of Spark's it is unpacked wherever the app runs.
+            shutil.copyfile(lake_file, Path(folder) / LAKE_FILE)
+            lake = self._asset("LakeFile", Path(folder))
+        self._assets = (package, entry_point, lake, *jars)
+        for output, value in {
+            Output.SPARK_APP: package.s3_object_url,
+            Output.SPARK_ENTRY_POINT: entry_point.s3_object_url,
+            Output.LAKE_FILE: lake.s3_object_url,
+            Output.SPARK_JARS: ",".join(jar.s3_object_url for jar in jars),
+        }.items():
+            CfnOutput(scope, output, value=value)
+
+    def read_access(self) -> Iterator[iam.PolicyStatement]:
+        """Reading these very objects, and learning that there is no folder of such a name."""
+        bucket = f"arn:{Aws.PARTITION}:s3:::{self._assets[0].s3_bucket_name}"
+        keys = [asset.s3_object_key for asset in self._assets]
+        yield iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{bucket}/{key}" for key in keys])
+        yield iam.PolicyStatement(
+            actions=["s3:ListBucket"],
+            resources=[bucket],
+            conditions={
+                "StringEquals": {"s3:prefix": [prefix for key in keys for prefix in (key, f"{key}/")]}
+            },
+        )
+
+    def _asset(self, construct_id: str, path: Path) -> assets.Asset:
+        return assets.Asset(self, construct_id, path=str(path))

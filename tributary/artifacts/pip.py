@@ -1,0 +1,76 @@
+"""Knows how packages come from PyPI into the cache: hash-checked by pip, for this machine or another."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tributary.artifacts.cache import cached_folder
+from tributary.artifacts.lock import platform_name
+from tributary.contract.errors import TributaryError
+
+# https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
+# Spark's machines on AWS run glibc 2.34; macOS 11 is the first for arm64.
+_TAGS = {
+    "linux-amd64": ("manylinux2014_x86_64", "manylinux_2_17_x86_64"),
+    "linux-arm64": ("manylinux2014_aarch64", "manylinux_2_17_aarch64"),
+    "darwin-amd64": ("macosx_10_12_x86_64", "macosx_11_0_x86_64"),
+    "darwin-arm64": ("macosx_11_0_arm64",),
+}
+PLATFORMS = tuple(_TAGS)
+"""Those whose wheels can be fetched, named as `artifacts.lock.platform_name` names them."""
+
+
+class PipError(TributaryError):
+    """pip could not get what a requirements file pins."""
+
+
+def fetch_wheels(requirements: Path, platform: str) -> tuple[Path, ...]:
+    """The wheels that a hash-checked requirements file pins, for Python 3.11 on `platform`, sorted by name.
+
+    PipError if the platform is unknown or pip fails. Without network only if fetched before.
+    """
+    if platform not in _TAGS:
+        raise PipError("There are no wheels for this platform", found=platform, expected=", ".join(PLATFORMS))
+    tags = [f"--platform={tag}" for tag in _TAGS[platform]]
+
+    def fill(folder: Path) -> None:
+        target = ["--python-version=3.11", "--implementation=cp", "--abi=cp311", "--abi=abi3", "--abi=none"]
+        _run_pip("download", requirements, [*tags, *target, f"--dest={folder}"])
+
+    folder = cached_folder("wheels", f"{platform}-{_digest(requirements)}", fill)
+    return tuple(sorted(folder.glob("*.whl")))
+
+
+def install_packages(requirements: Path, kind: str) -> Path:
+    """The cached folder with the packages that a hash-checked requirements file pins, for this machine."""
+
+    def fill(folder: Path) -> None:
+        _run_pip("install", requirements, [f"--target={folder}", "--no-compile"])
+
+    return cached_folder(kind, f"{platform_name()}-{_digest(requirements)}", fill)
+
+
+def _digest(requirements: Path) -> str:
+    return hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]
+
+
+def _run_pip(command: str, requirements: Path, options: Sequence[str]) -> None:
+    checked = ["--require-hashes", "--no-deps", "--only-binary=:all:", f"--requirement={requirements}"]
+    quietly = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries=2"]
+    pip = subprocess.run(
+        [sys.executable, "-m", "pip", command, *quietly, *checked, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if pip.returncode:
+        complaint = [line for line in pip.stderr.splitlines() if line.startswith("ERROR")] or [pip.stderr]
+        raise PipError(
+            f"pip could not {command} the pinned packages ({complaint[-1].strip()})",
+            where=str(requirements),
+            remedy="Check the network, and pip's own settings if you use an index of your own.",
+        )

@@ -1,0 +1,186 @@
+"""What the Spark app writes while it runs, read back, and what it adds up to for each table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from spark_app.run.progress import (
+    Blocked,
+    Cataloged,
+    CatalogFailed,
+    CaughtUp,
+    Committed,
+    Failed,
+    Freshness,
+    Replayed,
+    Report,
+    Serviced,
+    Started,
+    Stopped,
+)
+
+State = Literal["waiting", "reading", "caught up", "retrying", "blocked", "replayed", "ended"]
+RECENT_COMMITS = 100
+
+
+@dataclass(frozen=True)
+class TableProgress:
+    """One table within the run. Counts are of this run; `positions` are the next offsets, by partition.
+
+    `freshness` holds that of the recent commits, each with the number of its events. In a replay, `replayed`
+    were applied and `quarantined` are left.
+    """
+
+    state: State = "waiting"
+    commits: int = 0
+    events: int = 0
+    rows: int = 0
+    deletes: int = 0
+    quarantined: int = 0
+    positions: Mapping[int, int] = field(default_factory=dict)
+    freshness: tuple[tuple[int, Freshness], ...] = ()
+    replayed: int = 0
+    error: str | None = None
+
+    @property
+    def p50_ms(self) -> int | None:
+        """The median freshness of the recent events, from the medians of their commits."""
+        return _quantile(0.5, ((events, one.p50) for events, one in self.freshness))
+
+    @property
+    def p95_ms(self) -> int | None:
+        """The 95th percentile of the freshness of the recent events, from those of their commits."""
+        return _quantile(0.95, ((events, one.p95) for events, one in self.freshness))
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """All tables of the run, by name."""
+
+    tables: Mapping[str, TableProgress] = field(default_factory=dict)
+
+    def after(self, report: Report) -> RunProgress:
+        """The progress once the report has come."""
+        match report:
+            case Started(tables):
+                return RunProgress({**dict.fromkeys(tables, TableProgress()), **self.tables})
+            case Stopped(outcomes, not_in_catalog):
+                return RunProgress(
+                    {
+                        name: _ended(self._of(name), outcome, not_in_catalog.get(name))
+                        for name, outcome in outcomes.items()
+                    }
+                )
+            case Cataloged() | CatalogFailed() | Serviced():
+                return self
+            case Committed() | CaughtUp() | Failed() | Blocked() | Replayed():
+                return RunProgress({**self.tables, report.table: _after(self._of(report.table), report)})
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """The tables that are not well, with their error."""
+        return {name: table.error for name, table in self.tables.items() if table.error is not None}
+
+    @property
+    def p50_ms(self) -> int | None:
+        """The median freshness of the recent events of all tables."""
+        return TableProgress(freshness=self._freshness).p50_ms
+
+    @property
+    def p95_ms(self) -> int | None:
+        """The 95th percentile of the freshness of the recent events of all tables."""
+        return TableProgress(freshness=self._freshness).p95_ms
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether there are tables and each has applied all that its source held when it last looked."""
+        return bool(self.tables) and all(
+            table.state in ("caught up", "ended") for table in self.tables.values()
+        )
+
+    @property
+    def _freshness(self) -> tuple[tuple[int, Freshness], ...]:
+        return tuple(one for table in self.tables.values() for one in table.freshness)
+
+    def _of(self, name: str) -> TableProgress:
+        return self.tables.get(name, TableProgress())
+
+
+def parse_report(line: str) -> Report | None:
+    """The report of one line of the app's output; None for a line that is no report."""
+    try:
+        found: dict[str, Any] = json.loads(line)
+        kind = found.pop("event")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    match kind:
+        case "started":
+            return Started(tuple(found["tables"]))
+        case "commit":
+            freshness = found["freshness_ms"]
+            found["freshness_ms"] = None if freshness is None else Freshness(**freshness)
+            found["positions"] = {int(partition): offset for partition, offset in found["positions"].items()}
+            return Committed(**found)
+        case "caught_up":
+            return CaughtUp(**found)
+        case "failed":
+            return Failed(**found)
+        case "blocked":
+            return Blocked(**found)
+        case "replayed":
+            return Replayed(**found)
+        case "serviced":
+            return Serviced(**found)
+        case "cataloged":
+            return Cataloged(**found)
+        case "catalog_failed":
+            return CatalogFailed(**found)
+        case "stopped":
+            return Stopped(**found)
+    return None
+
+
+def _after(table: TableProgress, report: Committed | CaughtUp | Failed | Blocked | Replayed) -> TableProgress:
+    match report:
+        case CaughtUp():
+            return replace(table, state="caught up", error=None)
+        case Failed(error=error):
+            return replace(table, state="retrying", error=error)
+        case Blocked(error=error):
+            return replace(table, state="blocked", error=error)
+        case Replayed(applied=applied, left=left):
+            return replace(table, state="replayed", replayed=applied, quarantined=left, error=None)
+    fresh = () if report.freshness_ms is None else ((report.events, report.freshness_ms),)
+    return replace(
+        table,
+        state="reading",
+        commits=table.commits + 1,
+        events=table.events + report.events,
+        rows=table.rows + report.rows,
+        deletes=table.deletes + report.deletes,
+        quarantined=table.quarantined + report.quarantined,
+        positions=report.positions,
+        freshness=(table.freshness + fresh)[-RECENT_COMMITS:],
+        error=None,
+    )
+
+
+def _ended(table: TableProgress, outcome: str, catalog_error: str | None) -> TableProgress:
+    if outcome == "ok":
+        error = None if catalog_error is None else f"The catalog does not show its columns: {catalog_error}"
+        return replace(table, state="ended", error=error)
+    return replace(table, state="blocked", error=outcome)
+
+
+def _quantile(fraction: float, weighted: Iterable[tuple[int, int]]) -> int | None:
+    """The smallest value up to which the fraction of the weight lies; None without any weight."""
+    by_value = sorted((value, weight) for weight, value in weighted if weight > 0)
+    left = fraction * sum(weight for _, weight in by_value)
+    for value, weight in by_value:
+        left -= weight
+        if left <= 0:
+            return value
+    return None

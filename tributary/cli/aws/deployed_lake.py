@@ -1,0 +1,75 @@
+"""A lake as it is deployed: which stack has which output, and what its jobs run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tributary.cli.aws.emr import EmrCluster
+from tributary.cli.aws.emr_serverless import ServerlessApplication
+from tributary.cli.aws.jobs import JobPlace
+from tributary.cli.aws.lake_objects import read_table_names
+from tributary.cli.aws.remedies import remedy_on_aws
+from tributary.cli.aws.session import AwsSession
+from tributary.cli.aws.stack_outputs import StackOutputs
+from tributary.contract.aws_names import AwsNames, Output, StackKind
+from tributary.contract.lake import Lake
+from tributary.contract.spark_submit import Addresses
+from tributary.contract.table_name import TableName
+from tributary.lake.tables import UnknownTable, resolve_names
+
+OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
+    "lake": (Output.BRONZE, Output.SILVER, Output.QUARANTINE, Output.GLUE_DATABASE),
+    "streaming": (Output.BOOTSTRAP_SERVERS,),
+    "processing": (Output.SPARK_ENTRY_POINT, Output.SPARK_APP, Output.SPARK_JARS, Output.LAKE_FILE),
+}
+"""What every job needs to be told."""
+
+
+@dataclass(frozen=True)
+class DeployedLake:
+    """The lake of a lake file, on AWS."""
+
+    lake: Lake
+    session: AwsSession
+
+    @cached_property
+    def names(self) -> AwsNames:
+        return AwsNames(self.lake.name)
+
+    @cached_property
+    def job_place(self) -> JobPlace:
+        """Raises NotDeployed."""
+        processing, role = self.session.aws.processing, self.output("processing", Output.RUNTIME_ROLE)
+        if processing.on == "emr":
+            cluster = self.output("processing", Output.EMR_CLUSTER)
+            return EmrCluster(self.session, self.names, processing, cluster, role)
+        application = self.output("processing", Output.EMR_SERVERLESS)
+        return ServerlessApplication(self.session, self.names, processing, application, role)
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """Raises NotDeployed."""
+        outputs = {key: self.output(kind, key) for kind, keys in OUTPUTS.items() for key in keys}
+        return Addresses.of_outputs(self.lake.name, self.session.aws, outputs)
+
+    def resolve_tables(self, texts: Sequence[str]) -> tuple[TableName, ...]:
+        """The tables that are meant by names or patterns: those that have rows or events in quarantine.
+
+        Raises UnknownTable and NotDeployed."""
+        uris = (self.addresses.silver, self.addresses.quarantine)
+        known = read_table_names(self.session.s3, self.lake.names, *uris)
+        try:
+            return resolve_names(texts, known)
+        except UnknownTable as error:
+            error.remedy = remedy_on_aws(error.remedy)
+            raise
+
+    def output(self, kind: StackKind, output: str) -> str:
+        """Raises NotDeployed."""
+        return self._outputs.get(kind, output)
+
+    @cached_property
+    def _outputs(self) -> StackOutputs:
+        return StackOutputs(self.session, self.names)

@@ -1,0 +1,150 @@
+"""How the lake's jobs run on its EMR Serverless application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from tributary.cli.aws.jobs import Call, JobRun, NothingToRunOn, State
+from tributary.cli.aws.session import AwsSession
+from tributary.contract.aws import Processing
+from tributary.contract.aws_names import AwsNames
+from tributary.contract.spark_submit import Addresses, Job, job_driver
+
+if TYPE_CHECKING:
+    from mypy_boto3_emr_serverless.literals import JobRunStateType
+    from mypy_boto3_emr_serverless.type_defs import ApplicationTypeDef, JobRunSummaryTypeDef, JobRunTypeDef
+
+_STATES: Mapping[str, State] = {
+    "SUBMITTED": "waiting",
+    "PENDING": "waiting",
+    "QUEUED": "waiting",
+    "SCHEDULED": "waiting",
+    "RUNNING": "running",
+    "CANCELLING": "running",
+    "SUCCESS": "ended",
+    "CANCELLED": "cancelled",
+    "FAILED": "failed",
+}
+_ACTIVE: Sequence[JobRunStateType] = ("SUBMITTED", "PENDING", "QUEUED", "SCHEDULED", "RUNNING", "CANCELLING")
+_RECENTLY = timedelta(days=7)
+_ENDLESS = 0
+_LONGEST_BATCH = 7 * 24 * 60
+"""Minutes. Without it, 12 hours; a batch cannot be endless since EMR 7.11 (API reference, StartJobRun)."""
+_SECONDS_TO_STOP = 120
+"""For the commits that are being written when a job is stopped."""
+
+
+@dataclass(frozen=True)
+class ServerlessApplication:
+    """`role`: the ARN of the role that the job runs have."""
+
+    session: AwsSession
+    names: AwsNames
+    processing: Processing
+    application: str
+    role: str
+
+    @property
+    def name(self) -> str:
+        return f"EMR Serverless application {self.application}"
+
+    def require_usable(self) -> None:
+        found = self._description
+        if found["state"] == "TERMINATED":
+            raise self._gone(
+                "the application is terminated",
+                f"TERMINATED since {found['updatedAt'].astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+            )
+
+    def start_call(self, job: Job, addresses: Addresses) -> Call:
+        parameters = {
+            "applicationId": self.application,
+            "executionRoleArn": self.role,
+            "name": job.name(self.names.lake),
+            # A streaming run is started again when it fails.
+            "mode": "STREAMING" if job.follow else "BATCH",
+            "executionTimeoutMinutes": _ENDLESS if job.follow else _LONGEST_BATCH,
+            "jobDriver": job_driver(job, addresses, self.processing),
+        }
+        return Call("emr-serverless", "StartJobRun", parameters)
+
+    def start(self, call: Call) -> str:
+        parameters: Any = call.parameters
+        return self.session.emr_serverless.start_job_run(**parameters)["jobRunId"]
+
+    def read(self, job_id: str) -> JobRun:
+        found = self.session.emr_serverless.get_job_run(applicationId=self.application, jobRunId=job_id)
+        return self._run(found["jobRun"], job_id)
+
+    def active(self) -> Iterator[JobRun]:
+        pages = self.session.emr_serverless.get_paginator("list_job_runs")
+        for page in pages.paginate(applicationId=self.application, states=_ACTIVE):
+            yield from self._own(page["jobRuns"])
+
+    def recent(self) -> Iterator[JobRun]:
+        found = self.session.emr_serverless.list_job_runs(
+            applicationId=self.application, createdAtAfter=datetime.now(UTC) - _RECENTLY
+        )
+        yield from self._own(found["jobRuns"])
+
+    def stop_call(self, run: JobRun) -> Call:
+        parameters = {
+            "applicationId": self.application,
+            "jobRunId": run.id,
+            "shutdownGracePeriodInSeconds": _SECONDS_TO_STOP,
+        }
+        return Call("emr-serverless", "CancelJobRun", parameters)
+
+    def stop(self, call: Call) -> None:
+        parameters: Any = call.parameters
+        self.session.emr_serverless.cancel_job_run(**parameters)
+
+    @cached_property
+    def _description(self) -> ApplicationTypeDef:
+        try:
+            found = self.session.emr_serverless.get_application(applicationId=self.application)
+        except ClientError as error:
+            if error.response["Error"].get("Code") != "ResourceNotFoundException":
+                raise
+            message = error.response["Error"].get("Message")
+            raise self._gone("EMR Serverless knows no such application", message) from error
+        return found["application"]
+
+    def _own(self, runs: Sequence[JobRunSummaryTypeDef]) -> Iterator[JobRun]:
+        prefix = f"{self.names.resource}-"
+        return (self._run(run, run["id"]) for run in runs if run.get("name", "").startswith(prefix))
+
+    def _gone(self, what: str, found: str | None) -> NothingToRunOn:
+        return NothingToRunOn(
+            what,
+            where=f"{self.name}, of stack {self.names.stack('processing')}",
+            found=found,
+            remedy="cdk deploy alone does not see that it is gone: destroy the stack, which holds no data, "
+            "and build it anew with cdk deploy --all.",
+        )
+
+    def _run(self, run: JobRunTypeDef | JobRunSummaryTypeDef, run_id: str) -> JobRun:
+        state = _STATES.get(run["state"], "failed")
+        has_ended = state not in ("waiting", "running")
+        return JobRun(
+            id=run_id,
+            name=run.get("name", run_id),
+            kind="job run",
+            state=state,
+            aws_state=run["state"],
+            created=run["createdAt"].astimezone(UTC),
+            ended=run["updatedAt"].astimezone(UTC) if has_ended else None,
+            reason=run.get("stateDetails") or None,
+            logs=self._logs(run_id),
+        )
+
+    def _logs(self, run_id: str) -> tuple[str, ...]:
+        monitoring = self._description.get("monitoringConfiguration", {})
+        uri = monitoring.get("s3MonitoringConfiguration", {}).get("logUri")
+        return (f"{uri.rstrip('/')}/applications/{self.application}/jobs/{run_id}/",) if uri else ()

@@ -1,0 +1,73 @@
+"""How a job on AWS looks to a person who waits: one line that renews itself, or one for each new state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from tributary.cli.aws.jobs import JobRun
+
+Show = Callable[[JobRun], None]
+
+_STYLES = {"waiting": "yellow", "running": "cyan", "ended": "green", "cancelled": "red", "failed": "red"}
+
+
+@contextmanager
+def job_view(console: Console) -> Iterator[Show]:
+    """A function that shows the job it is given, for as long as the context lasts."""
+    if not console.is_terminal:
+        yield _new_states(console)
+        return
+    shown: list[JobRun] = []
+    with Live(
+        console=console,
+        refresh_per_second=1,
+        get_renderable=lambda: _line(shown[0]) if shown else Text("…"),
+    ) as live:
+
+        def show(run: JobRun) -> None:
+            shown[:] = [run]
+            live.refresh()
+
+        yield show
+
+
+def run_facts(run: JobRun) -> dict[str, Any]:
+    """A job, for a program to read."""
+    return {
+        "id": run.id,
+        "name": run.name,
+        "state": run.aws_state,
+        "since": run.created,
+        "ended": run.ended,
+        "reason": run.reason,
+        "logs": run.logs,
+    }
+
+
+def elapsed_text(run: JobRun) -> str:
+    """Since the job was submitted, until it ended or now."""
+    elapsed = (run.ended or datetime.now(UTC)) - run.created
+    return str(max(timedelta(), timedelta(seconds=int(elapsed.total_seconds()))))
+
+
+def _new_states(console: Console) -> Show:
+    states: list[str] = []
+
+    def show(run: JobRun) -> None:
+        if run.aws_state not in states[-1:]:
+            states.append(run.aws_state)
+            console.print(_line(run), soft_wrap=True)
+
+    return show
+
+
+def _line(run: JobRun) -> Text:
+    parts = (f"{run.name}  {run.id}  ", (run.aws_state, _STYLES[run.state]), f"  {elapsed_text(run)}")
+    return Text.assemble(*parts)

@@ -1,0 +1,60 @@
+"""What the deployed lake's buckets say of its tables: which there are, and which are not well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from spark_app.run.outcome import OUTCOME_FILE, Outcome
+from tributary.contract.naming import LakeNames
+from tributary.contract.table_name import TableName
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_LEVELS = 3
+"""source, schema and table, as `LakeNames.table_path` has them."""
+_READERS = 8
+
+
+def read_table_names(s3: S3Client, names: LakeNames, *uris: str) -> tuple[TableName, ...]:
+    """The tables that have a folder under one of the addresses: s3://bucket, or s3://bucket/prefix."""
+    tables = {names.table_of_path(folder) for uri in uris for folder in _folders(s3, *_split(uri))}
+    return tuple(sorted(table for table in tables if table is not None))
+
+
+def read_outcomes(s3: S3Client, names: LakeNames, quarantine: str) -> Mapping[TableName, Outcome]:
+    """The tables that are not well, by name."""
+    bucket, prefix = _split(quarantine)
+
+    def read(table: TableName) -> Outcome | None:
+        try:
+            found = s3.get_object(Bucket=bucket, Key=f"{prefix}{names.table_path(table)}/{OUTCOME_FILE}")
+        except s3.exceptions.NoSuchKey:
+            return None
+        return Outcome.from_json(found["Body"].read().decode())
+
+    tables = read_table_names(s3, names, quarantine)
+    with ThreadPoolExecutor(_READERS) as pool:
+        outcomes = zip(tables, pool.map(read, tables), strict=True)
+        return {table: outcome for table, outcome in outcomes if outcome is not None}
+
+
+def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
+    """The folders so many levels below the prefix, without it."""
+    folders = [prefix]
+    for _ in range(_LEVELS):
+        folders = [below for folder in folders for below in _folders_in(s3, bucket, folder)]
+    yield from (folder.removeprefix(prefix) for folder in folders)
+
+
+def _folders_in(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/"):
+        yield from (found["Prefix"] for found in page.get("CommonPrefixes", ()))
+
+
+def _split(uri: str) -> tuple[str, str]:
+    """Bucket and prefix; the prefix is empty or ends in a slash."""
+    bucket, _, prefix = uri.removeprefix("s3://").rstrip("/").partition("/")
+    return bucket, f"{prefix}/" if prefix else ""

@@ -1,0 +1,72 @@
+"""What the lake's stacks on AWS say of themselves: their outputs, found by the stacks' names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from botocore.exceptions import ClientError
+
+from tributary.cli.aws.session import AwsSession
+from tributary.contract.aws_names import AwsNames, StackKind
+from tributary.contract.errors import TributaryError
+
+_DEPLOY = "Build it with cdk deploy --all."
+
+
+class NotDeployed(TributaryError):
+    """A stack, or an output of one, is not there."""
+
+
+@dataclass(frozen=True)
+class _Stack:
+    state: str
+    outputs: Mapping[str, str]
+
+
+@dataclass
+class StackOutputs:
+    """Each stack is asked once, and only when it is needed."""
+
+    session: AwsSession
+    names: AwsNames
+    _stacks: dict[StackKind, _Stack] = field(default_factory=dict)
+
+    def get(self, kind: StackKind, output: str) -> str:
+        """Raises NotDeployed where the stack, or this output of it, is not there."""
+        stack = self._stack(kind)
+        if output not in stack.outputs:
+            raise NotDeployed(
+                f"the stack has no output {output}",
+                where=self._where(kind),
+                found=f"{', '.join(sorted(stack.outputs)) or 'no output'}, in state {stack.state}",
+                remedy="Bring it up to date with cdk deploy --all.",
+            )
+        return stack.outputs[output]
+
+    def find(self, kind: StackKind, output: str) -> str | None:
+        """None where the stack has no such output. Raises NotDeployed where there is no such stack."""
+        return self._stack(kind).outputs.get(output)
+
+    def _stack(self, kind: StackKind) -> _Stack:
+        if kind not in self._stacks:
+            self._stacks[kind] = self._read(kind)
+        return self._stacks[kind]
+
+    def _read(self, kind: StackKind) -> _Stack:
+        try:
+            (found,) = self.session.cloudformation.describe_stacks(StackName=self.names.stack(kind))["Stacks"]
+        except ClientError as error:
+            if error.response["Error"].get("Code") != "ValidationError":
+                raise
+            raise NotDeployed(
+                "there is no such stack",
+                where=self._where(kind),
+                found=error.response["Error"].get("Message"),
+                remedy=f"{_DEPLOY} If it is elsewhere: [aws].region and AWS_PROFILE say where to look.",
+            ) from error
+        outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
+        return _Stack(found["StackStatus"], outputs)
+
+    def _where(self, kind: StackKind) -> str:
+        return f"stack {self.names.stack(kind)}, account {self.session.account}, region {self.session.region}"

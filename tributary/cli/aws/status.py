@@ -1,0 +1,165 @@
+"""How a deployed lake is: its connectors, its jobs, and each table with how far behind the database it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from spark_app.run.outcome import Outcome
+from tributary.cli.aws.connectors import Connector, read_connectors
+from tributary.cli.aws.deployed_lake import DeployedLake
+from tributary.cli.aws.jobs import JobFailed, JobRun, NothingToRunOn, failure
+from tributary.cli.aws.lake_objects import read_outcomes, read_table_names
+from tributary.cli.aws.metrics import Metric, find_metrics, read_latest
+from tributary.cli.aws.remedies import remedy_on_aws
+from tributary.contract.aws_names import METRICS_NAMESPACE, Output
+from tributary.contract.table_name import NotATableName, TableName
+
+_SHOWN_JOBS = 5
+_FRESHNESS, _LAG = "Freshness", "Lag"
+_KAFKA_NAMESPACE, _SINK_LAG = "AWS/Kafka", "SumOffsetLag"
+
+
+@dataclass(frozen=True)
+class TableState:
+    """fresh_seconds  how far behind the database the table's newest rows were
+    behind         events that its topic in Kafka holds and the table has not applied
+    bronze_behind  events that its topic holds and bronze has not got
+    outcome        None: the table is well
+
+    What CloudWatch has no value of, of the last quarter of an hour, is None.
+    """
+
+    table: TableName
+    fresh_seconds: float | None
+    behind: int | None
+    bronze_behind: int | None
+    outcome: Outcome | None
+
+    @property
+    def is_blocked(self) -> bool:
+        return self.outcome is not None and self.outcome.state == "blocked"
+
+
+@dataclass(frozen=True)
+class LakeStatus:
+    """jobs           the active ones and some that have ended, the latest first
+    place_problem  why no job can run
+    """
+
+    connectors: tuple[Connector, ...]
+    place: str
+    place_problem: NothingToRunOn | None
+    jobs: tuple[JobRun, ...]
+    tables: tuple[TableState, ...]
+
+    @property
+    def last_failure(self) -> JobFailed | None:
+        """Of the latest job, where it has failed."""
+        is_failed = self.jobs and self.jobs[0].state == "failed"
+        return failure(self.place, self.jobs[0]) if is_failed else None
+
+    @property
+    def is_well(self) -> bool:
+        return (
+            all(one.is_well for one in self.connectors)
+            and self.place_problem is None
+            and self.last_failure is None
+            and not any(one.is_blocked for one in self.tables)
+        )
+
+
+def read_status(deployed: DeployedLake) -> LakeStatus:
+    """Raises NotDeployed."""
+    problem, jobs = _read_jobs(deployed)
+    return LakeStatus(
+        connectors=_read_connectors(deployed),
+        place=deployed.job_place.name,
+        place_problem=problem,
+        jobs=jobs,
+        tables=_read_tables(deployed),
+    )
+
+
+def _read_connectors(deployed: DeployedLake) -> tuple[Connector, ...]:
+    names: list[str] = json.loads(deployed.output("connect", Output.CONNECTORS))
+    found = read_connectors(deployed.session, deployed.names.resource, names)
+    if deployed.session.aws.connect.running:
+        return found
+    return tuple(one for one in found if one.state != "MISSING")
+
+
+def _read_jobs(deployed: DeployedLake) -> tuple[NothingToRunOn | None, tuple[JobRun, ...]]:
+    place = deployed.job_place
+    try:
+        place.require_usable()
+    except NothingToRunOn as problem:
+        return problem, ()
+    runs = {run.id: run for run in (*place.active(), *place.recent())}
+    latest = sorted(runs.values(), key=lambda run: run.created, reverse=True)
+    ended = islice((run for run in latest if not run.is_active), _SHOWN_JOBS)
+    shown = [*(run for run in latest if run.is_active), *ended]
+    return None, tuple(sorted(shown, key=lambda run: run.created, reverse=True))
+
+
+def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
+    s3, names = deployed.session.s3, deployed.lake.names
+    silver, quarantine = (deployed.output("lake", key) for key in (Output.SILVER, Output.QUARANTINE))
+    outcomes = {
+        table: replace(outcome, remedy=remedy_on_aws(outcome.remedy))
+        for table, outcome in read_outcomes(s3, names, quarantine).items()
+    }
+    fresh, behind = (_read_measured(deployed, name) for name in (_FRESHNESS, _LAG))
+    bronze = _read_sink_lags(deployed)
+    tables = {*read_table_names(s3, names, silver), *outcomes, *fresh, *behind, *bronze}
+    return tuple(
+        TableState(
+            table=table,
+            fresh_seconds=fresh.get(table),
+            behind=_whole(behind.get(table)),
+            bronze_behind=_whole(bronze.get(table)),
+            outcome=outcomes.get(table),
+        )
+        for table in sorted(tables)
+    )
+
+
+def _read_measured(deployed: DeployedLake, name: str) -> Mapping[TableName, float]:
+    """What the Spark app has measured of each table."""
+    cloudwatch = deployed.session.cloudwatch
+    metrics = find_metrics(cloudwatch, METRICS_NAMESPACE, name, {"Lake": deployed.lake.name})
+    latest = read_latest(cloudwatch, [metric for metric in metrics if metric.dimension("Table")])
+    named = {_table_named(metric): value for metric, value in latest.items()}
+    return {table: value for table, value in named.items() if table is not None}
+
+
+def _table_named(metric: Metric) -> TableName | None:
+    # `spark_app.metrics` writes what is not ASCII with Python's escapes.
+    text = metric.dimension("Table") or ""
+    try:
+        return TableName.parse(text.encode().decode("unicode_escape") if "\\" in text else text)
+    except (NotATableName, UnicodeDecodeError):
+        return None
+
+
+def _read_sink_lags(deployed: DeployedLake) -> Mapping[TableName, float]:
+    """How far bronze is behind the topics: MSK measures it by the sink's consumer group."""
+    cloudwatch, names = deployed.session.cloudwatch, deployed.lake.names
+    dimensions = {
+        # arn:partition:kafka:region:account:cluster/NAME/UUID
+        "Cluster Name": deployed.output("streaming", Output.KAFKA_CLUSTER).split("/")[1],
+        "Consumer Group": f"connect-{names.bronze_connector}",
+    }
+    metrics = find_metrics(cloudwatch, _KAFKA_NAMESPACE, _SINK_LAG, dimensions)
+    latest = read_latest(cloudwatch, metrics)
+    named = {
+        deployed.lake.table_of_topic(metric.dimension("Topic") or ""): value
+        for metric, value in latest.items()
+    }
+    return {table: value for table, value in named.items() if table is not None}
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

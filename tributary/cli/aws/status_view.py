@@ -1,0 +1,93 @@
+"""How the status of a deployed lake looks, to a person and to a program."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from tributary.cli.aws.connectors import Connector
+from tributary.cli.aws.job_view import elapsed_text, run_facts
+from tributary.cli.aws.jobs import moment
+from tributary.cli.aws.status import LakeStatus, TableState
+from tributary.cli.outcome_view import outcome_facts, tell_outcome
+from tributary.cli.rendering import output, print_table
+
+
+def status_facts(found: LakeStatus) -> dict[str, Any]:
+    return {
+        "is_well": found.is_well,
+        "connectors": [{**asdict(one), "is_running": one.is_well} for one in found.connectors],
+        "place": found.place,
+        "place_problem": None if found.place_problem is None else str(found.place_problem),
+        "jobs": [run_facts(run) for run in found.jobs],
+        "tables": [
+            {
+                "table": str(one.table),
+                "fresh_seconds": one.fresh_seconds,
+                "events_behind": one.behind,
+                "bronze_events_behind": one.bronze_behind,
+                **outcome_facts(one.outcome),
+            }
+            for one in found.tables
+        ],
+    }
+
+
+def tell_status(found: LakeStatus) -> None:
+    """Three tables, and a paragraph for each thing that is not well."""
+    if found.connectors:
+        rows = [
+            (one.name, _state_text(one), _count(one.workers), _count(one.tasks)) for one in found.connectors
+        ]
+        print_table(("connector", "state", "workers", "tasks"), rows, (False, False, True, True))
+        output.print()
+    if found.jobs:
+        runs = [
+            (run.name, run.id, run.aws_state, moment(run.created), elapsed_text(run)) for run in found.jobs
+        ]
+        print_table(("job", "id", "state", "since", "for"), runs, (False, False, False, False, True))
+    else:
+        output.print(f"No job runs on {found.place}.", highlight=False)
+    if found.tables:
+        output.print()
+        print_table(
+            ("table", "state", "fresh", "events behind", "bronze behind"),
+            [_table_row(one) for one in found.tables],
+            (False, False, True, True, True),
+        )
+    _tell_problems(found)
+
+
+def _tell_problems(found: LakeStatus) -> None:
+    for connector in found.connectors:
+        if connector.reason is not None:
+            _tell(f"{connector.name} is {connector.state}: {connector.reason}")
+    if found.place_problem is not None:
+        _tell(str(found.place_problem))
+    if found.last_failure is not None:
+        _tell(str(found.last_failure))
+    for table in found.tables:
+        if table.outcome is not None:
+            tell_outcome(table.table, table.outcome)
+
+
+def _table_row(one: TableState) -> tuple[str, ...]:
+    fresh = "-" if one.fresh_seconds is None else f"{one.fresh_seconds:,.1f} s"
+    state = one.outcome.state if one.outcome else "well"
+    return str(one.table), state, fresh, _count(one.behind), _count(one.bronze_behind)
+
+
+def _state_text(connector: Connector) -> str:
+    if not connector.failed_tasks:
+        return connector.state
+    of = "task has" if connector.failed_tasks == 1 else "tasks have"
+    return f"{connector.state}, {connector.failed_tasks} {of} failed"
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def _tell(text: str) -> None:
+    output.print()
+    output.print(text, style="red", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,120 @@
+"""The command `demo`, and what it shows at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tributary.cli.commands.options import DEFAULT_LAKE_FILE, LakeFile
+from tributary.cli.rendering import duration_text, output, print_answer, print_table
+from tributary.cli.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tributary.cli.demo import DemoOutcome, Phases
+
+DEMO_STATE_FOLDER = Path(".tributary-demo")
+
+_QUESTIONS = (
+    (
+        "Which events have sold best?",
+        """SELECT e.eventname AS event, c.catname AS category, sum(s.qtysold) AS tickets,
+            sum(s.pricepaid) AS paid
+        FROM sales s JOIN event e USING (eventid) JOIN category c USING (catid)
+        GROUP BY ALL ORDER BY paid DESC LIMIT 5""",
+    ),
+    (
+        "What was sold through which channel, a column that was added while rows flowed?",
+        """SELECT channel, count(*) AS sales, sum(pricepaid) AS paid
+        FROM sales GROUP BY ALL ORDER BY sales DESC""",
+    ),
+    (
+        "Which listings changed last, and by which event in Kafka?",
+        """SELECT _source_ts AS committed, _op AS op, listid, numtickets, _offset AS "offset"
+        FROM listing ORDER BY _source_ts DESC, _seq DESC LIMIT 3""",
+    ),
+)
+
+
+def demo(
+    scale: Annotated[
+        float,
+        typer.Option("--scale", min=0.0001, max=10, help="Size of the shop; 1 is TICKIT's own 424,319 rows."),
+    ] = 0.1,
+    transactions: Annotated[
+        int, typer.Option("--transactions", min=5, help="How many transactions follow the snapshot.")
+    ] = 1_000,
+    rate: Annotated[
+        float, typer.Option("--rate", min=0.1, metavar="PER SECOND", help="How many of them a second.")
+    ] = 25.0,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed makes another day's trade.")] = 1,
+    keep_running: Annotated[
+        bool, typer.Option("--keep-running", help="Leave the servers up at the end.")
+    ] = False,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: Annotated[
+        Path, typer.Option("--state", metavar="FOLDER", help="A state folder for the demo alone.")
+    ] = DEMO_STATE_FOLDER,
+) -> None:
+    """Show all of it on this machine: a ticket shop's PostgreSQL becomes a lake that follows it.
+
+    It starts the pipeline, loads the shop's seven tables (TICKIT), ingests them, and follows a day's trade:
+    inserts, updates, deletes, changed primary keys, an added column, a truncated table. Then it asks the
+    lake in SQL, and compares every row of every table with the database.
+
+    The exit status is 0 only if they are identical. What an earlier demo has left in its folder is removed.
+    """
+    from tributary.cli.demo import DemoPlan, Phases, prepare_state_folder, run_demo
+    from tributary.cli.reconcile.report import tell_findings
+    from tributary.local.pipeline import down
+    from tributary.tickit.workload import Plan
+
+    workspace = Workspace.open(lake, state)
+    phases = Phases(output)
+    prepare_state_folder(workspace)
+    try:
+        plan = DemoPlan(scale, Plan(transactions, rate, seed))
+        outcome = run_demo(workspace, plan, phases, lambda: _ask(workspace))
+        tell_findings(outcome.reconciliation)
+    finally:
+        if not keep_running:
+            with phases.phase("Stopping"):
+                down(workspace.state)
+    _tell_what_it_took(phases, outcome)
+    _tell_what_is_left(state, keep_running)
+    if not outcome.reconciliation.identical:
+        raise typer.Exit(1)
+
+
+def _ask(workspace: Workspace) -> None:
+    from tributary.lake.reader import answer
+
+    for question, sql in _QUESTIONS:
+        output.print(f"\n{question}", style="italic", highlight=False)
+        print_answer(answer(workspace.files, workspace.silver_tables(), sql))
+
+
+def _tell_what_it_took(phases: Phases, outcome: DemoOutcome) -> None:
+    output.print()
+    rows = [(name, f"{seconds:.1f} s") for name, seconds in phases.seconds.items()]
+    rows.append(("all of it", f"{sum(phases.seconds.values()):.1f} s"))
+    print_table(("phase", "time"), rows, (False, True))
+    progress, trade = outcome.progress, outcome.workload
+    output.print(
+        f"\n{sum(trade.transactions.values()):,} transactions changed {trade.changes:,} rows; "
+        f"they were in the lake after {duration_text(progress.p50_ms)} (p50), "
+        f"{duration_text(progress.p95_ms)} (p95).\n"
+        f"All of it together had {outcome.resident_bytes / 1e9:.1f} GB of memory.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _tell_what_is_left(state: Path, is_up: bool) -> None:
+    query = f'tributary query --state {state} "SELECT * FROM sales LIMIT 5"'
+    if is_up:
+        text = f"All but Spark is still up: {query}. tributary down --state {state} stops it."
+    else:
+        text = f"The lake is kept: tributary up --state {state}, then {query}."
+    output.print(text, markup=False, highlight=False, soft_wrap=True)

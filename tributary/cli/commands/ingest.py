@@ -1,0 +1,94 @@
+"""The command `ingest`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    AsJson,
+    LakeFile,
+    StateFolderPath,
+)
+from tributary.cli.rendering import messages, output
+from tributary.cli.workspace import Workspace
+from tributary.contract.table_name import TableName
+from tributary.lake.tables import resolve_names
+
+
+def ingest(
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on until Ctrl-C, instead of until all is caught up.")
+    ] = False,
+    events_from: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="kafka|bronze|files:URI",
+            help="Read the events from Kafka, from what bronze holds of them for ever, or from the files "
+            "that another S3 sink has written: files:s3://bucket/prefix, or files: and a folder.",
+        ),
+    ] = "kafka",
+    allow_gaps: Annotated[
+        bool,
+        typer.Option("--allow-gaps", help="With files: offsets that no file holds never held an event."),
+    ] = False,
+    tables: Annotated[
+        list[str] | None,
+        typer.Option("--tables", metavar="NAME", help="Only these, such as sales or 'public.*'; repeatable."),
+    ] = None,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the lake's tables up to their source, and with --follow keep them there.
+
+    Every table starts from the position in its last commit, so it does no harm to stop a run at any time,
+    or to read from bronze and then from Kafka. Ctrl-C lets the commits that are being written finish.
+
+    The exit status is 0 only if every table is well. With --json every report of the Spark app is a line
+    of JSON.
+    """
+    from tributary.cli.ingest_run import FILES, start_ingest
+    from tributary.cli.kafka_topics import read_table_names
+    from tributary.cli.run_watch import watch_run
+
+    chosen = events_source(events_from)
+    workspace = Workspace.open(lake, state)
+    wanted: tuple[TableName, ...] = ()
+    if chosen.startswith(FILES):
+        wanted = tuple(TableName.parse(table) for table in tables or ())
+    else:
+        workspace.require("kafka")
+        if tables:
+            known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake.names)
+            wanted = resolve_names(tables, known)
+    run = start_ingest(
+        workspace,
+        messages,
+        events_from=chosen,
+        options=["--allow-gaps"] if allow_gaps else [],
+        tables=wanted,
+        follow=follow,
+        on_line=typer.echo if as_json else None,
+    )
+    watch_run(run, messages if as_json else output, is_shown=not as_json)
+
+
+def events_source(events_from: str) -> str:
+    """As the Spark app is to be told it: a folder of this machine by its whole path."""
+    kind, separator, location = events_from.partition(":")
+    if events_from in ("kafka", "bronze"):
+        return events_from
+    if kind != "files" or not location:
+        raise typer.BadParameter("expected kafka, bronze or files:URI", param_hint="--from")
+    if location.startswith("s3://"):
+        # What Hadoop calls its client of S3.
+        location = f"s3a://{location.removeprefix('s3://')}"
+    elif "://" not in location:
+        location = str(Path(location).absolute())
+    return f"{kind}{separator}{location}"

@@ -1,0 +1,70 @@
+"""The commands that build what is uploaded to AWS: `plugins build` and `package`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tributary.cli.commands.options import AsJson
+from tributary.cli.rendering import messages, output, print_json
+
+plugins = typer.Typer(
+    no_args_is_help=True, help="The plugins that Kafka Connect runs, here and on MSK Connect."
+)
+OutFolder = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to put the zips.")]
+
+_DIST = Path("dist")
+
+
+@plugins.command("build")
+def build_plugins(out: OutFolder = _DIST, as_json: AsJson = False) -> None:
+    """Build the plugin zips that MSK Connect gets; the local worker runs from the very same.
+
+    The same lock file (connectors/plugins.lock.json) gives the same bytes on any machine. A zip is named
+    after its content, so that another content is another plugin.
+    """
+    from connectors import plugins as plugin_builder
+    from tributary.artifacts.progress import shown_on
+
+    with shown_on(messages) as progress:
+        built = plugin_builder.build_plugins(out, progress)
+    if as_json:
+        print_json([{"name": one.name, "zip": str(one.zip), "sha256": one.sha256} for one in built])
+        return
+    for one in built:
+        _say_built(one.zip, one.sha256)
+
+
+def package(
+    platform: Annotated[
+        str | None,
+        typer.Option(
+            "--platform",
+            metavar="NAME",
+            help="Where it will run: linux-amd64 or linux-arm64 (EMR on Graviton). Default: this machine.",
+        ),
+    ] = None,
+    out: OutFolder = _DIST,
+    as_json: AsJson = False,
+) -> None:
+    """Build the Spark app with its dependencies as the one zip that spark-submit starts, here and on EMR.
+
+    The same sources give the same bytes on any machine. Beside it comes a folder with the app's jar and those
+    that EMR does not bring.
+    """
+    from tributary.artifacts.cache import sha256_of
+    from tributary.cli.packaging import build_jars, build_package
+
+    built = [build_package(out, platform), *build_jars(out)]
+    if as_json:
+        print_json([{"file": str(one), "sha256": sha256_of(one)} for one in built])
+        return
+    for one in built:
+        _say_built(one, sha256_of(one))
+
+
+def _say_built(path: Path, sha256: str) -> None:
+    megabytes = path.stat().st_size / 1_000_000
+    output.print(f"{path}  {megabytes:.1f} MB  sha256 {sha256}", highlight=False, soft_wrap=True)

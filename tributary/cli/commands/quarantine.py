@@ -1,0 +1,141 @@
+"""The commands about events that could not be applied: `quarantine list`, `show` and `replay`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Literal
+
+import typer
+
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    AsJson,
+    LakeFile,
+    StateFolderPath,
+)
+from tributary.cli.rendering import bytes_text, messages, moment_text, output, print_json, print_table
+from tributary.cli.workspace import Workspace
+from tributary.contract.errors import TributaryError
+from tributary.lake.quarantine import QuarantinedEvent, read_quarantine
+from tributary.lake.tables import find_table, read_quarantined_tables, resolve_names
+
+quarantine = typer.Typer(
+    no_args_is_help=True,
+    help="Events that could not be applied: see which and why, and apply them once they can be read.",
+)
+TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Such as sales or shop.public.sales.")]
+
+
+@quarantine.command("list")
+def list_events(
+    table: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="Only this table's.")] = None,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """List the events in quarantine: table, position, reason and message."""
+    workspace = Workspace.open(lake, state)
+    filesystem = workspace.files.filesystem
+    tables = read_quarantined_tables(filesystem, workspace.lake.names)
+    if table is not None:
+        tables = (find_table(tables, table),)
+    found = [(one.name, event) for one in tables for event in read_quarantine(filesystem, one.path)]
+    if as_json:
+        print_json(
+            [{"table": str(name), "position": event.position, **asdict(event)} for name, event in found]
+        )
+        return
+    if not found:
+        output.print("Nothing is in quarantine.")
+        return
+    rows = [
+        (str(name), event.position, moment_text(event.quarantined_at), event.reason, event.message)
+        for name, event in found
+    ]
+    print_table(("table", "position", "since (UTC)", "reason", "message"), rows)
+
+
+@quarantine.command("show")
+def show_event(
+    table: TableArgument,
+    position: Annotated[
+        str, typer.Argument(metavar="PARTITION:OFFSET", help="As quarantine list shows it, such as 0:1234.")
+    ],
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Show one event whole: where it came from, why it is here, and its raw key and value.
+
+    With --json the raw bytes are in base64.
+    """
+    workspace = Workspace.open(lake, state)
+    filesystem = workspace.files.filesystem
+    found = find_table(read_quarantined_tables(filesystem, workspace.lake.names), table)
+    event = find_event(read_quarantine(filesystem, found.path), position)
+    if as_json:
+        print_json({"table": str(found.name), "position": event.position, **asdict(event)})
+        return
+    for name, value in asdict(event).items():
+        if value is not None:
+            output.print(f"[bold]{name}[/bold]: ", end="")
+            text = bytes_text(value) if isinstance(value, bytes) else str(value)
+            output.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@quarantine.command("replay")
+def replay(
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Only these tables; else all.")
+    ] = None,
+    events_from: Annotated[
+        Literal["kafka", "bronze"],
+        typer.Option("--from", help="Where the other events of the same keys are read from."),
+    ] = "bronze",
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Apply the events that can be read by now, each at its place among its key's other events.
+
+    An old event never undoes a newer one. Events that still cannot be read stay in quarantine.
+    """
+    from tributary.cli.ingest_run import start_ingest
+    from tributary.cli.run_watch import watch_run
+
+    workspace = Workspace.open(lake, state)
+    known = [
+        table.name for table in read_quarantined_tables(workspace.files.filesystem, workspace.lake.names)
+    ]
+    wanted = resolve_names(tables or (), known)
+    if not known:
+        messages.print("Nothing is in quarantine.")
+        return
+    run = start_ingest(
+        workspace, messages, "replay", events_from, wanted or known, on_line=typer.echo if as_json else None
+    )
+    watch_run(run, messages, is_shown=False)
+    if not as_json:
+        rows = [
+            (name, f"{one.replayed:,}", f"{one.quarantined:,}")
+            for name, one in sorted(run.progress.tables.items())
+        ]
+        print_table(("table", "applied", "left in quarantine"), rows, (False, True, True))
+
+
+class UnknownEvent(TributaryError):
+    """An event that is not in quarantine."""
+
+
+def find_event(events: tuple[QuarantinedEvent, ...], position: str) -> QuarantinedEvent:
+    """The event at `partition:offset`. Raises UnknownEvent."""
+    for event in events:
+        if event.position == position:
+            return event
+    raise UnknownEvent(
+        "No event with this position is in quarantine",
+        found=position,
+        expected=", ".join(event.position for event in events[:5]) or "an empty quarantine has none",
+        remedy="tributary quarantine list shows them all.",
+    )

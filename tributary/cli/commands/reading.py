@@ -1,0 +1,178 @@
+"""The commands that read the lake without Spark: `query`, `tables` and `history`."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
+
+import typer
+
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    AsJson,
+    LakeFile,
+    StateFolderPath,
+)
+from tributary.cli.rendering import (
+    duration_text,
+    moment_text,
+    output,
+    positions_text,
+    print_answer,
+    print_json,
+    print_table,
+    rows_of,
+)
+from tributary.cli.workspace import Workspace
+from tributary.lake.tables import LakeTable
+from tributary.lake.time_travel import instant_of
+from tributary.lake.timeline import Commit, read_commits, read_last_commit
+
+_READERS = 8
+
+
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One statement, in DuckDB's dialect.")],
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help="As the tables were then: an instant that tributary history lists, or a time in UTC.",
+        ),
+    ] = None,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the lake in SQL; it is answered from the latest commit of each table, without Spark.
+
+    With --as-of it is the latest that had begun by then. How far back that reaches: history in lake.toml.
+
+    A table is called sales, public.sales or shop.public.sales. Beside the source's columns it has _op and
+    _seq (the last change and its order), _source_ts (when the source committed it), and _topic, _partition
+    and _offset (its event).
+
+    Example: tributary query "SELECT state, count(*) FROM users GROUP BY ALL ORDER BY 2 DESC LIMIT 5"
+    """
+    from tributary.lake.reader import answer
+
+    instant = None if as_of is None else instant_of(as_of)
+    workspace = Workspace.open(lake, state)
+    found = answer(workspace.files, workspace.silver_tables(), sql, instant)
+    if as_json:
+        print_json([dict(zip(found.column_names, row, strict=True)) for row in rows_of(found)])
+    else:
+        print_answer(found)
+
+
+def tables(
+    lake: LakeFile = DEFAULT_LAKE_FILE, state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False
+) -> None:
+    """List the tables of the lake: rows, last commit, and the position in Kafka that each has reached."""
+    workspace = Workspace.open(lake, state)
+    with ThreadPoolExecutor(_READERS) as pool:
+        found = list(pool.map(lambda table: _facts(workspace, table), workspace.silver_tables()))
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        output.print("The lake has no tables yet; tributary ingest fills it.")
+        return
+    columns = ("table", "storage", "rows", "position", "last commit (UTC)", "fresh p95", "quarantined")
+    rows = [
+        (
+            one["table"],
+            one["storage"].replace("_", " "),
+            f"{one['rows']:,}",
+            positions_text(one["positions"]),
+            moment_text(one["last_commit"]) if one["last_commit"] else "-",
+            duration_text(one["freshness_p95_ms"]),
+            f"{one['quarantined']:,}",
+        )
+        for one in found
+    ]
+    print_table(columns, rows, [False, False, True, True, False, True, True])
+
+
+def history(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as sales or shop.public.sales.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many commits, from the latest on.")] = 20,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """List a table's commits: when, how many rows, up to which position, and how fresh they were.
+
+    Times and freshness are to the second, as S3 knows them. The last 20 commits are listed at least: older
+    ones do not stay in the table's timeline.
+    """
+    workspace = Workspace.open(lake, state)
+    found = workspace.silver_table(table)
+    commits = read_commits(workspace.files.filesystem, found.path, limit)
+    if as_json:
+        print_json([_commit_facts(commit) for commit in commits])
+        return
+    columns = (
+        "instant",
+        "completed (UTC)",
+        "events",
+        "rows",
+        "deletes",
+        "quarantined",
+        "position",
+        "p50",
+        "p95",
+    )
+    rows = [
+        (
+            commit.instant,
+            moment_text(commit.completed),
+            f"{commit.ledger.events:,}",
+            f"{commit.rows:,}",
+            f"{commit.deletes:,}",
+            f"{commit.ledger.quarantined:,}",
+            positions_text(commit.ledger.positions),
+            duration_text(commit.freshness.p50 if commit.freshness else None),
+            duration_text(commit.freshness.p95 if commit.freshness else None),
+        )
+        for commit in commits
+    ]
+    print_table(columns, rows, [False, False, *[True] * 7])
+
+
+def _facts(workspace: Workspace, table: LakeTable) -> dict[str, Any]:
+    from tributary.lake.quarantine import read_quarantine
+    from tributary.lake.reader import count_rows
+
+    filesystem = workspace.files.filesystem
+    commit = read_last_commit(filesystem, table.path)
+    policy = workspace.lake.policy(table.name)
+    return {
+        "table": str(table.name),
+        "storage": policy.storage,
+        "deletes": policy.deletes,
+        "rows": count_rows(workspace.files, table),
+        "positions": commit.ledger.positions if commit else {},
+        "last_commit": commit.completed if commit else None,
+        "freshness_p95_ms": commit.freshness.p95 if commit and commit.freshness else None,
+        "quarantined": len(read_quarantine(filesystem, workspace.quarantine_path(table))),
+    }
+
+
+def _commit_facts(commit: Commit) -> dict[str, Any]:
+    freshness = commit.freshness
+    return {
+        "instant": commit.instant,
+        "completed": commit.completed,
+        "events": commit.ledger.events,
+        "rows": commit.rows,
+        "deletes": commit.deletes,
+        "quarantined": commit.ledger.quarantined,
+        "topic": commit.ledger.topic,
+        "positions": commit.ledger.positions,
+        "freshness_ms": None
+        if freshness is None
+        else {"p50": freshness.p50, "p95": freshness.p95, "max": freshness.max},
+    }

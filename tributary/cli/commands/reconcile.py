@@ -1,0 +1,60 @@
+"""The command `reconcile`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    AsJson,
+    LakeFile,
+    StateFolderPath,
+)
+from tributary.cli.rendering import messages, print_json
+from tributary.cli.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tributary.cli.reconcile.proof import Reconciliation, TableProof
+
+
+def reconcile(
+    wait: Annotated[
+        float,
+        typer.Option("--wait", metavar="SECONDS", min=0, help="How long the lake may take to catch up."),
+    ] = 60.0,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Compare every table of the lake with its source, row by row and value by value.
+
+    First it waits until the lake holds all that the source has committed by now, for which something has to
+    ingest unless the lake is up to date already. Rows that change meanwhile are looked at again.
+
+    The exit status is 0 only if the lake holds the source's rows, all of them and no other.
+    """
+    from tributary.cli.reconcile.report import reconciliation_facts, tell_findings
+
+    found = _find_differences(Workspace.open(lake, state), wait)
+    if as_json:
+        print_json(reconciliation_facts(found))
+    else:
+        tell_findings(found)
+    if not found.identical:
+        raise typer.Exit(1)
+
+
+def _find_differences(workspace: Workspace, wait_seconds: float) -> Reconciliation:
+    """Reconciles all sources of the lake, and shows meanwhile what is being done."""
+    from tributary.cli.reconcile.barrier import Patience
+    from tributary.cli.reconcile.proof import Reconciliation, reconcile
+    from tributary.cli.source_links import source_links
+
+    tables: tuple[TableProof, ...] = ()
+    with messages.status("reconciling") as status:
+        for link in source_links(workspace):
+            tables += reconcile(link, Patience.of(wait_seconds, status.update)).tables
+    return Reconciliation(tables)

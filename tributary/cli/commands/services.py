@@ -1,0 +1,221 @@
+"""The commands about the servers of this machine: `up`, `down` and `status`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    AsJson,
+    LakeFile,
+    StateFolderPath,
+)
+from tributary.cli.outcome_view import outcome_facts, tell_outcome
+from tributary.cli.rendering import messages, output, print_json, print_table
+from tributary.cli.workspace import Workspace
+
+if TYPE_CHECKING:
+    from connectors.connect_rest import ConnectorStatus
+    from spark_app.run.outcome import Outcome
+    from tributary.cli.table_lag import TableLag
+    from tributary.contract.table_name import TableName
+    from tributary.local.status import PipelineStatus
+
+
+def up(
+    resnapshot: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Let Debezium forget how far it had come with this source, and begin anew with a snapshot, "
+            "as it has to where its replication slot was dropped or has lost its log. Several times for "
+            "several sources.",
+        ),
+    ] = None,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Start the pipeline on this machine: PostgreSQL, Kafka, Kafka Connect with its connectors, and S3.
+
+    What runs already is left alone; what has died is started again. Where the lake file names a database of
+    your own, that one is read, and the local PostgreSQL only holds bronze's catalog.
+    """
+    from tributary.cli.startup_view import start_pipeline
+
+    workspace = Workspace.open(lake, state)
+    anew = [workspace.lake.source(name) for name in resnapshot or ()]
+    pipeline = start_pipeline(workspace, messages, resnapshot=anew)
+    if as_json:
+        print_json({"changed": pipeline.changed, "warnings": pipeline.warnings, "seconds": pipeline.seconds})
+    elif pipeline.changed:
+        output.print(f"The pipeline is up after {pipeline.seconds:.1f} s.", highlight=False)
+    else:
+        output.print("The pipeline was up already.")
+
+
+def down(state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False) -> None:
+    """Stop all that runs in the state folder. Everything is kept: the next up goes on from there."""
+    from tributary.local import pipeline
+    from tributary.local.state import StateFolder
+
+    stopped = pipeline.down(StateFolder(state))
+    if as_json:
+        print_json({"stopped": stopped})
+    else:
+        output.print(f"Stopped {', '.join(stopped)}." if stopped else "Nothing was running.", highlight=False)
+
+
+def status(
+    on_aws: Annotated[
+        bool, typer.Option("--aws", help="Of the deployed lake, instead of what runs on this machine.")
+    ] = False,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Say how the servers, the connectors and the tables are.
+
+    A table is blocked where a run has stopped it until a person does something; why and what is told, also
+    after the run has ended. It is behind by the events that its topic in Kafka holds and it has not applied
+    yet: if that grows while the table is well, no ingest runs.
+
+    The exit status is 0 only if all servers and connectors run and no table is blocked. With --aws the jobs
+    are in the servers' place, and the latest one must not have failed.
+    """
+    if on_aws:
+        _say_how_the_deployed_lake_is(lake, as_json)
+        return
+    from tributary.cli.table_lag import read_lags
+    from tributary.cli.table_outcomes import read_outcomes
+    from tributary.local.status import read_status
+
+    workspace = Workspace.open(lake, state)
+    found = read_status(workspace.state)
+    running = {service.name for service in found.services if service.state == "running"}
+    lags = read_lags(workspace) if {"kafka", "s3"} <= running else ()
+    outcomes = read_outcomes(workspace) if "s3" in running else {}
+    tables = _table_states(lags, outcomes)
+    is_well = found.is_well and not any(table.is_blocked for table in tables)
+    if as_json:
+        print_json(_facts(found, tables, is_well))
+    else:
+        _tell(found, tables)
+    if not is_well:
+        raise typer.Exit(1)
+
+
+def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
+    from tributary.cli.aws.deployed_lake import DeployedLake
+    from tributary.cli.aws.session import aws_session
+    from tributary.cli.aws.status import read_status
+    from tributary.cli.aws.status_view import status_facts, tell_status
+    from tributary.contract.lake import read_lake
+
+    lake = read_lake(lake_file)
+    with aws_session(lake, lake_file) as session:
+        found = read_status(DeployedLake(lake, session))
+    if as_json:
+        print_json(status_facts(found))
+    else:
+        tell_status(found)
+    if not found.is_well:
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _TableState:
+    """`behind` is None where Kafka cannot be asked, or has no topic of the table."""
+
+    table: TableName
+    behind: int | None
+    outcome: Outcome | None
+
+    @property
+    def is_blocked(self) -> bool:
+        return self.outcome is not None and self.outcome.state == "blocked"
+
+
+def _table_states(lags: Sequence[TableLag], outcomes: Mapping[TableName, Outcome]) -> tuple[_TableState, ...]:
+    behind = {lag.table: lag.behind for lag in lags}
+    return tuple(
+        _TableState(table, behind.get(table), outcomes.get(table))
+        for table in sorted(behind.keys() | outcomes.keys())
+    )
+
+
+def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) -> dict[str, Any]:
+    return {
+        "is_well": is_well,
+        "services": [asdict(service) for service in found.services],
+        "connectors": [
+            {
+                "name": one.name,
+                "is_running": one.is_running,
+                "state": one.state,
+                "failure": one.failure,
+                "remedy": one.remedy,
+            }
+            for one in found.connectors
+        ],
+        "tables": [
+            {
+                "table": str(one.table),
+                "events_behind": one.behind,
+                **outcome_facts(one.outcome),
+            }
+            for one in tables
+        ],
+    }
+
+
+def _tell(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
+    rows = [
+        (
+            service.name,
+            service.state,
+            service.port or "-",
+            service.pid or "-",
+            "-" if service.resident_bytes is None else f"{service.resident_bytes / 1_000_000:,.0f} MB",
+            _uptime_text(service.uptime_seconds),
+        )
+        for service in found.services
+    ]
+    print_table(("server", "state", "port", "pid", "memory", "up for"), rows, (False, False, *[True] * 4))
+    if found.connectors:
+        output.print()
+        print_table(("connector", "state"), [(one.name, _connector_text(one)) for one in found.connectors])
+    if tables:
+        output.print()
+        print_table(
+            ("table", "state", "events behind"),
+            [
+                (
+                    str(one.table),
+                    one.outcome.state if one.outcome else "well",
+                    "-" if one.behind is None else f"{one.behind:,}",
+                )
+                for one in tables
+            ],
+            (False, False, True),
+        )
+    for one in tables:
+        if one.outcome is not None:
+            tell_outcome(one.table, one.outcome)
+
+
+def _uptime_text(seconds: float | None) -> str:
+    return "-" if seconds is None else str(timedelta(seconds=int(seconds)))
+
+
+def _connector_text(connector: ConnectorStatus) -> str:
+    if connector.failure is not None:
+        return f"FAILED: {connector.failure} {connector.remedy}"
+    return "RUNNING" if connector.is_running else f"{connector.state}, its task does not run"

@@ -1,0 +1,210 @@
+"""The command `submit`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from tributary.cli.commands.options import DEFAULT_LAKE_FILE, AsJson, LakeFile
+from tributary.cli.rendering import messages, output, print_json
+from tributary.contract.errors import TributaryError
+
+if TYPE_CHECKING:
+    from tributary.cli.aws.deployed_lake import DeployedLake
+    from tributary.cli.aws.jobs import Call, JobPlace, JobRun
+    from tributary.contract.spark_submit import Job
+
+Start = Literal["ingest", "follow", "rebuild", "compact", "replay", "new-epoch"]
+Operation = Literal[Start, "stop"]
+
+_NAMES_TABLES = ("rebuild", "new-epoch")
+_TAKES_NO_TABLE = ("ingest", "follow", "stop")
+_SECONDS_BETWEEN_LOOKS = 10.0
+
+
+def submit(
+    operation: Annotated[
+        Operation,
+        typer.Argument(
+            help="ingest: until all is caught up; follow: until it is stopped; rebuild: tables anew from "
+            "bronze; compact: merge-on-read tables; replay: what is in quarantine; new-epoch: tables whose "
+            "topics were made anew; stop: end what runs."
+        ),
+    ],
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TABLE]...",
+            help="Such as sales or 'public.*'. compact and replay: all, if none is named.",
+        ),
+    ] = None,
+    events_from: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="kafka|bronze|files:URI",
+            help="Where the events are read from. Default: kafka, for rebuild and replay bronze.",
+        ),
+    ] = None,
+    since_snapshot: Annotated[
+        bool, typer.Option("--since-snapshot", help="For rebuild: as `tributary rebuild --help` tells.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Until the job has ended; a follow job, until it runs.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the request to AWS as JSON, and do not send it.")
+    ] = False,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    as_json: AsJson = False,
+) -> None:
+    """Start a job on the deployed lake: a step of its EMR cluster, or a job run of EMR Serverless.
+
+    What it needs to know it reads from the outputs of the lake's stacks. A table has one writer at a time: a
+    job is refused while another one of the lake has not ended. stop ends that one, at once: what it was
+    writing is not lost, the next job starts from each table's last commit.
+
+    The exit status is 0 if the job was taken, with --wait only if it has also ended well.
+    """
+    from tributary.cli.aws.deployed_lake import DeployedLake
+    from tributary.cli.aws.session import aws_session
+    from tributary.contract.lake import read_lake
+
+    _check_usage(operation, tables or (), events_from, since_snapshot)
+    the_lake = read_lake(lake)
+    with aws_session(the_lake, lake) as session:
+        deployed = DeployedLake(the_lake, session)
+        place = deployed.job_place
+        place.require_usable()
+        if operation == "stop":
+            _stop(place, wait, dry_run, as_json)
+        else:
+            job = _job(deployed, operation, tables or (), events_from, since_snapshot)
+            _submit(deployed, job, wait, dry_run, as_json)
+
+
+def _check_usage(
+    operation: Operation, tables: Sequence[str], events_from: str | None, since_snapshot: bool
+) -> None:
+    if since_snapshot and operation != "rebuild":
+        raise typer.BadParameter(f"{operation} has no such option", param_hint="--since-snapshot")
+    if operation in _NAMES_TABLES and not tables:
+        raise typer.BadParameter(f"{operation} needs one table or more", param_hint="TABLE")
+    if operation in _TAKES_NO_TABLE and tables:
+        raise typer.BadParameter(f"{operation} is for all tables of the lake", param_hint="TABLE")
+    if events_from not in (None, "kafka", "bronze") and not str(events_from).startswith("files:s3://"):
+        raise typer.BadParameter("expected kafka, bronze or files:s3://…", param_hint="--from")
+
+
+def _job(
+    deployed: DeployedLake,
+    operation: Start,
+    tables: Sequence[str],
+    source: str | None,
+    since_snapshot: bool,
+) -> Job:
+    from tributary.contract.spark_submit import Job
+
+    _check_source(deployed, operation, source)
+    if operation == "follow":
+        return Job("ingest", follow=True, source=source)
+    names = tuple(map(str, deployed.resolve_tables(tables))) if tables else ()
+    return Job(operation, tables=names, source=source, since_snapshot=since_snapshot)
+
+
+def _check_source(deployed: DeployedLake, operation: Start, source: str | None) -> None:
+    """Another sink than Iceberg's leaves files, and no table of events."""
+    default = "bronze" if operation in ("rebuild", "replay") else "kafka"
+    if deployed.session.aws.connect.sink is not None and (source or default) == "bronze":
+        raise TributaryError(
+            f"{operation} cannot read bronze as a table: a sink of your own choice writes it",
+            where=f"lake {deployed.lake.name}, entry [aws.connect.sink]",
+            expected="--from kafka, or --from files: and where that sink writes, such as "
+            f"files:{deployed.addresses.bronze}/topics",
+        )
+
+
+def _submit(deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json: bool) -> None:
+    from tributary.cli.aws.job_view import run_facts
+    from tributary.cli.aws.jobs import refusal
+
+    place = deployed.job_place
+    call = place.start_call(job, deployed.addresses)
+    refused = refusal(place, job.name(deployed.lake.name))
+    if dry_run:
+        _print_call(call)
+        if refused is not None:
+            messages.print(f"It would be refused: {refused}", style="yellow", markup=False, soft_wrap=True)
+        return
+    if refused is not None:
+        raise refused
+    run = _start(place, call)
+    if not as_json:
+        _tell_started(place, run)
+    if wait:
+        run = _wait(place, run, until_it_runs=job.follow)
+    if as_json:
+        print_json(run_facts(run))
+
+
+def _start(place: JobPlace, call: Call) -> JobRun:
+    return place.read(place.start(call))
+
+
+def _tell_started(place: JobPlace, run: JobRun) -> None:
+    output.print(f"{run.name} is {run.kind} {run.id} of {place.name}.", highlight=False, soft_wrap=True)
+    for log in run.logs:
+        output.print(f"Its log will be in {log}", highlight=False, soft_wrap=True)
+
+
+def _wait(place: JobPlace, run: JobRun, until_it_runs: bool) -> JobRun:
+    from tributary.cli.aws.job_view import job_view
+    from tributary.cli.aws.jobs import failure, wait_for
+
+    def is_enough(seen: JobRun) -> bool:
+        return until_it_runs and seen.state == "running"
+
+    try:
+        with job_view(messages) as show:
+            run = wait_for(place, run.id, is_enough, show, _pause)
+    except KeyboardInterrupt:
+        messages.print(f"{run.name} goes on; tributary submit stop ends it.", highlight=False)
+        raise
+    if run.state in ("cancelled", "failed"):
+        raise failure(place.name, run)
+    return run
+
+
+def _stop(place: JobPlace, wait: bool, dry_run: bool, as_json: bool) -> None:
+    from tributary.cli.aws.job_view import job_view, run_facts
+    from tributary.cli.aws.jobs import read_stoppable, wait_for
+
+    runs = read_stoppable(place)
+    for run in runs:
+        call = place.stop_call(run)
+        if dry_run:
+            _print_call(call)
+            continue
+        place.stop(call)
+        if not as_json:
+            output.print(f"{run.name} ({run.kind} {run.id}) is being stopped.", highlight=False)
+    if dry_run:
+        return
+    if wait:
+        with job_view(messages) as show:
+            runs = tuple(wait_for(place, run.id, lambda _: False, show, _pause) for run in runs)
+    if as_json:
+        print_json([run_facts(run) for run in runs])
+    elif not runs:
+        output.print(f"No job runs on {place.name}.", highlight=False)
+
+
+def _print_call(call: Call) -> None:
+    print_json({"service": call.service, "operation": call.operation, "parameters": call.parameters})
+
+
+def _pause() -> None:
+    time.sleep(_SECONDS_BETWEEN_LOOKS)

@@ -1,0 +1,156 @@
+"""A run of the packaged Spark app: which arguments it gets, and what becomes of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from rich.console import Console
+
+from tributary.artifacts.java import find_java
+from tributary.artifacts.progress import shown_on
+from tributary.cli.app_reports import RunProgress, parse_report
+from tributary.cli.packaging import build_package, unpack_package
+from tributary.cli.workspace import Workspace
+from tributary.contract.errors import TributaryError
+from tributary.contract.table_name import TableName
+from tributary.local.process import read_log_tail
+from tributary.local.spark import RunningSpark, SparkInstallation, start_spark, stop_spark
+from tributary.local.spark_jars import spark_jars
+from tributary.local.state import StateFolder
+
+FILES = "files:"
+Command = Literal["ingest", "replay", "rebuild", "new-epoch"]
+
+_APP_FAILED_FOR_SOME_TABLE = 1
+
+
+class IngestFailed(TributaryError):
+    """The Spark app ended otherwise than it should."""
+
+
+class IngestRun:
+    """The app while it runs. `progress` is what it has reported so far; any thread may look."""
+
+    def __init__(self, running: RunningSpark, state: StateFolder, on_line: Callable[[str], None]) -> None:
+        self.progress = RunProgress()
+        self._running = running
+        self._state = state
+        self._on_line = on_line
+        # Not Thread.join: after a Ctrl-C in it, Python 3.11 takes a thread that runs for one that has ended.
+        self._has_ended = threading.Event()
+        threading.Thread(target=self._read_reports, name="app reports", daemon=True).start()
+
+    def is_over(self, wait_seconds: float = 0.0) -> bool:
+        """Whether the app has ended, within the seconds."""
+        return self._has_ended.wait(wait_seconds)
+
+    def ask_to_stop(self) -> None:
+        """The app finishes the commits that it is writing; `wait` for its end."""
+        self._running.ask_to_stop()
+
+    def kill(self) -> None:
+        """Ends the app within a commit, if need be: the next run starts again from what the tables hold."""
+        stop_spark(self._state.run, patience_seconds=0)
+        self._has_ended.wait()
+        self._running.wait()
+
+    def wait(self) -> None:
+        """Returns when the app has ended well. Raises `IngestFailed` where it, or a table, has not."""
+        self._has_ended.wait()
+        status = self._running.wait()
+        failures = self.progress.failures
+        if status == 0 and not failures:
+            return
+        if failures and status in (0, _APP_FAILED_FOR_SOME_TABLE):
+            raise IngestFailed(
+                f"{len(failures)} of {len(self.progress.tables)} tables could not be brought up to date",
+                found="; ".join(f"{name}: {error}" for name, error in sorted(failures.items())),
+                remedy=f"The other tables are well. More is in {self._running.log}.",
+            )
+        raise IngestFailed(
+            f"The Spark app ended with status {status}",
+            where=str(self._running.log),
+            found=read_log_tail(self._running.log),
+        )
+
+    def _read_reports(self) -> None:
+        try:
+            for line in self._running.reports():
+                self._pass_on(line)
+                report = parse_report(line)
+                if report is not None:
+                    self.progress = self.progress.after(report)
+        finally:
+            self._has_ended.set()
+
+    def _pass_on(self, line: str) -> None:
+        try:
+            self._on_line(line)
+        except BrokenPipeError:
+            # Whoever was reading has left; what the app still reports has to be read nevertheless.
+            self._on_line = _say_nothing
+            self.ask_to_stop()
+
+
+def _say_nothing(_line: str) -> None:
+    pass
+
+
+def start_ingest(
+    workspace: Workspace,
+    console: Console,
+    command: Command = "ingest",
+    events_from: str = "kafka",
+    tables: Sequence[TableName] = (),
+    follow: bool = False,
+    on_line: Callable[[str], None] | None = None,
+    options: Sequence[str] = (),
+) -> IngestRun:
+    """Starts the app on the running pipeline; no tables means all of the lake's.
+
+    `events_from` is kafka, bronze or files:URI; `options` are more arguments of the app.
+    `on_line` gets each line that the app reports. What has to be fetched first is shown on the console.
+    Raises PipelineDown, SparkBusy, FetchError and what finding a Java raises.
+    """
+    workspace.require("s3", *_servers_of(events_from))
+    arguments = [
+        *app_arguments(workspace, command, events_from, tables, follow),
+        *options,
+    ]
+    installation = read_installation(console)
+    running = start_spark(workspace.lake, workspace.state, workspace.settings, installation, arguments)
+    return IngestRun(running, workspace.state, on_line or _say_nothing)
+
+
+def app_arguments(
+    workspace: Workspace, command: Command, events_from: str, tables: Sequence[TableName], follow: bool
+) -> list[str]:
+    """The arguments of spark_app/main.py."""
+    names = workspace.lake.names
+    return [
+        command,
+        *("--lake", str(workspace.lake_file.absolute())),
+        *("--from", events_from),
+        *("--kafka", workspace.settings.kafka_bootstrap),
+        *("--bronze-table", names.spark_bronze_table),
+        *("--silver", f"s3a://{names.silver_bucket}"),
+        *("--quarantine", f"s3a://{names.quarantine_bucket}"),
+        *(argument for table in tables for argument in ("--tables", str(table))),
+        *(["--follow"] if follow else []),
+    ]
+
+
+def read_installation(console: Console) -> SparkInstallation:
+    """What Spark runs from on this machine: Java, the pinned jars, and the package as EMR will get it."""
+    with shown_on(console) as progress:
+        jars = spark_jars(progress)
+    return SparkInstallation(java_home=find_java().home, jars=jars, package=unpack_package(build_package()))
+
+
+def _servers_of(events_from: str) -> tuple[str, ...]:
+    if events_from.startswith(FILES):
+        return ()
+    # Bronze's catalog is in the local PostgreSQL.
+    return ("kafka",) if events_from == "kafka" else ("postgres",)

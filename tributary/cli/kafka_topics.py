@@ -1,0 +1,57 @@
+"""Which topics Kafka has, and where they end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tributary.contract.errors import TributaryError
+from tributary.contract.naming import LakeNames
+from tributary.contract.table_name import TableName
+
+Positions = Mapping[int, int]
+"""Partition to the offset after the last one."""
+
+TIMEOUT_SECONDS = 10.0
+
+
+class KafkaUnreachable(TributaryError):
+    """Kafka does not answer."""
+
+
+def read_table_names(bootstrap: str, names: LakeNames) -> tuple[TableName, ...]:
+    """The tables that have a topic, which is those that have ever had a row, ordered by name."""
+    with _questions(bootstrap) as consumer:
+        topics = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
+    return tuple(sorted(table for topic in topics if (table := names.table_of_topic(topic)) is not None))
+
+
+def read_topic_ends(bootstrap: str, topics: Collection[str]) -> dict[str, Positions]:
+    """Where each of the topics ends now; a topic that does not exist is left out."""
+    with _questions(bootstrap) as consumer:
+        known = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
+        return {
+            topic: {partition: _end(consumer, topic, partition) for partition in known[topic].partitions}
+            for topic in topics
+            if topic in known
+        }
+
+
+@contextmanager
+def _questions(bootstrap: str) -> Iterator[Consumer]:
+    """A consumer that subscribes to nothing: its group never comes to be. Raises `KafkaUnreachable`."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "tributary-questions"})
+    try:
+        yield consumer
+    except KafkaException as error:
+        raise KafkaUnreachable("Kafka does not answer", where=bootstrap, found=str(error)) from error
+    finally:
+        consumer.close()
+
+
+def _end(consumer: Consumer, topic: str, partition: int) -> int:
+    place = TopicPartition(topic, partition)
+    _, end = consumer.get_watermark_offsets(place, timeout=TIMEOUT_SECONDS)
+    return int(end)

@@ -1,0 +1,100 @@
+"""The entry point of `tributary`: which commands there are, and how each of them ends."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import typer
+
+from tributary.cli.commands.demo import demo
+from tributary.cli.commands.ingest import ingest
+from tributary.cli.commands.packages import package, plugins
+from tributary.cli.commands.quarantine import quarantine
+from tributary.cli.commands.reading import history, query, tables
+from tributary.cli.commands.rebuild import new_epoch, rebuild
+from tributary.cli.commands.reconcile import reconcile
+from tributary.cli.commands.services import down, status, up
+from tributary.cli.commands.submit import submit
+from tributary.cli.rendering import messages
+from tributary.contract.errors import TributaryError
+
+FAILURE = 1
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+
+app = typer.Typer(
+    name="tributary",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="The tables of an operational database as queryable, always-current lake tables.\n\n"
+    "tributary demo shows all of it on this machine. For a database of your own: describe it in lake.toml, "
+    "then tributary up, tributary ingest --follow, and tributary query.",
+    epilog="Exit status: 0 all is well, 1 something is not, 2 wrong usage, 130 stopped by Ctrl-C.",
+)
+app.command(rich_help_panel="Run the pipeline")(demo)
+app.command(rich_help_panel="Run the pipeline")(up)
+app.command(rich_help_panel="Run the pipeline")(down)
+app.command(rich_help_panel="Run the pipeline")(status)
+app.command(rich_help_panel="Run the pipeline")(ingest)
+app.command(rich_help_panel="Run the pipeline")(rebuild)
+app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)
+app.command(rich_help_panel="Look at the lake")(query)
+app.command(rich_help_panel="Look at the lake")(tables)
+app.command(rich_help_panel="Look at the lake")(history)
+app.command(rich_help_panel="Look at the lake")(reconcile)
+app.add_typer(quarantine, name="quarantine", rich_help_panel="Look at the lake")
+app.add_typer(plugins, name="plugins", rich_help_panel="Build for AWS")
+app.command(rich_help_panel="Build for AWS")(package)
+app.command(rich_help_panel="Run on AWS")(submit)
+
+
+def main() -> NoReturn:
+    """Runs the command of the process's arguments and exits with its status."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """The exit status of the command; what a person has to know of a failure is on standard error."""
+    try:
+        app(arguments, prog_name="tributary")
+    except SystemExit as end:
+        # Typer has told what is wrong with the arguments, and turns Ctrl-C into this status.
+        if end.code == INTERRUPTED:
+            _say("Stopped.")
+        return end.code if isinstance(end.code, int) else 0
+    except TributaryError as error:
+        _say(f"tributary: {error}")
+    except _Terminated:
+        return TERMINATED
+    except Exception as error:  # noqa: BLE001  The last resort: no traceback on the terminal.
+        report = _write_report()
+        _say(f"tributary: An unexpected error: {type(error).__name__}: {error}. The details are in {report}.")
+    return FAILURE
+
+
+class _Terminated(BaseException):
+    """SIGTERM, which ends a command in the same orderly way as Ctrl-C."""
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise _Terminated
+
+
+def _say(text: str) -> None:
+    messages.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
+def _write_report() -> Path:
+    """The traceback in a file that only its owner can read: it may show what a person would not tell."""
+    with tempfile.NamedTemporaryFile("w", prefix="tributary-", suffix=".log", delete=False) as file:
+        file.write(traceback.format_exc())
+    return Path(file.name)

@@ -1,0 +1,84 @@
+"""Knows what goes into the Spark app's package: its modules, the contract, and the wheels of both."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+import spark_app
+from tributary import contract
+from tributary.artifacts.cache import cache_root, cached_folder, sha256_of
+from tributary.artifacts.fetch import fetch
+from tributary.artifacts.lock import platform_name, read_lock
+from tributary.artifacts.pip import fetch_wheels
+from tributary.artifacts.zips import unpack_zip, write_zip
+from tributary.local.spark_jars import classes_jar
+
+ENTRY_POINT = "main.py"
+"""The script for spark-submit, at the root of the package; the root goes on PYTHONPATH."""
+_AWS_SERVICES = frozenset({"glue", "logs", "s3", "sso", "sso-oidc", "sts"})
+"""What the app calls, and what gives it credentials. Botocore describes all of AWS in 19 of its 22 MB."""
+_SPARK_APP = Path(spark_app.__file__).parent
+_EMR_JARS = _SPARK_APP / "emr-jars.lock.json"
+_CONTRACT = Path(contract.__file__).parent
+_TRIBUTARY = _CONTRACT.parent
+
+
+def build_package(out: Path | None = None, platform: str | None = None) -> Path:
+    """The zip of the Spark app for Python 3.11 on `platform`, in the folder `out`.
+
+    By default it is for this machine, and in the cache; `artifacts.pip.PLATFORMS` names the others. The zip's
+    name holds the first digits of its own SHA-256; the same sources give the same bytes on any machine.
+    PipError if the wheels are not cached and cannot be fetched.
+    """
+    platform = platform or platform_name()
+    folder = out or cache_root() / "packages"
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = dict(_modules()) | dict(_wheels(platform))
+    with TemporaryDirectory(prefix=".package-", dir=folder) as scratch:
+        unnamed = Path(scratch) / "package"
+        write_zip(unnamed, contents)
+        return unnamed.rename(folder / f"tributary-spark-app-{platform}-{sha256_of(unnamed)[:12]}.zip")
+
+
+def build_jars(out: Path) -> tuple[Path, ...]:
+    """The jars that a run on EMR needs beside those that EMR brings, in the folder `spark-jars` of `out`.
+
+    FetchError if they are not cached and cannot be fetched; JavaError or NotCompiled, as of `classes_jar`.
+    """
+    folder = out / "spark-jars"
+    folder.mkdir(parents=True, exist_ok=True)
+    jars = (*fetch(read_lock(_EMR_JARS)["emr"]).values(), classes_jar())
+    return tuple(Path(shutil.copyfile(jar, folder / jar.name)) for jar in jars)
+
+
+def unpack_package(package: Path) -> Path:
+    """The cached folder with the content of a package; it goes on PYTHONPATH."""
+    return cached_folder(
+        "unpacked-packages", sha256_of(package)[:16], lambda folder: unpack_zip(package, folder)
+    )
+
+
+def _modules() -> Iterator[tuple[str, bytes]]:
+    yield ENTRY_POINT, (_SPARK_APP / ENTRY_POINT).read_bytes()
+    for root, package in ((_SPARK_APP.parent, _SPARK_APP), (_TRIBUTARY.parent, _CONTRACT)):
+        for module in package.rglob("*.py"):
+            yield module.relative_to(root).as_posix(), module.read_bytes()
+    yield "tributary/__init__.py", (_TRIBUTARY / "__init__.py").read_bytes()
+
+
+def _wheels(platform: str) -> Iterator[tuple[str, bytes]]:
+    for path in fetch_wheels(_SPARK_APP / "requirements.txt", platform):
+        with ZipFile(path) as wheel:
+            for entry in wheel.infolist():
+                if not entry.is_dir() and _is_called(entry.filename):
+                    yield entry.filename, wheel.read(entry)
+
+
+def _is_called(filename: str) -> bool:
+    """Whether a file of a wheel is none of those that describe an AWS service which nothing calls."""
+    folders = Path(filename).parts[:-1]
+    return folders[:2] != ("botocore", "data") or not folders[2:] or folders[2] in _AWS_SERVICES

@@ -1,0 +1,83 @@
+"""Which column of the lake is held against which of the database, and what stands in nobody's comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from tributary.cli.reconcile.database import DatabaseTable
+from tributary.cli.reconcile.forms import Form, form_of
+from tributary.lake.reader import APP_COLUMNS
+
+_DELETED = "_deleted"
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """How the rows of a table are compared.
+
+    `forms` are the columns that are, in the database's order. `unheard`: columns that the lake has not got,
+    as one that was added and not written since; they are compared with nulls. `dropped`: columns that only
+    the lake still has. `mismatched`: columns whose types do not belong together, with the reason.
+    `uncompared`: columns of a type whose values cannot be compared exactly.
+    """
+
+    key: tuple[str, ...]
+    forms: Mapping[str, Form]
+    unheard: tuple[str, ...]
+    dropped: tuple[str, ...]
+    mismatched: Mapping[str, str]
+    uncompared: tuple[str, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(name, form.arrow) for name, form in self.forms.items()])
+
+
+def pair(table: DatabaseTable, lake: pa.Schema, key: tuple[str, ...]) -> Pairing:
+    """The pairing of a database table with the columns of its lake table."""
+    forms: dict[str, Form] = {}
+    mismatched: dict[str, str] = {}
+    uncompared: list[str] = []
+    unheard: list[str] = []
+    for column in table.columns:
+        form = form_of(column.type)
+        place = lake.get_field_index(column.name)
+        if form is None:
+            uncompared.append(column.name)
+        elif place < 0:
+            forms[column.name] = form
+            unheard.append(column.name)
+        elif form.reads(lake.field(place).type):
+            forms[column.name] = form
+        else:
+            mismatched[column.name] = f"{column.type} in the database is {lake.field(place).type} in the lake"
+    stored = {column.name for column in table.columns}
+    dropped = [name for name in lake.names if name not in stored and name not in APP_COLUMNS]
+    return Pairing(key, forms, tuple(unheard), tuple(dropped), mismatched, tuple(uncompared))
+
+
+def comparable_lake_rows(lake: pa.Table, pairing: Pairing) -> Iterator[pa.RecordBatch]:
+    """The lake's rows in comparable form, without those that are only kept as deleted."""
+    if not lake.column_names:
+        return  # There is no such table in the lake, and DuckDB knows no table without columns.
+    columns = ", ".join(
+        f"{_lake_expression(name, form, pairing)} AS {_quoted(name)}" for name, form in pairing.forms.items()
+    )
+    condition = f"WHERE NOT {_DELETED}" if _DELETED in lake.column_names else ""
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        engine.register("lake", lake)
+        found = engine.sql(f"SELECT {columns} FROM lake {condition}").to_arrow_table()
+    yield from found.cast(pairing.schema).to_batches()
+
+
+def _lake_expression(name: str, form: Form, pairing: Pairing) -> str:
+    return "NULL" if name in pairing.unheard else form.lake(_quoted(name))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

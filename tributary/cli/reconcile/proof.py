@@ -1,0 +1,173 @@
+"""The course of a reconciliation: does the lake hold the database's rows, all of them and no other?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import psycopg
+import pyarrow as pa
+
+from tributary.cli.kafka_topics import Positions, read_topic_ends
+from tributary.cli.reconcile.barrier import Patience, wait_for_connector, wait_for_lake
+from tributary.cli.reconcile.comparison import compare
+from tributary.cli.reconcile.database import DatabaseTable, one_snapshot, read_rows, read_tables
+from tributary.cli.reconcile.pairing import Pairing, comparable_lake_rows, pair
+from tributary.cli.reconcile.rounds import Findings
+from tributary.contract.lake import Lake, Source
+from tributary.contract.table_name import TableName
+from tributary.lake.files import LakeFiles
+from tributary.lake.reader import read_table
+from tributary.lake.tables import LakeTable, read_silver_tables
+from tributary.lake.timeline import read_last_commit
+
+
+@dataclass(frozen=True)
+class SourceLink:
+    """A source and the ways to it and to its lake.
+
+    `connect` opens a connection in autocommit. `mark` is the statement that `wait_for_connector` takes.
+    """
+
+    lake: Lake
+    source: Source
+    connect: Callable[[], psycopg.Connection]
+    mark: str
+    kafka_bootstrap: str
+    files: LakeFiles
+
+
+@dataclass(frozen=True)
+class TableProof:
+    """What was found of one table. `problem`: why its rows cannot be compared at all."""
+
+    name: TableName
+    findings: Findings = field(default_factory=Findings)
+    pairing: Pairing | None = None
+    problem: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether another round can tell more."""
+        return self.problem is None and self.findings.is_open
+
+    @property
+    def identical(self) -> bool:
+        if self.problem is not None or self.pairing is None:
+            return False
+        return not (self.pairing.mismatched or self.findings.certain or self.findings.suspects)
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """What was found of all tables of a source, by name."""
+
+    tables: tuple[TableProof, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the database has in them."""
+        return sum(table.findings.rows for table in self.tables)
+
+    @property
+    def identical(self) -> bool:
+        return all(table.identical for table in self.tables)
+
+
+def reconcile(link: SourceLink, patience: Patience) -> Reconciliation:
+    """Compares all tables of the source; those with differences again, until each is certain or gone.
+
+    Raises `LakeBehind` where the lake does not come up to the database in time.
+    """
+    with link.connect() as reader, link.connect() as writer:
+        proofs = _round(link, reader, writer, None, patience)
+        while still_open := {name: proof for name, proof in proofs.items() if proof.is_open}:
+            proven = {name: proof for name, proof in proofs.items() if not proof.is_open}
+            proofs = {**proven, **_round(link, reader, writer, still_open, patience)}
+    return Reconciliation(tuple(proofs[name] for name in sorted(proofs)))
+
+
+def wait_until_lake_holds(
+    link: SourceLink, writer: psycopg.Connection, tables: Iterable[TableName], patience: Patience
+) -> None:
+    """Returns when the lake holds all that was committed to the tables before the call.
+
+    `writer` is a connection that is in no transaction. Raises `LakeBehind`.
+    """
+    names = link.lake.names
+    source = names.source(link.source.name)
+    wait_for_connector(writer, source.slot, link.mark, patience)
+    topics = {source.topic(table.schema, table.table): table for table in tables}
+
+    def read_positions(topic: str) -> Positions:
+        path = f"{names.silver_bucket}/{names.table_path(topics[topic])}"
+        commit = read_last_commit(link.files.filesystem, path)
+        return {} if commit is None else commit.ledger.positions
+
+    wait_for_lake(read_topic_ends(link.kafka_bootstrap, topics), read_positions, patience)
+
+
+def read_source_tables(source: Source, connection: psycopg.Connection) -> dict[TableName, DatabaseTable]:
+    """The tables of the database that the source takes, by their names in the lake."""
+    return {
+        TableName(source.name, table.schema, table.name): table
+        for table in read_tables(connection)
+        if source.matches(table.schema, table.name)
+    }
+
+
+def _round(
+    link: SourceLink,
+    reader: psycopg.Connection,
+    writer: psycopg.Connection,
+    before: Mapping[TableName, TableProof] | None,
+    patience: Patience,
+) -> dict[TableName, TableProof]:
+    """One look at the tables of `before`, or at all tables; those that are no longer there are left out."""
+    with one_snapshot(reader):
+        tables = {
+            name: table
+            for name, table in read_source_tables(link.source, reader).items()
+            if before is None or name in before
+        }
+        wait_until_lake_holds(link, writer, tables, patience)
+        silver = {table.name: table for table in read_silver_tables(link.files.filesystem, link.lake.names)}
+        proofs = {}
+        for number, (name, table) in enumerate(sorted(tables.items()), start=1):
+            patience.tell(f"comparing {name} ({number} of {len(tables)})")
+            known = before[name] if before is not None else TableProof(name)
+            proofs[name] = _look_at_table(link, reader, table, silver.get(name), known)
+    return proofs
+
+
+def _look_at_table(
+    link: SourceLink,
+    reader: psycopg.Connection,
+    table: DatabaseTable,
+    silver: LakeTable | None,
+    known: TableProof,
+) -> TableProof:
+    lake = pa.table({}) if silver is None else read_table(link.files, silver)
+    pairing = pair(table, lake.schema, _key(link, table, silver, known.name))
+    if not pairing.key:
+        return replace(known, problem="it has no primary key, and lake.toml names no key for it")
+    unfit = [column for column in pairing.key if column not in pairing.forms]
+    if unfit:
+        return replace(known, problem=f"its key column {unfit[0]} cannot be compared")
+    comparison = compare(
+        read_rows(reader, table, pairing.forms),
+        comparable_lake_rows(lake, pairing),
+        pairing.schema,
+        pairing.key,
+    )
+    return replace(known, findings=known.findings.after(comparison), pairing=pairing)
+
+
+def _key(
+    link: SourceLink, table: DatabaseTable, silver: LakeTable | None, name: TableName
+) -> tuple[str, ...]:
+    """The key that the lake goes by or, where it has no such table yet, will go by."""
+    commit = None if silver is None else read_last_commit(link.files.filesystem, silver.path)
+    if commit is not None and commit.ledger.key_columns:
+        return commit.ledger.key_columns
+    return link.lake.policy(name).key or table.primary_key

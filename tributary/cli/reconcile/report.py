@@ -1,0 +1,114 @@
+"""How the findings of a reconciliation are told, to a person and to a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tributary.cli.reconcile.comparison import Difference
+from tributary.cli.reconcile.pairing import Pairing
+from tributary.cli.reconcile.proof import Reconciliation, TableProof
+from tributary.cli.rendering import output
+
+_EXAMPLES = 10
+
+
+def tell_findings(found: Reconciliation) -> None:
+    """One line if all is well; else what differs, table by table, with some examples."""
+    for table in found.tables:
+        _tell_table(table)
+    count = f"{len(found.tables)} tables, {found.rows:,} rows"
+    if found.identical:
+        output.print(f"{count}, identical", style="green", highlight=False)
+        return
+    wrong = sum(not table.identical for table in found.tables)
+    output.print(f"{count}, {wrong} {'table is' if wrong == 1 else 'tables are'} not identical", style="red")
+
+
+def reconciliation_facts(found: Reconciliation) -> dict[str, Any]:
+    """The findings for a program, with every difference."""
+    return {
+        "identical": found.identical,
+        "rows": found.rows,
+        "tables": [
+            {
+                "table": str(table.name),
+                "identical": table.identical,
+                "rows": table.findings.rows,
+                "problem": table.problem,
+                "differences": [_facts(one, table.pairing) for one in table.findings.differences],
+                "unsettled": [_facts(one, table.pairing) for one in table.findings.unsettled],
+                "mismatched_columns": dict(table.pairing.mismatched) if table.pairing else {},
+                "uncompared_columns": list(table.pairing.uncompared) if table.pairing else [],
+                "dropped_columns": list(table.pairing.dropped) if table.pairing else [],
+            }
+            for table in found.tables
+        ],
+    }
+
+
+def _tell_table(table: TableProof) -> None:
+    if table.problem is not None:
+        _say(f"{table.name}: cannot be compared: {table.problem}", "red")
+        return
+    if table.pairing is None:
+        return
+    for column, reason in table.pairing.mismatched.items():
+        _say(f"{table.name}: column {column} is not compared: {reason}", "red")
+    if table.pairing.uncompared:
+        columns = ", ".join(table.pairing.uncompared)
+        _say(f"{table.name}: not compared, for no exact form of their type is known: {columns}", "yellow")
+    if table.pairing.dropped:
+        _say(
+            f"{table.name}: in the lake only, dropped in the source: {', '.join(table.pairing.dropped)}",
+            "dim",
+        )
+    for title, differences in (
+        ("differ", table.findings.differences),
+        ("were written to all the time, so that nothing can be said of them", table.findings.unsettled),
+    ):
+        if differences:
+            _say(f"{table.name}: {len(differences):,} of {table.findings.rows:,} rows {title}", "red")
+        for one in differences[:_EXAMPLES]:
+            _say(f"  {difference_text(one, table.pairing)}", "")
+        if len(differences) > _EXAMPLES:
+            _say(f"  and {len(differences) - _EXAMPLES:,} more", "")
+
+
+def difference_text(difference: Difference, pairing: Pairing) -> str:
+    """`(listid=7) is different in the lake: price is '10' in the database, '12' in the lake`."""
+    key = ", ".join(
+        f"{column}={_shown(pairing, column, value)}"
+        for column, value in zip(pairing.key, difference.key, strict=True)
+    )
+    cells = "; ".join(
+        f"{cell.column} is {_shown(pairing, cell.column, cell.database)} in the database, "
+        f"{_shown(pairing, cell.column, cell.lake)} in the lake"
+        for cell in difference.cells
+    )
+    return f"({key}) is {difference.kind.value}{': ' if cells else ''}{cells}"
+
+
+def _facts(difference: Difference, pairing: Pairing | None) -> dict[str, Any]:
+    assert pairing is not None, "only rows that were compared differ"
+    return {
+        "key": {
+            column: _shown(pairing, column, value)
+            for column, value in zip(pairing.key, difference.key, strict=True)
+        },
+        "kind": difference.kind.name.lower(),
+        "cells": {
+            cell.column: {
+                "database": _shown(pairing, cell.column, cell.database),
+                "lake": _shown(pairing, cell.column, cell.lake),
+            }
+            for cell in difference.cells
+        },
+    }
+
+
+def _shown(pairing: Pairing, column: str, value: Any) -> str:
+    return pairing.forms[column].show(value)
+
+
+def _say(text: str, style: str) -> None:
+    output.print(text, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,46 @@
+"""How a person watches a run of the app: what is shown of it, and what Ctrl-C does to it."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from tributary.cli.ingest_run import IngestRun
+from tributary.cli.live_view import live_view
+from tributary.cli.rendering import messages
+
+PATIENCE_SECONDS = 60.0
+_SECONDS_BETWEEN_LOOKS = 0.25
+
+
+def watch_run(run: IngestRun, console: Console, is_shown: bool = True) -> None:
+    """Returns when the run has ended well. Raises `IngestFailed`.
+
+    The first Ctrl-C lets it finish its commits, a second one ends it at once; KeyboardInterrupt is raised
+    either way, once the app has ended.
+    """
+    try:
+        with live_view(console) as show:
+            while not run.is_over(_SECONDS_BETWEEN_LOOKS):
+                if is_shown:
+                    show(run.progress)
+            if is_shown:
+                show(run.progress)
+    except BaseException:
+        stop_run(run)
+        raise
+    run.wait()
+
+
+def stop_run(run: IngestRun) -> None:
+    """Ends the run between two commits; within one where that takes too long, or on another Ctrl-C."""
+    if run.is_over():
+        return
+    messages.print("Finishing the commits that are being written (Ctrl-C ends them at once) …", style="dim")
+    run.ask_to_stop()
+    try:
+        if not run.is_over(PATIENCE_SECONDS):
+            messages.print(f"The Spark app did not stop within {PATIENCE_SECONDS:.0f} s.", style="yellow")
+            run.kill()
+    except BaseException:
+        run.kill()
+        raise

@@ -1,0 +1,27 @@
+"""How reconciling reaches each source of the lake that a workspace runs."""
+
+from __future__ import annotations
+
+from connectors.engines.postgres.preparation import heartbeat_query
+from tributary.cli.reconcile.proof import SourceLink
+from tributary.cli.workspace import Workspace
+from tributary.local.databases import SourceDatabase
+
+
+def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
+    """A link for each source. Raises PipelineDown."""
+    workspace.require("kafka", "connect")
+    return tuple(
+        SourceLink(
+            lake=workspace.lake,
+            source=source,
+            # The role that Debezium logs in as may read all that the lake takes, and write the heartbeat.
+            connect=SourceDatabase(
+                workspace.lake, source, workspace.state, workspace.settings
+            ).connect_for_replication,
+            mark=heartbeat_query(workspace.lake, source),
+            kafka_bootstrap=workspace.settings.kafka_bootstrap,
+            files=workspace.files,
+        )
+        for source in workspace.lake.sources
+    )

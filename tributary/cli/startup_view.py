@@ -1,0 +1,42 @@
+"""How the start of the pipeline looks: one line for each part, with the seconds that it took."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from rich.console import Console
+
+from tributary.artifacts.progress import shown_on
+from tributary.cli.workspace import Workspace
+from tributary.contract.lake import Source
+from tributary.local.pipeline import RunningPipeline, Seed, up
+from tributary.local.startup import State
+
+_SHOWN_STATES = {"ready": "ready", "running": "was running"}
+
+
+def start_pipeline(
+    workspace: Workspace,
+    console: Console,
+    *,
+    seed: Seed | None = None,
+    resnapshot: Collection[Source] = (),
+) -> RunningPipeline:
+    """Starts what is not running, and shows it. Raises what `local.pipeline.up` raises."""
+
+    def show(name: str, state: State, seconds: float) -> None:
+        if state in _SHOWN_STATES:
+            console.print(f"  {name:<16} {_SHOWN_STATES[state]:<12} {seconds:5.1f} s", highlight=False)
+
+    with shown_on(console) as fetch_progress:
+        pipeline = up(
+            workspace.lake,
+            workspace.state,
+            show,
+            fetch_progress=fetch_progress,
+            seed=seed,
+            resnapshot=resnapshot,
+        )
+    for warning in pipeline.warnings:
+        console.print(f"  {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    return pipeline

@@ -1,0 +1,46 @@
+"""How far the tables of the lake are behind their topics."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from tributary.cli.kafka_topics import Positions, read_table_names, read_topic_ends
+from tributary.cli.workspace import Workspace
+from tributary.contract.table_name import TableName
+from tributary.lake.timeline import read_last_commit
+
+_READERS = 8
+
+
+@dataclass(frozen=True)
+class TableLag:
+    """`behind`: how many events the topic holds that the table has not applied."""
+
+    table: TableName
+    behind: int
+
+
+def events_behind(positions: Positions, ends: Positions) -> int:
+    """How many events lie between the positions and the ends."""
+    return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
+
+
+def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
+    """The lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable."""
+    workspace.require("kafka", "s3")
+    bootstrap, names = workspace.settings.kafka_bootstrap, workspace.lake.names
+    topics = {
+        names.source(table.source).topic(table.schema, table.table): table
+        for table in read_table_names(bootstrap, names)
+    }
+    ends = read_topic_ends(bootstrap, topics)
+
+    def lag(topic: str) -> TableLag:
+        table = topics[topic]
+        path = f"{names.silver_bucket}/{names.table_path(table)}"
+        commit = read_last_commit(workspace.files.filesystem, path)
+        return TableLag(table, events_behind(commit.ledger.positions if commit else {}, ends[topic]))
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        return tuple(sorted(pool.map(lag, ends), key=lambda one: one.table))

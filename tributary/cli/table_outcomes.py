@@ -1,0 +1,38 @@
+"""Which tables are not well, as the last run that touched them has written it beside their quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from spark_app.run.outcome import OUTCOME_FILE, Outcome
+from tributary.cli.workspace import Workspace
+from tributary.contract.table_name import TableName
+from tributary.lake.tables import LakeTable, read_quarantined_tables
+
+if TYPE_CHECKING:
+    from pyarrow.fs import S3FileSystem
+
+_READERS = 8
+
+
+def read_outcomes(workspace: Workspace) -> Mapping[TableName, Outcome]:
+    """The tables that are not well, by name. Raises PipelineDown."""
+    filesystem = workspace.files.filesystem
+    tables = read_quarantined_tables(filesystem, workspace.lake.names)
+    with ThreadPoolExecutor(_READERS) as pool:
+        outcomes = pool.map(lambda table: _read_outcome(filesystem, table), tables)
+        return {
+            table.name: outcome
+            for table, outcome in zip(tables, outcomes, strict=True)
+            if outcome is not None
+        }
+
+
+def _read_outcome(filesystem: S3FileSystem, table: LakeTable) -> Outcome | None:
+    try:
+        with filesystem.open_input_stream(f"{table.path}/{OUTCOME_FILE}") as stream:
+            return Outcome.from_json(stream.read().decode())
+    except FileNotFoundError:
+        return None

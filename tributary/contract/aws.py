@@ -1,0 +1,421 @@
+"""The `[aws]` part of the lake file: where on AWS a lake is built, how large, and what is there already.
+
+Whether a name of the right form is one that AWS knows (an instance class, a service in a region) is not told
+here: `stacks.known_to_aws` asks botocore's own lists.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from ipaddress import IPv4Network
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from tributary.contract.entries import Duration, Entry, Host, Names, Port, as_tuple, expecting, matching
+
+Profile = Literal["small", "production"]
+OnDestroy = Literal["retain", "delete"]
+Monitoring = Literal["DEFAULT", "PER_BROKER", "PER_TOPIC_PER_BROKER", "PER_TOPIC_PER_PARTITION"]
+
+
+def _identifier(prefix: str, of: str) -> AfterValidator:
+    return matching(rf"{prefix}-[0-9a-f]{{8,17}}", f'the id of {of}, such as "{prefix}-0123456789abcdef0"')
+
+
+def _arn(service: str, of: str) -> AfterValidator:
+    return matching(rf"arn:aws[a-z-]*:{service}:[a-z0-9-]*:([0-9]{{12}})?:.+", f"the ARN of {of}")
+
+
+Region = Annotated[str, matching(r"[a-z]{2}(-[a-z]+)+-[1-9]", 'a region, such as "eu-west-1"')]
+Account = Annotated[str, matching(r"[0-9]{12}", "an account's 12 digits, in quotes")]
+Email = Annotated[str, matching(r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address")]
+VpcId = Annotated[str, _identifier("vpc", "a VPC")]
+SubnetId = Annotated[str, _identifier("subnet", "a subnet")]
+SecurityGroupId = Annotated[str, _identifier("sg", "a security group")]
+SecretArn = Annotated[str, _arn("secretsmanager", "a secret of Secrets Manager")]
+PrincipalArn = Annotated[str, _arn("iam", "an IAM role or user")]
+
+
+def _network(text: str) -> str:
+    try:
+        IPv4Network(text)
+    except ValueError:
+        raise expecting('a network\'s addresses, such as "10.42.0.0/16"') from None
+    return text
+
+
+Cidr = Annotated[str, AfterValidator(_network)]
+OwnCidr = Annotated[
+    Cidr, matching(r"10\..*/16", 'a network of 65,536 addresses that begin with 10, such as "10.42.0.0/16"')
+]
+InstanceType = Annotated[
+    str, matching(r"[a-z0-9-]+\.[a-z0-9-]+", 'an EC2 instance type, such as "m7g.xlarge"')
+]
+DatabaseClass = Annotated[
+    str,
+    matching(
+        r"db\.(serverless|(?!t[0-9])[a-z0-9]+\.[a-z0-9-]+)",
+        'an RDS instance class, such as "db.serverless" or "db.r7g.large"; those of db.t have no Data API',
+    ),
+]
+HalfUnits = Annotated[float, Field(ge=0.5, le=256, multiple_of=0.5)]
+BrokerType = Annotated[
+    str,
+    matching(r"(kafka|express)\.[a-z0-9]+\.[a-z0-9]+", 'an MSK broker type, such as "kafka.m7g.large"'),
+]
+KafkaVersion = Annotated[
+    str,
+    # CloudFormation declares topics from 3.6 on.
+    matching(
+        r"(3\.([6-9]|[1-9][0-9])|4\.[0-9]{1,2})\.(x|[0-9]{1,2})(\.kraft)?",
+        'a version of Kafka on MSK, 3.6 or later, such as "3.9.x.kraft"',
+    ),
+]
+Release = Annotated[
+    str, matching(r"emr-7\.[0-9]{1,2}\.[0-9]{1,2}", 'a release of EMR 7, such as "emr-7.13.0"')
+]
+LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827)
+"""How long CloudWatch Logs can keep a log group (API reference, PutRetentionPolicy), up to ten years."""
+
+
+def _whole_days(duration: timedelta) -> timedelta:
+    if duration % timedelta(days=1):
+        raise expecting('whole days, written "90d"')
+    return duration
+
+
+def _log_days(duration: timedelta) -> timedelta:
+    if duration not in map(timedelta, LOG_DAYS):
+        raise expecting(
+            f"one of the spans that CloudWatch offers: {', '.join(f'{days}d' for days in LOG_DAYS)}"
+        )
+    return duration
+
+
+Days = Annotated[Duration, AfterValidator(_whole_days)]
+LogDays = Annotated[Duration, AfterValidator(_log_days)]
+Sha256 = Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")]
+ConnectorOptions = dict[str, str]
+
+
+class ExistingVpc(Entry):
+    """A VPC that is there already. All of the lake is in its private subnets, one an availability zone. They
+    need a way to AWS's services, such as a NAT gateway.
+
+    private_subnets, availability_zones  two or three, in the same order
+    cidr  the VPC's own addresses
+    """
+
+    id: VpcId
+    private_subnets: Annotated[tuple[SubnetId, ...], BeforeValidator(as_tuple)]
+    availability_zones: Names
+    cidr: Cidr
+
+    @model_validator(mode="after")
+    def _one_subnet_a_zone(self) -> ExistingVpc:
+        if not 2 <= len(set(self.private_subnets)) == len(self.availability_zones) <= 3:
+            raise expecting("two or three private subnets and as many availability zones, in the same order")
+        return self
+
+
+class Network(Entry):
+    """availability_zones   of the lake's own VPC
+    nat_gateways         at most one a zone; 0: only where interface_endpoints is true
+    interface_endpoints  private ways to Glue, STS, Secrets Manager, CloudWatch and KMS; S3's costs nothing
+                         and is always there
+    vpc                  None: one of the lake's own; an existing one is left as it is, and all of the above
+                         means nothing
+    """
+
+    cidr: OwnCidr = "10.42.0.0/16"
+    availability_zones: Annotated[int, Field(ge=2, le=3)] = 2
+    nat_gateways: Annotated[int, Field(ge=0, le=3)] = 1
+    interface_endpoints: bool = False
+    flow_logs: bool = True
+    vpc: ExistingVpc | None = None
+
+    @model_validator(mode="after")
+    def _some_way_out(self) -> Network:
+        if self.vpc is None and self.nat_gateways == 0 and not self.interface_endpoints:
+            raise expecting(
+                "nat_gateways = 1 or more, or interface_endpoints = true: a way to AWS's services"
+            )
+        return self
+
+
+class Database(Entry):
+    """The Aurora PostgreSQL cluster of each source that `[aws.source.NAME]` gives no host.
+
+    engine_version  Aurora's
+    instance        of the writer and the readers; "db.serverless" grows and shrinks between capacity_min and
+                    capacity_max, in Aurora's capacity units of 2 GiB of memory, and never pauses, because a
+                    replication slot is in use
+    readers         further instances; the first of them takes over where the writer fails
+    slot_wal_gb     how much log a replication slot may hold back before PostgreSQL gives the slot up
+    demo_schema     makes the demo's tables and fills them
+    """
+
+    engine_version: Annotated[str, matching(r"1[5-9]\.[0-9]+", 'a version, such as "16.11"')] = "16.11"
+    instance: DatabaseClass = "db.serverless"
+    capacity_min: HalfUnits = 0.5
+    capacity_max: HalfUnits = 4
+    readers: Annotated[int, Field(ge=0, le=5)] = 0
+    backup_days: Annotated[int, Field(ge=1, le=35)] = 7
+    slot_wal_gb: Annotated[int, Field(ge=1, le=1000)] = 20
+    demo_schema: bool = False
+
+    @model_validator(mode="after")
+    def _range_of_capacity(self) -> Database:
+        if self.capacity_min > self.capacity_max:
+            raise expecting("capacity_min that is not above capacity_max")
+        return self
+
+
+class ExistingDatabase(Entry):
+    """One `[aws.source.NAME]`: a PostgreSQL that is there already and that the VPC reaches.
+
+    secret  JSON with the `password` of the role that Debezium logs in as: the one that the SQL makes which
+            `cdk synth` writes for the database's administrator. In the lake's own region
+    sslmode  a worker of MSK Connect holds no file to verify a certificate with
+    """
+
+    host: Host
+    port: Port = 5432
+    secret: SecretArn
+    sslmode: Literal["require", "prefer"] = "require"
+
+
+SERVERLESS_MAX_EVENT_MB = 8
+"""Mebibytes: the largest `max.message.bytes` (MSK developer guide, "Configuration properties")."""
+
+
+class Kafka(Entry):
+    """The Amazon MSK cluster.
+
+    brokers         a multiple of the availability zones; None: one a zone
+    storage_gb      of a broker at first; storage_max_gb is how far it may grow
+    retention       how long a table's topic keeps its events; bronze keeps them for ever
+    min_insync      how many replicas must have an event
+    open_monitoring whether brokers show their metrics to Prometheus, on ports 11001 and 11002
+    """
+
+    kind: Literal["provisioned", "serverless"] = "provisioned"
+    version: KafkaVersion = "3.9.x.kraft"
+    broker: BrokerType = "kafka.t3.small"
+    brokers: Annotated[int, Field(ge=2, le=60)] | None = None
+    storage_gb: Annotated[int, Field(ge=10, le=16384)] = 50
+    storage_max_gb: Annotated[int, Field(ge=10, le=16384)] = 200
+    monitoring: Monitoring = "PER_TOPIC_PER_BROKER"
+    retention: Duration = timedelta(days=7)
+    replication: Annotated[int, Field(ge=2, le=3)] = 2
+    min_insync: Annotated[int, Field(ge=1, le=3)] = 1
+    open_monitoring: bool = False
+
+    @property
+    def is_express(self) -> bool:
+        """Whether storage, replicas and how many of them are in sync are the brokers' own choice."""
+        return self.kind == "provisioned" and self.broker.startswith("express.")
+
+
+class OtherSink(Entry):
+    """An S3 sink of the user's own choice in place of the Iceberg sink; `--from files:` reads what it writes.
+
+    plugin  path of its zip, from the lake file's folder
+    sha256  of that zip
+    config  the whole of its options but for name and topics; in them {bucket} stands for the bronze bucket's
+            name and {region} for the region
+    """
+
+    plugin: Annotated[str, Field(min_length=1)]
+    sha256: Sha256
+    config: ConnectorOptions
+
+    @model_validator(mode="after")
+    def _a_connector_without_name_and_topics(self) -> OtherSink:
+        if "connector.class" not in self.config:
+            raise expecting('config with "connector.class" = "…"')
+        if given := {"name", "topics", "topics.regex"} & self.config.keys():
+            raise expecting(f"config without {' and '.join(sorted(given))}, which follow from the lake")
+        return self
+
+
+class Connect(Entry):
+    """Amazon MSK Connect. An MCU is a processor and 4 GiB of memory.
+
+    debezium_mcus     of each source's one worker
+    sink_workers_max  the sink has one worker at least
+    running           false removes the connectors and nothing that they go on from; a new plugin or version
+                      of theirs is deployed with false, then with true
+    """
+
+    version: Literal["3.7.x"] = "3.7.x"
+    debezium_mcus: Literal[1, 2, 4, 8] = 1
+    sink_mcus: Literal[1, 2, 4, 8] = 1
+    sink_workers_max: Annotated[int, Field(ge=1, le=10)] = 2
+    running: bool = True
+    sink: OtherSink | None = None
+
+
+class Storage(Entry):
+    """Buckets, their encryption, and who may read what is in them.
+
+    bronze_cold_after  when files of bronze go to a cheaper class of storage
+    scan_limit_gb      of one query in Athena
+    readers            who gets SELECT on the silver tables through Lake Formation; none: IAM alone decides
+    """
+
+    encryption: Literal["kms", "s3"] = "s3"
+    bronze_cold_after: Days = timedelta(days=90)
+    logs_kept: LogDays = timedelta(days=90)
+    scan_limit_gb: Annotated[int, Field(ge=1, le=100_000)] = 100
+    readers: Annotated[tuple[PrincipalArn, ...], BeforeValidator(as_tuple)] = ()
+
+
+class Processing(Entry):
+    """Where the Spark app runs.
+
+    on           an EMR cluster on EC2, or EMR Serverless
+    groups       "fleets" lets EMR choose among several instance types, and Spot where `spot` is true
+    architecture  of the processors; instance types have to be of it, and the wheels are fetched for it
+    primary      the instance that starts jobs but runs none
+    core         instances that are always there; on EMR Serverless, workers that wait for a job, each with 2
+                 processors and 8 GB, beside one for the driver
+    task         the types of the instances that come and go; a group takes the first
+    units_max    how far managed scaling may go: in instances without the primary one, or in workers
+    spot         all above `core_count` are Spot instances
+    tls          between the nodes of a cluster, by a certificate for the names that Amazon's DNS gives them;
+                 false where an existing VPC gives others: then Spark itself encrypts what its processes send
+    """
+
+    on: Literal["emr", "emr-serverless"] = "emr"
+    release: Release = "emr-7.13.0"
+    architecture: Literal["arm64", "x86_64"] = "arm64"
+    groups: Literal["groups", "fleets"] = "groups"
+    primary: InstanceType = "m7g.xlarge"
+    core: InstanceType = "m7g.xlarge"
+    core_count: Annotated[int, Field(ge=1, le=100)] = 1
+    task: Names = ("m7g.xlarge", "m6g.xlarge")
+    units_max: Annotated[int, Field(ge=1, le=1000)] = 2
+    spot: bool = False
+    tls: bool = True
+
+    @model_validator(mode="after")
+    def _room_for_all_that_is_always_there(self) -> Processing:
+        always = self.core_count + (self.on == "emr-serverless")
+        if self.units_max < always:
+            raise expecting(f"units_max = {always} or more: so many are always there")
+        return self
+
+    @model_validator(mode="after")
+    def _instances_of_the_architecture(self) -> Processing:
+        if self.on == "emr":
+            for instance in (self.primary, self.core, *self.task):
+                if ("arm64" if _is_graviton(instance) else "x86_64") != self.architecture:
+                    raise expecting(
+                        f'instance types of the architecture "{self.architecture}", which {instance} is not'
+                    )
+        return self
+
+
+def _is_graviton(instance: str) -> bool:
+    """By its family's name: letters, the generation, `g` (Amazon EC2 Instance Types, naming conventions)."""
+    return re.match(r"(a1|[a-z]+[0-9]+g)", instance) is not None
+
+
+class Alarms(Entry):
+    """email  None: the topic has no subscriber until somebody adds one
+    freshness     the oldest that a table's newest rows may be
+    slot_lag_gb   how much log a replication slot may hold back
+    sink_lag      events by which bronze may be behind
+    quarantined   events of a table that may be set aside within five minutes
+    """
+
+    email: Email | None = None
+    freshness: Duration = timedelta(minutes=5)
+    slot_lag_gb: Annotated[int, Field(ge=1, le=1000)] = 5
+    sink_lag: Annotated[int, Field(ge=1)] = 100_000
+    quarantined: Annotated[int, Field(ge=0)] = 0
+
+
+class Aws(Entry):
+    """`[aws]` as a whole; what it does not say is as `profile` has it.
+
+    account       None: the account of the credentials that deploy it
+    on_destroy    "delete" also removes what holds data, where `delete_data_of` is the lake's name
+    sources       existing databases, by the source's name
+    """
+
+    region: Region
+    account: Account | None = None
+    profile: Profile = "small"
+    on_destroy: OnDestroy = "retain"
+    delete_data_of: str | None = None
+    network: Network = Network()
+    database: Database = Database()
+    source: dict[str, ExistingDatabase] = Field(default_factory=dict)
+    kafka: Kafka = Kafka()
+    connect: Connect = Connect()
+    storage: Storage = Storage()
+    processing: Processing = Processing()
+    alarms: Alarms = Alarms()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_profile(cls, content: Any) -> Any:
+        if not isinstance(content, dict):
+            return content
+        return _overlaid(_PROFILES.get(str(content.get("profile")), {}), content)
+
+    @property
+    def zones(self) -> int:
+        """How many availability zones the lake is in."""
+        vpc = self.network.vpc
+        return self.network.availability_zones if vpc is None else len(vpc.availability_zones)
+
+    @property
+    def brokers(self) -> int:
+        return self.kafka.brokers or self.zones
+
+    @property
+    def deletes_data(self) -> bool:
+        """Whether destroying the stacks also removes buckets, databases and topics."""
+        return self.on_destroy == "delete"
+
+
+_PRODUCTION: Mapping[str, Any] = {
+    "network": {"availability_zones": 3, "nat_gateways": 3, "interface_endpoints": True},
+    "database": {"instance": "db.r7g.large", "readers": 1, "backup_days": 14, "slot_wal_gb": 100},
+    "kafka": {
+        "broker": "kafka.m7g.large",
+        "storage_gb": 250,
+        "storage_max_gb": 2000,
+        "replication": 3,
+        "min_insync": 2,
+    },
+    "connect": {"debezium_mcus": 2, "sink_mcus": 2, "sink_workers_max": 4},
+    "storage": {"encryption": "kms"},
+    "processing": {
+        "core": "r7g.2xlarge",
+        "core_count": 2,
+        "units_max": 8,
+        "groups": "fleets",
+        "spot": True,
+        "task": ["r7g.2xlarge", "r6g.2xlarge", "m7g.2xlarge"],
+    },
+}
+_PROFILES: Mapping[str, Mapping[str, Any]] = {"production": _PRODUCTION}
+"""By its name, what a profile has otherwise than the defaults, which are those of "small"."""
+
+
+def _overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`above`, and what only `below` says; tables of entries are merged. An existing VPC brings its zones."""
+    merged = dict(below)
+    for name, value in above.items():
+        under = merged.get(name)
+        merged[name] = (
+            _overlaid(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+        )
+    return merged

@@ -1,0 +1,91 @@
+"""What entries of `[aws]` must be to each other, and to the sources of the lake."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, Kafka
+from tributary.contract.entries import Problem, toml_key
+
+
+def aws_problems(aws: Aws, lake: str, databases: Mapping[str, str]) -> Iterator[Problem]:
+    """`databases`: the name of each source's database, by the source's name."""
+    yield from _source_problems(aws, databases)
+    yield from _own_database_problems(aws, databases)
+    yield from _kafka_problems(aws)
+    for zone in aws.network.vpc.availability_zones if aws.network.vpc else ():
+        if not zone.startswith(aws.region):
+            entry, expected = (
+                "[aws.network.vpc].availability_zones",
+                f'one of {aws.region}, such as "{aws.region}a"',
+            )
+            yield Problem(entry, "a zone of another region", zone, expected)
+    if aws.deletes_data and aws.delete_data_of != lake:
+        found = json.dumps(aws.delete_data_of) if aws.delete_data_of else "nothing"
+        what = "data may be deleted only where two entries agree"
+        yield Problem("[aws].delete_data_of", what, found, f'"{lake}"')
+
+
+def event_size_problems(kafka: Kafka, max_event_mb: int | None) -> Iterator[Problem]:
+    if kafka.kind == "serverless" and (max_event_mb or 0) > SERVERLESS_MAX_EVENT_MB:
+        what = "events that MSK Serverless does not take"
+        yield Problem("[lake].max_event_mb", what, str(max_event_mb), f"{SERVERLESS_MAX_EVENT_MB} at most")
+
+
+def _source_problems(aws: Aws, databases: Mapping[str, str]) -> Iterator[Problem]:
+    for name, database in aws.source.items():
+        entry = f"[aws.source.{toml_key(name)}]"
+        if name not in databases:
+            yield Problem(entry, "a database of an unknown source", name, " or ".join(databases))
+        elif database.secret.split(":")[3] != aws.region:
+            yield Problem(
+                f"{entry}.secret", "a secret of another region", database.secret, f"one of {aws.region}"
+            )
+    by_letters: dict[str, str] = {}
+    for name in databases:
+        # A resource's id in a template has no underscores.
+        if (other := by_letters.setdefault(name.replace("_", ""), name)) != name:
+            what = "on AWS two sources may not differ in underscores only"
+            yield Problem(f"[source.{toml_key(name)}]", what, name, f"another name beside {other}")
+
+
+def _own_database_problems(aws: Aws, databases: Mapping[str, str]) -> Iterator[Problem]:
+    own = {name: database for name, database in databases.items() if name not in aws.source}
+    for name, database in own.items():
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", database):
+            key = toml_key(name)
+            yield Problem(
+                f"[source.{key}].database",
+                "Aurora cannot make a database of this name",
+                json.dumps(database),
+                f"letters, digits and underscores, or [aws.source.{key}] with a database's host",
+            )
+    if own and aws.alarms.slot_lag_gb >= aws.database.slot_wal_gb:
+        yield Problem(
+            "[aws.alarms].slot_lag_gb",
+            "the alarm would come when the replication slot is lost",
+            str(aws.alarms.slot_lag_gb),
+            f"less than [aws.database].slot_wal_gb, {aws.database.slot_wal_gb}",
+        )
+
+
+def _kafka_problems(aws: Aws) -> Iterator[Problem]:
+    kafka = aws.kafka
+    if aws.brokers % aws.zones:
+        expected = f"a multiple of the {aws.zones} availability zones"
+        yield Problem("[aws.kafka].brokers", "brokers are spread evenly", str(aws.brokers), expected)
+    if kafka.replication > aws.brokers:
+        entry, expected = "[aws.kafka].replication", f"at most {aws.brokers}"
+        yield Problem(entry, "more replicas than brokers", str(kafka.replication), expected)
+    if kafka.is_express and (kafka.replication, kafka.min_insync) != (3, 2):
+        what = "Express brokers keep three replicas, two of them in sync"
+        found = f"replication = {kafka.replication}, min_insync = {kafka.min_insync}"
+        yield Problem("[aws.kafka]", what, found, "replication = 3, min_insync = 2")
+    if kafka.min_insync >= kafka.replication:
+        entry, expected = "[aws.kafka].min_insync", f"less than replication, {kafka.replication}"
+        yield Problem(entry, "no broker could be away", str(kafka.min_insync), expected)
+    if kafka.storage_max_gb < kafka.storage_gb:
+        entry, expected = "[aws.kafka].storage_max_gb", f"at least storage_gb, {kafka.storage_gb}"
+        yield Problem(entry, "less than at first", str(kafka.storage_max_gb), expected)

@@ -1,0 +1,70 @@
+"""The types of columns as a lake file names them: those of PostgreSQL, by the names of its documentation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tributary.contract.errors import TributaryError
+
+ALIASES = {
+    "bool": "boolean",
+    "int2": "smallint",
+    "int": "integer",
+    "int4": "integer",
+    "int8": "bigint",
+    "float4": "real",
+    "float8": "double precision",
+    "decimal": "numeric",
+    "character varying": "varchar",
+    "character": "char",
+    "bpchar": "char",
+    "time without time zone": "time",
+    "timetz": "time with time zone",
+    "timestamp without time zone": "timestamp",
+    "timestamptz": "timestamp with time zone",
+}
+
+_MOST_ARGUMENTS = {
+    **dict.fromkeys(("boolean", "smallint", "integer", "bigint", "real", "double precision", "money"), 0),
+    **dict.fromkeys(("text", "citext", "uuid", "json", "jsonb", "xml", "bytea", "date"), 0),
+    **dict.fromkeys(("inet", "cidr", "macaddr", "macaddr8"), 0),
+    **dict.fromkeys(("varchar", "char", "time", "timestamp"), 1),
+    **dict.fromkeys(("time with time zone", "timestamp with time zone"), 1),
+    "numeric": 2,
+}
+TYPE_NAMES = tuple(_MOST_ARGUMENTS)
+
+_TYPE = re.compile(
+    r"([a-z][a-z0-9 ]*?)\s*(?:\(\s*(\d{1,4})\s*(?:,\s*(\d{1,4})\s*)?\)\s*([a-z ]*?))?\s*(\[\])?"
+)
+
+
+class NotAColumnType(TributaryError):
+    """A text that names no type of a column."""
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """`name` is one of `TYPE_NAMES`; `arguments` what stands in parentheses after it, such as (10, 2)."""
+
+    name: str
+    arguments: tuple[int, ...] = ()
+    is_array: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> ColumnType:
+        """`numeric(10,2)`, `timestamp(3) without time zone`, `text[]`… Raises NotAColumnType."""
+        match = _TYPE.fullmatch(" ".join(text.lower().split()))
+        if match is not None:
+            before, first, second, after, brackets = match.groups()
+            spelled = " ".join(filter(None, (before, after)))
+            name = ALIASES.get(spelled, spelled)
+            arguments = tuple(int(argument) for argument in (first, second) if argument is not None)
+            if len(arguments) <= _MOST_ARGUMENTS.get(name, -1):
+                return cls(name, arguments, brackets is not None)
+        raise NotAColumnType(
+            "not the type of a column",
+            found=repr(text),
+            expected=f"one of {', '.join(TYPE_NAMES)}, or [] after it for an array; text for an enum",
+        )

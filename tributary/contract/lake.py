@@ -1,0 +1,572 @@
+"""The lake file: which entries `lake.toml` has, what each may hold, and what it means to leave one out."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    ValidationError,
+)
+from pydantic_core import ErrorDetails
+
+from tributary.contract.aws import Aws
+from tributary.contract.aws_checks import aws_problems, event_size_problems
+from tributary.contract.column_types import ColumnType, NotAColumnType
+from tributary.contract.entries import (
+    Duration,
+    Entry,
+    Host,
+    Names,
+    Port,
+    Problem,
+    as_tuple,
+    expecting,
+    matching,
+    named_as,
+    toml_key,
+)
+from tributary.contract.errors import TributaryError
+from tributary.contract.naming import LakeNames, SourceNames, lake_name_problem, source_name_problem
+from tributary.contract.patterns import NotATablePattern, TablePattern, TablePatterns
+from tributary.contract.table_name import NotATableName, TableName
+
+Storage = Literal["merge_on_read", "copy_on_write"]
+Deletes = Literal["hard", "soft"]
+Decimals = Literal["number", "base64"]
+Times = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "isostring"]
+SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+
+
+class LakeFileError(TributaryError):
+    """A lake file that cannot be read, or that holds what it may not."""
+
+
+def read_lake(path: Path | str) -> Lake:
+    """The lake that the file describes. Raises LakeFileError, which names the file and the entry."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise LakeFileError(
+            "there is no such lake file",
+            where=str(path),
+            remedy="Name it with --lake (for cdk: -c lake=FILE), or go to the folder that holds lake.toml.",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise LakeFileError("the lake file cannot be read", where=str(path), found=str(error)) from error
+    return parse_lake(text, where=str(path))
+
+
+def parse_lake(text: str, where: str = "lake.toml") -> Lake:
+    """The lake that the TOML text describes; `where` is what errors call the text. Raises LakeFileError."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise LakeFileError("the lake file is not TOML", where=where, found=str(error)) from error
+    try:
+        file = _LakeFile.model_validate(content)
+    except ValidationError as error:
+        raise _error_of(error.errors(), where) from None
+    _check_together(file, where)
+    return _lake_of(file)
+
+
+def _pattern(text: str) -> str:
+    try:
+        TablePattern.parse(text.removeprefix("!"))
+    except NotATablePattern as error:
+        raise expecting(error.expected or error.what) from None
+    return text
+
+
+def _patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        TablePatterns.parse(texts)
+    except NotATablePattern as error:
+        raise expecting(error.expected or error.what) from None
+    return texts
+
+
+def _column_types(value: object) -> tuple[tuple[str, ColumnType], ...]:
+    if not isinstance(value, dict) or not value or not all(isinstance(text, str) for text in value.values()):
+        raise expecting('columns and their types, such as { id = "bigint", price = "numeric(10,2)" }')
+    try:
+        return tuple((name, ColumnType.parse(text)) for name, text in value.items())
+    except NotAColumnType as error:
+        raise expecting(error.expected or error.what) from None
+
+
+ColumnTypes = Annotated[tuple[tuple[str, ColumnType], ...], PlainValidator(_column_types)]
+PatternTexts = Annotated[
+    tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(as_tuple), AfterValidator(_patterns)
+]
+Buckets = Annotated[int, Field(ge=1, le=1024)]
+QuarantineLimit = Annotated[
+    str,
+    matching(
+        r"(100|[1-9]?[0-9])%|0|[1-9][0-9]{0,8}",
+        'a share of the events, such as "10%", or a number of them, such as "500"',
+    ),
+]
+EnvironmentVariable = Annotated[
+    str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the password")
+]
+# libpq and the JDBC driver read it out of one URL, so what would end or split that URL is kept out.
+Database = Annotated[
+    str,
+    matching(
+        r"[^\s/?#%&:@\\\"'$]{1,63}", "a database's name, without blanks and none of / ? # % & : @ \\ \" ' $"
+    ),
+]
+RoleName = Annotated[
+    str, matching(r"[^\s\"'$\\\x00]{1,63}", "a role's name, without blanks, quotes, $ or \\")
+]
+Memory = Annotated[
+    str, matching(r"[1-9][0-9]*[mg]", 'a number of megabytes or gigabytes, such as "1500m" or "2g"')
+]
+
+
+class Connection(Entry):
+    """A PostgreSQL of the user's. Passwords are in environment variables, never in the file.
+
+    user          what Debezium logs in as; None: the role that Tributary makes
+    password_env  holds that user's password; None: Tributary, as admin_user, makes one up and sets it
+    admin_user    makes the role, the publication and the heartbeat table; None: a person does that with the
+                  SQL that `tributary up` writes
+    sslrootcert   path of the certificates that sslmode verify-ca and verify-full trust
+    """
+
+    host: Host
+    port: Port = 5432
+    user: RoleName | None = None
+    password_env: EnvironmentVariable | None = None
+    admin_user: RoleName | None = None
+    admin_password_env: EnvironmentVariable | None = None
+    sslmode: SslMode = "prefer"
+    sslrootcert: str | None = None
+
+
+class Events(Entry):
+    """How the events of a source are written that Tributary's own connector did not send.
+
+    topic_prefix  Debezium's `topic.prefix`; None: Tributary's own topics
+    decimals      how JSON holds a numeric: JsonConverter's `decimal.format`
+    times         Debezium's `time.precision.mode`, for events without schemas
+    """
+
+    topic_prefix: Annotated[str, matching(r"[A-Za-z0-9._-]+", "a prefix of Kafka topics")] | None = None
+    decimals: Decimals = "number"
+    times: Times = "adaptive"
+
+
+class SourceEntry(Entry):
+    """One `[source.NAME]` of the file."""
+
+    engine: Literal["postgres"]
+    database: Database
+    tables: PatternTexts
+    partitions: Annotated[int, Field(ge=1, le=256)] = 1
+    connection: Connection | None = None
+    events: Events = Events()
+
+
+class Source(SourceEntry):
+    """A database whose tables become lake tables.
+
+    tables      patterns as the file has them; `patterns` are the same, parsed
+    partitions  of each table's Kafka topic
+    connection  None: the PostgreSQL that `tributary up` starts
+    events      what another connector than Tributary's own sends
+    """
+
+    name: str
+
+    @cached_property
+    def patterns(self) -> TablePatterns:
+        return TablePatterns.parse(self.tables)
+
+    def matches(self, schema: str, table: str) -> bool:
+        """Whether the table is one of this source's tables."""
+        return self.patterns.matches(schema, table)
+
+
+class Defaults(Entry):
+    """What holds for every table that does not say otherwise."""
+
+    storage: Storage = "merge_on_read"
+    deletes: Deletes = "hard"
+    history: Duration = timedelta(hours=24)
+    longest_query: Duration = timedelta(minutes=20)
+    buckets: Buckets = 2
+    quarantine_limit: QuarantineLimit = "10%"
+
+
+class TableEntry(Entry):
+    """One `[table."source.schema.table"]` of the file; None is what the defaults say."""
+
+    storage: Storage | None = None
+    deletes: Deletes | None = None
+    history: Duration | None = None
+    longest_query: Duration | None = None
+    buckets: Buckets | None = None
+    quarantine_limit: QuarantineLimit | None = None
+    key: Names | None = None
+    partition_by: Names | None = None
+    columns: ColumnTypes | None = None
+
+
+class TablePolicy(Entry):
+    """How one table is kept in the lake.
+
+    history       how far back time travel reaches, at least
+    longest_query  how long the files stay that a query has found when it began
+    key           the columns that identify a row; None is the primary key that Debezium reports
+    partition_by  columns by which the files are partitioned; they must not change for a key
+    buckets       file groups of a partition, over which the keys are hashed
+    quarantine_limit  how many events may be set aside, as a share ("10%") or a number ("500")
+    columns       for events without schemas: all columns and their types in the source
+    """
+
+    storage: Storage = "merge_on_read"
+    deletes: Deletes = "hard"
+    history: Duration = timedelta(hours=24)
+    longest_query: Duration = timedelta(minutes=20)
+    key: tuple[str, ...] | None = None
+    partition_by: tuple[str, ...] = ()
+    buckets: Buckets = 2
+    quarantine_limit: QuarantineLimit = "10%"
+
+    def may_be_quarantined(self, events: int) -> float:
+        """How many of so many events, at most, may be set aside."""
+        if self.quarantine_limit.endswith("%"):
+            return events * int(self.quarantine_limit[:-1]) / 100
+        return int(self.quarantine_limit)
+
+    columns: tuple[tuple[str, ColumnType], ...] | None = None
+
+
+class Local(Entry):
+    """What `tributary up` may be told about this machine; a port that is None is any free one."""
+
+    postgres_port: Port | None = None
+    kafka_port: Port | None = None
+    connect_port: Port | None = None
+    s3_port: Port | None = None
+    spark_memory: Memory = "2g"
+
+
+MaxEventMegabytes = Annotated[int, Field(ge=1, le=512)]
+
+
+class Lake(Entry):
+    """A whole lake file. `tables` holds the table entries, in the file's order; `aws` is None where the file
+    says nothing of AWS, `max_event_mb` where it leaves the size of events to the kind of Kafka."""
+
+    name: str
+    max_event_mb: MaxEventMegabytes | None = None
+    sources: tuple[Source, ...]
+    defaults: Defaults
+    tables: tuple[tuple[TableName, TableEntry], ...]
+    local: Local
+    aws: Aws | None = None
+
+    @cached_property
+    def names(self) -> LakeNames:
+        return LakeNames(self.name)
+
+    def source_names(self, source: Source) -> SourceNames:
+        return self.names.source(source.name)
+
+    def source(self, name: str) -> Source:
+        """Raises LakeFileError where the lake has no source of this name."""
+        for source in self.sources:
+            if source.name == name:
+                return source
+        raise LakeFileError(
+            f"the lake {self.name} has no source of this name",
+            found=name,
+            expected=" or ".join(source.name for source in self.sources),
+        )
+
+    def table_of_topic(self, topic: str) -> TableName | None:
+        """The table whose changes the topic carries: one of Tributary's own topics, or of a source's
+        `topic_prefix`. None where it is no topic of the lake's."""
+        own = self.names.table_of_topic(topic)
+        if own is not None:
+            return own
+        for source in self.sources:
+            prefix = source.events.topic_prefix
+            parts = topic.removeprefix(f"{prefix}.").split(".")
+            if prefix is not None and topic.startswith(f"{prefix}.") and len(parts) == 2:
+                return TableName(source.name, *parts)
+        return None
+
+    def policy(self, table: TableName) -> TablePolicy:
+        """The defaults, overlaid by what the table's own entry says."""
+        own: dict[str, Any] = {}
+        for name, entry in self.tables:
+            if name == table:
+                own = {field: value for field, value in entry if value is not None}
+        return TablePolicy(**{**dict(self.defaults), **own})
+
+
+class _LakeSection(Entry):
+    name: Annotated[str, named_as(lake_name_problem)]
+    max_event_mb: MaxEventMegabytes | None = None
+
+
+class _LakeFile(Entry):
+    """The file as it is laid out."""
+
+    lake: _LakeSection
+    source: dict[Annotated[str, named_as(source_name_problem)], SourceEntry] = Field(min_length=1)
+    defaults: Defaults = Defaults()
+    table: dict[str, TableEntry] = Field(default_factory=dict)
+    local: Local = Local()
+    aws: Aws | None = None
+
+
+def _lake_of(file: _LakeFile) -> Lake:
+    return Lake(
+        name=file.lake.name,
+        max_event_mb=file.lake.max_event_mb,
+        sources=tuple(Source(name=name, **dict(entry)) for name, entry in file.source.items()),
+        defaults=file.defaults,
+        tables=tuple((TableName.parse(name), entry) for name, entry in file.table.items()),
+        local=file.local,
+        aws=file.aws,
+    )
+
+
+def _check_together(file: _LakeFile, where: str) -> None:
+    """What no single entry shows. Raises LakeFileError."""
+    for problem in chain(
+        _connection_problems(file), _table_problems(file), _port_problems(file), _aws_problems(file)
+    ):
+        where = f"{where}, entry {problem.entry}"
+        raise LakeFileError(problem.what, where=where, found=problem.found, expected=problem.expected)
+
+
+def _connection_problems(file: _LakeFile) -> Iterator[Problem]:
+    for name, source in file.source.items():
+        connection, entry = source.connection, f"[source.{name}.connection]"
+        if connection is None:
+            continue
+        if (connection.admin_user is None) != (connection.admin_password_env is None):
+            yield Problem(
+                entry, "half of an administrator", *_half(connection, "admin_user", "admin_password_env")
+            )
+        if connection.admin_user is None and connection.password_env is None:
+            expected = "password_env, or admin_user and admin_password_env"
+            yield Problem(
+                entry, "no password to log in with", "neither password_env nor admin_user", expected
+            )
+        if connection.admin_user is not None and connection.admin_user == connection.user:
+            expected = "a user of its own for the replication, with fewer rights"
+            yield Problem(
+                f"{entry}.user",
+                "the administrator may not replicate too",
+                json.dumps(connection.user),
+                expected,
+            )
+        if connection.sslmode.startswith("verify-") and connection.sslrootcert is None:
+            expected = f"sslrootcert, which sslmode {connection.sslmode} needs"
+            yield Problem(entry, "no certificates to verify the server with", "no sslrootcert", expected)
+
+
+def _half(connection: Connection, one: str, other: str) -> tuple[str, str]:
+    given, missing = (one, other) if getattr(connection, one) is not None else (other, one)
+    return f"{given} without {missing}", f"{one} and {other}, or neither of them"
+
+
+def _table_problems(file: _LakeFile) -> Iterator[Problem]:
+    seen: set[TableName] = set()
+    for text in file.table:
+        entry = f"[table.{json.dumps(text, ensure_ascii=False)}]"
+        try:
+            name = TableName.parse(text)
+        except NotATableName as error:
+            expected = f'{error.expected}, in quotes: [table."shop.public.orders"]'
+            yield Problem(entry, error.what, str(error.found), expected)
+            continue
+        source = file.source.get(name.source)
+        if source is None:
+            yield Problem(entry, "a table of an unknown source", name.source, " or ".join(file.source))
+        elif not TablePatterns.parse(source.tables).matches(name.schema, name.table):
+            expected = f"a table that [source.{name.source}].tables takes: {', '.join(source.tables)}"
+            yield Problem(
+                entry, "a table that its source does not take", f"{name.schema}.{name.table}", expected
+            )
+        if (columns := file.table[text].columns) is not None:
+            key, names = file.table[text].key or (), [name for name, _ in columns]
+            if not key or not set(key) <= set(names):
+                expected = f"key, with columns that it names: {', '.join(names)}"
+                found = ", ".join(key) or "no key"
+                yield Problem(f"{entry}.columns", "columns without a key", found, expected)
+        if name in seen:
+            yield Problem(entry, "a second entry for this table", str(name), "one entry for a table")
+        seen.add(name)
+
+
+def _port_problems(file: _LakeFile) -> Iterator[Problem]:
+    users: dict[int, str] = {}
+    for field, port in file.local:
+        if isinstance(port, int) and users.setdefault(port, field) != field:
+            yield Problem(
+                f"[local].{field}",
+                "a port for two servers",
+                f"{port}, as for {users[port]}",
+                "a port of its own",
+            )
+
+
+def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
+    if file.aws is None:
+        return iter(())
+    databases = {name: source.database for name, source in file.source.items()}
+    return chain(
+        aws_problems(file.aws, file.lake.name, databases),
+        event_size_problems(file.aws.kafka, file.lake.max_event_mb),
+    )
+
+
+def _error_of(errors: list[ErrorDetails], where: str) -> LakeFileError:
+    """One of pydantic's errors in the words of the file; the others are counted."""
+    # A misspelt key is also a missing one, and the better explanation.
+    error = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
+    others = len(errors) - 1
+    loc = tuple(part for part in error["loc"] if part != "[key]")
+    what, found, expected, suggestion = _words(error, loc)
+    remarks = (suggestion, f"Further mistakes in the file: {others}." if others else None)
+    entry = f", entry {_entry_name(loc)}" if loc else ""
+    return LakeFileError(
+        what,
+        where=f"{where}{entry}",
+        found=found,
+        expected=expected,
+        remedy=" ".join(filter(None, remarks)) or None,
+    )
+
+
+_EXPECTED_TYPE = {
+    "string_type": "a text in quotes",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a table of entries",
+    "model_type": "a table of entries",
+    "model_attributes_type": "a table of entries",
+    "too_short": "at least one entry",
+}
+
+
+def _words(error: ErrorDetails, loc: tuple[int | str, ...]) -> tuple[str, str, str, str | None]:
+    """What is wrong, what was found, what was expected, and perhaps which key was meant."""
+    context: Mapping[str, Any] = error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            if loc[0] == "table" and isinstance(error["input"], dict):
+                expected = 'the name in quotes: [table."source.schema.table"]'
+                return "a table's name without quotes", f"[{'.'.join(map(str, loc))}]", expected, None
+            known = _keys_at(loc[:-1])
+            suggestion = _suggestion(str(loc[-1]), known)
+            return "unknown key", str(loc[-1]), f"one of {', '.join(known)}", suggestion
+        case "missing":
+            return "a required entry is missing", "nothing", _meaning_of(loc), None
+        case "literal_error":
+            suggestion = _suggestion(str(error["input"]), re.findall(r"'([^']*)'", context["expected"]))
+            expected = context["expected"].replace("'", '"')
+            return "wrong value", _shown(error["input"], loc), expected, suggestion
+        case "expected":
+            return "wrong value", _shown(error["input"], loc), context["expected"], None
+        case "greater_than_equal":
+            return "wrong value", _shown(error["input"], loc), f"at least {context['ge']}", None
+        case "less_than_equal":
+            return "wrong value", _shown(error["input"], loc), f"at most {context['le']}", None
+        case "multiple_of":
+            return "wrong value", _shown(error["input"], loc), f"a multiple of {context['multiple_of']}", None
+        case kind:
+            return "wrong type", _shown(error["input"], loc), _EXPECTED_TYPE.get(kind, error["msg"]), None
+
+
+def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
+    """The keys that the part of the file at `loc` knows."""
+    model, _ = _sections_of(loc)
+    return list(model.model_fields)
+
+
+def _sections_of(loc: tuple[int | str, ...]) -> tuple[type[BaseModel], int]:
+    """How many parts of `loc` name sections of the file, and what the last of them is read into."""
+    model: type[BaseModel] = _LakeFile
+    is_name = False
+    for depth, part in enumerate(loc):
+        if is_name:
+            is_name = False
+            continue
+        field = model.model_fields.get(str(part))
+        entry = None if field is None else _entry_in(field.annotation)
+        if field is None or entry is None:
+            return model, depth
+        model, is_name = entry, get_origin(field.annotation) is dict
+    return model, len(loc)
+
+
+def _entry_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that an annotation such as `Entry | None` or `dict[str, Entry]` names."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_entry_in, get_args(annotation))), None)
+
+
+def _meaning_of(loc: tuple[int | str, ...]) -> str:
+    match loc:
+        case ("lake",):
+            return 'the section [lake] with name = "…"'
+        case ("source",):
+            return "at least one section [source.NAME]"
+        case _:
+            return f"{loc[-1]} = …"
+
+
+def _suggestion(key: str, known: list[str]) -> str | None:
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"Did you mean {close[0]}?" if close else None
+
+
+def _shown(value: object, loc: tuple[int | str, ...]) -> str:
+    """The value as the file has it, but not where somebody may have put a password for its variable."""
+    if str(loc[-1]).endswith("_env"):
+        return "a text of another form" if isinstance(value, str) else f"a {type(value).__name__}"
+    match value:
+        case dict():
+            return "a table of entries"
+        case list() | tuple():
+            return "[" + ", ".join(_shown(item, ("",)) for item in value) + "]"
+        case str() | bool() | int() | float():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return str(value)
+
+
+def _entry_name(loc: tuple[int | str, ...]) -> str:
+    """`("table", "a.b.c", "key", 1)` as `[table."a.b.c"].key[1]`."""
+    _, depth = _sections_of(loc)
+    keys = [toml_key(str(part)) for part in loc[:depth]]
+    name = f"[{'.'.join(keys)}]" if keys else ""
+    for part in loc[depth:]:
+        name += f"[{part}]" if isinstance(part, int) else f"{'.' if name else ''}{toml_key(part)}"
+    return name

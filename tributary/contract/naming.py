@@ -1,0 +1,312 @@
+"""Every physical name that a lake leads to: topics, slots, roles, connectors, buckets and paths.
+
+No two lakes, and no two sources of a lake, share a physical name. A lake's name holds hyphens but no
+underscore and a source's name underscores but no hyphen, so that they can be told apart where both stand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tributary.contract.errors import TributaryError
+from tributary.contract.patterns import OWN_SCHEMA, is_traceable
+from tributary.contract.table_name import TableName
+
+MAX_LAKE_NAME = 24
+"""Characters. With it a bucket's name stays below S3's 63 with room for an account and a region."""
+
+MAX_SOURCE_NAME = 24
+"""Characters. With it `tributary_<lake>__<source>` stays within PostgreSQL's 63 bytes for slots and roles."""
+
+MAX_TOPIC_NAME = 249
+"""Characters (org.apache.kafka.common.internals.Topic). Debezium would cut a longer name off."""
+
+TOPIC_NAMING_STRATEGY = "io.debezium.schema.SchemaUnicodeTopicNamingStrategy"
+"""Debezium's strategy that `topic_escape` repeats; its default one maps several tables to one topic."""
+
+MAX_GLUE_NAME = 255
+"""Characters (AWS Glue's API, NameString)."""
+
+HEARTBEAT_SCHEMA = OWN_SCHEMA
+HEARTBEAT_TABLE = "heartbeat"
+
+_LAKE_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_SOURCE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_GLUE_PART = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
+_GLUE_VIEWS = ("_ro", "_rt")
+_TOPIC_ESCAPE = re.compile(r"_u([0-9a-f]{3,4})")
+
+
+class NameNotAllowed(TributaryError):
+    """A name from which a physical name cannot be made."""
+
+
+def lake_name_problem(name: str) -> str | None:
+    """What is expected of a lake's name, where `name` is not so; None where it is."""
+    if _LAKE_NAME.fullmatch(name) and 2 <= len(name) <= MAX_LAKE_NAME:
+        return None
+    return (
+        f"2 to {MAX_LAKE_NAME} lower-case letters, digits and single hyphens, beginning with a letter "
+        "(it becomes part of bucket names)"
+    )
+
+
+def source_name_problem(name: str) -> str | None:
+    """What is expected of a source's name, where `name` is not so; None where it is."""
+    if _SOURCE_NAME.fullmatch(name) and len(name) <= MAX_SOURCE_NAME:
+        return None
+    return (
+        f"at most {MAX_SOURCE_NAME} lower-case letters, digits and single underscores, "
+        "beginning with a letter (it becomes part of slot and role names)"
+    )
+
+
+@dataclass(frozen=True)
+class LakeNames:
+    """The names that belong to a whole lake."""
+
+    lake: str
+
+    def source(self, name: str) -> SourceNames:
+        return SourceNames(self, name)
+
+    @property
+    def bronze_bucket(self) -> str:
+        return f"{self.lake}-bronze"
+
+    @property
+    def silver_bucket(self) -> str:
+        return f"{self.lake}-silver"
+
+    @property
+    def quarantine_bucket(self) -> str:
+        return f"{self.lake}-quarantine"
+
+    @property
+    def buckets(self) -> tuple[str, str, str]:
+        return (self.bronze_bucket, self.silver_bucket, self.quarantine_bucket)
+
+    @property
+    def bronze_catalog(self) -> str:
+        """What the sink and Spark both call Iceberg's catalog; under JdbcCatalog the two must be equal."""
+        return "bronze"
+
+    @property
+    def bronze_namespace(self) -> str:
+        """Iceberg's namespace, on AWS a Glue database."""
+        return f"{_with_underscores(self.lake)}_bronze"
+
+    @property
+    def bronze_table(self) -> str:
+        """`namespace.table`, without the catalog."""
+        return f"{self.bronze_namespace}.events"
+
+    @property
+    def spark_bronze_table(self) -> str:
+        """`catalog.namespace.table`."""
+        return f"{self.bronze_catalog}.{self.bronze_table}"
+
+    @property
+    def glue_database(self) -> str:
+        """The silver tables' database."""
+        return f"{_with_underscores(self.lake)}_silver"
+
+    @property
+    def connect_group(self) -> str:
+        """The group id of the local Connect workers."""
+        return f"tributary.{self.lake}.connect"
+
+    @property
+    def connect_offsets_topic(self) -> str:
+        return f"__tributary.{self.lake}.connect-offsets"
+
+    @property
+    def connect_configs_topic(self) -> str:
+        return f"__tributary.{self.lake}.connect-configs"
+
+    @property
+    def connect_status_topic(self) -> str:
+        return f"__tributary.{self.lake}.connect-status"
+
+    @property
+    def bronze_connector(self) -> str:
+        return f"tributary-{self.lake}-bronze-iceberg"
+
+    @property
+    def bronze_control_topic(self) -> str:
+        """The topic over which the sink's tasks and their coordinator agree on a commit."""
+        return f"__tributary.{self.lake}.bronze-control"
+
+    @property
+    def bronze_control_group_prefix(self) -> str:
+        return f"tributary.{self.lake}.bronze-control-"
+
+    @property
+    def bronze_transactional_prefix(self) -> str:
+        return f"tributary.{self.lake}.bronze-"
+
+    @property
+    def spark_group_prefix(self) -> str:
+        """Consumer group prefix of the Spark app; no other lake's begins so, as no lake's name has a dot."""
+        return f"tributary.{self.lake}.spark"
+
+    def table_topics_regex(self, sources: Iterable[str]) -> str:
+        """A Java regular expression that fully matches the table topics of these sources and no other."""
+        prefixes = "|".join(re.escape(topic_escape(source)) for source in sources)
+        return rf"{re.escape(self.lake)}\.({prefixes})\.[^.]+\.[^.]+"
+
+    def table_of_topic(self, topic: str) -> TableName | None:
+        """The table whose changes `topic` carries, or None where it is not a table topic of this lake."""
+        parts = topic.split(".")
+        if len(parts) != 4 or parts[0] != self.lake:
+            return None
+        source, schema, table = (_topic_unescape(part) for part in parts[1:])
+        if source_name_problem(source) is not None or not (is_traceable(schema) and is_traceable(table)):
+            return None
+        name = TableName(source, schema, table)
+        return name if _topic_name(self.lake, name) == topic else None
+
+    def table_path(self, table: TableName) -> str:
+        """`source/schema/table` below a bucket or folder; the same in silver and in quarantine."""
+        return "/".join(_path_escape(part) for part in (table.source, table.schema, table.table))
+
+    def glue_table(self, table: TableName) -> str:
+        """`source__schema__table` in the silver tables' database; Athena takes lower case only.
+
+        A name that is not in lower-case letters, digits and single underscores, or that ends like a view of
+        a merge-on-read table (`_ro`, `_rt`), is made so, and told from others by a digest at its end.
+        """
+        parts = (table.source, table.schema, table.table)
+        is_plain = all(_GLUE_PART.fullmatch(part) for part in parts) and not table.table.endswith(_GLUE_VIEWS)
+        name = "__".join(parts)
+        if is_plain and len(name) + len(_GLUE_VIEWS[0]) <= MAX_GLUE_NAME:
+            return name
+        readable = "__".join(re.sub(r"[^a-z0-9]+", "_", part.lower()).strip("_") or "_" for part in parts)
+        digest = hashlib.sha256(str(table).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        room = MAX_GLUE_NAME - len(_GLUE_VIEWS[0]) - len(f"__{digest}")
+        return f"{readable[:room]}__{digest}"
+
+    def table_of_path(self, path: str) -> TableName | None:
+        """The table whose `table_path` is `path`, or None where it is no such path."""
+        parts = path.strip("/").split("/")
+        if len(parts) != 3:
+            return None
+        name = TableName(*(_path_unescape(part) for part in parts))
+        return name if self.table_path(name) == path.strip("/") else None
+
+
+@dataclass(frozen=True)
+class SourceNames:
+    """The names that belong to one source of a lake."""
+
+    lake: LakeNames
+    source: str
+
+    @property
+    def topic_prefix(self) -> str:
+        """Debezium's `topic.prefix`, before it escapes the whole topic's name."""
+        return f"{self.lake.lake}.{self.source}"
+
+    @property
+    def heartbeat_topic(self) -> str:
+        """AbstractTopicNamingStrategy.heartbeatTopic: not escaped."""
+        return f"__debezium-heartbeat.{self.topic_prefix}"
+
+    @property
+    def connect_offsets_topic(self) -> str:
+        """Where the source's own workers on AWS keep how far Debezium has read."""
+        return f"__tributary.{self.lake.lake}.{self.source}.connect-offsets"
+
+    def topic(self, schema: str, table: str) -> str:
+        """The Kafka topic of a table's changes. Raises NameNotAllowed where no topic can name the table."""
+        problem = self.topic_problem(schema, table)
+        if problem is not None:
+            raise NameNotAllowed(
+                problem,
+                where=str(TableName(self.source, schema, table)),
+                remedy='Leave the table out with an exclude pattern ("!schema.table"), or rename it.',
+            )
+        return _topic_name(self.lake.lake, TableName(self.source, schema, table))
+
+    def topic_problem(self, schema: str, table: str) -> str | None:
+        """Why no topic can name this table, or None where one can."""
+        for name in (schema, table):
+            if not is_traceable(name):
+                return f"the name {name!r} is one that Debezium cannot quote, or make a topic's name of"
+        topic = _topic_name(self.lake.lake, TableName(self.source, schema, table))
+        if len(topic) > MAX_TOPIC_NAME:
+            return (
+                f"its Kafka topic would have a name of {len(topic)} characters; Kafka allows {MAX_TOPIC_NAME}"
+            )
+        return None
+
+    @property
+    def connector(self) -> str:
+        return f"tributary-{self.lake.lake}-{self.source}-debezium"
+
+    @property
+    def slot(self) -> str:
+        """The replication slot: letters, digits and underscores only, at most 63."""
+        return f"tributary_{_with_underscores(self.lake.lake)}__{self.source}"
+
+    @property
+    def publication(self) -> str:
+        return self.slot
+
+    @property
+    def replication_role(self) -> str:
+        """The role that Debezium logs in as where the lake file names no other."""
+        return self.slot
+
+
+def topic_escape(name: str) -> str:
+    """The part of a topic's name that Debezium makes of `name`: letters, digits, `-` and `.` stay.
+
+    Each other UTF-16 unit becomes `_u` and its hexadecimal digits: four, but three for U+0100 to U+0FFF and
+    U+0000 to U+000F (io.debezium.schema.UnicodeReplacementFunction, AbstractUnicodeTopicNamingStrategy).
+    """
+    units = name.encode("utf-16-be", "surrogatepass")
+    return "".join(_topic_escape_unit(units[i] << 8 | units[i + 1]) for i in range(0, len(units), 2))
+
+
+def _topic_escape_unit(unit: int) -> str:
+    character = chr(unit)
+    if character.isascii() and (character.isalnum() or character in ".-"):
+        return character
+    digits = f"{unit:x}"
+    return f"_u00{digits}" if len(digits) <= 2 else f"_u{digits}"
+
+
+def _topic_unescape(text: str) -> str:
+    units = _TOPIC_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
+    return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
+
+
+def _topic_name(lake: str, table: TableName) -> str:
+    return ".".join([lake, *(topic_escape(part) for part in (table.source, table.schema, table.table))])
+
+
+def _path_escape(name: str) -> str:
+    """`name` in characters that no file system, URL or Spark's listing treats specially.
+
+    Letters, digits, `_` and `-` stay; another character becomes its code point between tildes, and so does a
+    leading underscore, because Hadoop takes names that begin with it for hidden files.
+    """
+    escaped = "".join(
+        character
+        if character.isascii() and (character.isalnum() or character in "_-")
+        else f"~{ord(character):x}~"
+        for character in name
+    )
+    return f"~5f~{escaped[1:]}" if escaped.startswith("_") else escaped
+
+
+def _path_unescape(text: str) -> str:
+    return re.sub(r"~([0-9a-f]{1,6})~", lambda escape: chr(min(int(escape[1], 16), 0x10FFFF)), text)
+
+
+def _with_underscores(lake: str) -> str:
+    return lake.replace("-", "_")

@@ -1,0 +1,141 @@
+"""Which tables of a database a source takes: `schema.table` patterns with `*` and `?`, and `!` to exclude."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tributary.contract.errors import TributaryError
+
+WILDCARDS = "*?"
+
+OWN_SCHEMA = "tributary"
+"""The schema in a source database that holds Tributary's heartbeat table; no pattern matches its tables."""
+
+# Names that cannot be read back from the topic's name that Debezium makes of them (naming.topic_escape):
+# - a dot separates schema from table;
+# - an escape of three digits (U+0000 to U+000F, U+0100 to U+0FFF) that a hexadecimal digit follows reads as
+#   the escape of another character;
+# - a blank name is left out;
+# and names that it does not quote in the snapshot's SQL, because they seem quoted already (TableId.quote).
+_UNTRACEABLE = re.compile(r"\.|[\x00-\x0f\u0100-\u0fff][0-9a-f]|^[\x00-\x20]*\Z" + r'|^"|"\Z')
+_UNTRACEABLE_IN_DEBEZIUM = (
+    r"(?!.*[\x00-\x0f\u0100-\u0fff][0-9a-f])(?![\x00-\x20]*\.)(?!.*\.[\x00-\x20]*(?!.))"
+    r'(?!")(?!.*"\.)(?!.*\.")(?!.*"(?!.))'
+)
+
+
+class NotATablePattern(TributaryError):
+    """A text that is not a pattern for tables."""
+
+
+@dataclass(frozen=True)
+class TablePattern:
+    """One pattern: a schema part and a table part, each with `*` (any characters) and `?` (one character)."""
+
+    schema: str
+    table: str
+
+    @classmethod
+    def parse(cls, text: str) -> TablePattern:
+        """The pattern in `text`, without a leading `!`. Raises NotATablePattern."""
+        schema, dot, table = text.partition(".")
+        if not (schema and dot and table) or "." in table or text != text.strip():
+            raise NotATablePattern(
+                "not a pattern for tables",
+                found=repr(text),
+                expected='schema.table with * and ? as wildcards, such as "public.*" or "sales.order_?"',
+            )
+        return cls(schema, table)
+
+    @property
+    def is_whole_schema(self) -> bool:
+        """Whether it stands for every table of one named schema."""
+        return self.table.strip("*") == "" and not any(wildcard in self.schema for wildcard in WILDCARDS)
+
+    def may_match_in(self, schema: str) -> bool:
+        """Whether it stands for any table of this schema."""
+        return _is_match(self.schema, schema)
+
+    def matches(self, schema: str, table: str) -> bool:
+        return bool(_is_match(self.schema, schema) and _is_match(self.table, table))
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+
+@dataclass(frozen=True)
+class TablePatterns:
+    """A table is taken when an include pattern matches it and no exclude pattern does, in whatever order."""
+
+    include: tuple[TablePattern, ...]
+    exclude: tuple[TablePattern, ...]
+
+    @classmethod
+    def parse(cls, texts: tuple[str, ...]) -> TablePatterns:
+        """Raises NotATablePattern, also where nothing is included."""
+        include = tuple(TablePattern.parse(text) for text in texts if not text.startswith("!"))
+        exclude = tuple(TablePattern.parse(text[1:]) for text in texts if text.startswith("!"))
+        if not include:
+            raise NotATablePattern(
+                "no table is included",
+                found=", ".join(texts) or "an empty list",
+                expected='at least one pattern without "!", such as "public.*"',
+            )
+        return cls(include, exclude)
+
+    def matches(self, schema: str, table: str) -> bool:
+        """Whether the table is taken; case matters. Untraceable tables and Tributary's own never are."""
+        return (
+            self.would_match(schema, table)
+            and schema != OWN_SCHEMA
+            and is_traceable(schema)
+            and is_traceable(table)
+        )
+
+    def would_match(self, schema: str, table: str) -> bool:
+        """Whether the patterns alone match, be the table's name traceable or not."""
+        return any(pattern.matches(schema, table) for pattern in self.include) and not any(
+            pattern.matches(schema, table) for pattern in self.exclude
+        )
+
+    @property
+    def debezium_regex(self) -> str:
+        """One Java regular expression for `table.include.list` that matches `schema.table` as `matches` does.
+
+        Debezium splits the list at commas, trims the parts and ignores case (debezium-util's
+        Strings.setOfRegex and Predicates.includes): hence no comma in it, and the flag that minds case again.
+        """
+        include = "|".join(_debezium_regex_of(pattern) for pattern in self.include)
+        exclude = "".join(f"(?!{_debezium_regex_of(pattern)}(?!.))" for pattern in self.exclude)
+        own = rf"(?!{OWN_SCHEMA}\.)"
+        return f"(?s-i:{_UNTRACEABLE_IN_DEBEZIUM}{own}{exclude}(?:{include}))"
+
+
+def is_traceable(name: str) -> bool:
+    """Whether Debezium can read what is so named, and its name be read back from the topic's."""
+    return _UNTRACEABLE.search(name) is None
+
+
+def _is_match(wildcard: str, name: str) -> bool:
+    return re.fullmatch(_regex_of(wildcard, any_character="."), name, re.DOTALL) is not None
+
+
+def _debezium_regex_of(pattern: TablePattern) -> str:
+    parts = (_regex_of(part, any_character="[^.]") for part in (pattern.schema, pattern.table))
+    return r"\.".join(parts)
+
+
+def _regex_of(wildcard: str, any_character: str) -> str:
+    """The wildcard in the syntax that Python and Java share, without comma or blank."""
+    return "".join(_regex_of_character(character, any_character) for character in wildcard)
+
+
+def _regex_of_character(character: str, any_character: str) -> str:
+    if character == "*":
+        return f"{any_character}*"
+    if character == "?":
+        return any_character
+    if character.isascii() and not character.isalnum():
+        return f"\\x{ord(character):02x}"
+    return character

@@ -1,0 +1,1 @@
+"""Read the lake without Spark: its tables, their rows, commits and quarantine."""

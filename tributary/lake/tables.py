@@ -1,0 +1,109 @@
+"""Which tables the lake has, and which of them a person means by a name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from tributary.contract.errors import TributaryError
+from tributary.contract.naming import LakeNames
+from tributary.contract.table_name import TableName
+from tributary.lake.timeline import has_commit
+
+if TYPE_CHECKING:
+    from pyarrow.fs import S3FileSystem
+
+_READERS = 8
+_LEVELS = 3
+"""source, schema and table, as `LakeNames.table_path` has them."""
+
+
+class UnknownTable(TributaryError):
+    """A table that the lake does not have."""
+
+
+@dataclass(frozen=True, order=True)
+class LakeTable:
+    """A table of the lake, and where its files are in one of the buckets, starting with the bucket's name."""
+
+    name: TableName
+    path: str
+
+
+def read_silver_tables(filesystem: S3FileSystem, names: LakeNames) -> tuple[LakeTable, ...]:
+    """The tables that have a completed commit, by name. Without one, Hudi's readers refuse a table."""
+    folders = _table_folders(filesystem, names, names.silver_bucket)
+    with ThreadPoolExecutor(_READERS) as pool:
+        have_commit = pool.map(lambda table: has_commit(filesystem, table.path), folders)
+        return tuple(table for table, has_one in zip(folders, have_commit, strict=True) if has_one)
+
+
+def read_quarantined_tables(filesystem: S3FileSystem, names: LakeNames) -> tuple[LakeTable, ...]:
+    """The tables that have a quarantine, by name; it may be empty by now."""
+    return _table_folders(filesystem, names, names.quarantine_bucket)
+
+
+def _table_folders(filesystem: S3FileSystem, names: LakeNames, bucket: str) -> tuple[LakeTable, ...]:
+    from pyarrow.fs import FileSelector, FileType
+
+    folders = [bucket]
+    for _ in range(_LEVELS):
+        folders = [
+            info.path
+            for folder in folders
+            for info in filesystem.get_file_info(FileSelector(folder, allow_not_found=True))
+            if info.type == FileType.Directory
+        ]
+    tables = {folder: names.table_of_path(folder.removeprefix(f"{bucket}/")) for folder in folders}
+    return tuple(sorted(LakeTable(name, folder) for folder, name in tables.items() if name is not None))
+
+
+def find_table(tables: Sequence[LakeTable], name: str) -> LakeTable:
+    """The table called `source.schema.table`, `schema.table` or `table`. Raises `UnknownTable`."""
+    found = [table for table in tables if name in spellings(table.name)]
+    if len(found) > 1:
+        raise UnknownTable(
+            f"Several tables are called {name!r}",
+            expected=" or ".join(str(table.name) for table in found),
+        )
+    if not found:
+        raise unknown_table(name, [table.name for table in tables])
+    return found[0]
+
+
+def spellings(name: TableName) -> tuple[str, str, str]:
+    """The three names that a person may use."""
+    full = str(name)
+    return full, full.removeprefix(f"{name.source}."), name.table
+
+
+def unknown_table(name: str, tables: Sequence[TableName]) -> UnknownTable:
+    """The error for a name that no table of the lake has; it suggests those that may have been meant."""
+    if not tables:
+        return UnknownTable(
+            f"The lake has no table {name!r}",
+            found="no table at all",
+            remedy="tributary ingest fills the lake.",
+        )
+    by_spelling = {spelling: str(table) for table in tables for spelling in spellings(table)}
+    near = difflib.get_close_matches(name, by_spelling, n=3, cutoff=0.6)
+    meant = dict.fromkeys(by_spelling[spelling] for spelling in near)
+    return UnknownTable(
+        f"The lake has no table {name!r}",
+        remedy=f"Did you mean {' or '.join(meant)}?" if meant else "tributary tables lists what there is.",
+    )
+
+
+def resolve_names(texts: Sequence[str], known: Sequence[TableName]) -> tuple[TableName, ...]:
+    """The known tables that are meant by names or by patterns with `*` and `?`. Raises `UnknownTable`."""
+    meant: set[TableName] = set()
+    for text in texts:
+        found = {name for name in known if any(fnmatchcase(spelling, text) for spelling in spellings(name))}
+        if not found:
+            raise unknown_table(text, known)
+        meant |= found
+    return tuple(sorted(meant))

@@ -1,0 +1,78 @@
+"""Time travel: which commit a moment means, and whether the table still has all that it had then."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tributary.contract.errors import TributaryError
+from tributary.lake.tables import LakeTable
+from tributary.lake.timeline import read_earliest_retained, read_first_instant, read_retyped_columns
+
+if TYPE_CHECKING:
+    from pyarrow.fs import S3FileSystem
+
+_INSTANT = re.compile(r"\d{17}")
+
+
+class NotAMoment(TributaryError):
+    """A text that is neither an instant nor a time."""
+
+
+class OutOfHistory(TributaryError):
+    """A moment of which a table has not, or no longer, the state."""
+
+
+class ReadInSpark(TributaryError):
+    """A state that hudi-rs cannot read."""
+
+
+def instant_of(text: str) -> str:
+    """The instant, as Hudi writes it (17 digits, UTC), of a text that is one or a time in ISO 8601. A time
+    without a zone is in UTC. Raises `NotAMoment`."""
+    if _INSTANT.fullmatch(text):
+        return text
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise NotAMoment(
+            "This is neither an instant nor a time",
+            found=text,
+            expected="an instant that tributary history lists, or a UTC time such as 2026-01-02 03:04:05",
+        ) from error
+    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return f"{utc:%Y%m%d%H%M%S}{utc.microsecond // 1000:03}"
+
+
+def check_readable(filesystem: S3FileSystem, table: LakeTable, instant: str) -> None:
+    """Raises `OutOfHistory` where a reader would find no table, or only a part of what it held, and
+    `ReadInSpark` where hudi-rs would read its values in types that came later."""
+    _check_retained(filesystem, table, instant)
+    retyped = read_retyped_columns(filesystem, table.path, instant)
+    if retyped:
+        raise ReadInSpark(
+            "Types have changed since, and this state can only be read in Spark SQL",
+            where=str(table.name),
+            found=f"another type of {', '.join(sorted(retyped))}",
+            remedy="docs/reading.md has the statement.",
+        )
+
+
+def _check_retained(filesystem: S3FileSystem, table: LakeTable, instant: str) -> None:
+    retained = read_earliest_retained(filesystem, table.path)
+    if retained is not None:
+        if instant < retained:
+            raise OutOfHistory(
+                "The lake does not hold this state of the table any more",
+                where=str(table.name),
+                found=instant,
+                expected=f"{retained} or later",
+                remedy="history in lake.toml says how far back time travel reaches, from then on.",
+            )
+        return
+    first = read_first_instant(filesystem, table.path)
+    if first is not None and instant < first:
+        raise OutOfHistory(
+            "The table had no commit yet", where=str(table.name), found=instant, expected=f"{first} or later"
+        )

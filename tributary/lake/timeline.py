@@ -1,0 +1,204 @@
+"""What the commits of a silver table say: when, how many rows, and up to which position of its topic.
+
+Source of the format: Hudi's timeline of table version 6, where `.hoodie/<instant>.<action>` is the JSON of
+HoodieCommitMetadata, and its modification time is when the commit was complete. A cleaning's is an Avro file
+of one HoodieCleanMetadata.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from spark_app.hudi.file_slices import first_instant
+from spark_app.ledger.ledger import LEDGER_KEY, RETYPED_KEY, Ledger
+from spark_app.run.progress import Freshness
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, S3FileSystem
+
+_COMPLETED = re.compile(r"(?P<instant>\d{17})\.(commit|deltacommit|replacecommit)")
+_CLEANING = re.compile(r"\d{17}\.clean")
+_AVRO_SYNC_MARKER = 16
+_READERS = 8
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit that applied events. `completed` is to the second: S3 knows no better.
+
+    `rows` were upserted, `deletes` removed, as Hudi counted them.
+    """
+
+    instant: str
+    completed: datetime
+    rows: int
+    deletes: int
+    ledger: Ledger
+
+    @property
+    def freshness(self) -> Freshness | None:
+        """Of the streamed changes of the commit, to the second; None where it has none."""
+        return Freshness.of(self.ledger.source_times, round(self.completed.timestamp() * 1_000_000))
+
+
+def has_commit(filesystem: S3FileSystem, path: str) -> bool:
+    """Whether there is a table at the path that has completed its first commit."""
+    return bool(_completed_instants(filesystem, path))
+
+
+def read_commits(filesystem: S3FileSystem, path: str, limit: int) -> tuple[Commit, ...]:
+    """The latest commits of the table at the path, newest first. Compactions and cleanings are left out.
+
+    There can be fewer than the table ever had: the oldest ones do not stay in the timeline.
+    """
+    found: list[Commit] = []
+    instants = _completed_instants(filesystem, path)
+    with ThreadPoolExecutor(_READERS) as pool:
+        for first in range(0, len(instants), limit):
+            batch = instants[first : first + limit]
+            found += filter(None, pool.map(lambda info: _read_commit(filesystem, info), batch))
+            if len(found) >= limit:
+                break
+    return tuple(found[:limit])
+
+
+def read_last_commit(filesystem: S3FileSystem, path: str) -> Commit | None:
+    """The commit that tells how far the table is; None where it has none."""
+    return next(iter(read_commits(filesystem, path, limit=1)), None)
+
+
+def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
+    """The first commit of a table of which no file was cleaned; None where there is none.
+
+    Lists the table's files: the commit may not be in the timeline any more."""
+    from pyarrow.fs import FileSelector
+
+    files = filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
+    in_files = first_instant(info.path.removeprefix(f"{path}/") for info in files)
+    instants = [info.base_name.partition(".")[0] for info in _completed_instants(filesystem, path)]
+    return min(filter(None, [in_files, *instants]), default=None)
+
+
+def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> frozenset[str]:
+    """The columns to which commits after the instant have given other types. Such a commit replaces all
+    files, and is in the timeline for as long as the history reaches to before it."""
+    later = [
+        info
+        for info in _completed_instants(filesystem, path)
+        if info.base_name.endswith(".replacecommit") and info.base_name.partition(".")[0] > instant
+    ]
+    metadata = (_read_if_there(filesystem, info) for info in later)
+    return frozenset(chain.from_iterable(_retyped(content) for content in metadata if content is not None))
+
+
+def _retyped(metadata: bytes) -> list[str]:
+    """Nothing where the commit does not say: who else replaces files, as clustering does, keeps the types."""
+    found: list[str] = json.loads((json.loads(metadata).get("extraMetadata") or {}).get(RETYPED_KEY, "[]"))
+    return found
+
+
+def read_earliest_retained(filesystem: S3FileSystem, path: str) -> str | None:
+    """The oldest commit whose state the cleanings have left whole; None where they have removed nothing."""
+    cleanings = _instants(filesystem, path, _CLEANING)
+    with ThreadPoolExecutor(_READERS) as pool:
+        return max(
+            filter(None, pool.map(lambda info: _read_retained(filesystem, info), cleanings)), default=None
+        )
+
+
+def _read_retained(filesystem: S3FileSystem, info: FileInfo) -> str | None:
+    metadata = _read_if_there(filesystem, info)
+    return None if metadata is None else earliest_retained(metadata)
+
+
+def earliest_retained(clean_metadata: bytes) -> str:
+    """`earliestCommitToRetain` of a HoodieCleanMetadata; empty where the cleaning had nothing to remove.
+
+    Read by hand, so that no Avro library is needed for one field (Avro 1.11, Object Container Files).
+    """
+    avro = _AvroReader(clean_metadata, position=len(b"Obj\x01"))
+    while items := avro.read_long():
+        if items < 0:
+            avro.read_long()
+        for _ in range(2 * abs(items)):
+            avro.read_text()
+    avro.position += _AVRO_SYNC_MARKER
+    for _ in ("objects in the block", "its size"):
+        avro.read_long()
+    avro.read_text()
+    for _ in ("timeTakenInMillis", "totalFilesDeleted"):
+        avro.read_long()
+    return avro.read_text()
+
+
+@dataclass
+class _AvroReader:
+    """Avro's binary encoding."""
+
+    content: bytes
+    position: int
+
+    def read_long(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self.content[self.position]
+            self.position += 1
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return (number >> 1) ^ -(number & 1)
+
+    def read_text(self) -> str:
+        length = self.read_long()
+        self.position += length
+        return self.content[self.position - length : self.position].decode()
+
+
+def _completed_instants(filesystem: S3FileSystem, path: str) -> list[FileInfo]:
+    return _instants(filesystem, path, _COMPLETED)
+
+
+def _instants(filesystem: S3FileSystem, path: str, names: re.Pattern[str]) -> list[FileInfo]:
+    """The timeline's files of these names, newest first."""
+    from pyarrow.fs import FileSelector
+
+    files = filesystem.get_file_info(FileSelector(f"{path}/.hoodie", allow_not_found=True))
+    found = [info for info in files if names.fullmatch(info.base_name)]
+    return sorted(found, key=lambda info: info.base_name, reverse=True)
+
+
+def _read_if_there(filesystem: S3FileSystem, info: FileInfo) -> bytes | None:
+    """What the timeline's file holds; None where it was removed since it was listed."""
+    try:
+        with filesystem.open_input_stream(info.path) as stream:
+            return bytes(stream.read())
+    except FileNotFoundError:
+        return None
+
+
+def _read_commit(filesystem: S3FileSystem, info: FileInfo) -> Commit | None:
+    content = _read_if_there(filesystem, info)
+    if content is None:
+        return None
+    metadata = json.loads(content)
+    ledger = (metadata.get("extraMetadata") or {}).get(LEDGER_KEY)
+    if ledger is None:
+        return None
+    statistics = [stat for stats in metadata["partitionToWriteStats"].values() for stat in stats]
+    return Commit(
+        instant=info.base_name.partition(".")[0],
+        completed=info.mtime,
+        rows=_total(statistics, "numInserts") + _total(statistics, "numUpdateWrites"),
+        deletes=_total(statistics, "numDeletes"),
+        ledger=Ledger.from_json(ledger),
+    )
+
+
+def _total(statistics: list[dict[str, Any]], field: str) -> int:
+    return sum(stat[field] for stat in statistics)

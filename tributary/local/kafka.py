@@ -1,0 +1,193 @@
+"""Knows how a single Kafka broker without ZooKeeper is formatted, run and asked whether it answers."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs export AdminClient only
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+)
+from confluent_kafka.cimpl import KafkaError, NewTopic
+
+from connectors.worker import as_properties
+from tributary.contract.errors import TributaryError
+from tributary.local.jvm import java_command, write_log4j_properties
+from tributary.local.process import ProcessRecord, start_process, stop_process, wait_until_healthy
+
+SERVICE = "kafka"
+START_TIMEOUT_SECONDS = 60.0
+HEAP_MEGABYTES = 256
+_ADMIN_TIMEOUT_SECONDS = 30
+
+
+class KafkaUnfit(TributaryError):
+    """The broker's folder could not be formatted, or a topic could not be made or set."""
+
+
+@dataclass(frozen=True)
+class KafkaBroker:
+    """One broker that is its own controller. `cluster_id` is 16 bytes in URL-safe base64."""
+
+    java: Path
+    classpath: Sequence[Path]
+    folder: Path
+    log: Path
+    run: Path
+    port: int
+    controller_port: int
+    cluster_id: str
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+
+def start_kafka(broker: KafkaBroker, cancelled: threading.Event) -> ProcessRecord:
+    """Formats the broker's folder if it is new, starts the broker and waits until it answers.
+
+    Raises KafkaUnfit or ServiceFailed.
+    """
+    config = broker.folder / "server.properties"
+    log4j = broker.folder / "log4j.properties"
+    config.write_text(as_properties(_server_properties(broker)))
+    write_log4j_properties(
+        log4j, "INFO", {"kafka.log": "WARN", "org.apache.kafka": "WARN", "state.change.logger": "WARN"}
+    )
+    if not (broker.folder / "log" / "meta.properties").exists():
+        _format(broker, config, log4j)
+    record = start_process(
+        java_command(
+            SERVICE,
+            broker.java,
+            broker.classpath,
+            "kafka.Kafka",
+            [str(config)],
+            heap_megabytes=HEAP_MEGABYTES,
+            scratch=broker.folder / "tmp",
+            log=broker.log,
+            properties={"log4j.configuration": log4j.as_uri()},
+        ),
+        broker.run,
+    )
+    wait_until_healthy(record, lambda: answers(broker.bootstrap), START_TIMEOUT_SECONDS, cancelled)
+    return record
+
+
+def stop_kafka(run_folder: Path, patience_seconds: float = 20.0) -> bool:
+    """A controlled shutdown; False if it was not running."""
+    return stop_process(SERVICE, run_folder, patience_seconds=patience_seconds)
+
+
+def answers(bootstrap: str) -> bool:
+    """Whether a broker there lists its topics."""
+    try:
+        return bool(_admin(bootstrap).list_topics(timeout=0.5).brokers)
+    except KafkaException:
+        return False
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int) -> bool:
+    """Creates the topic; False if it was there already. Raises KafkaUnfit."""
+    request = NewTopic(topic, num_partitions=partitions, replication_factor=1)
+    admin = _admin(bootstrap)  # kept by name until the answer is there: its end would cancel the request
+    try:
+        admin.create_topics([request], request_timeout=_ADMIN_TIMEOUT_SECONDS)[topic].result()
+        return True
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        raise KafkaUnfit(
+            "a topic could not be created", where=f"{bootstrap} {topic}", found=str(error)
+        ) from error
+
+
+def configure_topics(bootstrap: str, wanted: str, config: Mapping[str, str]) -> None:
+    """Gives these options to the topics that the regular expression fully matches. Raises KafkaUnfit."""
+    admin = _admin(bootstrap)
+    options = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in config.items()
+    ]
+    try:
+        requests = [
+            ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=options)
+            for topic in admin.list_topics(timeout=_ADMIN_TIMEOUT_SECONDS).topics
+            if re.fullmatch(wanted, topic)
+        ]
+        answers = admin.incremental_alter_configs(requests) if requests else {}
+        for answer in answers.values():
+            answer.result()
+    except KafkaException as error:
+        raise KafkaUnfit(
+            "the options of topics could not be set", where=bootstrap, found=str(error)
+        ) from error
+
+
+def _server_properties(broker: KafkaBroker) -> dict[str, str]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{broker.controller_port}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{broker.port},CONTROLLER://127.0.0.1:{broker.controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker.port}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(broker.folder / "log"),
+        # As on a managed cluster: a topic is made by who means to make it, not by a typing error.
+        "auto.create.topics.enable": "false",
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        # A broker that comes back after a kill is refused until the session of the one before it has ended.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
+        "log.cleaner.dedupe.buffer.size": "8000000",
+        "num.network.threads": "2",
+        "num.io.threads": "2",
+    }
+
+
+def _format(broker: KafkaBroker, config: Path, log4j: Path) -> None:
+    command = java_command(
+        "kafka-storage",
+        broker.java,
+        broker.classpath,
+        "kafka.tools.StorageTool",
+        ["format", "--ignore-formatted", "--cluster-id", broker.cluster_id, "--config", str(config)],
+        heap_megabytes=64,
+        scratch=broker.folder / "tmp",
+        log=broker.log,
+        properties={"log4j.configuration": log4j.as_uri()},
+    )
+    try:
+        result = subprocess.run(
+            command.arguments,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=dict(command.environment),
+        )
+    except OSError as error:
+        raise KafkaUnfit("Java cannot be run", where=str(broker.java), found=str(error)) from error
+    if result.returncode != 0:
+        raise KafkaUnfit(
+            "Kafka could not format its folder",
+            where=str(broker.folder),
+            found=(result.stderr or result.stdout).strip()[-1000:],
+        )
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    # While the broker starts, librdkafka would print every refused connection.
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200})

@@ -1,0 +1,293 @@
+"""Knows in which order the servers of a state folder are started, tied together, repaired and stopped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import psycopg
+
+from connectors import iceberg_sink
+from connectors.connect_rest import ConnectRest
+from connectors.deployment import ConnectorConfig
+from connectors.engines.postgres import connector as debezium_postgres
+from connectors.plugins import Plugin, build_plugins, unpack_plugins
+from tributary.artifacts.fetch import FetchProgress
+from tributary.contract.lake import Lake, Source
+from tributary.local import connect, kafka, postgres, s3, spark
+from tributary.local.connector_state import ConnectorKeeper
+from tributary.local.databases import drop_slot, prepare_database
+from tributary.local.process import POLL_SECONDS, StartCancelled, has_died, read_process
+from tributary.local.server_files import read_server_files
+from tributary.local.servers import Servers
+from tributary.local.startup import Progress, Startup, noted_interrupts
+from tributary.local.state import LocalSettings, StateFolder, settle
+
+SERVICES = (postgres.SERVICE, kafka.SERVICE, s3.SERVICE, connect.SERVICE)
+
+RESPONSE_SECONDS = 10.0
+"""How long a server that was started earlier may take to answer before it is restarted."""
+
+UNDO_SECONDS = 3.0
+"""How long a server may take to stop when its start is undone: half started, it has nothing to lose."""
+
+Seed = Callable[[Source, psycopg.Connection], None]
+"""Fills a source's local database before Debezium reads it, over a superuser's connection."""
+
+
+@dataclass(frozen=True)
+class RunningPipeline:
+    """A pipeline that is up. `changed` names what this start had to do; nothing if all ran already."""
+
+    lake: Lake
+    state: StateFolder
+    settings: LocalSettings
+    changed: tuple[str, ...]
+    warnings: tuple[str, ...]
+    seconds: float
+
+
+def up(
+    lake: Lake,
+    state: StateFolder,
+    progress: Progress = lambda *_: None,
+    *,
+    fetch_progress: Callable[[FetchProgress], None] | None = None,
+    seed: Seed | None = None,
+    resnapshot: Collection[Source] = (),
+) -> RunningPipeline:
+    """Starts what is not running, and returns once the connectors run.
+
+    What runs and is as the lake file says is left alone, but Debezium begins anew with the sources in
+    `resnapshot`: it forgets how far it had come, and takes a snapshot from a new replication slot. On an
+    error and on Ctrl-C (or SIGTERM, SIGHUP) what was started is stopped again. Raises the TributaryErrors of
+    every part.
+    """
+    began = time.monotonic()
+    state.create()
+    with state.exclusive():
+        files = read_server_files(fetch_progress)
+        plugins = build_plugins(progress=fetch_progress)
+        connect_has_died = has_died(connect.SERVICE, state.run)
+        running = frozenset(name for name in SERVICES if read_process(name, state.run) is not None)
+        settings = settle(state, lake.name, _fixed_ports(lake), running)
+        state.write_settings(settings)
+        with noted_interrupts() as interrupted:
+            startup = Startup(progress, interrupted)
+            servers = Servers(lake, state, settings, files)
+            start = _Start(servers, plugins, seed, frozenset(resnapshot), startup, connect_has_died)
+            try:
+                start.run()
+            except BaseException:
+                started = [name for name in SERVICES if name not in running]
+                _stop_servers(state, started, patience_seconds=UNDO_SECONDS)
+                raise
+    seconds = time.monotonic() - began
+    return RunningPipeline(lake, state, settings, tuple(start.changed), tuple(start.warnings), seconds)
+
+
+def down(state: StateFolder) -> tuple[str, ...]:
+    """Stops the servers, and the Spark application if it runs; their data stays. Returns their names."""
+    if not state.path.is_dir():
+        return ()
+    with state.exclusive(), noted_interrupts():
+        stopped = (spark.SERVICE,) if spark.stop_spark(state.run) else ()
+        return stopped + _stop_servers(state, SERVICES)
+
+
+class _Stop(Protocol):
+    def __call__(self, run_folder: Path, patience_seconds: float = ...) -> bool: ...
+
+
+_STOPS: dict[str, _Stop] = {
+    connect.SERVICE: connect.stop_connect,
+    postgres.SERVICE: postgres.stop_postgres,
+    kafka.SERVICE: kafka.stop_kafka,
+    s3.SERVICE: s3.stop_s3,
+}
+
+
+def _stop_servers(state: StateFolder, names: Iterable[str], **patience: float) -> tuple[str, ...]:
+    """Stops Connect first, whose tasks commit to the others; names those that were running."""
+    wanted = [name for name in _STOPS if name in set(names)]
+    first = [name for name in wanted if name == connect.SERVICE]
+    was_running = {name: _STOPS[name](state.run, **patience) for name in first}
+    with ThreadPoolExecutor(thread_name_prefix="stop") as threads:
+        others = {
+            name: threads.submit(_STOPS[name], state.run, **patience) for name in wanted if name not in first
+        }
+    was_running |= {name: stopped.result() for name, stopped in others.items()}
+    return tuple(name for name in wanted if was_running[name])
+
+
+def _fixed_ports(lake: Lake) -> dict[str, int]:
+    wanted = {
+        postgres.SERVICE: lake.local.postgres_port,
+        kafka.SERVICE: lake.local.kafka_port,
+        connect.SERVICE: lake.local.connect_port,
+        s3.SERVICE: lake.local.s3_port,
+    }
+    return {name: port for name, port in wanted.items() if port is not None}
+
+
+@dataclass
+class _Start:
+    """One `up`: its steps, and what they had to do."""
+
+    servers: Servers
+    plugins: tuple[Plugin, ...]
+    seed: Seed | None
+    resnapshot: frozenset[Source]
+    startup: Startup
+    connect_has_died: bool
+    changed: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def run(self) -> None:
+        """PostgreSQL, Kafka and S3 at once, then Connect, and then the connectors."""
+        lake, deployment = self.servers.lake, self.servers.deployment
+        with self.startup:
+            postgres_up = self._step(postgres.SERVICE, self._ensure_postgres)
+            kafka_up = self._step(kafka.SERVICE, self._ensure_kafka)
+            s3_up = self._step(s3.SERVICE, self._ensure_s3)
+            plugin_path = self.startup.step("plugins", lambda: unpack_plugins(self.plugins))
+            connect_up = self._step(
+                connect.SERVICE,
+                lambda: self._ensure_connect(plugin_path.result()),
+                after=(postgres_up, kafka_up, s3_up, plugin_path),
+            )
+            servers = (postgres_up, kafka_up, s3_up, connect_up)
+            for source in lake.sources:
+                connector = debezium_postgres.render(lake, source, deployment)
+                own_server = (postgres_up,) if source.connection is None else ()
+                database = self._step(
+                    f"database {source.name}",
+                    self._prepare(source, connector),
+                    after=servers if source in self.resnapshot else own_server,
+                )
+                self._step(
+                    f"source {source.name}", self._run_connector(connector), after=(*servers, database)
+                )
+            sink = iceberg_sink.render(lake, deployment)
+            self._step("bronze", self._run_connector(sink), after=servers)
+        self._remove_former_sources()
+
+    def _step(
+        self, name: str, ensure: Callable[[], bool], after: tuple[Future[Any], ...] = ()
+    ) -> Future[bool]:
+        """`ensure` says whether there was anything to do."""
+
+        def work() -> bool:
+            did_something = ensure()
+            if did_something:
+                self.changed.append(name)
+            return did_something
+
+        return self.startup.step(name, work, after, did_something=bool)
+
+    def _ensure_postgres(self) -> bool:
+        server = self.servers.postgres
+        started = self._ensure_service(
+            postgres.SERVICE,
+            lambda: postgres.answers(server),
+            lambda: postgres.start_postgres(server, self.startup.cancelled),
+        )
+        with postgres.connect_as_admin(server) as admin:
+            password = self.servers.settings.secrets.catalog.get_secret_value()
+            postgres.create_login(admin, postgres.CATALOG_ROLE, password)
+            postgres.create_database(admin, postgres.CATALOG, owner=postgres.CATALOG_ROLE)
+            for source in self.servers.lake.sources:
+                if source.connection is None:
+                    postgres.create_database(admin, source.database)
+        return started
+
+    def _ensure_kafka(self) -> bool:
+        broker = self.servers.kafka
+        started = self._ensure_service(
+            kafka.SERVICE,
+            lambda: kafka.answers(broker.bootstrap),
+            lambda: kafka.start_kafka(broker, self.startup.cancelled),
+        )
+        lake = self.servers.lake
+        # The sink expects its control topic to exist; it and Debezium make or find all others.
+        kafka.create_topic(broker.bootstrap, lake.names.bronze_control_topic, partitions=1)
+        # Debezium makes a topic as the lake file says, and leaves it so whatever the file says later.
+        of_tables = lake.names.table_topics_regex(source.name for source in lake.sources)
+        kafka.configure_topics(broker.bootstrap, of_tables, self.servers.topics.config)
+        return started
+
+    def _ensure_s3(self) -> bool:
+        server = self.servers.s3
+        started = self._ensure_service(
+            s3.SERVICE, lambda: s3.answers(server), lambda: s3.start_s3(server, self.startup.cancelled)
+        )
+        s3.create_buckets(server, self.servers.lake.names.buckets)
+        return started
+
+    def _ensure_connect(self, plugin_path: Path) -> bool:
+        worker = self.servers.connect(plugin_path)
+        connect.write_secrets(worker)
+        # A task that is stopped while a server is away can leave a coordinator of the sink behind, with a
+        # closed catalog and the only partition of the control topic: nothing would reach bronze again.
+        has_lost_a_server = not {*SERVICES}.isdisjoint(self.changed)
+        if has_lost_a_server or not connect.is_configured_as(worker):
+            connect.stop_connect(worker.run)
+        return self._ensure_service(
+            connect.SERVICE,
+            lambda: connect.answers(worker.url),
+            lambda: connect.start_connect(worker, self.startup.cancelled),
+        )
+
+    def _ensure_service(self, name: str, answers: Callable[[], bool], start: Callable[[], object]) -> bool:
+        """Starts the service unless it runs and answers; one that does not answer is stopped first."""
+        if read_process(name, self.servers.state.run) is not None:
+            deadline = time.monotonic() + RESPONSE_SECONDS
+            while time.monotonic() < deadline:
+                if answers():
+                    return False
+                if self.startup.cancelled.wait(POLL_SECONDS):
+                    raise StartCancelled(name)
+            _stop_servers(self.servers.state, [name])
+        start()
+        return True
+
+    def _prepare(self, source: Source, connector: ConnectorConfig) -> Callable[[], bool]:
+        def prepare() -> bool:
+            database = self.servers.database(source)
+            if source in self.resnapshot:
+                self._keeper.remove(connector.name)
+                with database.connect() as admin:
+                    drop_slot(admin, self.servers.lake.source_names(source).slot)
+            if self.seed is not None and source.connection is None:
+                with database.connect() as admin:
+                    self.seed(source, admin)
+            self.warnings.extend(prepare_database(database))
+            if source in self.resnapshot:
+                self._keeper.forget_offsets(connector)
+            return False  # nothing that a second `up` would not do again
+
+        return prepare
+
+    def _run_connector(self, connector: ConnectorConfig) -> Callable[[], bool]:
+        return lambda: self._keeper.ensure_running(connector, self.connect_has_died)
+
+    def _remove_former_sources(self) -> None:
+        """Stops reading sources that are not in the lake file any more. Their offsets stay."""
+        lake, rest = self.servers.lake, self._keeper.rest
+        wanted = {lake.source_names(source).connector for source in lake.sources}
+        for name in {*rest.connectors()} - wanted - {lake.names.bronze_connector}:
+            slot = (rest.config(name) or {}).get("slot.name")
+            self._keeper.remove(name)
+            self.changed.append(name)
+            self.warnings.append(
+                f"{name} was removed, as its source is no longer in the lake file. Its replication slot "
+                f"keeps the database's log until it is dropped: SELECT pg_drop_replication_slot('{slot}');"
+            )
+
+    @property
+    def _keeper(self) -> ConnectorKeeper:
+        return ConnectorKeeper(ConnectRest(self.servers.settings.connect_url), self.startup.cancelled)

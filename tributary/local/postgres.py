@@ -1,0 +1,238 @@
+"""Knows how a PostgreSQL server is made and run from packaged binaries, by an ordinary user or by root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import psycopg
+from psycopg import sql
+
+from tributary.contract.errors import TributaryError
+from tributary.local.process import (
+    Command,
+    ProcessRecord,
+    ServiceFailed,
+    start_process,
+    stop_process,
+    wait_until_healthy,
+)
+from tributary.local.state import write_private_file
+
+SERVICE = "postgres"
+ADMIN = "postgres"
+CATALOG = "tributary_catalog"
+CATALOG_ROLE = "tributary_catalog"
+START_TIMEOUT_SECONDS = 60.0
+
+_SERVER_ACCOUNT = 65534  # "nobody" on Linux and macOS: PostgreSQL refuses to run as root
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "wal_level": "logical",
+    "max_connections": "60",
+    "max_wal_senders": "10",
+    "max_replication_slots": "10",
+    "shared_buffers": "64MB",
+    "max_wal_size": "512MB",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+    # A failing statement may hold a password; the error itself is still logged.
+    "log_min_error_statement": "panic",
+}
+
+
+class PostgresUnfit(TributaryError):
+    """The PostgreSQL binaries cannot be run here, or its data folder cannot be made."""
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """One server: `binaries` is the folder with bin/ and lib/, `folder` for its data, one loopback port."""
+
+    binaries: Path
+    folder: Path
+    log: Path
+    run: Path
+    port: int
+    admin_password: str
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+
+def start_postgres(server: PostgresServer, cancelled: threading.Event) -> ProcessRecord:
+    """Makes the data folder if there is none, starts the server and waits until it takes connections.
+
+    Raises PostgresUnfit or ServiceFailed.
+    """
+    if not (server.data / "PG_VERSION").exists():
+        _initialise(server)
+    _remove_stale_lock(server.data / "postmaster.pid")
+    settings = [argument for name, value in _SETTINGS.items() for argument in ("-c", f"{name}={value}")]
+    postgres = str(server.binaries / "bin" / "postgres")
+    record = start_process(
+        Command(
+            SERVICE,
+            [*_as_server_account(), postgres, "-D", str(server.data), "-p", str(server.port), *settings],
+            log=server.log,
+            environment=_environment(),
+        ),
+        server.run,
+    )
+    wait_until_healthy(record, lambda: answers(server), START_TIMEOUT_SECONDS, cancelled)
+    return record
+
+
+def stop_postgres(run_folder: Path, patience_seconds: float = 30.0) -> bool:
+    """A fast shutdown: sessions are ended, replication is drained, all is on disk. False if not running."""
+    return stop_process(SERVICE, run_folder, signal.SIGINT, patience_seconds)
+
+
+def connect_as_admin(server: PostgresServer, database: str = "postgres") -> psycopg.Connection:
+    """An autocommit connection of the superuser to the local server."""
+    return psycopg.connect(
+        host="127.0.0.1",
+        port=server.port,
+        user=ADMIN,
+        password=server.admin_password,
+        dbname=database,
+        autocommit=True,
+        connect_timeout=5,
+    )
+
+
+def create_database(connection: psycopg.Connection, database: str, owner: str = ADMIN) -> None:
+    """Creates the database unless it is there."""
+    if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone() is None:
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(database), sql.Identifier(owner))
+        )
+
+
+def create_login(connection: psycopg.Connection, role: str, password: str) -> None:
+    """Creates the role unless it is there, and gives it this password (which is hashed before it is sent)."""
+    if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone() is None:
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
+    verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
+    connection.execute(
+        sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(verifier.decode()))
+    )
+
+
+def _initialise(server: PostgresServer) -> None:
+    # initdb works in a draft folder, so that one that was killed half-way is never taken for a database.
+    draft = server.folder / "data.draft"
+    password_file = server.folder / "admin-password"
+    shutil.rmtree(draft, ignore_errors=True)
+    server.folder.mkdir(parents=True, exist_ok=True)
+    server.folder.chmod(0o700)
+    write_private_file(password_file, server.admin_password)
+    if _is_root():
+        os.chown(server.folder, _SERVER_ACCOUNT, _SERVER_ACCOUNT)
+        os.chown(password_file, _SERVER_ACCOUNT, _SERVER_ACCOUNT)
+    try:
+        _run_initdb(server, draft, password_file)
+    finally:
+        password_file.unlink(missing_ok=True)
+    draft.replace(server.data)
+
+
+def _run_initdb(server: PostgresServer, data: Path, password_file: Path) -> None:
+    command = [
+        *_as_server_account(),
+        *(
+            str(server.binaries / "bin" / "initdb"),
+            "-D",
+            str(data),
+            "-U",
+            ADMIN,
+            "--pwfile",
+            str(password_file),
+        ),
+        *("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"),
+    ]
+    try:
+        result = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=_environment(), cwd="/"
+        )
+    except OSError as error:
+        raise PostgresUnfit("initdb cannot be run", where=command[0], found=str(error)) from error
+    if result.returncode != 0:
+        raise PostgresUnfit(
+            "PostgreSQL could not make its data folder",
+            where=str(data),
+            found=(result.stderr or result.stdout).strip()[-1000:],
+            remedy="As root, try as an ordinary user; see docs/local.md" if _is_root() else None,
+        )
+
+
+def _as_server_account() -> Sequence[str]:
+    """The prefix that runs a command as another account where this process is root, which PostgreSQL refuses.
+
+    The state folder and the cache may lie below a folder that only root may enter (a home of mode 0700), so
+    the account keeps the one capability that lets it pass. PostgreSQL checks its binaries with access(2),
+    which ignores the capabilities of others than root unless SECBIT_NO_SETUID_FIXUP is set (capabilities(7)).
+    """
+    if not _is_root():
+        return ()
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        raise PostgresUnfit(
+            "PostgreSQL does not run as root, and the program to start it as another user is missing",
+            expected="setpriv (package util-linux)",
+            remedy="Run tributary as an ordinary user, or install util-linux",
+        )
+    capabilities = "-all,+dac_override"
+    return (
+        setpriv,
+        *("--reuid", str(_SERVER_ACCOUNT), "--regid", str(_SERVER_ACCOUNT), "--clear-groups"),
+        "--securebits=+no_setuid_fixup",
+        *(f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}", f"--bounding-set={capabilities}"),
+    )
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _environment() -> dict[str, str]:
+    # Nothing of the caller's: PGDATA, PGPORT or a foreign LD_LIBRARY_PATH would change what the server does.
+    return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
+
+
+def answers(server: PostgresServer) -> bool:
+    try:
+        with connect_as_admin(server):
+            return True
+    except psycopg.OperationalError as error:
+        if "password authentication failed" in str(error):
+            raise ServiceFailed(
+                "the local PostgreSQL does not accept the password of this state folder",
+                where=str(server.data),
+                remedy="Take another folder with --state: settings and data do not belong together",
+            ) from error
+        return False
+
+
+def _remove_stale_lock(lock: Path) -> None:
+    """Removes postmaster.pid if its pid belongs to a process that started later than the third line says.
+
+    PostgreSQL itself refuses to start for as long as any process has the pid.
+    """
+    try:
+        lines = lock.read_text().splitlines()
+        started, process = int(lines[2]), psutil.Process(int(lines[0]))
+        if process.create_time() > started + 60:
+            lock.unlink()
+    except (FileNotFoundError, psutil.NoSuchProcess, IndexError, ValueError):
+        return

@@ -1,0 +1,123 @@
+"""Knows how the servers of a state folder are set up so that they find each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from connectors.deployment import (
+    MAX_EVENT_MB,
+    Deployment,
+    DirectorySecret,
+    JdbcCatalog,
+    PlaintextKafka,
+    S3Endpoint,
+    TopicPolicy,
+)
+from connectors.worker import local_worker
+from tributary.contract.lake import Lake, Source
+from tributary.local import connect, kafka, postgres, s3
+from tributary.local.databases import SourceDatabase
+from tributary.local.server_files import ServerFiles
+from tributary.local.state import LocalSettings, StateFolder
+
+_CATALOG_SECRET = "catalog"
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The servers of one state folder, as values: nothing here starts any of them."""
+
+    lake: Lake
+    state: StateFolder
+    settings: LocalSettings
+    files: ServerFiles
+
+    @property
+    def postgres(self) -> postgres.PostgresServer:
+        return postgres.PostgresServer(
+            binaries=self.files.postgres,
+            folder=self.state.postgres,
+            log=self.state.log(postgres.SERVICE),
+            run=self.state.run,
+            port=self.settings.ports.postgres,
+            admin_password=self.settings.secrets.postgres_admin.get_secret_value(),
+        )
+
+    @property
+    def kafka(self) -> kafka.KafkaBroker:
+        return kafka.KafkaBroker(
+            java=self.files.java,
+            classpath=self.files.kafka,
+            folder=self.state.kafka,
+            log=self.state.log(kafka.SERVICE),
+            run=self.state.run,
+            port=self.settings.ports.kafka,
+            controller_port=self.settings.ports.kafka_controller,
+            cluster_id=self.settings.kafka_cluster_id,
+        )
+
+    @property
+    def s3(self) -> s3.S3Server:
+        return s3.S3Server(
+            java=self.files.java,
+            jar=self.files.s3proxy,
+            folder=self.state.s3,
+            log=self.state.log(s3.SERVICE),
+            run=self.state.run,
+            port=self.settings.ports.s3,
+            access_key=self.settings.secrets.s3_access_key.get_secret_value(),
+            secret_key=self.settings.secrets.s3_secret_key.get_secret_value(),
+        )
+
+    def connect(self, plugin_path: Path) -> connect.ConnectWorker:
+        """Raises PasswordMissing where a source's password is not in the environment as it ought to be."""
+        port, kafka_here = self.settings.ports.connect, PlaintextKafka(self.settings.kafka_bootstrap)
+        return connect.ConnectWorker(
+            java=self.files.java,
+            classpath=self.files.kafka,
+            folder=self.state.connect,
+            log=self.state.log(connect.SERVICE),
+            run=self.state.run,
+            port=port,
+            properties=local_worker(self.lake.names, kafka_here, port, str(plugin_path)),
+            secrets=self._worker_secrets(),
+            environment={
+                "AWS_ACCESS_KEY_ID": self.settings.secrets.s3_access_key.get_secret_value(),
+                "AWS_SECRET_ACCESS_KEY": self.settings.secrets.s3_secret_key.get_secret_value(),
+                "AWS_REGION": s3.REGION,
+            },
+        )
+
+    def database(self, source: Source) -> SourceDatabase:
+        return SourceDatabase(self.lake, source, self.state, self.settings)
+
+    @property
+    def topics(self) -> TopicPolicy:
+        """Of the topics of tables."""
+        return TopicPolicy(max_event_mb=self.lake.max_event_mb or MAX_EVENT_MB)
+
+    @property
+    def deployment(self) -> Deployment:
+        """The servers as the connectors' configs know them."""
+        secrets = connect.secrets_folder(self.state.connect)
+        return Deployment(
+            kafka=PlaintextKafka(self.settings.kafka_bootstrap),
+            catalog=JdbcCatalog(
+                f"jdbc:postgresql://127.0.0.1:{self.settings.ports.postgres}/{postgres.CATALOG}",
+                postgres.CATALOG_ROLE,
+                DirectorySecret(str(secrets), _CATALOG_SECRET),
+            ),
+            bronze_bucket=self.lake.names.bronze_bucket,
+            databases={
+                source.name: self.database(source).debezium_access(secrets) for source in self.lake.sources
+            },
+            s3_endpoint=S3Endpoint(self.settings.s3_endpoint, s3.REGION),
+            topics=self.topics,
+        )
+
+    def _worker_secrets(self) -> dict[str, str]:
+        databases = [self.database(source) for source in self.lake.sources]
+        secrets = {database.secret_name: database.replication_password for database in databases}
+        secrets[_CATALOG_SECRET] = self.settings.secrets.catalog
+        return {name: secret.get_secret_value() for name, secret in secrets.items()}

@@ -1,0 +1,117 @@
+"""Knows how the steps of a start run side by side and in order, and all end when one of them fails."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, Literal, Self, TypeVar
+
+from tributary.local.process import StartCancelled
+
+Result = TypeVar("Result")
+State = Literal["starting", "ready", "running"]
+Progress = Callable[[str, State, float], None]
+"""Called with a step's name, its state and the seconds that it took; from several threads, one at a time.
+
+`running`: there was nothing to do.
+"""
+
+_STEPS_AT_ONCE = 16
+_POLL_SECONDS = 0.1
+
+
+class Startup:
+    """Steps, each in a thread. The end of the `with` block waits for all and raises the first error of any.
+
+    No step is still at work when the block is left, whether by an error, because `interrupted` was set (then
+    by a KeyboardInterrupt) or because all is done.
+    """
+
+    def __init__(self, progress: Progress, interrupted: threading.Event) -> None:
+        self.cancelled = threading.Event()
+        self._progress = progress
+        self._interrupted = interrupted
+        self._reporting = threading.Lock()
+        self._pool = ThreadPoolExecutor(_STEPS_AT_ONCE, thread_name_prefix="start")
+        self._steps: list[Future[Any]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        undone = set(self._steps)
+        while undone and kind is None and not self._has_failed() and not self._interrupted.is_set():
+            undone = wait(undone, timeout=_POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done
+        if undone:
+            self.cancelled.set()
+        self._pool.shutdown(wait=True)
+        if kind is None and self._interrupted.is_set():
+            # Before any error: a step may have failed only because the signal reached what it was starting.
+            raise KeyboardInterrupt
+        if kind is None:
+            self._raise_first_error()
+
+    def step(
+        self,
+        name: str,
+        work: Callable[[], Result],
+        after: Sequence[Future[Any]] = (),
+        did_something: Callable[[Result], bool] = lambda _: True,
+    ) -> Future[Result]:
+        """Runs `work` once the steps in `after` are done, all of which must have been given before.
+
+        Where `did_something` is false of its result, the step is reported as having been running.
+        """
+
+        def run() -> Result:
+            for earlier in after:
+                earlier.result()
+            if self.cancelled.is_set():
+                raise StartCancelled(name)
+            self._report(name, "starting", 0.0)
+            began = time.monotonic()
+            result = work()
+            self._report(name, "ready" if did_something(result) else "running", time.monotonic() - began)
+            return result
+
+        future = self._pool.submit(run)
+        self._steps.append(future)
+        return future
+
+    def _has_failed(self) -> bool:
+        return any(step.done() and step.exception() is not None for step in self._steps)
+
+    def _raise_first_error(self) -> None:
+        """Not that of a step which only gave up because another had failed."""
+        for step in self._steps:
+            error = step.exception()
+            if error is not None and not isinstance(error, StartCancelled):
+                raise error
+
+    def _report(self, name: str, state: State, seconds: float) -> None:
+        with self._reporting:
+            self._progress(name, state, seconds)
+
+
+@contextmanager
+def noted_interrupts() -> Iterator[threading.Event]:
+    """Within it Ctrl-C, SIGTERM and SIGHUP interrupt nothing: they only set the event that it yields.
+
+    An exception out of nowhere could come between the start of a server and the note of it.
+    """
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted  # only the main thread may set signal handlers, and only it is interrupted
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number in before:
+        signal.signal(number, lambda *_: interrupted.set())
+    try:
+        yield interrupted
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

@@ -1,0 +1,90 @@
+"""Knows how the servers and connectors of a state folder are doing, without changing anything."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from connectors.connect_rest import ConnectorStatus, ConnectRefused, ConnectRest, ConnectUnreachable
+from tributary.local import connect, kafka, postgres, s3, spark
+from tributary.local.process import has_died, read_process, resident_bytes
+from tributary.local.state import LocalSettings, StateFolder
+
+
+@dataclass(frozen=True)
+class ServiceStatus:
+    """One server. `log` is there even if the server is not; all else of one that does not run is None.
+
+    died  it ended although nobody stopped it
+    """
+
+    name: str
+    state: Literal["running", "stopped", "died"]
+    log: str
+    port: int | None = None
+    pid: int | None = None
+    resident_bytes: int | None = None
+    uptime_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class PipelineStatus:
+    """`settings` is None where nothing was ever started; `connectors` is empty without a worker."""
+
+    settings: LocalSettings | None
+    services: tuple[ServiceStatus, ...]
+    connectors: tuple[ConnectorStatus, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether every server runs (Spark apart) and every connector with its task."""
+        servers = [service for service in self.services if service.name != spark.SERVICE]
+        return (
+            all(service.state == "running" for service in servers)
+            and bool(self.connectors)
+            and all(connector.is_running for connector in self.connectors)
+        )
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory of all that runs."""
+        return sum(service.resident_bytes or 0 for service in self.services)
+
+
+def read_status(state: StateFolder) -> PipelineStatus:
+    """Raises StateFolderUnfit if the settings are damaged."""
+    settings = state.read_settings()
+    services = tuple(_read_service(state, name, port) for name, port in _services_and_ports(settings))
+    running = {service.name for service in services if service.state == "running"}
+    connectors = _read_connectors(settings) if settings is not None and connect.SERVICE in running else ()
+    return PipelineStatus(settings, services, connectors)
+
+
+def _services_and_ports(settings: LocalSettings | None) -> list[tuple[str, int | None]]:
+    ports = settings.ports if settings is not None else None
+    return [
+        (postgres.SERVICE, ports.postgres if ports else None),
+        (kafka.SERVICE, ports.kafka if ports else None),
+        (s3.SERVICE, ports.s3 if ports else None),
+        (connect.SERVICE, ports.connect if ports else None),
+        (spark.SERVICE, None),
+    ]
+
+
+def _read_service(state: StateFolder, name: str, port: int | None) -> ServiceStatus:
+    log = str(state.log(name))
+    record = read_process(name, state.run)
+    if record is None:
+        return ServiceStatus(name, "died" if has_died(name, state.run) else "stopped", log)
+    uptime = max(0.0, time.time() - record.started)
+    return ServiceStatus(name, "running", log, port, record.pid, resident_bytes(record), uptime)
+
+
+def _read_connectors(settings: LocalSettings) -> tuple[ConnectorStatus, ...]:
+    rest = ConnectRest(settings.connect_url)
+    try:
+        return tuple(rest.status(name) for name in rest.connectors())
+    except (ConnectUnreachable, ConnectRefused):
+        # A worker that is just starting or stopping; that it runs is told by its ServiceStatus.
+        return ()

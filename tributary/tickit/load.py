@@ -1,0 +1,45 @@
+"""How TICKIT gets into a PostgreSQL database: created and copied in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import psycopg
+from psycopg import sql
+
+from tributary.tickit.generator import Row
+from tributary.tickit.schema import INDEXES, SCHEMA, TABLES
+
+Progress = Callable[[str, int], None]
+"""Told the name of each table that has been loaded, and its number of rows."""
+
+
+def write_tickit(
+    connection: psycopg.Connection, rows: Mapping[str, list[Row]], progress: Progress = lambda *_: None
+) -> int:
+    """Creates the tables and copies the rows in; all or nothing. Returns the number of rows.
+
+    `rows` is what `generator.generate` makes. Raises psycopg.errors.DuplicateTable where a table exists.
+    """
+    with connection.transaction(), connection.cursor() as cursor:
+        cursor.execute(sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(SCHEMA)))
+        for table in TABLES:
+            cursor.execute(table.ddl)
+            statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+                sql.Identifier(table.name), sql.SQL(", ").join(map(sql.Identifier, table.columns))
+            )
+            with cursor.copy(statement) as copy:
+                for row in rows[table.name]:
+                    copy.write_row(row)
+            progress(table.name, len(rows[table.name]))
+        for index in INDEXES:
+            cursor.execute(index)
+    connection.execute("ANALYZE")
+    return sum(len(rows[table.name]) for table in TABLES)
+
+
+def is_loaded(connection: psycopg.Connection) -> bool:
+    """Whether the database holds TICKIT's tables."""
+    query = "SELECT count(*) FROM pg_tables WHERE schemaname = %s AND tablename = ANY(%s)"
+    row = connection.execute(query, (SCHEMA, [table.name for table in TABLES])).fetchone()
+    return row is not None and row[0] == len(TABLES)

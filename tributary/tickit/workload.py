@@ -1,0 +1,318 @@
+"""What happens on a ticket exchange: a trading day's transactions, and the rare ones that trip pipelines."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import LiteralString
+
+import psycopg
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from tributary.tickit.generator import COMMISSION, Row, calendar, preferences, price, tags, user
+from tributary.tickit.schema import DATE, SALES, USERS
+
+Connection = psycopg.Connection
+Transaction = Callable[["Exchange"], int]
+"""Does the work of one transaction; returns how many row changes it made."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many transactions, how many a second (None: as fast as they go), and which."""
+
+    transactions: int
+    rate: float | None
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a workload did: transactions by their name, and the row changes of all of them."""
+
+    transactions: Mapping[str, int]
+    changes: int
+
+
+class Exchange:
+    """The exchange as its transactions see it: a connection, a source of chance, and the ids in use."""
+
+    def __init__(self, connection: Connection, source: random.Random) -> None:
+        self.connection = connection
+        self.random = source
+        self.last_user = self._one("SELECT max(userid) FROM users")
+        self.last_event = self._one("SELECT max(eventid) FROM event")
+        self.last_listing = self._one("SELECT max(listid) FROM listing")
+        self.last_sale = self._one("SELECT max(salesid) FROM sales")
+        self.has_channel = bool(
+            self._one(
+                """SELECT count(*) FROM information_schema.columns
+                WHERE table_name = 'sales' AND column_name = 'channel'"""
+            )
+        )
+        self.now = datetime(2009, 1, 1, 9, tzinfo=UTC)
+
+    def tick(self) -> datetime:
+        """The exchange's own clock, which depends on the seed alone."""
+        self.now += timedelta(microseconds=self.random.randrange(1, 60_000_000))
+        return self.now
+
+    def pick(self, last: int) -> int:
+        return self.random.randrange(last) + 1
+
+    def row(self, query: LiteralString, *parameters: object) -> Row | None:
+        return self.connection.execute(query, parameters).fetchone()
+
+    def change(self, statement: LiteralString, *parameters: object) -> int:
+        return self.connection.execute(statement, parameters).rowcount
+
+    def insert(self, table: str, row: Mapping[str, object]) -> int:
+        statement = sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
+            sql.Identifier(table),
+            sql.SQL(", ").join(map(sql.Identifier, row)),
+            sql.SQL(", ").join(sql.Placeholder() * len(row)),
+        )
+        return self.connection.execute(statement, tuple(row.values())).rowcount
+
+    def _one(self, query: LiteralString) -> int:
+        row = self.row(query)
+        return int(row[0] or 0) if row else 0
+
+
+def apply_workload(
+    connection: Connection,
+    plan: Plan,
+    progress: Callable[[str, int], None] = lambda *_: None,
+    stop: threading.Event | None = None,
+) -> Summary:
+    """Runs the plan's transactions on a database that holds TICKIT, each one committed by itself.
+
+    The same plan on the same database makes the same changes. `progress` is told the name of each transaction
+    and how many rows it changed. `stop` ends the work before the next transaction.
+    """
+    exchange = Exchange(connection, random.Random(plan.seed))
+    counts: Counter[str] = Counter()
+    changes = 0
+    started = time.monotonic()
+    for number, transaction in enumerate(schedule(plan)):
+        if stop is not None and stop.is_set():
+            break
+        with connection.transaction():
+            changed = transaction(exchange)
+        counts[_name(transaction)] += 1
+        changes += changed
+        progress(_name(transaction), changed)
+        if plan.rate is not None:
+            _wait_until(started + (number + 1) / plan.rate, stop)
+    return Summary(dict(counts), changes)
+
+
+def schedule(plan: Plan) -> Iterator[Transaction]:
+    """The plan's transactions in their order: the ordinary ones by chance, each rare one at its moment."""
+    source = random.Random(f"{plan.seed} schedule")
+    transactions, weights = zip(*_ORDINARY, strict=True)
+    rare = deque(_RARE)
+    for number in range(plan.transactions):
+        if rare and number >= int(plan.transactions * rare[0][1]):
+            yield rare.popleft()[0]
+        else:
+            yield source.choices(transactions, weights)[0]
+
+
+def sell_tickets(exchange: Exchange) -> int:
+    """Some of a listing's tickets find a buyer."""
+    listing = exchange.row(
+        """SELECT listid, sellerid, eventid, dateid, numtickets, priceperticket FROM listing
+        WHERE listid >= %s AND numtickets > 0 ORDER BY listid LIMIT 1 FOR UPDATE""",
+        exchange.pick(exchange.last_listing),
+    )
+    if listing is None:
+        return 0
+    listid, sellerid, eventid, dateid, offered, each = listing
+    buyer = exchange.row(
+        "SELECT userid FROM users WHERE userid <> %s AND userid >= %s ORDER BY userid LIMIT 1",
+        sellerid,
+        exchange.pick(exchange.last_user - 1),
+    )
+    if buyer is None:
+        return 0
+    quantity = exchange.random.randrange(1, min(offered, 8) + 1)
+    paid = each * quantity
+    exchange.last_sale += 1
+    sale: dict[str, object] = {
+        "salesid": exchange.last_sale,
+        "listid": listid,
+        "sellerid": sellerid,
+        "buyerid": buyer[0],
+        "eventid": eventid,
+        "dateid": dateid,
+        "qtysold": quantity,
+        "pricepaid": paid,
+        "commission": (paid * COMMISSION).quantize(Decimal("0.01")),
+        "saletime": exchange.tick(),
+    }
+    if exchange.has_channel:
+        sale["channel"] = exchange.random.choice(("web", "phone", None))
+    return exchange.insert(SALES.name, sale) + exchange.change(
+        """UPDATE listing SET numtickets = numtickets - %s, totalprice = (numtickets - %s) * priceperticket
+        WHERE listid = %s""",
+        quantity,
+        quantity,
+        listid,
+    )
+
+
+def change_price(exchange: Exchange) -> int:
+    """A seller reprices one listing."""
+    each = price(exchange.random)
+    return exchange.change(
+        """UPDATE listing SET priceperticket = %s, totalprice = least(%s * numtickets, 999999.99)
+        WHERE listid = %s""",
+        each,
+        each,
+        exchange.pick(exchange.last_listing),
+    )
+
+
+def list_tickets(exchange: Exchange) -> int:
+    """A seller offers tickets."""
+    event = exchange.row(
+        "SELECT eventid, dateid FROM event WHERE eventid = %s", exchange.pick(exchange.last_event)
+    )
+    seller = exchange.row(
+        "SELECT userid FROM users WHERE userid >= %s ORDER BY userid LIMIT 1",
+        exchange.pick(exchange.last_user),
+    )
+    if event is None or seller is None:
+        return 0
+    exchange.last_listing += 1
+    offered, each = exchange.random.randrange(1, 31), price(exchange.random)
+    return exchange.change(
+        "INSERT INTO listing VALUES (%s, %s, %s, %s, %s, %s, least(%s, 999999.99), %s)",
+        exchange.last_listing,
+        seller[0],
+        *event,
+        offered,
+        each,
+        offered * each,
+        exchange.tick().replace(tzinfo=None),
+    )
+
+
+def refund_sale(exchange: Exchange) -> int:
+    """A sale is undone: its row goes, its tickets are on offer again."""
+    sale = exchange.row(
+        "DELETE FROM sales WHERE salesid = %s RETURNING listid, qtysold", exchange.pick(exchange.last_sale)
+    )
+    if sale is None:
+        return 0
+    listid, quantity = sale
+    return 1 + exchange.change(
+        "UPDATE listing SET numtickets = numtickets + %s WHERE listid = %s", quantity, listid
+    )
+
+
+def sign_up(exchange: Exchange) -> int:
+    """A new user."""
+    exchange.last_user += 1
+    row = user(exchange.random, exchange.last_user)
+    return exchange.insert(USERS.name, dict(zip(USERS.columns, row, strict=True)))
+
+
+def change_preferences(exchange: Exchange) -> int:
+    """A user edits the JSON of the preferences, or removes it."""
+    userid = exchange.pick(exchange.last_user)
+    if exchange.random.random() < 0.3:
+        return exchange.change(
+            "UPDATE users SET preferences = %s WHERE userid = %s", preferences(exchange.random), userid
+        )
+    note = Jsonb({"note": exchange.random.choice(("call me", "кто там?", 'tab\tand "quote"', None))})
+    return exchange.change(
+        """UPDATE users SET preferences = coalesce(preferences, '{}') || %s, likejazz = NOT likejazz
+        WHERE userid = %s""",
+        note,
+        userid,
+    )
+
+
+def retag_event(exchange: Exchange) -> int:
+    """An event gets other tags and starts at another time."""
+    return exchange.change(
+        "UPDATE event SET tags = %s, starttime = starttime + %s WHERE eventid = %s",
+        tags(exchange.random),
+        timedelta(minutes=exchange.random.choice((-30, 0, 15))),
+        exchange.pick(exchange.last_event),
+    )
+
+
+def give_user_another_id(exchange: Exchange) -> int:
+    """A primary key changes, and with it every row that refers to it."""
+    found = exchange.row(
+        """SELECT userid, (SELECT count(*) FROM listing WHERE sellerid = userid)
+            + (SELECT count(*) FROM sales WHERE sellerid = userid)
+            + (SELECT count(*) FROM sales WHERE buyerid = userid)
+        FROM users WHERE userid >= %s ORDER BY userid LIMIT 1""",
+        exchange.pick(exchange.last_user),
+    )
+    if found is None:
+        return 0
+    userid, references = found
+    exchange.last_user += 1
+    return int(references) + exchange.change(
+        "UPDATE users SET userid = %s WHERE userid = %s", exchange.last_user, userid
+    )
+
+
+def add_sales_channel(exchange: Exchange) -> int:
+    """The source's schema grows a column while rows flow."""
+    exchange.change("ALTER TABLE sales ADD COLUMN IF NOT EXISTS channel text")
+    exchange.has_channel = True
+    return 0
+
+
+def rebuild_calendar(exchange: Exchange) -> int:
+    """The calendar is emptied, and refilled without the first quarter."""
+    exchange.change("TRUNCATE date")
+    days = (dict(zip(DATE.columns, day, strict=True)) for day in calendar())
+    return sum(exchange.insert(DATE.name, day) for day in days if day["qtr"] != "1")
+
+
+_ORDINARY: tuple[tuple[Transaction, int], ...] = (
+    (sell_tickets, 50),
+    (change_price, 15),
+    (list_tickets, 12),
+    (refund_sale, 8),
+    (change_preferences, 6),
+    (retag_event, 5),
+    (sign_up, 4),
+)
+"""Each with how many of a hundred transactions it is."""
+
+_RARE: tuple[tuple[Transaction, float], ...] = (
+    (give_user_another_id, 0.25),
+    (add_sales_channel, 0.4),
+    (rebuild_calendar, 0.6),
+    (give_user_another_id, 0.75),
+)
+"""Each with the part of the plan after which it happens, once."""
+
+
+def _name(transaction: Transaction) -> str:
+    return transaction.__name__.replace("_", " ")
+
+
+def _wait_until(moment: float, stop: threading.Event | None) -> None:
+    left = moment - time.monotonic()
+    if left <= 0:
+        return
+    if stop is None:
+        time.sleep(left)
+    else:
+        stop.wait(left)
