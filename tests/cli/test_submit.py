@@ -393,12 +393,14 @@ def test_a_job_is_json_for_a_program(on_emr: Deployed, capsys: pytest.CaptureFix
 
 
 def test_the_command_starts_without_the_cdk_and_without_boto() -> None:
-    program = "import sys, tributary.cli.main; print([m for m in ('aws_cdk', 'boto3', 'botocore') if m in sys.modules])"
+    heavy = ("aws_cdk", "boto3", "botocore")
+    program = f"import sys, tributary.cli.main; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
 
 def test_no_command_on_aws_needs_the_cdk() -> None:
-    program = "import sys, tributary.cli.aws.deployed_lake, tributary.cli.aws.status_view; print('aws_cdk' in sys.modules)"
+    modules = "tributary.cli.aws.deployed_lake, tributary.cli.aws.status_view"
+    program = f"import sys, {modules}; print('aws_cdk' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

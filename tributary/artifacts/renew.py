@@ -1,7 +1,7 @@
 """Knows how a lock file is worked out again after its `resolve` or `add` was edited.
 
-`python -m tributary.artifacts.renew FILE…` resolves and hashes the files as the repository gives them now: read the
-difference before you commit it.
+`python -m tributary.artifacts.renew FILE…` resolves and hashes the files as the repository gives them now:
+read the difference before you commit it.
 """
 
 from __future__ import annotations
