@@ -407,7 +407,7 @@ class _Moments:
 
 # PostgreSQL begins with the Julian day 0. It ends dates in the year 5874897, and moments in 294276, months
 # after 64 bits of microseconds do. Debezium sends infinities as what its overflows make of them, measured:
-# a streamed day by 3.7.0, by 3.6.3, and either one's day of a snapshot; micro- and milliseconds by 3.7.0, and by
+# a streamed day by 3.7.0, by 3.6.3, and the day of a snapshot by both; smaller units by 3.7.0, and by
 # 3.6.3.
 _DAYS = _Moments(
     -2_440_588,
