@@ -40,7 +40,7 @@ soak: setup ## many generated histories, damaged events, every end of a process,
 		--hypothesis-profile=soak --hypothesis-show-statistics --timeout=0
 
 .PHONY: bench
-bench: $(INSTALLED) $(FETCHED) ## measure everything that docs/performance.md states (some hours); results in bench/results
+bench: $(INSTALLED) $(FETCHED) ## measure everything in bench/RESULTS.md (some hours); results in bench/results
 	@$(BIN)/python -m bench
 
 .PHONY: bench-quick

@@ -65,6 +65,13 @@ def write_results(results: Results, folder: Path = RESULTS) -> Path:
     return path
 
 
+def find_figure(figures: Iterable[Figure], name: str, of: Mapping[str, str | int | float]) -> Figure:
+    """Return the one figure with this name and, among others, these labels. Raise `ValueError` if it is not
+    exactly one."""
+    (found,) = (each for each in figures if each.name == name and of.items() <= each.of.items())
+    return found
+
+
 def quantile(values: Iterable[float], share: float) -> float:
     """The smallest of the values that at least this share of them does not exceed."""
     ordered = sorted(values)
