@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from bench.results import Figure, find_figure
 
-_EXACT_TO = 100
+_THREE_DIGITS_FROM = 100
+_DECIMALS = ((10, 0), (1, 1))
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,13 @@ def headlines_table(headlines: Iterable[Headline], recorded: Mapping[str, Iterab
 
 
 def rounded(value: float) -> str:
-    """Two significant digits below 100, three above."""
+    """Return about two significant digits below 100, and three above."""
     if value == 0:
         return "0"
-    if abs(value) < _EXACT_TO:
-        return f"{float(f'{value:.2g}'):g}"
-    return f"{float(f'{value:.3g}'):,.0f}"
+    if abs(value) >= _THREE_DIGITS_FROM:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    decimals = next((digits for limit, digits in _DECIMALS if abs(value) >= limit), 2)
+    return f"{value:.{decimals}f}"
 
 
 def _times(contender: str, other: str) -> Found:
@@ -88,7 +90,7 @@ HEADLINES = (
     ),
     Headline("… from bronze", "catch_up", _RATES, _backlog("bronze, bare")),
     Headline(
-        "Peak memory for a backlog of 500,000 events in Kafka, and of 5 million",
+        "Peak memory, with a heap of 1 GB, for 500,000 events in Kafka and for 5 million",
         "catch_up_memory",
         "{} MiB and {} MiB",
         (

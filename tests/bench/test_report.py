@@ -55,7 +55,7 @@ def test_a_grid_has_its_rows_and_columns_in_the_order_of_the_figures() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (0.565, "0.56"), (1.404, "1.4"), (10.24, "10"), (178_404.4, "178,000"), (1.0, "1")],
+    [(0, "0"), (0.572, "0.57"), (1.404, "1.4"), (2.96, "3.0"), (10.24, "10"), (178_404.4, "178,000")],
 )
 def test_a_headline_rounds_its_figures(value: float, text: str) -> None:
     assert rounded(value) == text
@@ -64,7 +64,7 @@ def test_a_headline_rounds_its_figures(value: float, text: str) -> None:
 def test_a_headline_names_the_one_figure_it_means() -> None:
     headline = Headline("Fresh", "a", "{} s, or {} s", (Found("p95", {"until": "read"}), Found("p50", {})))
     figures = [Figure("p95", 6.04, "s", {"until": "read"}), Figure("p50", 4, "s", {"until": "readable"})]
-    assert headlines_table([headline], {"a": figures}).splitlines()[2:] == ["| Fresh | 6 s, or 4 s |"]
+    assert headlines_table([headline], {"a": figures}).splitlines()[2:] == ["| Fresh | 6.0 s, or 4.0 s |"]
     with pytest.raises(ValueError, match="too many"):
         headlines_table([headline], {"a": [*figures, *figures]})
 
