@@ -48,7 +48,7 @@ class Listing:
 
 
 def tables(benchmark: str, figures: Sequence[Figure], before: Sequence[Figure]) -> str:
-    """Return the benchmark's tables, with the figures of an earlier run beside those of the last one."""
+    """Return the benchmark's tables, each figure beside that of an earlier run."""
     return "\n".join(layout.table(figures, before) for layout in LAYOUTS[benchmark])
 
 
