@@ -39,10 +39,11 @@ from tributary.cli.reconcile.proof import read_source_tables, reconcile, wait_un
 from tributary.cli.run_watch import stop_run
 from tributary.cli.source_links import source_links
 from tributary.cli.workspace import Workspace
+from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Source
+from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
-from tributary.local.databases import HOST
+from tributary.local.engine_servers import HOST
 from tributary.local.pipeline import SERVICES, down, up
 from tributary.local.postgres import ADMIN
 from tributary.local.process import read_process
@@ -357,10 +358,12 @@ class _Worker:
 
 
 def _conninfo(workspace: Workspace) -> str:
+    source = workspace.lake.source(SOURCE)
+    assert isinstance(source, PostgresSource)
     return make_conninfo(
         host=HOST,
         port=workspace.settings.ports.postgres,
-        dbname=workspace.lake.source(SOURCE).database,
+        dbname=source.database,
         user=ADMIN,
         password=workspace.settings.secrets.postgres_admin.get_secret_value(),
     )
@@ -381,7 +384,8 @@ def _is_backfilled(settings: Settings, commits: Sequence[Commit]) -> bool:
 
 
 def _wait_until_kafka_holds(workspace: Workspace, table: str, events: int) -> None:
-    topic = workspace.lake.names.source(SOURCE).topic(workload.SCHEMA, table)
+    lake = workspace.lake
+    topic = lake.source_names(lake.source(SOURCE)).topic(workload.SCHEMA, table)
     deadline = time.monotonic() + CATCH_UP_SECONDS
     with _consumer(workspace) as consumer:
         while True:
@@ -441,7 +445,7 @@ def _consumer(workspace: Workspace) -> Iterator[Consumer]:
 
 def _read_records(workspace: Workspace, tables: Iterable[str], began: float) -> Iterator[Record]:
     """The probe's rows that were sent to Kafka since then."""
-    names = workspace.lake.names.source(SOURCE)
+    names = workspace.lake.source_names(workspace.lake.source(SOURCE))
     tables_by_topic = {names.topic(workload.SCHEMA, table): table for table in tables}
     with _consumer(workspace) as consumer:
         places = [TopicPartition(topic, 0, int(began * 1000)) for topic in tables_by_topic]

@@ -82,7 +82,9 @@ def _pipeline(settings: Settings, tables: list[TableName]) -> Iterator[Workspace
             servers.state.write_settings(servers.settings)
             for table in tables:
                 _fill(
-                    servers, lake.names.source(table.source).topic(table.schema, table.table), settings.orders
+                    servers,
+                    lake.source_names(lake.source(table.source)).topic(table.schema, table.table),
+                    settings.orders,
                 )
             yield workspace
 

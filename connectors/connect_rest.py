@@ -11,6 +11,7 @@ from urllib.parse import quote
 import requests
 
 from connectors.deployment import ConnectorConfig
+from connectors.engines.registry import remedies
 from tributary.contract.errors import TributaryError
 
 _POLL_SECONDS = 0.2
@@ -25,14 +26,11 @@ changes something answers 409 (HerderRequestHandler.completeOrForwardRequest).""
 
 
 _REMEDIES = {
-    # Debezium cannot go on from its offset (BaseSourceTask#validateSchemaHistory).
-    "no longer available on the server": "Its replication slot was dropped or has lost its log. "
-    "docs/operate.md says how to begin anew.",
     # Kafka's producer (KafkaProducer#ensureValidRecordSize).
     "the value of the max.request.size configuration": "An event is larger than [lake].max_event_mb. "
     "docs/operate.md says how to go on.",
 }
-"""By a part of the words of the innermost cause."""
+"""By a part of the words of the innermost cause; the engines of the sources know of more."""
 
 
 class ConnectUnreachable(TributaryError):
@@ -91,7 +89,8 @@ class ConnectorStatus:
         failure = self.failure
         if failure is None:
             return None
-        found = (remedy for words, remedy in _REMEDIES.items() if words in failure)
+        known = {**remedies(), **_REMEDIES}
+        found = (remedy for words, remedy in known.items() if words in failure)
         return next(found, "See the log of the Connect worker.")
 
 
@@ -143,7 +142,7 @@ class ConnectRest:
 
         A failure counts when it has lasted for `settle_seconds`: right after a connector was put the
         worker still tells of the one before. That it runs counts when it has for `running_seconds`: Debezium
-        looks whether its slot holds what it needs when its task is said to run already.
+        looks whether the database still holds what it needs when its task is said to run already.
         """
         for name in names:
             began = time.monotonic()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Lake, Source, SslMode
 
 
 class NoPlaceholder(TributaryError):
@@ -126,14 +125,16 @@ class S3Endpoint:
 
 @dataclass(frozen=True)
 class DatabaseAccess:
-    """How Debezium reaches one source's database."""
+    """How a connector reaches one source's database.
+
+    options  what else it is told for this, such as how connections are encrypted
+    """
 
     host: str
     port: int
     user: str
     password: SecretReference
-    sslmode: SslMode = "prefer"
-    sslrootcert: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 MAX_EVENT_MB = 16
@@ -189,32 +190,6 @@ class ConnectorConfig:
 
     name: str
     config: Mapping[str, str]
-
-
-def replication_user(lake: Lake, source: Source) -> str:
-    """Who Debezium logs in as: the user that the lake file names, else the role that Tributary makes."""
-    if source.connection is not None and source.connection.user is not None:
-        return source.connection.user
-    return lake.source_names(source).replication_role
-
-
-def access_by_lake_file(lake: Lake, source: Source, password: SecretReference) -> DatabaseAccess:
-    """The access to a source whose lake file says where its database is (`source.connection`)."""
-    connection = source.connection
-    if connection is None:
-        raise TributaryError(
-            "the lake file does not say where the database is",
-            where=f"[source.{source.name}]",
-            expected=f"a section [source.{source.name}.connection]",
-        )
-    return DatabaseAccess(
-        host=connection.host,
-        port=connection.port,
-        user=replication_user(lake, source),
-        password=password,
-        sslmode=connection.sslmode,
-        sslrootcert=connection.sslrootcert,
-    )
 
 
 def _placeholder(provider: str, path: str, key: str) -> str:

@@ -20,7 +20,7 @@ def render(lake: Lake, deployment: Deployment) -> ConnectorConfig:
         config={
             "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
             "tasks.max": "1",
-            "topics.regex": names.table_topics_regex(source.name for source in lake.sources),
+            "topics.regex": lake.table_topics_regex,
             **_RAW_BYTES,
             **_EVENT_AS_ROW,
             "iceberg.tables": names.bronze_table,

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from connectors.config_provider import JAR, compile_provider, inputs_digest
+from connectors.engines.registry import source_plugins
 from tributary.artifacts.cache import cached_folder, is_intact, sha256_of
 from tributary.artifacts.fetch import FetchProgress, fetch
 from tributary.artifacts.lock import Artifact, read_lock
 from tributary.artifacts.zips import unpack_zip, write_zip
 
 LOCK = Path(__file__).with_name("plugins.lock.json")
-READS_SECRETS = frozenset({"debezium-connector-postgres"})
-"""The plugins that also hold the config provider for AWS Secrets Manager."""
 _LAYOUT = 1
 """Goes up when the same artifacts are to give another zip."""
 
@@ -84,9 +83,14 @@ def _copied(plugin: Plugin, out: Path) -> Plugin:
     return Plugin(plugin.name, Path(shutil.copyfile(plugin.zip, out / plugin.zip.name)), plugin.sha256)
 
 
+def _reads_secrets(name: str) -> bool:
+    """Tell whether the plugin also holds the config provider for AWS Secrets Manager."""
+    return name in source_plugins()
+
+
 def _digest(name: str, artifacts: tuple[Artifact, ...]) -> str:
     inputs: list[object] = [_LAYOUT, *([artifact.filename, artifact.sha256] for artifact in artifacts)]
-    if name in READS_SECRETS:
+    if _reads_secrets(name):
         inputs.append(inputs_digest())
     return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
@@ -98,7 +102,7 @@ def _contents(name: str, files: Mapping[Artifact, Path]) -> dict[str, Path | byt
             contents.update(_archived(name, path))
         else:
             contents[f"{name}/{artifact.filename}"] = path
-    if name in READS_SECRETS:
+    if _reads_secrets(name):
         contents[f"{name}/{JAR}"] = compile_provider(path for path in files.values() if path.suffix == ".jar")
     return contents
 

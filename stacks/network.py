@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip_in_functions_of_the_cdk
 from stacks.log_groups import LakeLogGroup, LogKey
@@ -21,8 +22,6 @@ KAFKA_PORT = 9098
 """Of Amazon MSK's brokers, for clients within AWS that log in with IAM."""
 
 HTTPS_PORT = 443
-POSTGRES_PORT = 5432
-"""Of the clusters that the database stack makes."""
 
 _MOST_ZONES = 3
 """So many have their addresses from the start: a zone that is added later moves no subnet."""
@@ -57,7 +56,12 @@ class NetworkStack(TributaryStack):
         self.vpc: ec2.IVpc = self._own_vpc() if self.aws.network.vpc is None else self._existing_vpc()
         self.private = _private_subnets(self.vpc)
 
-        databases = sorted({POSTGRES_PORT, *(database.port for database in self.aws.source.values())})
+        databases = sorted(
+            {
+                *(engine_of(source).port for source in lake.sources),
+                *(database.port for database in self.aws.source.values()),
+            }
+        )
         self.debezium = self._clients("Debezium", "Debezium connectors", [KAFKA_PORT, *databases])
         self.sink = self._clients("Sink", "S3 sink connectors", [KAFKA_PORT])
         self.sink.connections.allow_internally(ec2.Port.all_tcp(), "workers of one connector")

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from aws_cdk import aws_iam as iam
 
 from stacks.kafka.cluster import KafkaCluster
-from tributary.contract.lake import Lake, Source
+from tributary.contract.lake import Lake
 from tributary.contract.naming import topic_escape
 from tributary.contract.patterns import WILDCARDS, TablePattern
+from tributary.contract.source import Source
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def known_topics(lake: Lake, source: Source) -> Iterator[str]:
 def _topics_of(lake: Lake, source: Source, pattern: TablePattern) -> str:
     text = str(pattern)
     literal = next((text[:at] for at, character in enumerate(text) if character in WILDCARDS), text)
-    parts = [lake.name, topic_escape(source.name), *map(topic_escape, literal.split("."))]
+    parts = [lake.source_names(source).table_topics, *map(topic_escape, literal.split("."))]
     return ".".join(parts) + ("" if literal == text else "*")
 
 
@@ -100,7 +101,7 @@ def _named_or_together(lake: Lake, sources: Iterable[Source]) -> list[str]:
     """The topics of the sources' tables; of each source the common beginning, where they are many."""
     topics = {topic for source in sources for topic in table_topics(lake, source)}
     if len(topics) > _MOST_NAMES:
-        return sorted(f"{lake.name}.{topic_escape(source.name)}.*" for source in sources)
+        return sorted(f"{lake.source_names(source).table_topics}.*" for source in sources)
     return sorted(topics)
 
 

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from tests.cli.test_whole_pipeline import Tributary, wait_for_topic
-from tributary.contract.lake import Source, read_lake
+from tributary.contract.lake import read_lake
+from tributary.contract.source import Source
 from tributary.local.pipeline import down, up
 from tributary.local.state import StateFolder
 

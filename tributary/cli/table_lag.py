@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tributary.cli.kafka_topics import Positions, read_table_names, read_topic_ends
+from tributary.cli.kafka_topics import Positions, read_table_topics, read_topic_ends
 from tributary.cli.workspace import Workspace
 from tributary.contract.table_name import TableName
 from tributary.lake.timeline import read_last_commit
@@ -30,10 +30,7 @@ def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
     """The lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable."""
     workspace.require("kafka", "s3")
     bootstrap, names = workspace.settings.kafka_bootstrap, workspace.lake.names
-    topics = {
-        names.source(table.source).topic(table.schema, table.table): table
-        for table in read_table_names(bootstrap, names)
-    }
+    topics = read_table_topics(bootstrap, workspace.lake)
     ends = read_topic_ends(bootstrap, topics)
 
     def lag(topic: str) -> TableLag:

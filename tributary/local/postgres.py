@@ -15,7 +15,9 @@ import psutil
 import psycopg
 from psycopg import sql
 
+from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake
 from tributary.local.process import (
     Command,
     ProcessRecord,
@@ -117,6 +119,15 @@ def create_database(connection: psycopg.Connection, database: str, owner: str = 
         connection.execute(
             sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(database), sql.Identifier(owner))
         )
+
+
+def databases_here(lake: Lake) -> tuple[str, ...]:
+    """Return the databases of the sources that the local server holds."""
+    return tuple(
+        source.database
+        for source in lake.sources
+        if isinstance(source, PostgresSource) and source.connection is None
+    )
 
 
 def create_login(connection: psycopg.Connection, role: str, password: str) -> None:

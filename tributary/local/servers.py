@@ -15,7 +15,8 @@ from connectors.deployment import (
     TopicPolicy,
 )
 from connectors.worker import local_worker
-from tributary.contract.lake import Lake, Source
+from tributary.contract.lake import Lake
+from tributary.contract.source import Source
 from tributary.local import connect, kafka, postgres, s3
 from tributary.local.databases import SourceDatabase
 from tributary.local.server_files import ServerFiles

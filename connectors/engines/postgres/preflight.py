@@ -9,12 +9,18 @@ from typing import Any, Literal
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from connectors.deployment import replication_user
+from connectors.engines.engine import DatabaseNotReady
+from connectors.engines.postgres.names import (
+    HEARTBEAT_SCHEMA,
+    HEARTBEAT_TABLE,
+    publication,
+    replication_slot,
+    replication_user,
+)
 from connectors.engines.postgres.preparation import whole_schemas
 from tributary.contract.column_names import ALLOWED, is_column_name
-from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Lake, Source
-from tributary.contract.naming import HEARTBEAT_SCHEMA, HEARTBEAT_TABLE
+from tributary.contract.engines.postgres import PostgresSource
+from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA, TablePattern
 from tributary.contract.table_name import TableName
 
@@ -22,7 +28,7 @@ OLDEST_VERSION = 13
 """PostgreSQL's first version whose publications know publish_via_partition_root."""
 
 
-class PostgresNotReady(TributaryError):
+class PostgresNotReady(DatabaseNotReady):
     """A server, a role or a table that cannot be read without loss as it is."""
 
 
@@ -121,12 +127,12 @@ class PostgresFindings:
     warnings: tuple[str, ...]
 
 
-def check_server(connection: psycopg.Connection, lake: Lake, source: Source) -> None:
+def check_server(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
     """Raises PostgresNotReady where the server cannot replicate logically to one more reader."""
-    judge_server(source, _read_server(connection, lake.source_names(source).slot), _address(connection))
+    judge_server(source, _read_server(connection, replication_slot(lake, source)), _address(connection))
 
 
-def check_tables(connection: psycopg.Connection, lake: Lake, source: Source) -> PostgresFindings:
+def check_tables(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> PostgresFindings:
     """Raises PostgresNotReady for a table that cannot be kept exact, and for a pattern that matches nothing.
 
     Where Tributary started the database itself, its tables may not be there yet: then it is a warning.
@@ -141,7 +147,7 @@ def check_tables(connection: psycopg.Connection, lake: Lake, source: Source) -> 
     return judge_tables(lake, source, read_tables(connection))
 
 
-def check_replication(connection: psycopg.Connection, lake: Lake, source: Source) -> None:
+def check_replication(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
     """Raises PostgresNotReady where the connection's user, the replication user, lacks what it needs."""
     where = f"source {source.name}, {_address(connection)}"
     taken = [
@@ -160,7 +166,7 @@ def check_replication(connection: psycopg.Connection, lake: Lake, source: Source
         )
 
 
-def judge_server(source: Source, server: ServerFacts, address: str) -> None:
+def judge_server(source: PostgresSource, server: ServerFacts, address: str) -> None:
     """The judgement that `check_server` passes on what it read."""
     for found, expected, remedy in _server_problems(server, source):
         raise PostgresNotReady(
@@ -172,7 +178,7 @@ def judge_server(source: Source, server: ServerFacts, address: str) -> None:
         )
 
 
-def judge_tables(lake: Lake, source: Source, tables: Sequence[TableFacts]) -> PostgresFindings:
+def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts]) -> PostgresFindings:
     """The judgement that `check_tables` passes on what it read."""
     may_be_empty = source.connection is None
     taken = [facts for facts in tables if source.matches(facts.schema, facts.table)]
@@ -270,7 +276,9 @@ def _with_count(problems: list[PostgresNotReady]) -> PostgresNotReady:
     return first
 
 
-def _patterns_without_table(source: Source, tables: Sequence[TableFacts]) -> Iterator[PostgresNotReady]:
+def _patterns_without_table(
+    source: PostgresSource, tables: Sequence[TableFacts]
+) -> Iterator[PostgresNotReady]:
     for pattern in source.patterns.include:
         if not any(pattern.matches(facts.schema, facts.table) for facts in tables):
             yield PostgresNotReady(
@@ -291,7 +299,7 @@ def _like_it(pattern: TablePattern, tables: Sequence[TableFacts]) -> str:
 
 
 def _entries_without_table(
-    lake: Lake, source: Source, taken: Sequence[TableFacts]
+    lake: Lake, source: PostgresSource, taken: Sequence[TableFacts]
 ) -> Iterator[PostgresNotReady]:
     existing = {(facts.schema, facts.table) for facts in taken}
     for name, _ in lake.tables:
@@ -304,7 +312,7 @@ def _entries_without_table(
             )
 
 
-def _table_problems(lake: Lake, source: Source, facts: TableFacts) -> Iterator[PostgresNotReady]:
+def _table_problems(lake: Lake, source: PostgresSource, facts: TableFacts) -> Iterator[PostgresNotReady]:
     name = TableName(source.name, facts.schema, facts.table)
     leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
 
@@ -451,7 +459,7 @@ def _no_such_column(entry: str, column: str, facts: TableFacts) -> PostgresNotRe
     )
 
 
-def _unsafe_neighbours(source: Source, tables: Sequence[TableFacts]) -> Iterator[PostgresNotReady]:
+def _unsafe_neighbours(source: PostgresSource, tables: Sequence[TableFacts]) -> Iterator[PostgresNotReady]:
     """Tables that the lake does not take but that a published schema publishes."""
     schemas = whole_schemas(source)
     for facts in tables:
@@ -462,7 +470,7 @@ def _unsafe_neighbours(source: Source, tables: Sequence[TableFacts]) -> Iterator
             yield _without_identity(name, facts, leave_out)
 
 
-def _left_out(source: Source, tables: Sequence[TableFacts]) -> Iterator[str]:
+def _left_out(source: PostgresSource, tables: Sequence[TableFacts]) -> Iterator[str]:
     for facts in tables:
         if source.patterns.would_match(facts.schema, facts.table) and not source.matches(
             facts.schema, facts.table
@@ -471,7 +479,7 @@ def _left_out(source: Source, tables: Sequence[TableFacts]) -> Iterator[str]:
             yield f"{name} is left out: Debezium cannot quote its name, or make a Kafka topic's name of it."
 
 
-def _warnings_of_generated_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+def _warnings_of_generated_columns(source: PostgresSource, taken: Sequence[TableFacts]) -> Iterator[str]:
     for facts in taken:
         if facts.generated:
             name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.generated)
@@ -481,14 +489,14 @@ def _warnings_of_generated_columns(source: Source, taken: Sequence[TableFacts]) 
             )
 
 
-def _warnings_of_unsent_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+def _warnings_of_unsent_columns(source: PostgresSource, taken: Sequence[TableFacts]) -> Iterator[str]:
     for facts in taken:
         if facts.unsent:
             name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unsent)
             yield f"{name}: the lake will not have {columns}: Debezium leaves arrays of such a type out."
 
 
-def _warnings_of_unmarked_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+def _warnings_of_unmarked_columns(source: PostgresSource, taken: Sequence[TableFacts]) -> Iterator[str]:
     for facts in taken:
         if facts.unmarked and facts.replica_identity != "f":
             name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unmarked)
@@ -515,7 +523,7 @@ FROM (SELECT 1) one LEFT JOIN pg_replication_slots own ON own.slot_name = %(slot
 """
 
 
-def _server_problems(server: ServerFacts, source: Source) -> Iterator[tuple[str, str, str]]:
+def _server_problems(server: ServerFacts, source: PostgresSource) -> Iterator[tuple[str, str, str]]:
     """What was found, what was expected, what to do."""
     if server.version < OLDEST_VERSION:
         yield f"PostgreSQL {server.release}", f"PostgreSQL {OLDEST_VERSION} or newer", "Upgrade the server."
@@ -559,13 +567,13 @@ def _capacity_problems(server: ServerFacts) -> Iterator[tuple[str, str, str]]:
 
 
 def _replication_problems(
-    connection: psycopg.Connection, lake: Lake, source: Source, taken: Sequence[tuple[str, str]]
+    connection: psycopg.Connection, lake: Lake, source: PostgresSource, taken: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """What was found, what was expected."""
-    name = lake.source_names(source).publication
+    name = publication(lake, source)
     with connection.cursor(row_factory=class_row(RoleFacts)) as cursor:
         role = cursor.execute(_ROLE).fetchall()[0]
-    publication = connection.execute(_PUBLICATION, (name,)).fetchone()
+    publishes_all = connection.execute(_PUBLICATION, (name,)).fetchone()
     published = _published(connection, name)
     unreadable = [table for table in taken if not _is_readable(connection, *table)]
     if role.name != replication_user(lake, source):
@@ -581,9 +589,9 @@ def _replication_problems(
         )
     if unreadable:
         yield f"{role.name} may not read {_listed(unreadable)}", "SELECT on every table that the lake takes"
-    if publication is None:
+    if publishes_all is None:
         yield "no publication", f"the publication {name}"
-    elif not publication[0]:
+    elif not publishes_all[0]:
         yield "a publication that leaves out a kind of change", "insert, update, delete and truncate"
     elif missing := [table for table in taken if table not in published]:
         yield f"a publication without {_listed(missing)}", "one with every table that the lake takes"
@@ -606,9 +614,9 @@ SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication
 """
 
 
-def _published(connection: psycopg.Connection, publication: str) -> set[tuple[str, str]]:
+def _published(connection: psycopg.Connection, name: str) -> set[tuple[str, str]]:
     query = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
-    return {(schema, table) for schema, table in connection.execute(query, (publication,))}
+    return {(schema, table) for schema, table in connection.execute(query, (name,))}
 
 
 def _is_readable(connection: psycopg.Connection, schema: str, table: str) -> bool:

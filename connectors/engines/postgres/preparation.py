@@ -1,8 +1,8 @@
 """What a PostgreSQL needs before Debezium may read it: a role, its rights, a publication and a heartbeat.
 
 `setup_statements` is the whole of it, as SQL that may be run again at any time: an administrator can run it
-by hand, and `apply_postgres_setup` and the AWS deployment run the very same. `connectors.postgres_check`
-tells what a table lacks. No statement holds a colon: the RDS Data API takes what follows one for a parameter.
+by hand, and `apply_postgres_setup` and the AWS deployment run the very same. The module `preflight` tells
+what a table lacks. No statement holds a colon: the RDS Data API takes what follows one for a parameter.
 """
 
 from __future__ import annotations
@@ -13,10 +13,17 @@ from textwrap import dedent, indent
 import psycopg
 from psycopg import sql
 
-from connectors.deployment import replication_user
+from connectors.engines.postgres.names import (
+    HEARTBEAT_SCHEMA,
+    HEARTBEAT_TABLE,
+    publication,
+    replication_role,
+    replication_slot,
+    replication_user,
+)
+from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Lake, Source
-from tributary.contract.naming import HEARTBEAT_SCHEMA, HEARTBEAT_TABLE
+from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA, TablePattern
 
 _HEARTBEAT = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
@@ -32,7 +39,7 @@ class PostgresSetupFailed(TributaryError):
     """The SQL that prepares the database did not run."""
 
 
-def heartbeat_query(lake: Lake, source: Source) -> str:
+def heartbeat_query(lake: Lake, source: PostgresSource) -> str:
     """What Debezium runs with each heartbeat: a write, so that the slot moves on in a quiet database."""
     return (
         f"INSERT INTO {_HEARTBEAT} (lake, source, beaten_at) "
@@ -41,7 +48,7 @@ def heartbeat_query(lake: Lake, source: Source) -> str:
     )
 
 
-def setup_script(lake: Lake, source: Source) -> str:
+def setup_script(lake: Lake, source: PostgresSource) -> str:
     """What an administrator runs with psql where Tributary has no administrator's password.
 
     A superuser can run it, or the owner of the database and its tables who may create roles.
@@ -50,17 +57,17 @@ def setup_script(lake: Lake, source: Source) -> str:
     return f"BEGIN;\n\n{setup_sql(lake, source)}\n\nCOMMIT;\n\n{set_password}\n"
 
 
-def setup_sql(lake: Lake, source: Source) -> str:
+def setup_sql(lake: Lake, source: PostgresSource) -> str:
     """`setup_statements` as one text."""
     return "\n\n".join(f"{statement};" for statement in setup_statements(lake, source))
 
 
-def setup_statements(lake: Lake, source: Source) -> tuple[str, ...]:
+def setup_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
     """The SQL that prepares the source's database; to be run in one transaction.
 
     It sets no password. Run again, it takes in tables that were created in the meantime.
     """
-    role, names = replication_user(lake, source), lake.source_names(source)
+    role = replication_user(lake, source)
     return (
         _role(role),
         *_heartbeat(role),
@@ -68,20 +75,19 @@ def setup_statements(lake: Lake, source: Source) -> tuple[str, ...]:
         _replica_identity_guard(source),
         _rights(role),
         *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
-        _publication(names.publication, names.slot, source),
+        _publication(publication(lake, source), replication_slot(lake, source), source),
         "DROP TABLE pg_temp.tributary_matched",
     )
 
 
-def removal_statements(lake: Lake, source: Source) -> tuple[str, ...]:
+def removal_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
     """The SQL that undoes `setup_statements`, each of them on its own; the slot has to be inactive by then.
 
     The tables of the source stay as they are. Whoever runs it is the one who ran the other, or a superuser.
     """
-    names = lake.source_names(source)
     return (
-        slot_removal(names.slot),
-        f"DROP PUBLICATION IF EXISTS {_identifier(names.publication)}",
+        slot_removal(replication_slot(lake, source)),
+        f"DROP PUBLICATION IF EXISTS {_identifier(publication(lake, source))}",
         _heartbeat_removal(lake, source),
         _role_removal(replication_user(lake, source)),
     )
@@ -95,19 +101,19 @@ def slot_removal(slot: str) -> str:
     )
 
 
-def unpublished_tables_query(lake: Lake, source: Source) -> str:
+def unpublished_tables_query(lake: Lake, source: PostgresSource) -> str:
     """A query for the tables, as texts, that the lake takes and that are not published yet."""
-    publication = _literal(lake.source_names(source).publication)
+    name = _literal(publication(lake, source))
     return (
         "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
         f"WHERE {_taken(source)}\n"
         "AND NOT EXISTS (SELECT FROM pg_publication_tables p\n"
-        f"  WHERE p.pubname = {publication} AND p.schemaname = n.nspname AND p.tablename = c.relname)\n"
+        f"  WHERE p.pubname = {name} AND p.schemaname = n.nspname AND p.tablename = c.relname)\n"
         "ORDER BY 1"
     )
 
 
-def patterns_without_table_query(source: Source) -> str:
+def patterns_without_table_query(source: PostgresSource) -> str:
     """A query for the source's patterns, as texts, that no table of the database matches."""
     table = (
         "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')"
@@ -119,7 +125,7 @@ def patterns_without_table_query(source: Source) -> str:
     return f"SELECT pattern FROM (VALUES\n  {rows}\n) AS patterns (pattern, has_table) WHERE NOT has_table"
 
 
-def whole_schemas(source: Source) -> tuple[str, ...]:
+def whole_schemas(source: PostgresSource) -> tuple[str, ...]:
     """The schemas of which the source takes every table, be it there already or not."""
     patterns = source.patterns
     return tuple(
@@ -131,7 +137,7 @@ def whole_schemas(source: Source) -> tuple[str, ...]:
 
 
 def apply_postgres_setup(
-    admin: psycopg.Connection, lake: Lake, source: Source, password: str
+    admin: psycopg.Connection, lake: Lake, source: PostgresSource, password: str
 ) -> tuple[str, ...]:
     """Prepares the database in one transaction and gives the replication user the password; returns warnings.
 
@@ -153,7 +159,7 @@ def apply_postgres_setup(
                 with admin.transaction():
                     is_new = _is_missing(admin, role)
                     admin.execute(setup_sql(lake, source).encode())
-                    if is_new or role == lake.source_names(source).replication_role:
+                    if is_new or role == replication_role(lake, source):
                         _set_password(admin, role, password)
                 break
             except psycopg.errors.InternalError_ as error:
@@ -215,7 +221,7 @@ def _heartbeat(role: str) -> tuple[str, ...]:
     )
 
 
-def _matched_tables(source: Source) -> tuple[str, ...]:
+def _matched_tables(source: PostgresSource) -> tuple[str, ...]:
     return (
         "-- The tables that the lake takes.\nDROP TABLE IF EXISTS pg_temp.tributary_matched",
         "CREATE TEMPORARY TABLE tributary_matched AS\n"
@@ -225,7 +231,7 @@ def _matched_tables(source: Source) -> tuple[str, ...]:
     )
 
 
-def _taken(source: Source) -> str:
+def _taken(source: PostgresSource) -> str:
     """The tables that the lake takes, as SQL over n and c."""
     return (
         "c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relispartition\n"
@@ -233,7 +239,7 @@ def _taken(source: Source) -> str:
     )
 
 
-def _replica_identity_guard(source: Source) -> str:
+def _replica_identity_guard(source: PostgresSource) -> str:
     """Refuses to publish what PostgreSQL would then refuse to update."""
     schemas = _literals(whole_schemas(source))
     return dedent(
@@ -314,9 +320,9 @@ def _rights_on_later_tables(role: str, schema: str) -> str:
     )
 
 
-def _publication(publication: str, replication_slot: str, source: Source) -> str:
+def _publication(publication_name: str, slot_name: str, source: PostgresSource) -> str:
     schemas = _literals(whole_schemas(source))
-    name, slot = _literal(publication), _literal(replication_slot)
+    name, slot = _literal(publication_name), _literal(slot_name)
     return dedent(
         f"""\
         -- Published are whole schemas where the lake takes them whole (so that tables created later come by
@@ -374,7 +380,7 @@ def _publication(publication: str, replication_slot: str, source: Source) -> str
     )
 
 
-def _heartbeat_removal(lake: Lake, source: Source) -> str:
+def _heartbeat_removal(lake: Lake, source: PostgresSource) -> str:
     """Other sources may have their row in the same table."""
     return dedent(
         f"""\
@@ -411,7 +417,7 @@ def _role_removal(role: str) -> str:
     )
 
 
-def _patterns_condition(source: Source) -> str:
+def _patterns_condition(source: PostgresSource) -> str:
     """The source's patterns as SQL over n.nspname and c.relname, without the system's schemas and our own."""
     # The common ones of the names that tributary.contract.patterns.is_traceable refuses.
     untraceable = _literal('[.]|^"|"$')

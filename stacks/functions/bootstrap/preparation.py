@@ -27,7 +27,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Preparation:
-    """The SQL of `connectors.postgres_setup` for one source.
+    """The SQL of `connectors.engines.postgres.preparation` for one source.
 
     setup                    one transaction
     removal                  each on its own, that of the role last

@@ -1,20 +1,17 @@
-"""How the lake is known to hold all that the database held at a moment: from the WAL to Kafka to the ledgers.
+"""How the lake is known to hold all that the database held at a moment: first Kafka does, then the ledgers.
 
-Everything that the source committed before an LSN is in Kafka once Debezium has confirmed that LSN to its
-slot: it confirms what Kafka Connect has stored as the connector's offset, which is what Kafka has
-acknowledged. And all that is in Kafka is in the lake once the ledger of each table has reached the end that
-its topic then had.
+The source's engine knows when Kafka holds everything that was committed before a moment. And all that is in
+Kafka is in the lake once the ledger of each table has reached the end that its topic then had.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-import psycopg
-
+from connectors.engines.engine import Awaited
 from tributary.cli.kafka_topics import Positions
 from tributary.cli.table_lag import events_behind
 from tributary.contract.errors import TributaryError
@@ -55,21 +52,13 @@ class Patience:
             self.stop.wait(POLL_SECONDS)
 
 
-def wait_for_connector(connection: psycopg.Connection, slot: str, mark: str, patience: Patience) -> None:
-    """Returns when Kafka holds every change that was committed before the call.
+def wait_for_connector(steps: Iterable[Awaited], patience: Patience) -> None:
+    """Take the engine's steps, one after the other, until Kafka holds what they wait for.
 
-    `mark` is a statement that writes to a table that Debezium reads, so that a source at rest confirms too.
     Raises `LakeBehind`.
     """
-    remedy = "See whether the source connector runs: tributary status."
-    patience.wait("Debezium's replication slot", lambda: _slot_problem(connection, slot), remedy)
-    # Once before, because a slot just made has confirmed where it starts, though its snapshot is still being
-    # read; once after, because what is confirmed may fall short of the very end of the WAL.
-    connection.execute(mark.encode())
-    row = connection.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
-    assert row is not None
-    connection.execute(mark.encode())
-    patience.wait("Debezium", lambda: _unconfirmed(connection, slot, row[0]), remedy)
+    for step in steps:
+        patience.wait(step.what, step.lacking, "See whether the source connector runs: tributary status.")
 
 
 def wait_for_lake(
@@ -88,23 +77,3 @@ def wait_for_lake(
         return ", ".join(f"{topic} is {behind[topic]:,} events behind" for topic in sorted(left)) or None
 
     patience.wait("the lake", lacking, remedy)
-
-
-def _slot_problem(connection: psycopg.Connection, slot: str) -> str | None:
-    row = connection.execute(
-        "SELECT active FROM pg_replication_slots WHERE slot_name = %s", [slot]
-    ).fetchone()
-    if row is None:
-        return f"there is no slot {slot}"
-    return None if row[0] else f"nobody reads the slot {slot}"
-
-
-def _unconfirmed(connection: psycopg.Connection, slot: str, lsn: str) -> str | None:
-    row = connection.execute(
-        """SELECT greatest(pg_wal_lsn_diff(%s::pg_lsn, confirmed_flush_lsn), 0)::bigint
-        FROM pg_replication_slots WHERE slot_name = %s""",
-        [lsn, slot],
-    ).fetchone()
-    if row is None:
-        return f"there is no slot {slot}"
-    return None if row[0] == 0 else f"{row[0]:,} bytes of WAL are not confirmed yet"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from tributary.cli.reconcile.database import DatabaseTable
-from tributary.cli.reconcile.forms import Form, form_of
+from connectors.engines.engine import DatabaseTable
+from connectors.engines.forms import Form
 from tributary.lake.reader import APP_COLUMNS
 
 _DELETED = "_deleted"
@@ -44,7 +44,7 @@ def pair(table: DatabaseTable, lake: pa.Schema, key: tuple[str, ...]) -> Pairing
     uncompared: list[str] = []
     unheard: list[str] = []
     for column in table.columns:
-        form = form_of(column.type)
+        form = column.form
         place = lake.get_field_index(column.name)
         if form is None:
             uncompared.append(column.name)

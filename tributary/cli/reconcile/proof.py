@@ -4,37 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-import psycopg
 import pyarrow as pa
 
+from connectors.engines.engine import DatabaseTable
+from connectors.engines.registry import AnyEngine, engine_of
 from tributary.cli.kafka_topics import Positions, read_topic_ends
 from tributary.cli.reconcile.barrier import Patience, wait_for_connector, wait_for_lake
 from tributary.cli.reconcile.comparison import compare
-from tributary.cli.reconcile.database import DatabaseTable, one_snapshot, read_rows, read_tables
 from tributary.cli.reconcile.pairing import Pairing, comparable_lake_rows, pair
 from tributary.cli.reconcile.rounds import Findings
-from tributary.contract.lake import Lake, Source
+from tributary.contract.lake import Lake
+from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 from tributary.lake.files import LakeFiles
 from tributary.lake.reader import read_table
 from tributary.lake.tables import LakeTable, read_silver_tables
 from tributary.lake.timeline import read_last_commit
 
+Session = Any
+"""What the source's engine calls a session: only the engine uses it."""
+
 
 @dataclass(frozen=True)
 class SourceLink:
     """A source and the ways to it and to its lake.
 
-    `connect` opens a connection in autocommit. `mark` is the statement that `wait_for_connector` takes.
+    connect  opens a session of the engine's as the connector's user
     """
 
     lake: Lake
     source: Source
-    connect: Callable[[], psycopg.Connection]
-    mark: str
+    connect: Callable[[], Session]
     kafka_bootstrap: str
     files: LakeFiles
+
+    @property
+    def engine(self) -> AnyEngine:
+        return engine_of(self.source)
 
 
 @dataclass(frozen=True)
@@ -88,15 +96,15 @@ def reconcile(link: SourceLink, patience: Patience) -> Reconciliation:
 
 
 def wait_until_lake_holds(
-    link: SourceLink, writer: psycopg.Connection, tables: Iterable[TableName], patience: Patience
+    link: SourceLink, writer: Session, tables: Iterable[TableName], patience: Patience
 ) -> None:
-    """Returns when the lake holds all that was committed to the tables before the call.
+    """Return when the lake holds all that was committed to the tables before the call.
 
-    `writer` is a connection that is in no transaction. Raises `LakeBehind`.
+    `writer` is a session that is in no transaction. Raises `LakeBehind`.
     """
     names = link.lake.names
-    source = names.source(link.source.name)
-    wait_for_connector(writer, source.slot, link.mark, patience)
+    wait_for_connector(link.engine.steps_to_kafka(writer, link.lake, link.source), patience)
+    source = link.lake.source_names(link.source)
     topics = {source.topic(table.schema, table.table): table for table in tables}
 
     def read_positions(topic: str) -> Positions:
@@ -107,24 +115,24 @@ def wait_until_lake_holds(
     wait_for_lake(read_topic_ends(link.kafka_bootstrap, topics), read_positions, patience)
 
 
-def read_source_tables(source: Source, connection: psycopg.Connection) -> dict[TableName, DatabaseTable]:
-    """The tables of the database that the source takes, by their names in the lake."""
+def read_source_tables(source: Source, session: Session) -> dict[TableName, DatabaseTable]:
+    """Read the tables of the database that the source takes, by their names in the lake."""
     return {
         TableName(source.name, table.schema, table.name): table
-        for table in read_tables(connection)
+        for table in engine_of(source).read_tables(session)
         if source.matches(table.schema, table.name)
     }
 
 
 def _round(
     link: SourceLink,
-    reader: psycopg.Connection,
-    writer: psycopg.Connection,
+    reader: Session,
+    writer: Session,
     before: Mapping[TableName, TableProof] | None,
     patience: Patience,
 ) -> dict[TableName, TableProof]:
     """One look at the tables of `before`, or at all tables; those that are no longer there are left out."""
-    with one_snapshot(reader):
+    with link.engine.snapshot(reader):
         tables = {
             name: table
             for name, table in read_source_tables(link.source, reader).items()
@@ -142,7 +150,7 @@ def _round(
 
 def _look_at_table(
     link: SourceLink,
-    reader: psycopg.Connection,
+    reader: Session,
     table: DatabaseTable,
     silver: LakeTable | None,
     known: TableProof,
@@ -155,7 +163,7 @@ def _look_at_table(
     if unfit:
         return replace(known, problem=f"its key column {unfit[0]} cannot be compared")
     comparison = compare(
-        read_rows(reader, table, pairing.forms),
+        link.engine.read_rows(reader, table, pairing.forms),
         comparable_lake_rows(lake, pairing),
         pairing.schema,
         pairing.key,
