@@ -1,4 +1,4 @@
-"""All that differs between one machine and AWS in what Connect is told: addresses, catalogs, secrets."""
+"""Where one machine and AWS differ in a connector's config: addresses, catalogs and secrets, as values."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class S3Endpoint:
 class DatabaseAccess:
     """How a connector reaches one source's database.
 
-    options  what else it is told for this, such as how connections are encrypted
+    options  further options of the connector for this, such as how connections are encrypted
     """
 
     host: str
@@ -145,7 +145,7 @@ MAX_EVENT_MB = 16
 class TopicPolicy:
     """How a table's topic keeps its events, whoever makes it.
 
-    retention        bronze keeps them for ever
+    retention        bronze keeps them forever
     max_event_mb     the largest event that producer and topic let through, in mebibytes: a row's before and
                      after, with their schema
     """

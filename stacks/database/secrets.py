@@ -1,4 +1,4 @@
-"""The two secrets of a database: the administrator's, which is rotated, and Debezium's, which is not."""
+"""The two secrets of a database: the administrator's, which rotates, and Debezium's, which does not."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from tributary.contract.lake import Lake
 
 
 class DatabaseStack(TributaryStack):
-    """databases  of all sources, by their names
-    own        those that the stack creates: of the sources that no `[aws.source.NAME]` gives a database
+    """databases  the database of each source, by its name
+    own        the databases that the stack creates, because no `[aws.source.NAME]` names an existing one
     """
 
     def __init__(self, scope: Construct, lake: Lake, network: NetworkStack) -> None:
@@ -42,10 +42,10 @@ class DatabaseStack(TributaryStack):
 
     @property
     def secrets(self) -> dict[str, secretsmanager.ISecret]:
-        """What Debezium logs in with."""
+        """The secret of each database that Debezium logs in with."""
         return {name: database.secret for name, database in self.databases.items()}
 
     @property
     def ready(self) -> dict[str, IDependable]:
-        """What is there once each database is prepared."""
+        """What exists once each database is prepared."""
         return {name: database.ready for name, database in self.databases.items()}

@@ -1,4 +1,4 @@
-"""When somebody has to be told: every alarm, its threshold, and the part of the runbook that it leads to."""
+"""Every alarm, its threshold, and the section of the runbook that it leads to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECTIONS: tuple[str, ...] = (
     "kafka-disk",
     "kafka-cpu",
 )
-"""Of the runbook: what to do when an alarm has led there."""
+"""The runbook's sections, each of which says what to do about an alarm."""
 
 _MOST_DISK_PERCENT = 85
 _LEAST_IDLE_PERCENT = 40

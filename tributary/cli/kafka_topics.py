@@ -22,12 +22,12 @@ class KafkaUnreachable(TributaryError):
 
 
 def read_table_names(bootstrap: str, lake: Lake) -> tuple[TableName, ...]:
-    """The tables that have a topic, which is those that have ever had a row, ordered by name."""
+    """Read which tables have a topic, ordered by name. A table has one once it has had a row."""
     return tuple(sorted(read_table_topics(bootstrap, lake).values()))
 
 
 def read_table_topics(bootstrap: str, lake: Lake) -> dict[str, TableName]:
-    """The table of each topic that Tributary's own connectors have made for one."""
+    """Read the topics that Tributary's own connectors created for tables, and the table of each."""
     sources = [lake.source_names(source) for source in lake.sources]
     with _questions(bootstrap) as consumer:
         topics = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics

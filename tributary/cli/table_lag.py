@@ -22,12 +22,12 @@ class TableLag:
 
 
 def events_behind(positions: Positions, ends: Positions) -> int:
-    """How many events lie between the positions and the ends."""
+    """Count the events between the positions and the ends."""
     return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
 
 
 def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
-    """The lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable."""
+    """Read the lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable."""
     workspace.require("kafka", "s3")
     bootstrap, names = workspace.settings.kafka_bootstrap, workspace.lake.names
     topics = read_table_topics(bootstrap, workspace.lake)

@@ -185,7 +185,7 @@ class Lake(Entry):
 
     @property
     def table_topics_regex(self) -> str:
-        """A Java regular expression that matches the topics of the lake's tables and no other."""
+        """A Java regular expression that fully matches the topics of the lake's tables, and no other."""
         return self.names.table_topics_regex(map(self.source_names, self.sources))
 
     def source(self, name: str) -> Source:

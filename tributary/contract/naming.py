@@ -20,8 +20,8 @@ MAX_LAKE_NAME = 24
 """Characters. With it a bucket's name stays below S3's 63 with room for an account and a region."""
 
 MAX_SOURCE_NAME = 24
-"""Characters. A name that an engine makes of lake and source, such as `tributary_<lake>__<source>`, then has
-60 at most."""
+"""Characters. A name that an engine builds from lake and source, such as `tributary_<lake>__<source>`, then
+has 60 at most."""
 
 MAX_TOPIC_NAME = 249
 """Characters (org.apache.kafka.common.internals.Topic). Debezium would cut a longer name off."""

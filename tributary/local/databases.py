@@ -20,7 +20,7 @@ from tributary.local.state import LocalSettings, StateFolder
 
 
 class DatabaseUnreachable(TributaryError):
-    """A source's database does not let Tributary in."""
+    """A source's database does not let Tributary log in."""
 
 
 class PasswordMissing(TributaryError):
@@ -42,7 +42,7 @@ class SourceDatabase:
 
     @property
     def is_prepared_by_hand(self) -> bool:
-        """Whether the lake file names no administrator, so that a person has to prepare the database."""
+        """Tell whether a person has to prepare the database, because the lake file names no administrator."""
         return self.source.connection is not None and self.source.connection.admin_user is None
 
     @property
@@ -57,7 +57,7 @@ class SourceDatabase:
 
     @property
     def replication_password(self) -> SecretStr:
-        """The user's own, else one that this state folder has made up. Raises PasswordMissing."""
+        """The password in the environment, else one of this state folder's own. Raises PasswordMissing."""
         connection = self.source.connection
         if connection is None or connection.password_env is None:
             return self.settings.secrets.replication_password(self.source.name)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from connectors.engines.engine import Login
+from connectors.engines.registry import engine_of
 from tributary.contract.errors import TributaryError
 from tributary.contract.source import Source
 from tributary.local import postgres
@@ -46,8 +47,8 @@ def server_of(source: Source) -> EngineServer:
         return ENGINE_SERVERS[source.engine]
     except KeyError:
         raise NoServerHere(
-            "Tributary starts no server of this engine",
+            f"Tributary starts no {engine_of(source).title} server on this machine",
             where=f"[source.{source.name}]",
-            found=f'engine = "{source.engine}" without a connection',
+            found="no connection",
             expected=f"a section [source.{source.name}.connection] that names a server of yours",
         ) from None

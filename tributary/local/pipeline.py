@@ -159,7 +159,7 @@ class _Start:
         self._remove_former_sources()
 
     def _work(self, plugin_path: Future[Path]) -> dict[str, Callable[[], bool]]:
-        """What the steps of the plan do, by their names."""
+        """Return what each step of the plan does. The work says whether it had to do anything."""
         lake, deployment = self.servers.lake, self.servers.deployment
         work: dict[str, Callable[[], bool]] = {
             postgres.SERVICE: self._ensure_postgres,
@@ -272,7 +272,7 @@ class _Start:
         return lambda: self._keeper.ensure_running(connector, self.connect_has_died)
 
     def _remove_former_sources(self) -> None:
-        """Stops reading sources that are not in the lake file any more. Their offsets stay."""
+        """Stop reading sources that are no longer in the lake file. Their offsets stay."""
         lake, rest = self.servers.lake, self._keeper.rest
         wanted = {lake.source_names(source).connector for source in lake.sources}
         for name in {*rest.connectors()} - wanted - {lake.names.bronze_connector}:

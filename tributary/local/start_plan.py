@@ -23,7 +23,7 @@ class Step:
 
 
 def start_plan(lake: Lake, resnapshot: Collection[Source]) -> Iterator[Step]:
-    """Yield the steps of a start, each after those that it waits for. Raises NoServerHere.
+    """Yield the steps of a start, each after the steps that it waits for. Raises NoServerHere.
 
     The step PLUGINS, which has a result, begins before them. A source in `resnapshot` has its connector
     removed before its database is prepared, so Connect comes first.

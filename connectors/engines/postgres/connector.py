@@ -26,7 +26,7 @@ TOPIC_NAMING_STRATEGY = "io.debezium.schema.SchemaUnicodeTopicNamingStrategy"
 
 
 def render(lake: Lake, source: PostgresSource, deployment: Deployment) -> ConnectorConfig:
-    """The connector that turns the source's changes into Kafka events; it only says where the password is."""
+    """Return the connector that turns the source's changes into Kafka events, without its password."""
     names = lake.source_names(source)
     return ConnectorConfig(
         name=names.connector,
@@ -36,7 +36,7 @@ def render(lake: Lake, source: PostgresSource, deployment: Deployment) -> Connec
             **_database(source, deployment.databases[source.name]),
             "plugin.name": "pgoutput",
             SLOT_OPTION: replication_slot(lake, source),
-            # A connector that is behind looks for its place in the log, and then opens the slot anew, often
+            # A connector that is behind finds its place in the log, and then opens the slot again, often
             # before PostgreSQL has closed it: by default it would wait for 10 seconds (6 times at most).
             "slot.retry.delay.ms": "1000",
             "slot.max.retries": "60",
@@ -96,7 +96,7 @@ _LOSSLESS: Mapping[str, str] = {
     "binary.handling.mode": "bytes",
     # The default leaves columns of a type that Debezium does not know out of the event.
     "include.unknown.datatypes": "true",
-    # The default puts null where a value cannot be converted, and goes on.
+    # The default puts null where a value cannot be converted, and continues.
     "event.converting.failure.handling.mode": "fail",
     "event.processing.failure.handling.mode": "fail",
 }
@@ -132,7 +132,7 @@ def _database(source: PostgresSource, access: DatabaseAccess) -> dict[str, str]:
 
 
 def _keys(lake: Lake, source: PostgresSource) -> dict[str, str]:
-    """`message.key.columns` for the tables whose key the lake file names.
+    """Return `message.key.columns` for the tables whose key the lake file names.
 
     Its form is `table:column,column;…`; Debezium joins the table to each column with a dot and takes that for
     a regular expression (io.debezium.relational.Key.CustomKeyMapper): hence letters and digits, or escapes.
@@ -166,6 +166,9 @@ def _pace(topics: TopicPolicy) -> dict[str, str]:
 
 
 def _topics(source: PostgresSource, topics: TopicPolicy) -> dict[str, str]:
-    """How Debezium makes the topic of a table that it meets for the first time; -1: as the broker does."""
+    """Return how Debezium creates the topic of a table that it meets for the first time.
+
+    A replication factor of -1 is the broker's default.
+    """
     made = {"replication.factor": "-1", "partitions": str(source.partitions), **topics.config}
     return {f"topic.creation.default.{option}": value for option, value in made.items()}

@@ -39,7 +39,7 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         return connector.access_at(lake, source, host, port, password)
 
     def remedies(self) -> Mapping[str, str]:
-        # Debezium cannot go on from its offset (BaseSourceTask#validateSchemaHistory).
+        # Debezium cannot resume from its offset (BaseSourceTask#validateSchemaHistory).
         return {
             "no longer available on the server": "Its replication slot was dropped or has lost its log. "
             "docs/operate.md says how to begin anew."
@@ -47,6 +47,8 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
 
     def remains(self, config: Mapping[str, str]) -> str | None:
         name = config.get(connector.SLOT_OPTION)
+        if name is None:
+            return None
         return (
             "Its replication slot keeps the database's log until it is dropped: "
             f"SELECT pg_drop_replication_slot('{name}');"

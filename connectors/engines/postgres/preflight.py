@@ -1,4 +1,4 @@
-"""What makes a PostgreSQL, or a table in it, unfit to be read without loss, and what to do about it."""
+"""The preflight check: which servers, roles and tables Debezium cannot read without loss, and what to do."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class UniqueKey:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """What PostgreSQL's catalog says of one table.
+    """One table as PostgreSQL's catalog describes it.
 
     nested_arrays     columns declared with more than one dimension, such as text[][]
     unsent            columns of a type that Debezium leaves out of its events
@@ -92,7 +92,7 @@ class TableFacts:
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """What a server says of itself, and of the lake's replication slot where it has one already."""
+    """A server, and the lake's replication slot if the server has one already."""
 
     version: int
     release: str
@@ -121,21 +121,21 @@ class RoleFacts:
 
 @dataclass(frozen=True)
 class PostgresFindings:
-    """The tables that the lake takes, in order, and what a person ought to know though it stops nothing."""
+    """The tables that the lake takes, in order, and warnings that stop nothing."""
 
     tables: tuple[TableName, ...]
     warnings: tuple[str, ...]
 
 
 def check_server(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
-    """Raises PostgresNotReady where the server cannot replicate logically to one more reader."""
+    """Check that the server can replicate logically to one more reader. Raises PostgresNotReady."""
     judge_server(source, _read_server(connection, replication_slot(lake, source)), _address(connection))
 
 
 def check_tables(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> PostgresFindings:
-    """Raises PostgresNotReady for a table that cannot be kept exact, and for a pattern that matches nothing.
+    """Check that each table can be kept exact, and that each pattern matches one. Raises PostgresNotReady.
 
-    Where Tributary started the database itself, its tables may not be there yet: then it is a warning.
+    In a database that Tributary started itself, a table may still be missing: that is a warning.
     """
     for enum in connection.execute(_ENUMS_WITHOUT_VALUES).fetchall():
         raise PostgresNotReady(
@@ -148,7 +148,7 @@ def check_tables(connection: psycopg.Connection, lake: Lake, source: PostgresSou
 
 
 def check_replication(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
-    """Raises PostgresNotReady where the connection's user, the replication user, lacks what it needs."""
+    """Check that the connection's user, the replication user, has all it needs. Raises PostgresNotReady."""
     where = f"source {source.name}, {_address(connection)}"
     taken = [
         (facts.schema, facts.table)
@@ -167,7 +167,7 @@ def check_replication(connection: psycopg.Connection, lake: Lake, source: Postgr
 
 
 def judge_server(source: PostgresSource, server: ServerFacts, address: str) -> None:
-    """The judgement that `check_server` passes on what it read."""
+    """Judge what `check_server` has read. Raises PostgresNotReady."""
     for found, expected, remedy in _server_problems(server, source):
         raise PostgresNotReady(
             "the database server cannot replicate",
@@ -179,7 +179,7 @@ def judge_server(source: PostgresSource, server: ServerFacts, address: str) -> N
 
 
 def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts]) -> PostgresFindings:
-    """The judgement that `check_tables` passes on what it read."""
+    """Judge what `check_tables` has read. Raises PostgresNotReady."""
     may_be_empty = source.connection is None
     taken = [facts for facts in tables if source.matches(facts.schema, facts.table)]
     absent = [*_patterns_without_table(source, tables), *_entries_without_table(lake, source, taken)]
@@ -203,7 +203,7 @@ def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts
 
 
 def read_tables(connection: psycopg.Connection) -> list[TableFacts]:
-    """All tables of the database, the system's and Tributary's own left out."""
+    """Read all tables of the database, without the system's and Tributary's own."""
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(_TABLES, {"own_schema": OWN_SCHEMA}).fetchall()
     return [_table_facts(row) for row in rows]
@@ -215,7 +215,7 @@ FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 WHERE t.typcategory = 'E' AND NOT EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = t.oid)
 ORDER BY 1
 """
-"""Those of any schema: io.debezium.connector.postgresql.TypeRegistry reads all types, and ends in a
+"""In any schema: io.debezium.connector.postgresql.TypeRegistry reads all types, and fails with a
 NullPointerException."""
 
 

@@ -1,8 +1,8 @@
-"""What a PostgreSQL needs before Debezium may read it: a role, its rights, a publication and a heartbeat.
+"""The SQL that prepares a PostgreSQL for Debezium: a role, its rights, a publication and a heartbeat table.
 
-`setup_statements` is the whole of it, as SQL that may be run again at any time: an administrator can run it
-by hand, and `apply_postgres_setup` and the AWS deployment run the very same. The module `preflight` tells
-what a table lacks. No statement holds a colon: the RDS Data API takes what follows one for a parameter.
+`setup_statements` returns this SQL, which may run again at any time: an administrator can run it by hand, and
+`apply_postgres_setup` and the deployment on AWS run the same. The module `preflight` checks what a table
+lacks. No statement holds a colon, because the RDS Data API takes what follows a colon for a parameter.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _HEARTBEAT = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
 
 _ATTEMPTS = 5
 _CHANGED_MEANWHILE = "tuple concurrently"
-"""At a row of its catalog that another changes, PostgreSQL waits, and then fails: a GRANT beside another one,
-or at a table of which a vacuum has just ended (simple_heap_update)."""
+"""PostgreSQL waits for a catalog row that somebody else changes, and then fails: a GRANT beside another one,
+or at a table whose vacuum has just ended (simple_heap_update)."""
 
 
 class PostgresSetupFailed(TributaryError):
@@ -40,7 +40,10 @@ class PostgresSetupFailed(TributaryError):
 
 
 def heartbeat_query(lake: Lake, source: PostgresSource) -> str:
-    """What Debezium runs with each heartbeat: a write, so that the slot moves on in a quiet database."""
+    """Return the statement that Debezium runs with each heartbeat.
+
+    It writes, so that the slot also advances in a quiet database.
+    """
     return (
         f"INSERT INTO {_HEARTBEAT} (lake, source, beaten_at) "
         f"VALUES ({_literal(lake.name)}, {_literal(source.name)}, now()) "
@@ -49,23 +52,23 @@ def heartbeat_query(lake: Lake, source: PostgresSource) -> str:
 
 
 def setup_script(lake: Lake, source: PostgresSource) -> str:
-    """What an administrator runs with psql where Tributary has no administrator's password.
+    """Return what an administrator runs with psql if Tributary has no administrator's password.
 
-    A superuser can run it, or the owner of the database and its tables who may create roles.
+    A superuser can run it, and so can the owner of the database and its tables who may create roles.
     """
     set_password = f"-- Then set its password:\n\\password {_identifier(replication_user(lake, source))}"
     return f"BEGIN;\n\n{setup_sql(lake, source)}\n\nCOMMIT;\n\n{set_password}\n"
 
 
 def setup_sql(lake: Lake, source: PostgresSource) -> str:
-    """`setup_statements` as one text."""
+    """Return `setup_statements` as one text."""
     return "\n\n".join(f"{statement};" for statement in setup_statements(lake, source))
 
 
 def setup_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
-    """The SQL that prepares the source's database; to be run in one transaction.
+    """Return the SQL that prepares the source's database in one transaction.
 
-    It sets no password. Run again, it takes in tables that were created in the meantime.
+    It sets no password. Another run adds the tables that were created in the meantime.
     """
     role = replication_user(lake, source)
     return (
@@ -81,9 +84,9 @@ def setup_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
 
 
 def removal_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
-    """The SQL that undoes `setup_statements`, each of them on its own; the slot has to be inactive by then.
+    """Return the SQL that undoes `setup_statements`, one transaction a statement. The slot must be inactive.
 
-    The tables of the source stay as they are. Whoever runs it is the one who ran the other, or a superuser.
+    The source's tables stay as they are. Only who ran the setup, or a superuser, may run this.
     """
     return (
         slot_removal(replication_slot(lake, source)),
@@ -94,7 +97,7 @@ def removal_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
 
 
 def slot_removal(slot: str) -> str:
-    """The SQL that drops a replication slot if it is there and nobody reads from it."""
+    """Return the SQL that drops a replication slot if it exists and nobody reads from it."""
     return (
         "SELECT count(pg_drop_replication_slot(slot_name)) FROM pg_replication_slots "
         f"WHERE slot_name = {_literal(slot)} AND NOT active"
@@ -102,7 +105,7 @@ def slot_removal(slot: str) -> str:
 
 
 def unpublished_tables_query(lake: Lake, source: PostgresSource) -> str:
-    """A query for the tables, as texts, that the lake takes and that are not published yet."""
+    """Return a query for the names of the tables that the lake takes and that are not published yet."""
     name = _literal(publication(lake, source))
     return (
         "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
@@ -114,7 +117,7 @@ def unpublished_tables_query(lake: Lake, source: PostgresSource) -> str:
 
 
 def patterns_without_table_query(source: PostgresSource) -> str:
-    """A query for the source's patterns, as texts, that no table of the database matches."""
+    """Return a query for the source's patterns that no table of the database matches."""
     table = (
         "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')"
     )
@@ -126,7 +129,7 @@ def patterns_without_table_query(source: PostgresSource) -> str:
 
 
 def whole_schemas(source: PostgresSource) -> tuple[str, ...]:
-    """The schemas of which the source takes every table, be it there already or not."""
+    """Return the schemas of which the source takes every table, existing or future."""
     patterns = source.patterns
     return tuple(
         pattern.schema
@@ -139,10 +142,10 @@ def whole_schemas(source: PostgresSource) -> tuple[str, ...]:
 def apply_postgres_setup(
     admin: psycopg.Connection, lake: Lake, source: PostgresSource, password: str
 ) -> tuple[str, ...]:
-    """Prepares the database in one transaction and gives the replication user the password; returns warnings.
+    """Prepare the database in one transaction, give the replication user the password, and return warnings.
 
-    The password of a role that exists already and that the lake file names is left as it is. Only a SCRAM
-    verifier of the password reaches the server, so that no log of it can hold it. Raises PostgresSetupFailed.
+    A role that exists already and that the lake file names keeps its password. Only a SCRAM verifier of the
+    password reaches the server, so no log can hold the password. Raises PostgresSetupFailed.
     """
     role = replication_user(lake, source)
     warnings: list[str] = []

@@ -89,7 +89,7 @@ def _column(name: str, database_type: DatabaseType) -> DatabaseColumn:
 
 
 def _relation(schema: str, table: str, is_partitioned: bool) -> str:
-    """What inherits from a table is a table of its own, unlike what a partitioned table is made of."""
+    """Return the table without tables that inherit from it, but with the partitions of a partitioned one."""
     return f"{'' if is_partitioned else 'ONLY '}{sql.Identifier(schema, table).as_string()} AS t"
 
 
@@ -116,7 +116,7 @@ _COLUMNS = """
     WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
         AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
     ORDER BY n.nspname, c.relname, a.attnum"""
-"""Domains are followed down to the type that they are made of; arrays come with their elements' type."""
+"""Domains are followed down to their base type; arrays come with the type of their elements."""
 
 _PRIMARY_KEYS = """
     SELECT n.nspname, c.relname, a.attname

@@ -42,7 +42,7 @@ def steps_to_kafka(connection: psycopg.Connection, lake: Lake, source: PostgresS
 
 
 def drop_slot(connection: psycopg.Connection, slot: str) -> None:
-    """Drop the replication slot, if it is there. Raises SlotInUse if somebody goes on reading from it."""
+    """Drop the replication slot, if it is there. Raises SlotInUse if somebody keeps reading from it."""
     deadline = time.monotonic() + _DROP_SECONDS
     while True:
         connection.execute(slot_removal(slot).encode())

@@ -1,4 +1,4 @@
-"""What is watched of the lake's Aurora PostgreSQL clusters: how much log they hold back, and their disks."""
+"""Alarms and graphs of the lake's Aurora PostgreSQL clusters: the log they hold back, and their disks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from stacks.observability.watched import Graph, Threshold, Watched
 from tributary.contract.engines.postgres import PostgresSource
 
 SECTIONS = ("slot-lag", "database-disk")
-"""Of the runbook."""
+"""The runbook's sections that the alarms lead to."""
 
 _GB = 1_000_000_000
 _WAL_PERCENT = 80
-"""Of what a slot may hold back: with the rest gone PostgreSQL gives the slot up."""
+"""The part of `slot_wal_gb` at which to raise the alarm: beyond all of it PostgreSQL gives the slot up."""
 
 _LEAST_LOCAL_GB = 5
 

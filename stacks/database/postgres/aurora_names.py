@@ -1,7 +1,7 @@
 """Which versions and instance classes Aurora PostgreSQL has.
 
-The versions are those of the CDK, and the sizes are those of EC2 in the installed botocore. The families are
-listed here, with the page that they are from and its month.
+The CDK lists the versions, and the installed botocore lists EC2's sizes. The families are listed here, with
+their source page and its month.
 """
 
 from __future__ import annotations

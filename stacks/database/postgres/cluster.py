@@ -1,4 +1,4 @@
-"""An Aurora PostgreSQL cluster as logical replication needs it, and who may log in to it."""
+"""An Aurora PostgreSQL cluster that is set for logical replication, and who may log in to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PACKS = (*_NIST_AND_HIPAA, "PCI.DSS.321")
 
 
 class PostgresCluster(Construct):
-    """The database of one source in a cluster of its own. Where data stays, so does all that it needs.
+    """The database of one source in a cluster of its own. If its data stays, so does all that it needs.
 
     cluster      writer and readers
     replication  of the role that Debezium logs in as
@@ -58,7 +58,7 @@ class PostgresCluster(Construct):
 
     @property
     def access(self) -> DatabaseAccess:
-        """How Debezium reaches it; the workers of MSK Connect hold no file to verify the certificate with."""
+        """How Debezium reaches it. A worker of MSK Connect holds no file to verify the certificate with."""
         return DatabaseAccess(
             host=self.cluster.cluster_endpoint.hostname,
             port=PORT,
@@ -80,7 +80,7 @@ class PostgresCluster(Construct):
         )
 
     def _log_group(self) -> logs.CfnLogGroup:
-        """Aurora writes to the group of this name, and would make one that keeps its logs for ever."""
+        """Create the group that Aurora writes to. A group that Aurora creates keeps its logs forever."""
         group = logs.CfnLogGroup(
             self,
             "Logs",

@@ -1,4 +1,4 @@
-"""What a deployment needs to prepare databases: one function a stack, and one custom resource a database."""
+"""How a deployment prepares databases: one function a stack, and one custom resource a database."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class PreparedDatabase(Construct):
 
 
 def preparation(lake: Lake, source: PostgresSource, *, has_demo: bool) -> Preparation:
-    """All that the function is told of a source."""
+    """Return all that the function has to know of a source."""
     return Preparation(
         role=replication_user(lake, source),
         publication=publication(lake, source),

@@ -1,4 +1,4 @@
-"""What is done to a source's database when it is made, changed, looked after and given up."""
+"""How the function prepares a source's PostgreSQL database, refreshes it, and gives it up."""
 
 from __future__ import annotations
 

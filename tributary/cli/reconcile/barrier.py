@@ -1,7 +1,7 @@
-"""How the lake is known to hold all that the database held at a moment: first Kafka does, then the ledgers.
+"""Wait until the lake holds all that the database held at a moment: first Kafka has it, then the ledgers.
 
-The source's engine knows when Kafka holds everything that was committed before a moment. And all that is in
-Kafka is in the lake once the ledger of each table has reached the end that its topic then had.
+The source's engine knows when Kafka holds everything that was committed before a moment. All that is in Kafka
+is in the lake once the ledger of each table has reached the end that its topic had then.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ POLL_SECONDS = 0.2
 
 
 class LakeBehind(TributaryError):
-    """The lake has not come up to the database within the time that it was given."""
+    """The lake has not caught up with the database in time."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Until when to wait (a value of time.monotonic), and whom to tell what is being waited for.
+    """How long to wait, and who hears what for.
 
-    Whoever sets `stop` gives up before that.
+    deadline  a value of time.monotonic
+    stop      ends the wait earlier
     """
 
     deadline: float
@@ -44,7 +45,7 @@ class Patience:
         return cls(time.monotonic() + seconds, tell, stop or threading.Event())
 
     def wait(self, for_what: str, lacking: Callable[[], str | None], remedy: str) -> None:
-        """Waits until nothing is lacking. Raises `LakeBehind` with what still is when the time is over."""
+        """Wait until nothing is lacking. Raises `LakeBehind`, which names what is, once the time is over."""
         while (missing := lacking()) is not None:
             if time.monotonic() >= self.deadline or self.stop.is_set():
                 raise LakeBehind(f"Gave up waiting for {for_what}", found=missing, remedy=remedy)
@@ -64,9 +65,9 @@ def wait_for_connector(steps: Iterable[Awaited], patience: Patience) -> None:
 def wait_for_lake(
     ends: Mapping[str, Positions], read_positions: Callable[[str], Positions], patience: Patience
 ) -> None:
-    """Returns when the lake has applied every topic up to its end.
+    """Return when the lake has applied every topic up to its end.
 
-    `read_positions` gives how far the table of a topic is, as its ledger says. Raises `LakeBehind`.
+    `read_positions` reads how far a topic's table is from the table's ledger. Raises `LakeBehind`.
     """
     remedy = "See whether the Spark app runs and is well; tributary ingest brings the lake up to date."
     left = set(ends)

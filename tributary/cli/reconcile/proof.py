@@ -47,7 +47,7 @@ class SourceLink:
 
 @dataclass(frozen=True)
 class TableProof:
-    """What was found of one table. `problem`: why its rows cannot be compared at all."""
+    """The findings of one table. `problem` says why its rows cannot be compared at all."""
 
     name: TableName
     findings: Findings = field(default_factory=Findings)
@@ -56,7 +56,7 @@ class TableProof:
 
     @property
     def is_open(self) -> bool:
-        """Whether another round can tell more."""
+        """Tell whether another round can find out more."""
         return self.problem is None and self.findings.is_open
 
     @property
@@ -68,7 +68,7 @@ class TableProof:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """What was found of all tables of a source, by name."""
+    """The findings of all tables of a source, by name."""
 
     tables: tuple[TableProof, ...]
 
@@ -83,9 +83,9 @@ class Reconciliation:
 
 
 def reconcile(link: SourceLink, patience: Patience) -> Reconciliation:
-    """Compares all tables of the source; those with differences again, until each is certain or gone.
+    """Compare all tables of the source, and tables with differences again until each is certain or gone.
 
-    Raises `LakeBehind` where the lake does not come up to the database in time.
+    Raises `LakeBehind` if the lake does not catch up with the database in time.
     """
     with link.connect() as reader, link.connect() as writer:
         proofs = _round(link, reader, writer, None, patience)
@@ -131,7 +131,7 @@ def _round(
     before: Mapping[TableName, TableProof] | None,
     patience: Patience,
 ) -> dict[TableName, TableProof]:
-    """One look at the tables of `before`, or at all tables; those that are no longer there are left out."""
+    """Compare the tables of `before`, or all tables, once. Tables that no longer exist are left out."""
     with link.engine.snapshot(reader):
         tables = {
             name: table
@@ -174,7 +174,7 @@ def _look_at_table(
 def _key(
     link: SourceLink, table: DatabaseTable, silver: LakeTable | None, name: TableName
 ) -> tuple[str, ...]:
-    """The key that the lake goes by or, where it has no such table yet, will go by."""
+    """Return the key that the lake uses, or will use once it has the table."""
     commit = None if silver is None else read_last_commit(link.files.filesystem, silver.path)
     if commit is not None and commit.ledger.key_columns:
         return commit.ledger.key_columns
