@@ -21,8 +21,8 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 
 KAFKA_VERSIONS = frozenset({"3.7.x.kraft", "3.8.x.kraft", "3.9.x.kraft", "4.0.x.kraft", "4.1.x.kraft"})
-"""Amazon MSK developer guide, Supported Apache Kafka versions, September 2026: those
-without ZooKeeper for standard brokers."""
+"""Amazon MSK developer guide, "Supported Apache Kafka versions", September 2026: versions without ZooKeeper
+for standard brokers."""
 
 _UP_TO_16 = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
 BROKER_TYPES = frozenset(
@@ -33,10 +33,10 @@ BROKER_TYPES = frozenset(
         *(f"express.m7g.{size}" for size in _UP_TO_16),
     }
 )
-"""Amazon MSK developer guide, Broker types, September 2026."""
+"""Amazon MSK developer guide, "Broker types", September 2026."""
 
 EMR_RELEASES = frozenset({"emr-7.11.0", "emr-7.12.0", "emr-7.13.0", "emr-7.14.0"})
-"""EMR release guide, September 2026: the releases that hold Hudi 1.0.2."""
+"""EMR release guide, September 2026: the releases with Hudi 1.0.2."""
 
 DATABASE_FAMILIES = frozenset({"r5", "r6g", "r6gd", "r6i", "r6id", "r7g", "r7i", "r8a", "r8g", "r8gd"})
 """Aurora user guide, DB instance classes for Aurora PostgreSQL, September 2026: those with
@@ -44,7 +44,7 @@ the Data API. Sizes are EC2's."""
 
 
 def check_known(lake: Lake) -> None:
-    """Raises TributaryError, which names the setting, where `[aws]` has a name that AWS does not know."""
+    """Check the names in `[aws]`. Raise TributaryError for the first setting that AWS does not know."""
     aws = deployment_of(lake)
     makes_databases = any(source.name not in aws.source for source in lake.sources)
     for service in _services(aws, makes_databases):
@@ -84,12 +84,12 @@ def _check(setting: str, found: str, known: frozenset[str], expected: str) -> No
         where=_entry(setting),
         found=f'"{found}"',
         expected=f"{expected}, such as {', '.join(examples)}",
-        remedy="If it is new on AWS: a later release of Tributary knows it.",
+        remedy="If it is new on AWS, upgrade to a release of Tributary that knows it.",
     )
 
 
 def _entry(setting: str) -> str:
-    """`region` as `[aws].region`, `kafka.broker` as `[aws.kafka].broker`."""
+    """Return the setting's place in the lake file: `[aws].region` or `[aws.kafka].broker`."""
     section, _, key = setting.rpartition(".")
     return f"[aws.{section}].{key}" if section else f"[aws].{key}"
 
