@@ -20,8 +20,8 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 
 KAFKA_VERSIONS = frozenset({"3.7.x.kraft", "3.8.x.kraft", "3.9.x.kraft", "4.0.x.kraft", "4.1.x.kraft"})
-"""Amazon MSK developer guide, Supported Apache Kafka versions, September 2026: those
-without ZooKeeper for standard brokers."""
+"""Amazon MSK developer guide, "Supported Apache Kafka versions", September 2026: versions without ZooKeeper
+for standard brokers."""
 
 _UP_TO_16 = ("large", "xlarge", "2xlarge", "4xlarge", "8xlarge", "12xlarge", "16xlarge")
 BROKER_TYPES = frozenset(
@@ -32,14 +32,14 @@ BROKER_TYPES = frozenset(
         *(f"express.m7g.{size}" for size in _UP_TO_16),
     }
 )
-"""Amazon MSK developer guide, Broker types, September 2026."""
+"""Amazon MSK developer guide, "Broker types", September 2026."""
 
 EMR_RELEASES = frozenset({"emr-7.11.0", "emr-7.12.0", "emr-7.13.0", "emr-7.14.0"})
-"""EMR release guide, September 2026: the releases that hold Hudi 1.0.2."""
+"""EMR release guide, September 2026: the releases with Hudi 1.0.2."""
 
 
 def check_known(lake: Lake) -> None:
-    """Raises TributaryError, which names the setting, where `[aws]` has a name that AWS does not know."""
+    """Check the names in `[aws]`. Raise TributaryError for the first setting that AWS does not know."""
     aws = deployment_of(lake)
     engines = own_sources(lake)
     for service in (*_services(aws), *(service for engine in engines for service in engine.services)):
@@ -75,12 +75,12 @@ def _check(setting: str, found: str, known: frozenset[str], expected: str) -> No
         where=_entry(setting),
         found=f'"{found}"',
         expected=f"{expected}, such as {', '.join(examples)}",
-        remedy="If it is new on AWS: a later release of Tributary knows it.",
+        remedy="If it is new on AWS, upgrade to a release of Tributary that knows it.",
     )
 
 
 def _entry(setting: str) -> str:
-    """`region` as `[aws].region`, `kafka.broker` as `[aws.kafka].broker`."""
+    """Return the setting's place in the lake file: `[aws].region` or `[aws.kafka].broker`."""
     section, _, key = setting.rpartition(".")
     return f"[aws.{section}].{key}" if section else f"[aws].{key}"
 
