@@ -446,7 +446,7 @@ def _consumer(workspace: Workspace) -> Iterator[Consumer]:
 
 
 def _read_records(workspace: Workspace, tables: Iterable[str], began: float) -> Iterator[Record]:
-    """The probe's rows that were sent to Kafka since then."""
+    """Yield the probe rows that were sent to Kafka since `began`."""
     names = workspace.lake.source_names(workspace.lake.source(SOURCE))
     tables_by_topic = {names.topic(workload.SCHEMA, table): table for table in tables}
     with _consumer(workspace) as consumer:

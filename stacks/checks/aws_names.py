@@ -1,7 +1,7 @@
-"""Which regions, instance types and versions AWS has: CloudFormation refuses others only after minutes.
+"""Check that AWS has the region, instance types and versions. CloudFormation would fail only minutes later.
 
-Regions and EC2's instance types are those of the installed botocore. The lists below hold what it does not
-list; each says which page it is from and of which month. An engine checks the names that only it uses.
+The installed botocore lists the regions and EC2's instance types. The lists below cover the rest, and each
+names its page and month. An engine checks the names that only it uses.
 """
 
 from __future__ import annotations
