@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_app.columns.table_columns import OPERATION, TableColumns, columns_of, columns_of_table, merge_anew
+from spark_app.columns.app_columns import DELETE_MARKER, OPERATION
+from spark_app.columns.table_columns import TableColumns, columns_of, columns_of_table, merge_anew
+from spark_app.ledger.commits import replacement_metadata
 from spark_app.ledger.ledger import Ledger, LedgerError
 from spark_app.ledger.topic_checks import PositionLost
 from spark_app.merge.survey import LastSnapshot, Survey, is_since_last_snapshot, read_last_snapshot
@@ -16,7 +18,6 @@ from spark_app.run.progress import Committed
 from spark_app.sources.event import OffsetRange, positions_text
 from spark_app.table.quarantine import read_quarantine, remove_quarantine
 from spark_app.table.table_ingest import Folded, TableIngest
-from spark_app.wire.decode import DELETE
 from tributary.contract.errors import TributaryError
 
 PATIENCE_SECONDS = 120.0
@@ -198,8 +199,8 @@ class _TableAnew(TableIngest):
                 remedy="Stop what writes to it, and rebuild again.",
             )
         is_soft = self.hudi.policy.deletes == "soft"
-        rows = folded.rows if is_soft else folded.rows.where(F.col(OPERATION) != DELETE)
-        self.hudi.replace_all(rows, ledger, self._retyped(folded.rows))
+        rows = folded.rows if is_soft else folded.rows.where(F.col(OPERATION) != DELETE_MARKER)
+        self.hudi.replace_all(rows, replacement_metadata(ledger, self._retyped(folded.rows)))
 
     def _retyped(self, rows: DataFrame) -> tuple[str, ...]:
         """The columns that have other types than before, or of which that is not known."""

@@ -13,25 +13,30 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from spark_app.columns.app_columns import DELETE_MARKER, ORDERING
 from spark_app.columns.partition_columns import check_partition_columns
 from spark_app.columns.table_columns import (
     APP_COLUMNS,
     DELETED,
     LOG_POSITION,
-    ORDERING,
     TableColumns,
     columns_of,
     columns_of_table,
     merge,
 )
-from spark_app.hudi.hudi_table import (
-    HudiCommit,
-    HudiTable,
-    Timeline,
-    has_nested_columns,
-    instant_of,
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.hudi.instants import instant_of
+from spark_app.hudi.reader_limits import hides_arrays
+from spark_app.hudi.spread import FewRows, ManyRows, RowsInBuckets, Spread
+from spark_app.hudi.timeline import Timeline
+from spark_app.jvm.buckets import Buckets
+from spark_app.jvm.held_rows import Held
+from spark_app.ledger.commits import (
+    LedgerCommit,
+    commit_metadata,
+    ledger_commits,
+    replacement_metadata,
 )
-from spark_app.jvm.buckets import Buckets, Held
 from spark_app.ledger.ledger import Ledger, Truncate
 from spark_app.ledger.topic_checks import (
     AnotherTopic,
@@ -152,7 +157,7 @@ class TableIngest:
             self._ledger = Ledger(self.topic)
             return
         self.partitions_written = commit.partitions
-        self._columns = columns_of_table(self.hudi.schema(), commit.ledger.key_columns)
+        self._columns = columns_of_table(self.hudi.read().schema, commit.ledger.key_columns)
         self._ledger = commit.ledger
 
     def forget(self) -> None:
@@ -288,7 +293,7 @@ class TableIngest:
             stored = self.hudi.read().where(F.lit(False))
             names = [name for name in stored.columns if not name.startswith("_hoodie_")]
             self._timeline_to_continue()
-            self.hudi.write(stored.select(*names), ledger, is_there=True)
+            self.hudi.upsert(stored.select(*names), commit_metadata(ledger))
             self._ledger = ledger
             return self._report(ledger, phases)
         raise NoOtherTopic(
@@ -329,7 +334,8 @@ class TableIngest:
             if applied:
                 self._timeline_to_continue()
                 ledger = self.ledger.next_commit()
-                self.hudi.write(self._rows(folded.rows, columns), ledger, is_there=True)
+                spread = ManyRows(ledger.events)
+                self.hudi.upsert(self._rows(folded.rows, columns), commit_metadata(ledger), spread)
                 self._written(ledger)
             left = quarantined_events.join(readable, list(_POSITION), "left_anti")
             left_count = left.count()
@@ -403,25 +409,23 @@ class TableIngest:
         if self._makes_arrays_unreadable(folded.rows):
             self.hudi.compact()
             self._timeline_to_continue()
-        self.hudi.write(
-            folded.rows,
-            ledger,
-            # A new truncate deletes as many rows as the table has.
-            are_few=ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate,
-            is_there=self._columns is not None,
-            are_in_buckets=folded.are_in_buckets,
-        )
+        write = self.hudi.write if self._columns is None else self.hudi.upsert
+        write(folded.rows, commit_metadata(ledger), self._spread(folded, ledger))
+
+    def _spread(self, folded: Folded, ledger: Ledger) -> Spread:
+        if folded.are_in_buckets:
+            return RowsInBuckets()
+        # A new truncate deletes as many rows as the table has.
+        if ledger.events <= EVENTS_OF_ONE_TASK and ledger.truncate == self.ledger.truncate:
+            return FewRows()
+        return ManyRows(ledger.events)
 
     def _makes_arrays_unreadable(self, rows: DataFrame) -> bool:
-        """Whether, by a new column, the log files there are become some of which hudi-rs reads no array.
-
-        It takes their rows for partial ones then, and compares the types of arrays with the names of their
-        elements, which Avro and Parquet call differently (hudi-rs 0.5.0, pad_partial_to_target)."""
+        """Return whether hudi-rs could not read the arrays in the table's log files after these rows."""
         if self._columns is None or self.hudi.policy.storage != "merge_on_read":
             return False
-        if not has_nested_columns(self._columns.row_type):
-            return False
-        return not set(columns_of_table(rows.schema, self._columns.key).names) <= set(self._columns.names)
+        written = columns_of_table(rows.schema, self._columns.key).names
+        return hides_arrays(self._columns.row_type, written)
 
     def _timeline_to_continue(self) -> Timeline:
         """The table's timeline, which whatever is written next continues.
@@ -432,7 +436,7 @@ class TableIngest:
         earlier state of the table. Raises `ClockIsBehind` where the next instant would be before the
         last: Hudi orders instants by their names, which are times, and the rows of one that seems to be older
         than a compaction are never read."""
-        timeline = self.hudi.timeline(is_there=self._columns is not None)
+        timeline = self.hudi.timeline() if self._columns is None else self.hudi.existing_timeline()
         if timeline.requested - self._known:
             raise AnotherWriter(f"{self.name} has commits of another app that is running, or was until now")
         if self._known and max(self._known) not in timeline.requested:
@@ -445,13 +449,13 @@ class TableIngest:
             )
         return timeline
 
-    def _written(self, ledger: Ledger) -> HudiCommit:
+    def _written(self, ledger: Ledger) -> LedgerCommit:
         """The commit of that ledger, which was written just now.
 
         Where an app that was late has written another meanwhile, what it undid is applied again, from where
         it was."""
-        timeline = self.hudi.timeline(is_there=True)
-        commits = list(self.hudi.commits(timeline, self._known))
+        timeline = self.hudi.existing_timeline()
+        commits = list(ledger_commits(self.hudi, timeline, self._known))
         self._known &= timeline.requested
         self._known |= {commit.instant for commit in commits}
         (own, *_) = [commit for commit in commits if commit.ledger == ledger]
@@ -466,13 +470,13 @@ class TableIngest:
         if self._ledger is None:
             self.recover()
 
-    def _last_commit_of_recovered_table(self) -> HudiCommit | None:
-        self.hudi.remove_what_an_end_left()
+    def _last_commit_of_recovered_table(self) -> LedgerCommit | None:
+        self.hudi.remove_leftovers()
         if not self.hudi.exists():
             return None
         # Before the ledger is read: what another app commits from here on is not part of it.
         timeline = self.hudi.finish_compactions()
-        commit = next(self.hudi.commits(timeline), None)
+        commit = next(ledger_commits(self.hudi, timeline), None)
         self._known = timeline.requested
         self._commits_since_services = timeline.commits_since_services
         return commit
@@ -614,7 +618,7 @@ class TableIngest:
         )
         self._timeline_to_continue()
         ledger = self.ledger.next_commit()
-        self.hudi.replace_all(rows, ledger, widened)
+        self.hudi.replace_all(rows, replacement_metadata(ledger, widened))
         self._written(ledger)
 
     def _set_aside(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> None:
@@ -683,7 +687,7 @@ class TableIngest:
         is_soft = self.hudi.policy.deletes == "soft"
         app_values = {
             "_key": F.col("key"),
-            "_op": F.col("op") if is_soft else F.when(is_deleted, DELETE).otherwise(F.col("op")),
+            "_op": F.col("op") if is_soft else F.when(is_deleted, DELETE_MARKER).otherwise(F.col("op")),
             ORDERING: F.col("seq"),
             "_source_ts": F.col("source_ts"),
             "_topic": F.col("topic"),

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.hudi.hudi_table import HudiTable, instant_of
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.hudi.instants import instant_of
 from spark_app.sources.event import OffsetRange
 from spark_app.table import table_ingest
 from spark_app.table.table_ingest import ClockIsBehind, TableIngest

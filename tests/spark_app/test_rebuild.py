@@ -101,7 +101,7 @@ def test_a_table_that_a_changed_type_has_blocked_goes_on_after_its_rebuild(
     assert run_errand(table.source, lambda _: table, rebuild_table, ProgressWriter(io.StringIO()), outcomes)
 
     assert outcomes.read(table.quarantine_path) is None
-    assert table.hudi.schema()["name"].dataType == StringType()
+    assert table.hudi.read().schema["name"].dataType == StringType()
     assert _names(table) == {0: "7", 1: "8", 2: "9", 3: "text", 4: "more"}
     assert {row["id"]: row["name"] for row in _as_of(table, before)} == {0: 7, 1: 8, 2: 9}
     files: Any = LocalFileSystem()
