@@ -21,7 +21,7 @@ from bench.servers import Storage, storage
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.instants import instant_of
 from spark_app.ledger.commits import commit_metadata
-from spark_app.table.table_ingest import MOST_COMMITS_BETWEEN_SERVICES
+from spark_app.table.services import MOST_COMMITS_BETWEEN_SERVICES
 from tributary.contract.lake import TablePolicy, parse_lake
 from tributary.local.s3 import s3_client
 

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from spark_app.hudi import options
 from spark_app.hudi.append_writer import AppendWriter
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.table import table_ingest
+from spark_app.table import setting_aside
 from spark_app.table.quarantine import write_quarantine
 
 Death = Literal["before the write", "within the write", "after the write", "after the quarantine"]
@@ -57,7 +57,7 @@ def death(when: Death) -> Iterator[None]:
     target: Any = HudiTable
     patches: dict[str, Any] = {"write": killing(HudiTable.write), "upsert": killing(HudiTable.upsert)}
     if when == "after the quarantine":
-        target, patches = table_ingest, {"write_quarantine": killed_after_quarantine}
+        target, patches = setting_aside, {"write_quarantine": killed_after_quarantine}
     with suppress(Killed), mock.patch.multiple(target, **patches):
         yield
 

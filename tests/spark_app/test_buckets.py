@@ -18,7 +18,7 @@ from spark_app.hudi.spread import RowsInBuckets, Spread
 from spark_app.jvm.buckets import Buckets
 from spark_app.ledger.commits import last_commit
 from spark_app.sources.event import OffsetRange
-from spark_app.table import table_ingest
+from spark_app.table import batch_plan
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
@@ -115,7 +115,7 @@ def test_a_large_batch_whose_changes_say_all_is_written_from_its_buckets(
         written.append(spread == RowsInBuckets())
         write(self, rows, metadata, spread)
 
-    monkeypatch.setattr(table_ingest, "EVENTS_OF_ONE_TASK", 1)
+    monkeypatch.setattr(batch_plan, "EVENTS_OF_ONE_TASK", 1)
     monkeypatch.setattr(AppendWriter, "write", noted)
     table.apply((OffsetRange(0, 0, loaded),))
     table.apply((OffsetRange(0, loaded, len(rows)),))

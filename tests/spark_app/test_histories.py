@@ -24,7 +24,7 @@ from spark_app.hudi.compaction import schedule_compaction
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import last_commit
 from spark_app.sources.event import OffsetRange
-from spark_app.table import table_ingest
+from spark_app.table import batch_plan
 from spark_app.table.table_ingest import TableIngest
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TOPIC, Row, SentEvent, SourceTable, State, event_row
@@ -59,7 +59,7 @@ def test_after_every_batch_the_lake_table_is_the_source_table_as_far_as_it_was_s
     event(f"large batches: {are_large}")
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         if are_large:
-            patched.setattr(table_ingest, "EVENTS_OF_ONE_TASK", 0)
+            patched.setattr(batch_plan, "EVENTS_OF_ONE_TASK", 0)
         run = _Run(spark, policy, events, delivery, Path(folder))
         for step in steps:
             run.take(step)

@@ -29,8 +29,9 @@ from spark_app.hudi.timeline import Timeline
 from spark_app.ledger.commits import commit_metadata, last_commit
 from spark_app.ledger.ledger import Ledger
 from spark_app.sources.event import OffsetRange
-from spark_app.table import table_ingest
+from spark_app.table import services
 from spark_app.table.table_ingest import TableIngest
+from spark_app.table.table_state import TableState
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.faults import compactions
 from tests.spark_app.memory_source import MemorySource
@@ -99,7 +100,7 @@ def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
     columns = TableColumns((("id", IntegerType()),), ("id",))
     table = TableIngest("things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "")
     assert not table.is_service_due(is_idle=True)
-    table._columns = columns
+    table._state = TableState(Ledger(TOPIC), columns)
     assert table.is_service_due(is_idle=True)
     table.maintain()
     assert hudi.done == ["clean"]
@@ -107,8 +108,8 @@ def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
     due = {True: 0, False: 0}
     for is_idle in due:
         while not table.is_service_due(is_idle=is_idle):
-            table._commits_since_services += 1
-        due[is_idle] = table._commits_since_services
+            table.services.commits += 1
+        due[is_idle] = table.services.commits
     assert 0 < due[True] < due[False]
     table.maintain()
     assert not table.is_service_due(is_idle=True)
@@ -119,11 +120,12 @@ def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
 def test_services_run_when_they_are_asked_for_whether_or_not_they_are_due(storage: Storage) -> None:
     hudi = CountedServices(TablePolicy(storage=storage))
     table = TableIngest("things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "")
-    table._ledger = Ledger(TOPIC)
+    table._state = TableState(Ledger(TOPIC))
     assert table.serve().table == "things"
     assert hudi.done == []  # there is no table yet
 
-    table._columns = TableColumns((("id", IntegerType()),), ("id",))
+    columns = TableColumns((("id", IntegerType()),), ("id",))
+    table._state = TableState(Ledger(TOPIC), columns)
     for _ in range(2):
         hudi.done.clear()
         table.serve()
@@ -142,7 +144,7 @@ def served(
     table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(folder / "quarantine"))
     states: dict[str, Names] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 3)
+        patch.setattr(services, "COMMITS_BETWEEN_SERVICES", 3)
         patch.setattr(hudi_timeline, "ACTIVE_COMMITS", FEW_COMMITS)
         for number in range(COMMITS):
             committed = table.apply((OffsetRange(0, 2 * number, 2 * number + 2),))
@@ -292,7 +294,7 @@ def test_between_the_parts_of_its_compaction_a_table_gets_commits(
 ) -> None:
     monkeypatch.setattr(compaction, "PART_MEGABYTES", 0)
     monkeypatch.setattr(hudi_timeline, "ACTIVE_COMMITS", 100)
-    monkeypatch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 2)
+    monkeypatch.setattr(services, "COMMITS_BETWEEN_SERVICES", 2)
     shop = SourceTable()
     for transaction in range(8):
         shop.begin()
