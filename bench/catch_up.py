@@ -28,6 +28,7 @@ from bench.hoodie_streamer import HoodieStreamer, commits, wire_columns
 from bench.plain_app import PlainApp, columns
 from bench.results import Figure, Results, WrongResult
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EventSource
@@ -276,7 +277,7 @@ class OursContender:
             *events.lake_columns(),
         )
         ledger = Ledger(self._topic, positions={0: 0}, key_columns=(events.KEY,))
-        self._hudi(self._preloaded).write(row, ledger)
+        self._hudi(self._preloaded).write(row, commit_metadata(ledger))
 
     def catch_up(self, batch: int) -> Run:
         assert self._source is not None

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from bench.flat import table_session
 from bench.orders_table import build_orders_table, check_orders
 from bench.results import Figure, Results
-from spark_app.hudi.hudi_table import HudiTable, instant_of
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.hudi.instants import instant_of
 from tributary.contract.lake import TablePolicy
 
 

@@ -17,6 +17,7 @@ from bench.driver import driver
 from bench.orders_table import OrdersTable, build_orders_table, check_orders, take_turns
 from bench.results import Figure, Results
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.commits import commit_metadata
 from tributary.contract.lake import TablePolicy, parse_lake
 from tributary.local.state import StateFolder, settle
 
@@ -93,7 +94,7 @@ def _seconds_of_write(table: OrdersTable, records: int) -> float:
     """Time one bare Hudi write of rows that are ready for it."""
     rows = table.unchanged(records)
     began = time.perf_counter()
-    table.ingest.hudi.write(rows, table.ingest.ledger.next_commit(), is_there=True)
+    table.ingest.hudi.upsert(rows, commit_metadata(table.ingest.ledger.next_commit()))
     return time.perf_counter() - began
 
 

@@ -18,8 +18,10 @@ from bench.driver import driver
 from bench.orders_table import OrdersTable, build_orders_table, check_orders, take_turns
 from bench.results import Figure, Results
 from bench.servers import Storage, storage
-from spark_app.hudi.hudi_table import HudiTable, instant_of
-from spark_app.table.table_ingest import MOST_COMMITS_BETWEEN_SERVICES
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.hudi.instants import instant_of
+from spark_app.ledger.commits import commit_metadata
+from spark_app.table.services import MOST_COMMITS_BETWEEN_SERVICES
 from tributary.contract.lake import TablePolicy, parse_lake
 from tributary.local.s3 import s3_client
 
@@ -94,7 +96,7 @@ def _age(table: OrdersTable, settings: Settings) -> Iterator[tuple[float, float]
         if number % 100 in _TIMED:
             yield float(number), round(table.seconds_of_commit(settings.records), 3)
         else:
-            table.ingest.hudi.write(table.unchanged(1), table.ingest.ledger.next_commit(), is_there=True)
+            table.ingest.hudi.upsert(table.unchanged(1), commit_metadata(table.ingest.ledger.next_commit()))
         is_served = number % MOST_COMMITS_BETWEEN_SERVICES == 0
         if is_served or (number + 1) % 100 in _TIMED:
             # The app keeps working on a table only if it knows all of its commits.

@@ -16,6 +16,7 @@ from bench.orders import COLUMNS, KEY, START, OrdersHistory, Record
 from bench.results import WrongResult
 from spark_app.columns.table_columns import APP_COLUMNS
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.ledger.ledger import Sequence as LogSequence
 from spark_app.run.progress import Committed
@@ -106,7 +107,7 @@ def build_orders_table(spark: SparkSession, folder: str | Path, hudi: HudiTable,
         key_columns=(KEY,),
         events=orders,
     )
-    hudi.write(_snapshot_rows(spark, orders), ledger)
+    hudi.write(_snapshot_rows(spark, orders), commit_metadata(ledger))
     topic = Topic(spark, first=orders)
     ingest = TableIngest("shop.public.orders", TOPIC, topic, hudi, f"{folder}/quarantine")
     ingest.recover()

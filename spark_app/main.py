@@ -17,15 +17,16 @@ from spark_app.catalog.sync import CatalogSync
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
-from spark_app.run.once import run_errand
 from spark_app.run.outcome_files import OutcomeFiles
-from spark_app.run.progress import Committed, ProgressWriter, Replayed, Serviced
+from spark_app.run.progress import ProgressWriter
 from spark_app.run.session import start_session, tables_at_once
+from spark_app.run.table_task import TableTask, run_for_each_table
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EventSource
 from spark_app.sources.files import FilesSource
 from spark_app.sources.kafka import MSK_IAM, KafkaSource
 from spark_app.table.rebuild import rebuild_table
+from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake, TablePolicy, read_lake
@@ -35,9 +36,8 @@ FILES = "files:"
 BRONZE_POLL_SECONDS = 2.0
 """Each poll of bronze reads its metadata, and the sink commits only every few seconds."""
 
-Errand = Callable[[TableIngest], Committed | Replayed | Serviced]
-ERRANDS: Mapping[str, Errand] = {
-    "replay": TableIngest.replay,
+TASKS: Mapping[str, TableTask] = {
+    "replay": replay_table,
     "new-epoch": TableIngest.open_epoch,
     "compact": TableIngest.serve,
 }
@@ -61,8 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         source = _source(spark, lake, options)
         progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
         table_of = partial(_table, spark, lake, wanted, options, source)
-        if errand := _errand(options):
-            return 0 if run_errand(source, table_of, errand, progress, OutcomeFiles(spark)) else 1
+        if task := _task(options):
+            return 0 if run_for_each_table(source, table_of, task, progress, OutcomeFiles(spark)) else 1
         run = Ingest(
             spark=spark,
             source=source,
@@ -85,10 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         spark.stop()
 
 
-def _errand(options: argparse.Namespace) -> Errand | None:
+def _task(options: argparse.Namespace) -> TableTask | None:
     if options.command == "rebuild":
         return partial(rebuild_table, since_snapshot=options.since_snapshot)
-    return ERRANDS.get(options.command)
+    return TASKS.get(options.command)
 
 
 def _parser() -> argparse.ArgumentParser:

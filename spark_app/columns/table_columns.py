@@ -21,14 +21,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from spark_app.columns.app_columns import OPERATION, ORDERING, RECORD_KEY
 from spark_app.wire.connect_schema import SchemaVersion
 from spark_app.wire.lake_types import conversion
 from tributary.contract.column_names import ALLOWED, HUDI_PREFIX, is_column_name
 from tributary.contract.errors import TributaryError
 
-RECORD_KEY = "_key"
-OPERATION = "_op"
-ORDERING = "_seq"
 DELETED = "_deleted"
 LOG_POSITION = "_lsn"
 

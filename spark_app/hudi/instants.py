@@ -1,34 +1,44 @@
-"""The completed instants of a Hudi timeline, read from their texts.
+"""The instants of a Hudi timeline: how a moment is written as one, and what Hudi's texts say of them.
 
-To ask Py4J for what each of them is takes longer than to list them; HoodieInstant#toString tells it all."""
+To ask Py4J for the parts of each instant takes longer than to list them. HoodieInstant#toString has all
+parts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from tributary.contract.errors import TributaryError
 
+_INSTANT = "%Y%m%d%H%M%S%f"
 _COMPLETED_INSTANT = re.compile(r"\[(?P<requested>\d+)__(?P<completed>\d+)__(?P<action>[a-z]+)__COMPLETED\]")
 
 
 class UnknownInstant(TributaryError):
-    """Hudi tells an instant in another form than that of its release that is pinned here."""
+    """Hudi writes an instant in another form than the pinned release does."""
 
 
 @dataclass(frozen=True, order=True)
 class CompletedInstant:
-    """`completed` and `requested` are times as Hudi writes them, `requested` is the instant's name. In the
-    order of completion, as InstantComparators has it."""
+    """A completed instant: when it completed, its name, which is when it was requested, and its action.
+
+    Instants sort in the order of completion, as in Hudi's InstantComparators. Both times are written as
+    `instant_of` writes them."""
 
     completed: str
     requested: str
     action: str
 
 
+def instant_of(moment: datetime) -> str:
+    """Return the name that Hudi gives to an instant requested at the moment, which is in UTC."""
+    return moment.strftime(_INSTANT)[:17]
+
+
 def parse_completed_instants(texts: Sequence[str]) -> tuple[CompletedInstant, ...]:
-    """In the order of the texts. Raises `UnknownInstant`."""
+    """Return the instants in the order of their texts. Raises `UnknownInstant`."""
     return tuple(_parse_completed_instant(text) for text in texts)
 
 
@@ -36,7 +46,7 @@ def _parse_completed_instant(text: str) -> CompletedInstant:
     match = _COMPLETED_INSTANT.fullmatch(text)
     if match is None:
         raise UnknownInstant(
-            what="Hudi tells a completed instant in a form that is not known",
+            what="Hudi wrote a completed instant in a form that is not known",
             found=text,
             expected="[20261122101500123__20261122101501000__deltacommit__COMPLETED]",
             remedy="Use the release of Hudi that the project pins.",

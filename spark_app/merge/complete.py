@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_app.columns.table_columns import DELETED, LOG_POSITION, ORDERING, RECORD_KEY, TableColumns
+from spark_app.columns.app_columns import ORDERING, RECORD_KEY
+from spark_app.columns.table_columns import DELETED, LOG_POSITION, TableColumns
 from spark_app.ledger.ledger import Truncate
 from spark_app.merge.order import seq_of_truncate
 from spark_app.wire.decode import DELETE, TRUNCATE

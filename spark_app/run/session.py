@@ -6,11 +6,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_app.hudi.hudi_table import SESSION_OPTIONS
+from spark_app.hudi.options import SESSION_OPTIONS
 
 _OPTIONS = {
     **SESSION_OPTIONS,
-    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
     # Timestamps without a zone are held as if in UTC, whatever the machine's zone.
     "spark.sql.session.timeZone": "UTC",
     # Column names that differ only in case are different columns.

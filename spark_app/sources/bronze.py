@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from spark_app.jvm.bronze_events import read_bronze_events
+from spark_app.jvm.bronze_metadata import offsets_in_metadata, topics_in_metadata
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 
 _READ_OPTIONS = {
@@ -20,8 +21,8 @@ _READ_OPTIONS = {
     "batch-size": "256",
 }
 
-_Offsets = dict[int, tuple[int, int]]
-"""Of a topic: the first and the last offset, by partition."""
+_Offsets = Mapping[int, tuple[int, int]]
+"""The first and the last offset of a topic, by partition."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,9 @@ class BronzeSource:
         """One Spark job where the metadata of some files does not tell."""
         if not self._exists():
             return frozenset()
-        told = json.loads(self._metadata.topics(self.spark._jsparkSession, self.table))
-        if told is not None:
-            return frozenset(told)
+        in_metadata = topics_in_metadata(self.spark, self.table)
+        if in_metadata is not None:
+            return in_metadata
         rows = self._landed().select("k_topic").distinct().collect()
         return frozenset(row["k_topic"] for row in rows)
 
@@ -48,8 +49,8 @@ class BronzeSource:
         """One Spark job where the metadata of some files does not tell."""
         if not self._exists():
             return {topic: TopicExtent({}, {}) for topic in topics}
-        offsets = self._told_by_metadata(topics)
-        offsets |= self._told_by_rows(topics - offsets.keys())
+        offsets = dict(offsets_in_metadata(self.spark, self.table, topics))
+        offsets |= self._offsets_in_rows(topics - offsets.keys())
         return {
             topic: TopicExtent(
                 beginning={partition: first for partition, (first, _) in found.items()},
@@ -58,14 +59,7 @@ class BronzeSource:
             for topic, found in offsets.items()
         }
 
-    def _told_by_metadata(self, topics: frozenset[str]) -> dict[str, _Offsets]:
-        found = self._metadata.extents(self.spark._jsparkSession, self.table, [*topics])
-        return {
-            topic: {int(partition): (first, last) for partition, (first, last) in of_topic.items()}
-            for topic, of_topic in json.loads(found).items()
-        }
-
-    def _told_by_rows(self, topics: frozenset[str]) -> dict[str, _Offsets]:
+    def _offsets_in_rows(self, topics: frozenset[str]) -> Mapping[str, _Offsets]:
         if not topics:
             return {}
         rows = (
@@ -75,7 +69,7 @@ class BronzeSource:
             .agg(F.min("k_offset").alias("first"), F.max("k_offset").alias("last"))
             .collect()
         )
-        found: dict[str, _Offsets] = {topic: {} for topic in topics}
+        found: dict[str, dict[int, tuple[int, int]]] = {topic: {} for topic in topics}
         for row in rows:
             found[row["k_topic"]][row["k_partition"]] = (row["first"], row["last"])
         return found
@@ -91,19 +85,12 @@ class BronzeSource:
             ],
         )
         landed = self._landed(**_READ_OPTIONS)
-        jvm: Any = self.spark._jvm
-        read = jvm.io.tributary.spark.BronzeEvents.read(
-            landed.where((F.col("k_topic") == topic) & in_ranges)._jdf,
+        return read_bronze_events(
+            landed.where((F.col("k_topic") == topic) & in_ranges),
             topic,
-            [[r.partition, r.first, r.until] for r in ranges],
-            EVENT.json(),
+            [(r.partition, r.first, r.until) for r in ranges],
+            EVENT,
         )
-        return DataFrame(read, self.spark)
-
-    @property
-    def _metadata(self) -> Any:
-        jvm: Any = self.spark._jvm
-        return jvm.io.tributary.spark.BronzeMetadata
 
     def _exists(self) -> bool:
         return bool(self.spark.catalog.tableExists(self.table))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_app.jvm.kafka_events import read_kafka_events
 from spark_app.sources.event import (
     EVENT,
     EVENTS_OF_ONE_TASK,
@@ -64,7 +64,6 @@ class KafkaSource:
     client_options: Mapping[str, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock, repr=False)
     _consumer: Any = field(default=None, repr=False)
-    _readers: dict[str, Any] = field(default_factory=dict, repr=False)
     _partitions: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     _admin: Any = field(default=None, repr=False)
     _topic_ids: dict[str, str] = field(default_factory=dict, repr=False)
@@ -88,17 +87,16 @@ class KafkaSource:
         }
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
-        read = self._jvm.io.tributary.spark.KafkaEvents.read(
-            self.spark._jsparkSession,
+        return read_kafka_events(
+            self.spark,
             self._reader_properties(topic),
-            json.dumps({topic: {str(r.partition): r.first for r in ranges}}),
-            json.dumps({topic: {str(r.partition): r.until for r in ranges}}),
+            topic,
+            [(r.partition, r.first, r.until) for r in ranges],
             # Else a topic of one partition is read, and decoded, by one task.
             self._tasks(sum(r.length for r in ranges)),
-            [MOVED_TO_HEADER, MOVED_FROM_HEADER],
-            EVENT.json(),
+            (MOVED_TO_HEADER, MOVED_FROM_HEADER),
+            EVENT,
         )
-        return DataFrame(read, self.spark)
 
     def _tasks(self, events: int) -> int:
         return min(self.spark.sparkContext.defaultParallelism, 1 + events // EVENTS_OF_ONE_TASK)
@@ -113,25 +111,26 @@ class KafkaSource:
     def _client(self) -> Any:
         """Return a consumer without a group, for metadata only. It is not thread-safe, so hold the lock."""
         if self._consumer is None:
-            properties = self._properties(_AS_BYTES)
+            properties = self._java_properties(_AS_BYTES)
             self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
         return self._consumer
 
-    def _reader_properties(self, topic: str) -> Any:
-        if topic not in self._readers:
-            # Spark keeps an executor's consumer, and what it has fetched ahead, for the group's next batch.
-            group = {"group.id": f"{self.group_prefix}-{topic}"}
-            self._readers[topic] = self._properties({**_AS_BYTES, **_READING, **group})
-        return self._readers[topic]
+    def _reader_properties(self, topic: str) -> Mapping[str, str]:
+        # Spark keeps an executor's consumer, and what it has fetched ahead, for the group's next batch.
+        group = {"group.id": f"{self.group_prefix}-{topic}"}
+        return self._properties({**_AS_BYTES, **_READING, **group})
 
-    def _properties(self, own: Mapping[str, str]) -> Any:
-        properties = self._jvm.java.util.Properties()
-        for name, value in {
+    def _properties(self, own: Mapping[str, str]) -> Mapping[str, str]:
+        return {
             "bootstrap.servers": self.bootstrap_servers,
             "default.api.timeout.ms": str(REQUEST_TIMEOUT_MS),
             **own,
             **self.client_options,
-        }.items():
+        }
+
+    def _java_properties(self, own: Mapping[str, str]) -> Any:
+        properties = self._jvm.java.util.Properties()
+        for name, value in self._properties(own).items():
             properties.setProperty(name, value)
         return properties
 
@@ -141,7 +140,7 @@ class KafkaSource:
         if unknown:
             if self._admin is None:
                 self._admin = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(
-                    self._properties({})
+                    self._java_properties({})
                 )
             names = self._jvm.java.util.ArrayList()
             for topic in unknown:

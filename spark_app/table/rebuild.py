@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_app.columns.table_columns import OPERATION, TableColumns, columns_of, columns_of_table, merge_anew
+from spark_app.columns.app_columns import DELETE_MARKER, OPERATION
+from spark_app.columns.table_columns import TableColumns, columns_of, columns_of_table, merge_anew
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.hudi.timeline import Timeline
+from spark_app.ledger.commits import replacement_metadata
 from spark_app.ledger.ledger import Ledger, LedgerError
 from spark_app.ledger.topic_checks import PositionLost
+from spark_app.merge.order import without_applied
 from spark_app.merge.survey import LastSnapshot, Survey, is_since_last_snapshot, read_last_snapshot
 from spark_app.run.progress import Committed
 from spark_app.sources.event import OffsetRange, positions_text
+from spark_app.table.batch import BatchApplier, TableParts
+from spark_app.table.folding import Folded
+from spark_app.table.known_commits import KnownCommits
 from spark_app.table.quarantine import read_quarantine, remove_quarantine
-from spark_app.table.table_ingest import Folded, TableIngest
-from spark_app.wire.decode import DELETE
+from spark_app.table.schema_versions import SchemaVersions
+from spark_app.table.setting_aside import SettingAside
+from spark_app.table.table_ingest import TableIngest
+from spark_app.table.table_state import TableState
+from spark_app.table.topic_reader import TopicReader
 from tributary.contract.errors import TributaryError
 
 PATIENCE_SECONDS = 120.0
@@ -49,33 +62,30 @@ def rebuild_table(
         )
     ranges = _all_ranges(table, before, patience_seconds)
     timeline = table.hudi.timeline()
-    anew = _TableAnew(
-        table.name,
-        table.topic,
-        table.source,
-        table.hudi,
-        table.quarantine_path,
-        written=table.written,
-        _ledger=Ledger(table.topic, topic_id=before.topic_id),
-        _known=timeline.requested,
+    mode = _Replacing(
+        name=table.name,
+        hudi=table.hudi,
         replaced=before,
         replaced_columns=table.columns,
         replaced_instant=timeline.last_instant,
-        since_snapshot=since_snapshot,
+        select=partial(_since_last_snapshot, table.topic) if since_snapshot else _all_changes,
     )
     quarantine = read_quarantine(table.hudi.spark, table.quarantine_path, before.epoch)
-    committed = anew.apply(ranges)
-    if committed is None:
+    new_state = TableState(Ledger(table.topic, topic_id=before.topic_id))
+    applied = BatchApplier(_parts_anew(table, timeline), new_state, mode).apply(ranges)
+    if applied.report is None:
         raise NotRebuilt(
             what="No event of the table can be read",
             where=f"topic {table.topic}",
             remedy="tributary quarantine list says why.",
         )
     if quarantine is not None:
-        old = [folder for folder in quarantine[1] if folder.rpartition("/")[2] != anew.quarantine_name]
+        new = applied.quarantine_folder
+        kept = None if new is None else new.rpartition("/")[2]
+        old = [folder for folder in quarantine[1] if folder.rpartition("/")[2] != kept]
         remove_quarantine(table.hudi.spark, old)
     table.forget()
-    return committed
+    return applied.report
 
 
 def _ledger_of(table: TableIngest) -> Ledger:
@@ -132,61 +142,50 @@ def _check_each_once(table: TableIngest, ranges: tuple[OffsetRange, ...]) -> Non
         )
 
 
-@dataclass
-class _TableAnew(TableIngest):
-    """A table as if there were none yet, whose first commit takes the place of all that `hudi` holds: a table
-    of the ledger `replaced`, of `replaced_columns` where they are known, and of the last instant
-    `replaced_instant`. With `since_snapshot` its rows are those of the last snapshot and of what came
-    after it."""
+def _parts_anew(table: TableIngest, timeline: Timeline) -> TableParts:
+    """Return the parts of a table of which nothing is known yet but the commits that it has."""
+    return TableParts(
+        name=table.name,
+        hudi=table.hudi,
+        reader=TopicReader(table.topic, table.source),
+        versions=SchemaVersions(table.hudi.policy, table.written),
+        aside=SettingAside(table.topic, table.quarantine_path, table.hudi.policy),
+        commits=KnownCommits(table.name, table.hudi, timeline.requested),
+    )
 
-    replaced: Ledger = field(default_factory=lambda: Ledger(""))
-    replaced_columns: TableColumns | None = None
-    replaced_instant: str | None = None
-    since_snapshot: bool = False
-    quarantine_name: str | None = None
 
-    def _merged_columns(self) -> TableColumns | None:
-        return merge_anew(columns_of(version) for version in self._versions)
+@dataclass(frozen=True)
+class _Replacing:
+    """Writes a batch in place of all rows that the table holds.
 
-    def _buckets(self, events: int) -> None:
-        """Hudi's own writer replaces files."""
+    The table had the ledger `replaced`, the columns `replaced_columns` (None where they are not known) and
+    the last instant `replaced_instant`. `select` chooses the changes that make the new rows."""
 
-    def _to_apply(self, changes: DataFrame, survey: Survey) -> DataFrame:
-        changes = super()._to_apply(changes, survey)
-        if not self.since_snapshot:
-            return changes
-        self._check_snapshot(read_last_snapshot(changes, survey))
-        return changes.where(is_since_last_snapshot(survey))
+    name: str
+    hudi: HudiTable
+    replaced: Ledger
+    replaced_columns: TableColumns | None
+    replaced_instant: str | None
+    select: Callable[[DataFrame, Survey], DataFrame]
 
-    def _check_snapshot(self, found: LastSnapshot) -> None:
-        if found.is_first:
-            raise NotRebuilt(
-                what="The source holds no snapshot of the table but the one that it began with",
-                where=f"topic {self.topic}",
-                expected="a later one, which has read all rows that there were",
-                remedy="Wait until the new snapshot is in the source. Of a table that is empty it has no "
-                "event: if it is, remove the table's folder in silver.",
-            )
-        if not found.is_whole:
-            raise NotRebuilt(
-                what="The last snapshot of the table is not over yet",
-                where=f"topic {self.topic}",
-                expected="a read that Debezium has marked as the table's last",
-                remedy="Wait until it is in the source, and rebuild again.",
-            )
+    def columns(self, versions: SchemaVersions) -> TableColumns | None:
+        return merge_anew(columns_of(version) for version in versions.learned)
 
-    def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> str:
-        folder = super()._quarantine(events, bad, ranges)
-        self.quarantine_name = folder.rpartition("/")[2]
-        return folder
+    def buckets(self, events: int) -> None:
+        """Hudi's own writer replaces files, and takes its rows in no buckets."""
 
-    def _ledger_after(
-        self, ranges: tuple[OffsetRange, ...], survey: Survey, key: tuple[str, ...], quarantined_events: int
-    ) -> Ledger:
-        # How long ago the source committed all of this says nothing of how fresh the lake is.
-        return replace(super()._ledger_after(ranges, survey, key, quarantined_events), source_times=None)
+    def to_apply(self, changes: DataFrame, survey: Survey) -> DataFrame:
+        return self.select(without_applied(changes, Ledger(self.replaced.topic), survey), survey)
 
-    def _commit(self, folded: Folded, ledger: Ledger) -> None:
+    def recorded(self, ledger: Ledger) -> Ledger:
+        # When the source committed all of this says nothing about how fresh the lake is.
+        return replace(ledger, source_times=None)
+
+    def retype(self, columns: TableColumns, retyped: tuple[str, ...]) -> None:
+        """The replacing commit itself brings new types."""
+
+    def commit(self, folded: Folded, ledger: Ledger) -> None:
+        """Raises `NotRebuilt` where the table has changed since the rebuild began."""
         is_behind = any(
             ledger.positions.get(partition, 0) < position
             for partition, position in self.replaced.positions.items()
@@ -198,12 +197,40 @@ class _TableAnew(TableIngest):
                 remedy="Stop what writes to it, and rebuild again.",
             )
         is_soft = self.hudi.policy.deletes == "soft"
-        rows = folded.rows if is_soft else folded.rows.where(F.col(OPERATION) != DELETE)
-        self.hudi.replace_all(rows, ledger, self._retyped(folded.rows))
+        rows = folded.rows if is_soft else folded.rows.where(F.col(OPERATION) != DELETE_MARKER)
+        self.hudi.replace_all(rows, replacement_metadata(ledger, self._retyped(folded.rows)))
 
     def _retyped(self, rows: DataFrame) -> tuple[str, ...]:
-        """The columns that have other types than before, or of which that is not known."""
+        """Return the columns that have other types than before, or all where that is not known."""
         columns = columns_of_table(rows.schema, ())
         return (
             columns.names if self.replaced_columns is None else columns.retyped_since(self.replaced_columns)
+        )
+
+
+def _all_changes(changes: DataFrame, _: Survey) -> DataFrame:
+    return changes
+
+
+def _since_last_snapshot(topic: str, changes: DataFrame, survey: Survey) -> DataFrame:
+    """Return the reads of the last snapshot, and the changes after it. Raises `NotRebuilt`."""
+    _check_snapshot(topic, read_last_snapshot(changes, survey))
+    return changes.where(is_since_last_snapshot(survey))
+
+
+def _check_snapshot(topic: str, found: LastSnapshot) -> None:
+    if found.is_first:
+        raise NotRebuilt(
+            what="The source holds no snapshot of the table but the one that it began with",
+            where=f"topic {topic}",
+            expected="a later one, which has read all rows that there were",
+            remedy="Wait until the new snapshot is in the source. Of a table that is empty it has no "
+            "event: if it is, remove the table's folder in silver.",
+        )
+    if not found.is_whole:
+        raise NotRebuilt(
+            what="The last snapshot of the table is not over yet",
+            where=f"topic {topic}",
+            expected="a read that Debezium has marked as the table's last",
+            remedy="Wait until it is in the source, and rebuild again.",
         )

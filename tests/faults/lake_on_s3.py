@@ -115,7 +115,7 @@ class LakeTable:
             self._ingest = TableIngest(
                 "source.public.things", TOPIC, self._events(), self.hudi, f"{self._path}/quarantine"
             )
-        self._ingest.source = self._events()
+        self._ingest.parts.reader.source = self._events()
         return self._ingest
 
     def transact(self, *changes: Callable[[SourceTable], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from unittest import mock
 
-from spark_app.hudi import hudi_table as hudi
+from spark_app.hudi import compaction
 from spark_app.table.rebuild import rebuild_table
 from tests.faults.lake_on_s3 import LakeTable
 from tests.faults.s3_faults import REMOVAL, Point
@@ -97,7 +97,7 @@ def _compact(table: LakeTable) -> None:
 
 
 def _compact_in_parts(table: LakeTable) -> None:
-    with mock.patch.object(hudi, "_PART_MEGABYTES", 0):
+    with mock.patch.object(compaction, "PART_MEGABYTES", 0):
         table.hudi.compact()
 
 

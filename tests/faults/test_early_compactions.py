@@ -12,8 +12,9 @@ from functools import partial
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.hudi import hudi_table as hudi_module
-from spark_app.hudi.hudi_table import HudiTable, StorageClockIsBehind
+from spark_app.hudi import compaction
+from spark_app.hudi.compaction import StorageClockIsBehind
+from spark_app.hudi.table_files import TableFiles
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.spark_app.debezium import SourceTable
 from tributary.contract.lake import TablePolicy
@@ -52,15 +53,15 @@ def test_while_the_clock_of_the_storage_is_behind_nothing_is_written_after_a_com
     spark: SparkSession, s3: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = compacted(spark, s3, "behind")
-    monkeypatch.setattr(hudi_module, "_SECONDS_S3_MAY_BE_BEHIND", 1)
-    write_timeline_file = HudiTable._write_timeline_file
+    monkeypatch.setattr(compaction, "SECONDS_S3_MAY_BE_BEHIND", 1)
+    write = TableFiles.write
     with monkeypatch.context() as behind:
 
-        def write_by_its_clock(hudi: HudiTable, name: str, content: bytes) -> None:
-            write_timeline_file(hudi, name, content)
+        def write_by_its_clock(files: TableFiles, path: str, content: bytes) -> None:
+            write(files, path, content)
             complete_early(table)
 
-        behind.setattr(HudiTable, "_write_timeline_file", write_by_its_clock)
+        behind.setattr(TableFiles, "write", write_by_its_clock)
         complete_early(table)
         table.end_process()
         for _ in range(2):
@@ -90,7 +91,7 @@ def commit(table: LakeTable, key: int) -> None:
 
 def complete_early(table: LakeTable) -> None:
     """The table's compaction, by the time of its file: a second before it was requested."""
-    (compaction,) = (table.storage.bucket / table.name / "table" / ".hoodie").glob("*.commit")
-    requested = datetime.strptime(compaction.stem, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
+    (completed_file,) = (table.storage.bucket / table.name / "table" / ".hoodie").glob("*.commit")
+    requested = datetime.strptime(completed_file.stem, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
     completed = requested.timestamp() - 1
-    os.utime(compaction, (completed, completed))
+    os.utime(completed_file, (completed, completed))

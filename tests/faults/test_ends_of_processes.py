@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.hudi import hudi_table as hudi
+from spark_app.hudi import timeline
 from tests.faults.injected import Injected
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.operations import OPERATIONS, Operation
@@ -49,7 +49,7 @@ def prepared(spark: SparkSession, s3: Storage) -> Iterator[Prepared]:
         return original.copied_as(f"{original.name}-{copies}", copy.deepcopy(original.source))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hudi, "ACTIVE_COMMITS", 3)
+        patch.setattr(timeline, "ACTIVE_COMMITS", 3)
         yield prepare
 
 

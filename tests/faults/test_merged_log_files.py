@@ -12,7 +12,8 @@ from typing import get_args
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from spark_app.hudi import hudi_table as hudi
+from spark_app.hudi import timeline
+from spark_app.ledger.commits import last_commit
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.s3_faults import REMOVAL, Moment, Point
 from tests.soak import SOAKS
@@ -39,12 +40,12 @@ class Versioned:
 @pytest.fixture(scope="module")
 def versioned(spark: SparkSession, s3: Storage) -> Iterator[Versioned]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hudi, "ACTIVE_COMMITS", 2)
+        patch.setattr(timeline, "ACTIVE_COMMITS", 2)
         table, instants = LakeTable(spark, s3, "versioned", TablePolicy(longest_query=timedelta(0))), []
         table.transact(lambda source: source.insert(1, "first", None))
         for number in range(8):
             table.catch_up()
-            commit = table.hudi.last_commit()
+            commit = last_commit(table.hudi)
             assert commit is not None
             instants.append(commit.instant)
             if number % 3 == 2:

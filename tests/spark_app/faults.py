@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from unittest import mock
 
 import pytest
 from py4j.protocol import Py4JError
 
-from spark_app.hudi import hudi_table as hudi
+from spark_app.hudi import options
+from spark_app.hudi.append_writer import AppendWriter
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.table import table_ingest
+from spark_app.table import setting_aside
 from spark_app.table.quarantine import write_quarantine
 
 Death = Literal["before the write", "within the write", "after the write", "after the quarantine"]
@@ -33,34 +34,32 @@ class Killed(BaseException):
 @contextmanager
 def death(when: Death) -> Iterator[None]:
     """Ends the first write within the context at that point, where it comes there, and swallows the end."""
-    write = HudiTable.write
 
-    def killed_write(table: HudiTable, *arguments: object, **options: object) -> None:
-        if when == "after the write":
-            write(table, *arguments, **options)  # type: ignore[arg-type]
-        if when == "within the write":
-            with (
-                mock.patch.dict(hudi._SMALL_COMMIT_OPTIONS, _FAILING),
-                mock.patch.object(HudiTable, "_complete", side_effect=_NotCompleted),
-                pytest.raises((Py4JError, _NotCompleted)),
-            ):
-                write(replace(table), *arguments, **options)  # type: ignore[arg-type]
-        raise Killed
+    def killing(write: Callable[..., object]) -> Callable[..., object]:
+        def killed_write(table: HudiTable, *arguments: object) -> None:
+            if when == "after the write":
+                write(table, *arguments)
+            if when == "within the write":
+                with (
+                    mock.patch.dict(options.SMALL_COMMIT_OPTIONS, _FAILING),
+                    mock.patch.object(AppendWriter, "_complete", side_effect=_NotCompleted),
+                    pytest.raises((Py4JError, _NotCompleted)),
+                ):
+                    write(replace(table), *arguments)
+            raise Killed
+
+        return killed_write
 
     def killed_after_quarantine(*arguments: object) -> str:
         write_quarantine(*arguments)  # type: ignore[arg-type]
         raise Killed
 
-    target = (
-        mock.patch.object(table_ingest, "write_quarantine", killed_after_quarantine)
-        if when == "after the quarantine"
-        else mock.patch.object(HudiTable, "write", killed_write)
-    )
-    try:
-        with target:
-            yield
-    except Killed:
-        pass
+    target: Any = HudiTable
+    patches: dict[str, Any] = {"write": killing(HudiTable.write), "upsert": killing(HudiTable.upsert)}
+    if when == "after the quarantine":
+        target, patches = setting_aside, {"write_quarantine": killed_after_quarantine}
+    with suppress(Killed), mock.patch.multiple(target, **patches):
+        yield
 
 
 _FAILING = {

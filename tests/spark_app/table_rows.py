@@ -11,8 +11,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_app.columns.table_columns import APP_COLUMNS
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.commits import commit_metadata
+from spark_app.ledger.ledger import Ledger
 
 TOPIC = "things"
+RECORDED = commit_metadata(Ledger(TOPIC))
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 NOTED = StructType(
     [*APP_COLUMNS.fields, StructField("shelf", StringType()), StructField("note", StringType())]
@@ -35,4 +38,4 @@ def table_rows(
 
 def upsert_by_hudi(table: HudiTable, rows: DataFrame) -> None:
     """As its data source does, also into a table that is not there yet."""
-    rows.write.format("hudi").options(**table._options).mode("append").save(table.path)
+    rows.write.format("hudi").options(**table.access.options).mode("append").save(table.path)

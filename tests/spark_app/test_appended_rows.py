@@ -31,10 +31,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_app.columns.table_columns import APP_COLUMNS, RECORD_KEY
+from spark_app.columns.app_columns import RECORD_KEY
+from spark_app.columns.table_columns import APP_COLUMNS
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.ledger.ledger import Ledger
-from tests.spark_app.table_rows import NOTED, TOPIC, table_rows, upsert_by_hudi
+from spark_app.hudi.spread import RowsInBuckets
+from spark_app.ledger.commits import last_commit
+from tests.spark_app.table_rows import NOTED, RECORDED, table_rows, upsert_by_hudi
 from tributary.contract.lake import Storage, TablePolicy
 
 _SOME_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -91,9 +93,9 @@ def test_values_of_every_type_are_read_as_they_were_written(
     first = {f"k{n}": row for n, row in enumerate(rows)}
     changed = {f"k{n}": row for n, row in enumerate(reversed(rows)) if n % 2 == 0}
     loaded, appended = (table_rows(spark, schema, of, seq=n) for n, of in enumerate((first, changed)))
-    table.write(loaded, Ledger(TOPIC))
+    table.write(loaded, RECORDED)
     assert _texts(table.read().select(schema.names)) == _texts(loaded)
-    table.write(appended, Ledger(TOPIC), is_there=True)
+    table.upsert(appended, RECORDED)
     expected = _texts(loaded.where(~F.col(RECORD_KEY).isin(*changed)).unionByName(appended))
     assert _texts(table.read().select(schema.names)) == expected
     if storage == "merge_on_read":
@@ -116,14 +118,14 @@ def test_a_row_is_where_hudi_looks_for_it(
         return {f'{{"id":{key}}}': (_SHELVES[key % len(_SHELVES)], note) for key in keys}
 
     loaded = rows(range(40), "loaded")
-    table.write(table_rows(spark, NOTED, loaded, seq=1), Ledger(TOPIC))
+    table.write(table_rows(spark, NOTED, loaded, seq=1), RECORDED)
     assert _notes(table) == loaded
     by_hudi = rows(range(10, 60), "hudi")
     upsert_by_hudi(table, table_rows(spark, NOTED, by_hudi, seq=2))
     appended = rows(range(20, 80), "appended")
-    table.write(table_rows(spark, NOTED, appended, seq=3), Ledger(TOPIC), is_there=True)
+    table.upsert(table_rows(spark, NOTED, appended, seq=3), RECORDED)
     deleted = rows(range(30, 50), "deleted")
-    table.write(table_rows(spark, NOTED, deleted, seq=4, operation="d"), Ledger(TOPIC), is_there=True)
+    table.upsert(table_rows(spark, NOTED, deleted, seq=4, operation="d"), RECORDED)
     assert _notes(table) == {
         key: value for key, value in {**loaded, **by_hudi, **appended}.items() if key not in deleted
     }
@@ -135,11 +137,11 @@ def test_a_row_is_where_hudi_looks_for_it(
 
 def test_a_commit_of_more_than_a_log_block_is_read_whole(spark: SparkSession, tmp_path: Path) -> None:
     table = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
-    table.write(table_rows(spark, NOTED, {"k0": (None, "first")}, seq=1), Ledger(TOPIC))
+    table.write(table_rows(spark, NOTED, {"k0": (None, "first")}, seq=1), RECORDED)
     rows = {f"k{n}": (None, str(n) * 1_000_000) for n in range(10)}
-    table.write(table_rows(spark, NOTED, rows, seq=2), Ledger(TOPIC), is_there=True)
+    table.upsert(table_rows(spark, NOTED, rows, seq=2), RECORDED)
     assert _notes(table) == rows
-    commit = table.last_commit()
+    commit = last_commit(table)
     assert commit is not None
     assert (commit.rows_upserted, commit.rows_deleted) == (10, 0)
 
@@ -147,11 +149,11 @@ def test_a_commit_of_more_than_a_log_block_is_read_whole(spark: SparkSession, tm
 def test_a_commit_of_nothing_but_deletes_counts_them(spark: SparkSession, tmp_path: Path) -> None:
     table = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2))
     rows = {f"k{n}": (None, "note") for n in range(10)}
-    table.write(table_rows(spark, NOTED, rows, seq=1), Ledger(TOPIC))
+    table.write(table_rows(spark, NOTED, rows, seq=1), RECORDED)
     gone = {key: rows[key] for key in list(rows)[:4]}
-    table.write(table_rows(spark, NOTED, gone, seq=2, operation="d"), Ledger(TOPIC), is_there=True)
+    table.upsert(table_rows(spark, NOTED, gone, seq=2, operation="d"), RECORDED)
     assert _notes(table) == {key: rows[key] for key in rows.keys() - gone.keys()}
-    commit = table.last_commit()
+    commit = last_commit(table)
     assert commit is not None
     assert (commit.rows_upserted, commit.rows_deleted) == (0, 4)
 
@@ -164,9 +166,8 @@ def test_what_others_have_written_meanwhile_is_built_on(spark: SparkSession, tmp
 
     def write(table: HudiTable, note: str, *keys: int) -> None:
         rows: dict[str, tuple[str | None, str]] = {f"k{key}": (None, note) for key in keys}
-        table.write(
-            table_rows(spark, NOTED, rows, seq=len(expected) + 1), Ledger(TOPIC), is_there=bool(expected)
-        )
+        write = table.upsert if expected else table.write
+        write(table_rows(spark, NOTED, rows, seq=len(expected) + 1), RECORDED)
         expected.update(rows)
         assert _notes(table) == expected
 
@@ -189,11 +190,11 @@ def test_rows_that_are_not_in_their_buckets_are_refused(
 ) -> None:
     table = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=4))
     first = {f"k{n}": (None, "first") for n in range(20)}
-    table.write(table_rows(spark, NOTED, first, seq=1), Ledger(TOPIC))
+    table.write(table_rows(spark, NOTED, first, seq=1), RECORDED)
     rows = table_rows(spark, NOTED, {f"k{n}": (None, f"note {n}") for n in range(20)}, seq=2)
     astray = rows.repartition(tasks).sortWithinPartitions(sorted_by)
     with pytest.raises(Py4JJavaError, match=found):
-        table.write(astray, Ledger(TOPIC), is_there=True, are_in_buckets=True)
+        table.upsert(astray, RECORDED, RowsInBuckets())
     assert _notes(table) == first
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.columns.table_columns import RECORD_KEY
+from spark_app.columns.app_columns import RECORD_KEY
+from spark_app.hudi.append_writer import AppendWriter
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.hudi.spread import RowsInBuckets, Spread
 from spark_app.jvm.buckets import Buckets
-from spark_app.ledger.ledger import Ledger
+from spark_app.ledger.commits import last_commit
 from spark_app.sources.event import OffsetRange
-from spark_app.table import table_ingest
+from spark_app.table import batch_plan
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
@@ -52,7 +55,7 @@ def test_the_first_row_of_each_key_comes_bucket_after_bucket(spark: SparkSession
     buckets = _buckets(spark, 5)
     rows = spark.createDataFrame([(key, seq) for seq in (1, 3, 2) for key in KEYS], "key string, seq int")
     held = buckets.hold(rows)
-    bucket = Column(buckets.java.bucketOf(F.col("key")._jc)).alias("bucket")
+    bucket = buckets.bucket_of(F.col("key")).alias("bucket")
     first = buckets.first_of_each_key(held.rows, F.col("seq").desc())
     tasks = first.select("*", bucket).rdd.glom().collect()
     held.release()
@@ -63,7 +66,7 @@ def test_the_first_row_of_each_key_comes_bucket_after_bucket(spark: SparkSession
 
 
 def test_more_events_have_more_tasks_but_no_more_than_buckets(spark: SparkSession) -> None:
-    found = {events: _buckets(spark, 4, events).java.tasks() for events in (20_000, 1_500_000, 5_000_000)}
+    found = {events: _buckets(spark, 4, events).tasks for events in (20_000, 1_500_000, 5_000_000)}
     assert found == {20_000: 2, 1_500_000: 3, 5_000_000: 4}
 
 
@@ -106,14 +109,14 @@ def test_a_large_batch_whose_changes_say_all_is_written_from_its_buckets(
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2, deletes=deletes))
     table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
     written: list[bool] = []
-    write = HudiTable.write
+    write = AppendWriter.write
 
-    def noted(self: HudiTable, rows: DataFrame, ledger: Ledger, **options: bool) -> None:
-        written.append(options["are_in_buckets"])
-        write(self, rows, ledger, **options)
+    def noted(self: AppendWriter, rows: DataFrame, metadata: Mapping[str, str], spread: Spread) -> None:
+        written.append(spread == RowsInBuckets())
+        write(self, rows, metadata, spread)
 
-    monkeypatch.setattr(table_ingest, "EVENTS_OF_ONE_TASK", 1)
-    monkeypatch.setattr(HudiTable, "write", noted)
+    monkeypatch.setattr(batch_plan, "EVENTS_OF_ONE_TASK", 1)
+    monkeypatch.setattr(AppendWriter, "write", noted)
     table.apply((OffsetRange(0, 0, loaded),))
     table.apply((OffsetRange(0, loaded, len(rows)),))
     assert written == [True, are_in_buckets]
@@ -125,7 +128,7 @@ def test_a_large_batch_whose_changes_say_all_is_written_from_its_buckets(
         4: "first 4",
         9: "new",
     }
-    commit = hudi.last_commit()
+    commit = last_commit(hudi)
     assert commit is not None
     assert commit.rows_upserted + commit.rows_deleted == 3
 

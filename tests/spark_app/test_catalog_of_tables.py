@@ -17,7 +17,6 @@ from spark_app.catalog.glue import GlueCatalog
 from spark_app.catalog.sync import CatalogSync
 from spark_app.columns.table_columns import APP_COLUMNS, TableColumns
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.ledger.ledger import Ledger
 from spark_app.run.loop import Ingest
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.progress import ProgressWriter
@@ -51,7 +50,7 @@ def test_a_run_commits_all_and_shows_its_table_though_glue_was_away(
     assert glue.columns("things").keys() - shown_at_first.keys() == {"added"}
     table = glue.client.get_table(DatabaseName=DATABASE, Name="things")["Table"]
     shown = [*table["StorageDescriptor"]["Columns"], *table["PartitionKeys"]]
-    read = [(field.name, field.dataType.simpleString()) for field in hudi.schema().fields]
+    read = [(field.name, field.dataType.simpleString()) for field in hudi.read().schema.fields]
     assert sorted((column["Name"], column["Type"]) for column in shown) == sorted(read)
     assert [key["Name"] for key in table["PartitionKeys"]] == list(partition_by)
     views = ("", "_ro", "_rt") if storage == "merge_on_read" else ("",)
@@ -88,7 +87,7 @@ def test_the_values_of_a_partition_are_literals_of_its_keys_types(
     at = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
     app = ("1", "c", 1, at, TOPIC, 0, 1, 0)
     rows = [(*app, -7, date(1969, 7, 20), Decimal("1.50"), "a b"), ("2", *app[1:], None, None, None, None)]
-    hudi.write(spark.createDataFrame(rows, StructType([*APP_COLUMNS.fields, *keys])), Ledger(TOPIC))
+    hudi.write(spark.createDataFrame(rows, StructType([*APP_COLUMNS.fields, *keys])), {})
 
     table = catalog_table("things", hudi.path, "things", columns, policy)
     GlueCatalog(glue.client, DATABASE).show_table(table, hudi.partitions())

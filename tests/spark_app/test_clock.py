@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.hudi.hudi_table import HudiTable, instant_of
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.hudi.instants import instant_of
 from spark_app.sources.event import OffsetRange
-from spark_app.table import table_ingest
-from spark_app.table.table_ingest import ClockIsBehind, TableIngest
+from spark_app.table import known_commits, services
+from spark_app.table.known_commits import ClockIsBehind
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -33,11 +35,11 @@ def test_nothing_is_written_before_the_last_commit(
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
     table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
     table.apply((OffsetRange(0, 0, 1),))
-    table._commits_since_services = table_ingest.COMMITS_BETWEEN_SERVICES
+    table.services.commits = services.COMMITS_BETWEEN_SERVICES
     before = hudi.timeline().instants
 
     with monkeypatch.context() as set_back:
-        set_back.setattr(table_ingest, "instant_of", lambda now: instant_of(now - timedelta(hours=1)))
+        set_back.setattr(known_commits, "instant_of", lambda now: instant_of(now - timedelta(hours=1)))
         with pytest.raises(ClockIsBehind, match="set it right, or wait"):
             table.apply((OffsetRange(0, 1, 2),))
         with pytest.raises(ClockIsBehind):

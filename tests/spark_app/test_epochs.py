@@ -55,17 +55,17 @@ def test_what_kafka_has_lost_comes_from_bronze_and_only_where_the_two_meet(
     table = _table(spark, tmp_path, MemorySource(spark, rows[:2], "a"))
     table.apply(table.pending(_extent(table), limit=99))
 
-    table.source = MemorySource(spark, rows, "a", beginning=5)
+    table.parts.reader.source = MemorySource(spark, rows, "a", beginning=5)
     with pytest.raises(PositionLost, match=r"first offset held is 5, expected offset 2.*bronze"):
         table.pending(_extent(table), limit=99)
-    table.older = MemorySource(spark, rows[:4])
+    table.parts.reader.older = MemorySource(spark, rows[:4])
     with pytest.raises(PositionLost):
         table.pending(_extent(table), limit=99)
-    table.older = MemorySource(spark, rows[:6], beginning=3)
+    table.parts.reader.older = MemorySource(spark, rows[:6], beginning=3)
     with pytest.raises(PositionLost, match="first offset held is 5"):
         table.pending(_extent(table), limit=99)
 
-    table.older = MemorySource(spark, rows[:6])
+    table.parts.reader.older = MemorySource(spark, rows[:6])
     table.apply(table.pending(_extent(table), limit=99))
     assert _names(table) == {key: row["name"] for key, row in shop.rows.items()}
     assert table.ledger.positions == {0: 7}
@@ -91,7 +91,7 @@ def test_a_topic_made_anew_blocks_its_table_until_a_new_epoch_whose_events_come_
         shop.commit()
     anew = [event_row(event, offset) for offset, event in enumerate(shop.events[3:])]
     for shorter_or_longer in (anew[:1], anew):
-        table.source = MemorySource(spark, shorter_or_longer, "new")
+        table.parts.reader.source = MemorySource(spark, shorter_or_longer, "new")
         table.forget()
         with pytest.raises(AnotherTopic, match="tributary new-epoch"):
             table.pending(_extent(table), limit=99)

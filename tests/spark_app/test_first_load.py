@@ -12,14 +12,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.ledger.ledger import Ledger
 from spark_app.merge import fold
 from spark_app.merge.fold import _last_of_key
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, TYPES, ColumnType, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
-from tests.spark_app.table_rows import NOTED, table_rows, upsert_by_hudi
+from tests.spark_app.table_rows import NOTED, RECORDED, table_rows, upsert_by_hudi
 from tributary.contract.lake import Storage, TablePolicy
 
 LONG_AGO = date(1422, 6, 3)
@@ -34,10 +33,10 @@ def test_a_table_is_made_as_hudis_own_writer_makes_it(
     policy = TablePolicy(buckets=2, storage=storage, partition_by=partition_by)
     ours, hudis = (HudiTable(spark, str(tmp_path / name), "things", policy) for name in ("ours", "hudis"))
     rows = table_rows(spark, NOTED, {f"k{n}": (None, f"note {n}") for n in range(10)}, seq=1)
-    ours.write(rows, Ledger(TOPIC))
+    ours.write(rows, RECORDED)
     upsert_by_hudi(hudis, rows)
     assert _properties(ours) == _properties(hudis) | {"hoodie.bootstrap.index.enable=false"}
-    assert ours.schema() == hudis.schema()
+    assert ours.read().schema == hudis.read().schema
     assert _committed_schema(ours) == _committed_schema(hudis)
 
 

@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.columns.table_columns import SchemaConflict
+from spark_app.hudi.compaction import schedule_compaction
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.commits import last_commit
 from spark_app.sources.event import OffsetRange
-from spark_app.table import table_ingest
+from spark_app.table import batch_plan
 from spark_app.table.table_ingest import TableIngest
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TOPIC, Row, SentEvent, SourceTable, State, event_row
@@ -57,7 +59,7 @@ def test_after_every_batch_the_lake_table_is_the_source_table_as_far_as_it_was_s
     event(f"large batches: {are_large}")
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         if are_large:
-            patched.setattr(table_ingest, "EVENTS_OF_ONE_TASK", 0)
+            patched.setattr(batch_plan, "EVENTS_OF_ONE_TASK", 0)
         run = _Run(spark, policy, events, delivery, Path(folder))
         for step in steps:
             run.take(step)
@@ -104,12 +106,12 @@ def test_a_batch_that_is_applied_twice_changes_nothing(spark: SparkSession, tmp_
     sent = _small_history()
     run = _Run(spark, POLICIES[0], sent, Delivery((tuple(range(len(sent))),)), tmp_path)
     run.apply((OffsetRange(0, 0, len(sent)),))
-    commit = run.hudi.last_commit()
+    commit = last_commit(run.hudi)
 
     run.restart()
     run.apply((OffsetRange(0, 0, len(sent)),))
 
-    assert run.hudi.last_commit() == commit
+    assert last_commit(run.hudi) == commit
     run.check()
 
 
@@ -215,7 +217,7 @@ def test_where_types_have_widened_all_rows_are_read_in_the_new_ones_and_old_comm
     run = _Run(spark, policy, sent, Delivery((tuple(range(len(sent))),)), tmp_path)
     run.apply((OffsetRange(0, 0, 2),))
     run.apply((OffsetRange(0, 2, narrow),))
-    before, commit = _read_by_spark(run.hudi.read()), run.hudi.last_commit()
+    before, commit = _read_by_spark(run.hudi.read()), last_commit(run.hudi)
     assert commit is not None
 
     run.apply_rest()
@@ -376,11 +378,11 @@ class _Run:
             )
 
     def compact(self, how: str) -> None:
-        if not self.hudi.exists() or self.hudi.last_commit() is None:
+        if not self.hudi.exists() or last_commit(self.hudi) is None:
             return
         before = compactions(self.hudi)
         if how == "only scheduled":
-            self.hudi._schedule_compaction()
+            schedule_compaction(self.hudi.access)
         else:
             self.hudi.compact()
         if how == "not completed":

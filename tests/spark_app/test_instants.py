@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spark_app.hudi.hudi_table import Timeline
 from spark_app.hudi.instants import CompletedInstant, UnknownInstant, parse_completed_instants
+from spark_app.hudi.timeline import Timeline
 
 FIRST = "[20261122101500123__20261122101509000__deltacommit__COMPLETED]"
 COMPACTION = "[20261122101501123__20261122101505000__commit__COMPLETED]"

@@ -10,8 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from spark_app.columns.table_columns import APP_COLUMNS, DELETED, ORDERING, RECORD_KEY
+from spark_app.columns.app_columns import ORDERING, RECORD_KEY
+from spark_app.columns.table_columns import APP_COLUMNS, DELETED
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from tests.spark_app.table_rows import TOPIC, table_rows
 from tributary.contract.lake import Deletes, Storage, TablePolicy
@@ -33,7 +35,7 @@ def test_a_late_write_brings_back_neither_a_deleted_row_nor_an_older_version(
             table_rows(spark, COLUMNS, {key: (operation == "d",)}, seq=seq, operation=operation)
             for key, (operation, seq) in versions.items()
         ]
-        table.write(reduce(DataFrame.unionByName, frames), Ledger(TOPIC), is_there=table.exists())
+        table.write(reduce(DataFrame.unionByName, frames), commit_metadata(Ledger(TOPIC)))
 
     write({"deleted": ("c", 1), "changed": ("c", 2), "untouched": ("c", 3)})
     write({"deleted": ("d", 30), "changed": ("u", 31)})

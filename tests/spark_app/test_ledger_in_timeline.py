@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark_app.columns.table_columns import APP_COLUMNS
-from spark_app.hudi import hudi_table as hudi_module
+from spark_app.hudi import timeline as hudi_timeline
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.commits import commit_metadata
 from spark_app.sources.event import OffsetRange
-from spark_app.table import table_ingest
+from spark_app.table import services
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
@@ -34,9 +35,9 @@ COMMITS = 8
 def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 2)
-    monkeypatch.setattr(table_ingest, "SECONDS_BETWEEN_CLEANINGS", 0.0)
-    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", 3)
+    monkeypatch.setattr(services, "COMMITS_BETWEEN_SERVICES", 2)
+    monkeypatch.setattr(services, "SECONDS_BETWEEN_CLEANINGS", 0.0)
+    monkeypatch.setattr(hudi_timeline, "ACTIVE_COMMITS", 3)
     shop = SourceTable()
     shop.begin()
     shop.insert(0, "first", None)
@@ -84,9 +85,9 @@ _FILES: Any = LocalFileSystem()
 
 
 def _rebuild(table: TableIngest, rows: Sequence[tuple[object, ...]]) -> None:
-    source, table.source = table.source, MemorySource(table.hudi.spark, rows)
+    source, table.parts.reader.source = table.source, MemorySource(table.hudi.spark, rows)
     rebuild_table(table)
-    table.source = source
+    table.parts.reader.source = source
 
 
 def _fail_a_commit(table: TableIngest) -> None:
@@ -94,4 +95,4 @@ def _fail_a_commit(table: TableIngest) -> None:
     rows = table.hudi.read().select(*APP_COLUMNS.fieldNames(), "id", "name", "body")
     broken = rows.withColumn("name", F.raise_error(F.lit("as if the disk were full")).cast("string"))
     with pytest.raises(Py4JError, match="as if the disk were full"):
-        table.hudi.write(broken, table.ledger)
+        table.hudi.write(broken, commit_metadata(table.ledger))

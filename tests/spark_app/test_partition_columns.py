@@ -27,15 +27,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from spark_app.columns.app_columns import RECORD_KEY
 from spark_app.columns.partition_columns import NotAPartitionColumn, check_partition_columns
-from spark_app.columns.table_columns import APP_COLUMNS, RECORD_KEY, TableColumns
+from spark_app.columns.table_columns import APP_COLUMNS, TableColumns
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.ledger.ledger import Ledger
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
-from tests.spark_app.table_rows import table_rows, upsert_by_hudi
+from tests.spark_app.table_rows import RECORDED, table_rows, upsert_by_hudi
 from tributary.contract.lake import Storage, TablePolicy
 
 VALUES: tuple[tuple[DataType, tuple[Any, ...]], ...] = (
@@ -62,9 +62,9 @@ def test_hudi_finds_a_row_by_each_type_that_is_taken(
         table = HudiTable(spark, f"{tmp_path}/{number}", "things", policy)
         schema = StructType([*APP_COLUMNS.fields, StructField("of", data_type)])
         rows = {f"k{place}": (value,) for place, value in enumerate((*values, None))}
-        table.write(table_rows(spark, schema, rows, seq=1), Ledger(TOPIC))
+        table.write(table_rows(spark, schema, rows, seq=1), RECORDED)
         upsert_by_hudi(table, table_rows(spark, schema, rows, seq=2))
-        table.write(table_rows(spark, schema, rows, seq=3), Ledger(TOPIC), is_there=True)
+        table.upsert(table_rows(spark, schema, rows, seq=3), RECORDED)
         found = table.read().select(RECORD_KEY, "_seq", "of").collect()
         assert sorted((row[RECORD_KEY], row["_seq"], row["of"]) for row in found) == [
             (key, 3, value) for key, (value,) in sorted(rows.items())

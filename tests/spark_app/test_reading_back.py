@@ -13,6 +13,7 @@ from hudi import HudiReadOptions, HudiTableBuilder
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.commits import last_commit
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, State, event_row
@@ -36,7 +37,7 @@ def test_each_state_and_each_change_between_two_is_read_back(
     states: dict[str, State] = {}
     for first, until in BATCHES:
         table.apply((OffsetRange(0, first, until),))
-        commit = hudi.last_commit()
+        commit = last_commit(hudi)
         assert commit is not None
         states[commit.instant] = shop.events[until - 1].state
         if storage == "merge_on_read" and until == 10:

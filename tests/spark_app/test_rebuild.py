@@ -21,10 +21,10 @@ from pyspark.sql.types import StringType
 from spark_app.columns.table_columns import SchemaConflict
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.topic_checks import PositionLost
-from spark_app.run.once import run_errand
 from spark_app.run.outcome import Outcome
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.progress import ProgressWriter
+from spark_app.run.table_task import run_for_each_table
 from spark_app.sources.event import OffsetRange
 from spark_app.table.quarantine import read_quarantine
 from spark_app.table.rebuild import NotRebuilt, rebuild_table
@@ -54,7 +54,7 @@ def test_a_rebuilt_table_is_the_same_and_goes_on_and_its_past_is_still_there(
             instants.append(_last_instant(table))
     assert _offsets_in_quarantine(spark, table) == {12, 17}
 
-    table.source = MemorySource(spark, rows[:18])
+    table.parts.reader.source = MemorySource(spark, rows[:18])
     committed = rebuild_table(table)
 
     expected = {key: (row["name"], row["body"]) for key, row in shop.events[16].state.items()}
@@ -69,7 +69,7 @@ def test_a_rebuilt_table_is_the_same_and_goes_on_and_its_past_is_still_there(
         assert {key: name for key, (name, _) in _rows(table, instant).items()} == state
         assert {key: name for key, (name, _) in _rows_without_spark(table, instant).items()} == state
 
-    table.source = MemorySource(spark, rows)
+    table.parts.reader.source = MemorySource(spark, rows)
     table.apply((OffsetRange(0, 18, len(rows)),))
     table.hudi.compact()
     assert _rows(table) == {key: (row["name"], row["body"]) for key, row in shop.rows.items()}
@@ -96,18 +96,20 @@ def test_a_table_that_a_changed_type_has_blocked_goes_on_after_its_rebuild(
         table.apply((OffsetRange(0, 3, 5),))
     outcomes = OutcomeFiles(spark)
     outcomes.write(table.quarantine_path, Outcome.of("blocked", conflict.value, None))
-    table.source = MemorySource(spark, rows[:5])
+    table.parts.reader.source = MemorySource(spark, rows[:5])
 
-    assert run_errand(table.source, lambda _: table, rebuild_table, ProgressWriter(io.StringIO()), outcomes)
+    assert run_for_each_table(
+        table.source, lambda _: table, rebuild_table, ProgressWriter(io.StringIO()), outcomes
+    )
 
     assert outcomes.read(table.quarantine_path) is None
-    assert table.hudi.schema()["name"].dataType == StringType()
+    assert table.hudi.read().schema["name"].dataType == StringType()
     assert _names(table) == {0: "7", 1: "8", 2: "9", 3: "text", 4: "more"}
     assert {row["id"]: row["name"] for row in _as_of(table, before)} == {0: 7, 1: 8, 2: 9}
     files: Any = LocalFileSystem()
     assert read_retyped_columns(files, table.hudi.path, before) == {"name"}
     assert read_retyped_columns(files, table.hudi.path, _last_instant(table)) == frozenset()
-    table.source = MemorySource(spark, rows)
+    table.parts.reader.source = MemorySource(spark, rows)
     table.apply((OffsetRange(0, 5, 6),))
     assert _names(table) == {key: row["name"] for key, row in shop.rows.items()}
     without_spark = {key: name for key, (name, _) in _rows_without_spark(table).items()}
@@ -202,7 +204,7 @@ def test_a_table_is_not_rebuilt_since_a_snapshot_that_is_not_over(
         rebuild_table(table, since_snapshot=True)
     assert _last_instant(table) == instant
 
-    table.source = MemorySource(spark, rows)
+    table.parts.reader.source = MemorySource(spark, rows)
     rebuild_table(table, since_snapshot=True)
     assert _names(table) == dict.fromkeys(range(3), "first")
 
@@ -237,13 +239,13 @@ def test_a_rebuild_that_would_lose_something_leaves_the_table_as_it_was(
     table.apply((OffsetRange(0, 0, 3),))
     instant = _last_instant(table)
 
-    table.source = MemorySource(spark, rows[:2])
+    table.parts.reader.source = MemorySource(spark, rows[:2])
     with pytest.raises(PositionLost, match=r"found events up to 0:2, expected events up to 0:3"):
         rebuild_table(table, patience_seconds=0)
-    table.source = MemorySource(spark, rows, beginning=1)
+    table.parts.reader.source = MemorySource(spark, rows, beginning=1)
     with pytest.raises(PositionLost, match="first events"):
         rebuild_table(table)
-    table.source = MemorySource(spark, [*rows, rows[0]])
+    table.parts.reader.source = MemorySource(spark, [*rows, rows[0]])
     with pytest.raises(NotRebuilt, match="4 events at 3 offsets"):
         rebuild_table(table)
     assert _last_instant(table) == instant

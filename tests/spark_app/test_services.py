@@ -20,12 +20,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from spark_app.columns.table_columns import APP_COLUMNS, TableColumns
-from spark_app.hudi import hudi_table as hudi_module
-from spark_app.hudi.hudi_table import HudiTable, Timeline, instant_of, operations_of_part
+from spark_app.hudi import cleaning, compaction, options
+from spark_app.hudi import timeline as hudi_timeline
+from spark_app.hudi.compaction import operations_of_part, schedule_compaction
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.hudi.instants import instant_of
+from spark_app.hudi.timeline import Timeline
+from spark_app.ledger.commits import commit_metadata, last_commit
 from spark_app.ledger.ledger import Ledger
 from spark_app.sources.event import OffsetRange
-from spark_app.table import table_ingest
+from spark_app.table import services
 from spark_app.table.table_ingest import TableIngest
+from spark_app.table.table_state import TableState
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.faults import compactions
 from tests.spark_app.memory_source import MemorySource
@@ -41,6 +47,8 @@ AS_HUDI_WOULD = {
     "hoodie.compact.inline.max.delta.commits": "1",
 }
 """An archival that leaves two commits."""
+
+RECORDED = commit_metadata(Ledger(TOPIC))
 
 Names = dict[int, str]
 
@@ -72,8 +80,7 @@ class CountedServices:
     policy: TablePolicy
     done: list[str] = field(default_factory=list)
 
-    def timeline(self, *, is_there: bool) -> Timeline:
-        assert is_there
+    def existing_timeline(self) -> Timeline:
         return Timeline(self.policy.storage)
 
     def compact_part(self, _: str) -> bool:
@@ -93,7 +100,7 @@ def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
     columns = TableColumns((("id", IntegerType()),), ("id",))
     table = TableIngest("things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "")
     assert not table.is_service_due(is_idle=True)
-    table._columns = columns
+    table._state = TableState(Ledger(TOPIC), columns)
     assert table.is_service_due(is_idle=True)
     table.maintain()
     assert hudi.done == ["clean"]
@@ -101,8 +108,8 @@ def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
     due = {True: 0, False: 0}
     for is_idle in due:
         while not table.is_service_due(is_idle=is_idle):
-            table._commits_since_services += 1
-        due[is_idle] = table._commits_since_services
+            table.services.commits += 1
+        due[is_idle] = table.services.commits
     assert 0 < due[True] < due[False]
     table.maintain()
     assert not table.is_service_due(is_idle=True)
@@ -113,11 +120,12 @@ def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
 def test_services_run_when_they_are_asked_for_whether_or_not_they_are_due(storage: Storage) -> None:
     hudi = CountedServices(TablePolicy(storage=storage))
     table = TableIngest("things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "")
-    table._ledger = Ledger(TOPIC)
+    table._state = TableState(Ledger(TOPIC))
     assert table.serve().table == "things"
     assert hudi.done == []  # there is no table yet
 
-    table._columns = TableColumns((("id", IntegerType()),), ("id",))
+    columns = TableColumns((("id", IntegerType()),), ("id",))
+    table._state = TableState(Ledger(TOPIC), columns)
     for _ in range(2):
         hudi.done.clear()
         table.serve()
@@ -136,8 +144,8 @@ def served(
     table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(folder / "quarantine"))
     states: dict[str, Names] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 3)
-        patch.setattr(hudi_module, "ACTIVE_COMMITS", FEW_COMMITS)
+        patch.setattr(services, "COMMITS_BETWEEN_SERVICES", 3)
+        patch.setattr(hudi_timeline, "ACTIVE_COMMITS", FEW_COMMITS)
         for number in range(COMMITS):
             committed = table.apply((OffsetRange(0, 2 * number, 2 * number + 2),))
             assert committed is not None
@@ -184,7 +192,7 @@ def test_base_files_are_compressed_by_zstd_and_carry_no_filter_of_keys(served: S
 def test_a_large_table_is_compacted_by_fewer_tasks_at_a_time_than_there_are_cores(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hudi_module, "_PART_MEGABYTES", 0)
+    monkeypatch.setattr(compaction, "PART_MEGABYTES", 0)
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=3))
     state: Names = {}
     states: dict[str, Names] = {}
@@ -207,7 +215,7 @@ def test_a_large_table_is_compacted_by_fewer_tasks_at_a_time_than_there_are_core
 def test_log_files_of_many_blocks_are_read_and_compacted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(hudi_module._LARGE_COMMIT_OPTIONS, "hoodie.logfile.data.block.max.size", "1")
+    monkeypatch.setitem(options.LARGE_COMMIT_OPTIONS, "hoodie.logfile.data.block.max.size", "1")
     shop = SourceTable()
     shop.begin()
     for key in range(500):
@@ -248,7 +256,7 @@ def test_dates_and_moments_of_long_ago_outlast_a_compaction(spark: SparkSession,
         found = rows(dict.fromkeys(moments, name), spark)
         ago = F.when(F.col("id") == 1, F.lit("0001-01-01 00:00:00")).otherwise("1582-10-10 01:02:03.000004")
         dated = found.withColumn("moment", ago.cast("timestamp")).withColumn("day", ago.cast("date"))
-        hudi.write(dated, Ledger(TOPIC))
+        hudi.write(dated, RECORDED)
 
     hudi.compact()
 
@@ -266,27 +274,27 @@ def test_dates_and_moments_of_long_ago_outlast_a_compaction(spark: SparkSession,
 def test_the_ledger_outlasts_a_compaction_in_more_parts_than_the_timeline_keeps_commits(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hudi_module, "_PART_MEGABYTES", 0)
-    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", FEW_COMMITS)
+    monkeypatch.setattr(compaction, "PART_MEGABYTES", 0)
+    monkeypatch.setattr(hudi_timeline, "ACTIVE_COMMITS", FEW_COMMITS)
     parts = 2 * FEW_COMMITS
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=parts))
     for name in ("first", "second", "third"):
         write(hudi, dict.fromkeys(range(20 * parts), name))
-    commit = hudi.last_commit()
+    commit = last_commit(hudi)
 
     hudi.compact()
     hudi.shorten_timeline()
 
     assert len(hudi.timeline().instants) == 1 + parts
-    assert hudi.last_commit() == commit is not None
+    assert last_commit(hudi) == commit is not None
 
 
 def test_between_the_parts_of_its_compaction_a_table_gets_commits(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hudi_module, "_PART_MEGABYTES", 0)
-    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", 100)
-    monkeypatch.setattr(table_ingest, "COMMITS_BETWEEN_SERVICES", 2)
+    monkeypatch.setattr(compaction, "PART_MEGABYTES", 0)
+    monkeypatch.setattr(hudi_timeline, "ACTIVE_COMMITS", 100)
+    monkeypatch.setattr(services, "COMMITS_BETWEEN_SERVICES", 2)
     shop = SourceTable()
     for transaction in range(8):
         shop.begin()
@@ -330,15 +338,15 @@ def test_between_the_parts_of_its_compaction_a_table_gets_commits(
 def test_no_partition_is_left_out_of_a_compaction_in_parts(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hudi_module, "_PART_MEGABYTES", 0)
-    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", 100)
+    monkeypatch.setattr(compaction, "PART_MEGABYTES", 0)
+    monkeypatch.setattr(hudi_timeline, "ACTIVE_COMMITS", 100)
     policy = TablePolicy(buckets=1, partition_by=("region",))
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
     regions = {0: "north", 1: "east", 2: "south", 3: "west"}
 
     def change(keys: Iterable[int], name: str) -> None:
         region = F.create_map(*[F.lit(item) for pair in regions.items() for item in pair])[F.col("id")]
-        hudi.write(rows(dict.fromkeys(keys, name), spark).withColumn("region", region), Ledger(TOPIC))
+        hudi.write(rows(dict.fromkeys(keys, name), spark).withColumn("region", region), RECORDED)
 
     def base_files(of: int) -> int:
         return len(list(Path(hudi.path, f"region={regions[of]}").glob("*.parquet")))
@@ -386,12 +394,12 @@ def test_the_active_timeline_stays_short(served: Served) -> None:
 def test_a_shortened_timeline_has_the_files_that_hudis_archival_would_leave(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", 2)
+    monkeypatch.setattr(hudi_timeline, "ACTIVE_COMMITS", 2)
     archived, shortened = (replace(served.hudi, path=str(tmp_path / name)) for name in ("archived", "short"))
     for copied in (archived, shortened):
         shutil.copytree(served.hudi.path, copied.path)
 
-    with archived._client(AS_HUDI_WOULD) as client:
+    with archived.access.write_client(AS_HUDI_WOULD) as client:
         client.archive()
     shortened.shorten_timeline()
 
@@ -405,7 +413,7 @@ def test_a_compaction_that_a_crash_left_behind_is_run_before_the_next_commit(ser
     if served.hudi.policy.storage == "copy_on_write":
         pytest.skip("has no compactions")
     compacted = served.timeline("commit")
-    served.hudi._schedule_compaction()
+    schedule_compaction(served.hudi.access)
     assert served.timeline("compaction.requested") == served.timeline("commit") + 1
     served.table.recover()
     assert served.timeline("commit") == compacted + 1
@@ -459,12 +467,12 @@ def test_every_state_of_the_history_is_read_as_of_its_commit_whatever_was_cleane
 def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_cleaned(
     after_many_commits: bool, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hudi_module, "ACTIVE_COMMITS", 2)
+    monkeypatch.setattr(hudi_timeline, "ACTIVE_COMMITS", 2)
     policy = TablePolicy(buckets=1, storage="copy_on_write")
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
     served = Served(cast(TableIngest, None), hudi, {})
     write(hudi, {1: "old", 2: "old"})
-    replacing = {**hudi._options, "hoodie.datasource.write.operation": "insert_overwrite_table"}
+    replacing = {**hudi.access.options, "hoodie.datasource.write.operation": "insert_overwrite_table"}
     rows({1: "new"}, spark).write.format("hudi").options(**replacing).mode("append").save(hudi.path)
     instants = []
     for number in range(4):
@@ -475,11 +483,11 @@ def test_a_commit_that_replaced_all_files_stays_in_the_timeline_until_these_are_
     assert served.timeline("replacecommit") == 1
     assert names(hudi.read()) == {1: "new", 3: "change 3"}
     if after_many_commits:
-        monkeypatch.setattr(hudi_module, "_MOST_COMMITS_AFTER_A_REPLACEMENT", 4)
+        monkeypatch.setattr(cleaning, "MOST_COMMITS_AFTER_A_REPLACEMENT", 4)
         at_once = replace(hudi, policy=policy.model_copy(update={"longest_query": timedelta(0)}))
         at_once.clean()
         assert served.timeline("clean") == 0
-        monkeypatch.setattr(hudi_module, "_MOST_COMMITS_AFTER_A_REPLACEMENT", 3)
+        monkeypatch.setattr(cleaning, "MOST_COMMITS_AFTER_A_REPLACEMENT", 3)
         hudi.clean()
         assert served.timeline("clean") == 0  # as long as a query may run
         at_once.clean()
@@ -499,7 +507,7 @@ def test_nothing_is_cleaned_while_a_commit_is_unfinished(spark: SparkSession, tm
     served = Served(cast(TableIngest, None), hudi, {})
     for number in range(3):
         write(hudi, {1: f"change {number}"})
-    commit = hudi.last_commit()
+    commit = last_commit(hudi)
     assert commit is not None
     files, timeline = served.base_files(), Path(hudi.path, ".hoodie")
     requested = timeline / f"{int(commit.instant) + 1}.commit.requested"
@@ -513,7 +521,7 @@ def test_nothing_is_cleaned_while_a_commit_is_unfinished(spark: SparkSession, tm
 
 
 def write(hudi: HudiTable, values: Names) -> None:
-    hudi.write(rows(values, hudi.spark), Ledger(TOPIC))
+    hudi.write(rows(values, hudi.spark), RECORDED)
 
 
 def rows(values: Names, spark: SparkSession) -> DataFrame:

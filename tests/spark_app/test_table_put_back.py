@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.sources.event import OffsetRange
-from spark_app.table.table_ingest import AnotherWriter, TableIngest
+from spark_app.table.known_commits import AnotherWriter
+from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy

@@ -299,11 +299,11 @@ def _numbered(events: Iterable[Recorded]) -> list[Recorded]:
 
 
 def ingest_files(
-    spark: SparkSession, folder: Path, policy: TablePolicy, written: Events = AS_OURS
+    spark: SparkSession, folder: Path, policy: TablePolicy, written: Events = AS_OURS, topic: str = TOPIC
 ) -> TableIngest:
     return TableIngest(
         name=TOPIC,
-        topic=TOPIC,
+        topic=topic,
         source=FilesSource(spark, str(folder / "bucket"), lambda _: policy),
         hudi=HudiTable(spark, str(folder / "silver"), "listing", policy),
         quarantine_path=str(folder / "quarantine"),
@@ -337,7 +337,7 @@ def test_a_changed_key_is_found_by_its_place_where_the_headers_that_mark_it_are_
     things.commit()
     values = [event.value for event in things.events if event.value is not None]
     write_lines(tmp_path / "bucket" / f"{debezium.TOPIC}-0-0.gz", values)
-    table = replace(ingest_files(spark, tmp_path, TablePolicy(key=("id",))), topic=debezium.TOPIC)
+    table = ingest_files(spark, tmp_path, TablePolicy(key=("id",)), topic=debezium.TOPIC)
 
     apply_all(table, 1000)
 

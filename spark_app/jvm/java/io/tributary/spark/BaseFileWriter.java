@@ -53,16 +53,15 @@ final class BaseFileWriter implements Serializable {
         this.instant = instant;
         this.table = table;
         this.type = type;
-        this.withMetaFields = new StructType(
-                Stream.of(HoodieSparkUtils.getMetaSchema(), type)
-                        .flatMap(part -> Arrays.stream(part.fields()))
-                        .toArray(StructField[]::new));
+        this.withMetaFields = new StructType(Stream.of(HoodieSparkUtils.getMetaSchema(), type)
+                .flatMap(part -> Arrays.stream(part.fields()))
+                .toArray(StructField[]::new));
         this.isWrittenBySpark = hasPlainValues(type) && isOf(new Schema.Parser().parse(config.getWriteSchema()), type);
     }
 
     /** Of rows of one file group. Throws where one of them cannot be written, which Hudi would leave out. */
-    List<HoodieWriteStat> create(
-            String partition, int bucket, BuiltinKeyGenerator keys, Iterator<InternalRow> rows) throws IOException {
+    List<HoodieWriteStat> create(String partition, int bucket, BuiltinKeyGenerator keys, Iterator<InternalRow> rows)
+            throws IOException {
         String fileId = FSUtils.createNewFileId(BucketIdentifier.newBucketFileIdPrefix(bucket), 0);
         List<WriteStatus> statuses = isWrittenBySpark
                 ? List.of(createBySpark(partition, fileId, keys, rows))
@@ -71,8 +70,8 @@ final class BaseFileWriter implements Serializable {
         for (WriteStatus status : statuses) {
             if (status.hasErrors()) {
                 throw new HoodieUpsertException(
-                        "Of the rows of the new file group " + fileId + " "
-                                + status.getTotalErrorRecords() + " cannot be written",
+                        "Of the rows of the new file group " + fileId + " " + status.getTotalErrorRecords()
+                                + " cannot be written",
                         status.getErrors().values().iterator().next());
             }
             stats.add(status.getStat());
@@ -81,8 +80,7 @@ final class BaseFileWriter implements Serializable {
     }
 
     private WriteStatus createBySpark(
-            String partition, String fileId, BuiltinKeyGenerator keys, Iterator<InternalRow> rows)
-            throws IOException {
+            String partition, String fileId, BuiltinKeyGenerator keys, Iterator<InternalRow> rows) throws IOException {
         TaskContext task = TaskContext.get();
         HoodieRowCreateHandle handle = new HoodieRowCreateHandle(
                 table,
@@ -126,12 +124,14 @@ final class BaseFileWriter implements Serializable {
     private static boolean hasPlainValues(StructType type) {
         return Arrays.stream(type.fields())
                 .map(StructField::dataType)
-                .noneMatch(found -> found instanceof ArrayType || found instanceof MapType || found instanceof StructType);
+                .noneMatch(
+                        found -> found instanceof ArrayType || found instanceof MapType || found instanceof StructType);
     }
 
     /** Whether the schema that is to be written is that of the rows. */
     private static boolean isOf(Schema schema, StructType type) {
-        return columns(AvroConversionUtils.convertAvroSchemaToStructType(schema)).equals(columns(type));
+        return columns(AvroConversionUtils.convertAvroSchemaToStructType(schema))
+                .equals(columns(type));
     }
 
     private static List<Map.Entry<String, DataType>> columns(StructType type) {

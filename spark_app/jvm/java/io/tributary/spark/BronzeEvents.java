@@ -28,8 +28,8 @@ public final class BronzeEvents implements Serializable {
     private static final long serialVersionUID = 1;
     private static final long MICROSECONDS_OF_MS = 1_000;
     /** In the order of what is made of them. */
-    private static final List<String> COLUMNS = List.of(
-            "k_topic", "k_partition", "k_offset", "k_timestamp", "key", "value", "moved_to", "moved_from");
+    private static final List<String> COLUMNS =
+            List.of("k_topic", "k_partition", "k_offset", "k_timestamp", "key", "value", "moved_to", "moved_from");
 
     private static final int TOPIC = 0;
     private static final int PARTITION = 1;
@@ -65,7 +65,8 @@ public final class BronzeEvents implements Serializable {
                 .map(range -> range.stream().mapToLong(Number::longValue).toArray())
                 .toArray(long[][]::new);
         List<String> there = Arrays.asList(landed.columns());
-        Column[] columns = COLUMNS.stream().filter(there::contains).map(Column::new).toArray(Column[]::new);
+        Column[] columns =
+                COLUMNS.stream().filter(there::contains).map(Column::new).toArray(Column[]::new);
         SparkPlan scan = columnar(landed.select(columns).queryExecution().executedPlan());
         BronzeEvents events = new BronzeEvents(topic, wanted, JavaConverters.seqAsJavaList(scan.output()));
         JavaRDD<InternalRow> found = rows(scan).filter(events::isWanted).map(events::event);

@@ -110,7 +110,8 @@ final class FileGroupWriter implements Serializable {
             }
             String partition = fileGroup._1();
             int bucket = fileGroup._2();
-            FileSlice slice = slices.computeIfAbsent(partition, path -> slices(table, path)).get(bucket);
+            FileSlice slice = slices.computeIfAbsent(partition, path -> slices(table, path))
+                    .get(bucket);
             Iterator<InternalRow> ofFileGroup = rowsOf(fileGroup, ahead);
             stats.addAll(
                     slice == null
@@ -123,8 +124,7 @@ final class FileGroupWriter implements Serializable {
     }
 
     private static Iterator<InternalRow> rowsOf(
-            Tuple2<String, Integer> fileGroup,
-            PeekingIterator<Tuple2<Tuple2<String, Integer>, InternalRow>> rows) {
+            Tuple2<String, Integer> fileGroup, PeekingIterator<Tuple2<Tuple2<String, Integer>, InternalRow>> rows) {
         return new Iterator<>() {
             @Override
             public boolean hasNext() {

@@ -22,9 +22,7 @@ final class InternalRows {
      * on both sides.
      */
     static Dataset<Row> ofEachPartition(
-            Dataset<Row> rows,
-            StructType type,
-            Function2<Integer, Iterator<InternalRow>, Iterator<InternalRow>> made) {
+            Dataset<Row> rows, StructType type, Function2<Integer, Iterator<InternalRow>, Iterator<InternalRow>> made) {
         return frame(rows.sparkSession(), of(rows).mapPartitionsWithIndex(made, true), type);
     }
 

@@ -1,11 +1,12 @@
 package io.tributary.spark;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.type.TypeReference;
+import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.io.Serializable;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Properties;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
@@ -44,6 +45,7 @@ public final class KafkaEvents implements Serializable {
     private static final long POLL_TIMEOUT_MS = 120_000;
 
     private static final long MICROSECONDS_OF_MS = 1_000;
+    private static final JsonMapper JSON = new JsonMapper();
 
     private final UTF8String topic;
     private final String[] headers;
@@ -60,24 +62,25 @@ public final class KafkaEvents implements Serializable {
      *
      * <p>{@code from} (included) and {@code until} (excluded) are offsets of one topic, as Spark writes them:
      * {@code {"topic": {"0": 17}}}. So many tasks read them at least, where they are that many. A task fails where the
-     * topic does not hold an offset any more.
+     * topic does not hold an offset any more. {@code consumer} are the consumer's properties as a JSON object.
      */
     public static Dataset<Row> read(
             SparkSession spark,
-            Properties consumer,
+            String consumer,
             String from,
             String until,
             int tasks,
             List<String> headers,
-            String type) {
+            String type)
+            throws JsonProcessingException {
         Map<TopicPartition, Object> ends = JavaConverters.mapAsJavaMap(JsonUtils.partitionOffsets(until));
         List<KafkaOffsetRange> ranges = new ArrayList<>();
-        JavaConverters.mapAsJavaMap(JsonUtils.partitionOffsets(from)).forEach((partition, first) -> ranges.add(
-                new KafkaOffsetRange(partition, (Long) first, (Long) ends.get(partition), Option.empty())));
+        JavaConverters.mapAsJavaMap(JsonUtils.partitionOffsets(from))
+                .forEach((partition, first) -> ranges.add(
+                        new KafkaOffsetRange(partition, (Long) first, (Long) ends.get(partition), Option.empty())));
         Seq<KafkaOffsetRange> ofTasks = new KafkaOffsetRangeCalculator(Option.apply(tasks))
                 .getRanges(Expressions.seq(ranges), Expressions.seq(executors()));
-        Map<String, Object> options = new HashMap<>();
-        consumer.stringPropertyNames().forEach(name -> options.put(name, consumer.getProperty(name)));
+        Map<String, Object> options = JSON.readValue(consumer, new TypeReference<>() {});
         RDD<ConsumerRecord<byte[], byte[]>> records =
                 new KafkaSourceRDD(spark.sparkContext(), options, ofTasks, POLL_TIMEOUT_MS, true);
         KafkaEvents events = new KafkaEvents(ranges.get(0).topic(), headers.toArray(new String[0]));

@@ -100,8 +100,10 @@ final class RowAppendHandle
     /** Writes what is not written yet. */
     void flush() throws IOException, InterruptedException {
         Map<HeaderMetadataType, String> header = Map.of(
-                HeaderMetadataType.INSTANT_TIME, instantTime,
-                HeaderMetadataType.SCHEMA, writeSchemaWithMetaFields.toString());
+                HeaderMetadataType.INSTANT_TIME,
+                instantTime,
+                HeaderMetadataType.SCHEMA,
+                writeSchemaWithMetaFields.toString());
         List<HoodieLogBlock> blocks = new ArrayList<>();
         if (!rows.isEmpty()) {
             blocks.add(new HoodieAvroDataBlock(rows, header, HoodieRecord.RECORD_KEY_METADATA_FIELD));

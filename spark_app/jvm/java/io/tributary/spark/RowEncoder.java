@@ -47,7 +47,9 @@ final class RowEncoder {
     /** Throws IllegalArgumentException where a column has no field of its type in the schema, or the reverse. */
     RowEncoder(StructType type, Schema stored) {
         textOfHudi = stored.getFields().get(0).schema().getIndexNamed("string");
-        columns = fieldWriters(type, stored.getFields().subList(HUDI_COLUMNS, stored.getFields().size()));
+        columns = fieldWriters(
+                type,
+                stored.getFields().subList(HUDI_COLUMNS, stored.getFields().size()));
     }
 
     /** The row; the texts are the values of Hudi's columns, in its order. */
@@ -104,27 +106,35 @@ final class RowEncoder {
     private static ValueWriter presentWriter(DataType type, Schema schema) {
         ValueWriter writer =
                 switch (schema.getType()) {
-                    case BOOLEAN -> type instanceof BooleanType
-                            ? (from, ordinal, out) -> out.writeBoolean(from.getBoolean(ordinal))
-                            : null;
-                    case INT -> type instanceof IntegerType || type instanceof DateType
-                            ? (from, ordinal, out) -> out.writeInt(from.getInt(ordinal))
-                            : null;
-                    case LONG -> type instanceof LongType || isMicroseconds(type, schema)
-                            ? (from, ordinal, out) -> out.writeLong(from.getLong(ordinal))
-                            : null;
-                    case FLOAT -> type instanceof FloatType
-                            ? (from, ordinal, out) -> out.writeFloat(from.getFloat(ordinal))
-                            : null;
-                    case DOUBLE -> type instanceof DoubleType
-                            ? (from, ordinal, out) -> out.writeDouble(from.getDouble(ordinal))
-                            : null;
-                    case STRING -> type instanceof StringType
-                            ? (from, ordinal, out) -> out.writeBytes(from.getUTF8String(ordinal).getByteBuffer())
-                            : null;
-                    case BYTES -> type instanceof BinaryType
-                            ? (from, ordinal, out) -> out.writeBytes(from.getBinary(ordinal))
-                            : null;
+                    case BOOLEAN ->
+                        type instanceof BooleanType
+                                ? (from, ordinal, out) -> out.writeBoolean(from.getBoolean(ordinal))
+                                : null;
+                    case INT ->
+                        type instanceof IntegerType || type instanceof DateType
+                                ? (from, ordinal, out) -> out.writeInt(from.getInt(ordinal))
+                                : null;
+                    case LONG ->
+                        type instanceof LongType || isMicroseconds(type, schema)
+                                ? (from, ordinal, out) -> out.writeLong(from.getLong(ordinal))
+                                : null;
+                    case FLOAT ->
+                        type instanceof FloatType
+                                ? (from, ordinal, out) -> out.writeFloat(from.getFloat(ordinal))
+                                : null;
+                    case DOUBLE ->
+                        type instanceof DoubleType
+                                ? (from, ordinal, out) -> out.writeDouble(from.getDouble(ordinal))
+                                : null;
+                    case STRING ->
+                        type instanceof StringType
+                                ? (from, ordinal, out) -> out.writeBytes(
+                                        from.getUTF8String(ordinal).getByteBuffer())
+                                : null;
+                    case BYTES ->
+                        type instanceof BinaryType
+                                ? (from, ordinal, out) -> out.writeBytes(from.getBinary(ordinal))
+                                : null;
                     case FIXED -> type instanceof DecimalType decimal ? decimalWriter(decimal, schema) : null;
                     case ARRAY -> type instanceof ArrayType array ? arrayWriter(array, schema) : null;
                     case MAP -> type instanceof MapType map ? mapWriter(map, schema) : null;

@@ -4,6 +4,7 @@ import java.io.Serializable;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.apache.avro.Schema;
 import org.apache.hudi.AvroConversionUtils;
 import org.apache.hudi.HoodieSchemaUtils;
@@ -28,6 +29,7 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.types.StructType;
 import scala.Tuple2;
 
 /**
@@ -67,23 +69,44 @@ public final class RowUpsert {
     }
 
     /**
-     * Writes the rows for the requested instant, of a client whose configuration has their schema. What it returns is
-     * to be committed; where it throws, Hudi rolls back with its next commit what was written.
-     *
-     * <p>{@code areInBuckets}: they are in the tasks of their {@link Buckets}, bucket after bucket. Else they are sent
-     * to {@code tasks} tasks.
+     * Sends the rows to so many tasks and writes them for the requested instant, of a client whose configuration has
+     * their schema. What it returns is to be committed; where it throws, Hudi rolls back with its next commit what was
+     * written.
      */
     public List<HoodieWriteStat> write(
             SparkRDDWriteClient<Object> client,
             HoodieTableMetaClient metaClient,
             String instant,
             Dataset<Row> rows,
-            int tasks,
-            boolean areInBuckets) {
+            int tasks) {
+        FileGroupWriter writer = begin(client, metaClient, instant, rows.schema());
+        boolean isPartitioned = metaClient.getTableConfig().isTablePartitioned();
+        Partitioner byFileGroup = new ByFileGroup(
+                isPartitioned ? tasks : Math.min(tasks, client.getConfig().getBucketIndexNumBuckets()));
+        return collect(
+                rows,
+                found -> found.mapToPair(row -> writer.identified(row.copy()))
+                        .repartitionAndSortWithinPartitions(byFileGroup, new FileGroupOrder())
+                        .mapPartitions(writer::write));
+    }
+
+    /** Writes rows that are in the tasks of their {@link Buckets}, bucket after bucket; else as {@link #write}. */
+    public List<HoodieWriteStat> writeInBuckets(
+            SparkRDDWriteClient<Object> client, HoodieTableMetaClient metaClient, String instant, Dataset<Row> rows) {
+        FileGroupWriter writer = begin(client, metaClient, instant, rows.schema());
+        return collect(rows, found -> {
+            int tasks = found.getNumPartitions();
+            return found.mapPartitionsWithIndex(
+                    (task, rowsOfTask) -> writer.writeInBuckets(task, tasks, rowsOfTask), true);
+        });
+    }
+
+    private FileGroupWriter begin(
+            SparkRDDWriteClient<Object> client, HoodieTableMetaClient metaClient, String instant, StructType type) {
         HoodieWriteConfig config = client.getConfig();
         HoodieSparkTable<Object> hudi = HoodieSparkTable.create(config, client.getEngineContext(), metaClient);
-        HoodieInstant requested = metaClient.createNewInstant(
-                HoodieInstant.State.REQUESTED, metaClient.getCommitActionType(), instant);
+        HoodieInstant requested =
+                metaClient.createNewInstant(HoodieInstant.State.REQUESTED, metaClient.getCommitActionType(), instant);
         hudi.getActiveTimeline().transitionRequestedToInflight(requested, Option.empty());
         boolean isPartitioned = metaClient.getTableConfig().isTablePartitioned();
         Map<String, Map<Integer, FileSlice>> listed = isPartitioned
@@ -91,24 +114,17 @@ public final class RowUpsert {
                 : Map.of("", latest != null ? latest.slices : FileGroupWriter.slices(hudi, ""));
         latest = null;
         writing = new TableState(instant, config.getWriteSchema(), listed.get(""));
-        FileGroupWriter writer = new FileGroupWriter(config, instant, hudi, rows.schema(), listed);
+        return new FileGroupWriter(config, instant, hudi, type, listed);
+    }
+
+    private static List<HoodieWriteStat> collect(
+            Dataset<Row> rows, Function<JavaRDD<InternalRow>, JavaRDD<HoodieWriteStat>> written) {
         QueryExecution query = rows.queryExecution();
         // It has Spark send the session's settings along to the tasks.
-        return SQLExecution.withNewExecutionId(query, scala.Option.apply("upsert"), () -> {
-            JavaRDD<InternalRow> found = query.toRdd().toJavaRDD();
-            if (areInBuckets) {
-                int tasksOfRows = found.getNumPartitions();
-                return found.mapPartitionsWithIndex(
-                                (task, rowsOfTask) -> writer.writeInBuckets(task, tasksOfRows, rowsOfTask), true)
-                        .collect();
-            }
-            Partitioner byFileGroup =
-                    new ByFileGroup(isPartitioned ? tasks : Math.min(tasks, config.getBucketIndexNumBuckets()));
-            return found.mapToPair(row -> writer.identified(row.copy()))
-                    .repartitionAndSortWithinPartitions(byFileGroup, new FileGroupOrder())
-                    .mapPartitions(writer::write)
-                    .collect();
-        });
+        return SQLExecution.withNewExecutionId(
+                query,
+                scala.Option.apply("upsert"),
+                () -> written.apply(query.toRdd().toJavaRDD()).collect());
     }
 
     /** Says that what was written last is committed now. The next commit then need not look at the table. */

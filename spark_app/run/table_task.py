@@ -1,4 +1,4 @@
-"""What is done once to each of some tables: replaying its quarantine, making it anew, its services."""
+"""A task that runs once for each table, such as a replay, a rebuild or the table services."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ from spark_app.sources.event import EventSource
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
 
+TableTask = Callable[[TableIngest], Committed | Replayed | Serviced]
 
-def run_errand(
+
+def run_for_each_table(
     source: EventSource,
     table_of: Callable[[str], TableIngest | None],
-    errand: Callable[[TableIngest], Committed | Replayed | Serviced],
+    task: TableTask,
     progress: ProgressWriter,
     outcomes: OutcomeStore,
 ) -> bool:
-    """Whether it could be done to every table, one after the other. What has kept a table from going on is
-    forgotten after an errand that commits: if it still does, the next ingest finds out."""
+    """Run the task for one table after the other; return whether it succeeded for all.
+
+    After a task that commits, the recorded reason why a table was blocked is cleared. If the reason still
+    exists, the next ingest finds it again."""
     tables = [table for topic in sorted(source.topics()) if (table := table_of(topic)) is not None]
     progress.write(Started(tuple(table.name for table in tables)))
     results: dict[str, str] = {}
     for table in tables:
         try:
-            report = errand(table)
+            report = task(table)
             progress.write(report)
             if isinstance(report, Committed):
                 outcomes.clear(table.quarantine_path)

@@ -1,0 +1,125 @@
+"""Cleaning: removes the files that no state within a table's history is read from.
+
+Hudi's own cleaner goes by the commits in the active timeline. It would need the whole history there, and
+every commit lists the timeline. Each commit lists the table's files, too, and most of these are log files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain, islice
+from typing import Any
+
+from spark_app.hudi.file_slices import LogMerge, log_merges, outdated_files, partition_of
+from spark_app.hudi.instants import instant_of
+from spark_app.hudi.table_access import TableAccess
+from spark_app.hudi.table_files import TEMPORARY
+from spark_app.hudi.timeline import read_timeline, replaced_groups
+
+MOST_COMMITS_AFTER_A_REPLACEMENT = 1_000
+"""After so many commits the files go that an earlier commit replaced, whatever the history is.
+
+As long as they are there, that commit has to stay in the timeline, with all after it."""
+
+_THREADS = 16
+_MOST_MERGES = 4 * _THREADS
+_PLAN_VERSION = 2
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """The instant of the oldest state to keep, and an instant before which no query is running any more."""
+
+    oldest: str
+    settled: str
+
+
+def clean(table: TableAccess) -> None:
+    """Remove outdated files, merge old log files, and have the timeline say from when on states are whole.
+
+    Outdated are the files that only states before the table's `history` are read from, and after many commits
+    also those that one of them has replaced. Of file slices that were superseded longer ago than a query may
+    run, the log files are put together, into one a slice."""
+    active = table.new_meta_client().getActiveTimeline()
+    if not active.getWriteTimeline().filterInflightsAndRequested().empty():
+        # The files of an unfinished commit would be taken for a state of the table. The next commit removes
+        # them.
+        return
+    bounds = _bounds(table)
+    with _threads() as threads:
+        files = _all_files(table, threads)
+        outdated = outdated_files(files, bounds.oldest, replaced_groups(table, active, bounds.oldest))
+        # Hudi would remove a plan's files one by one. So its plan gets one file a partition, the least it
+        # can have, and the others go here.
+        recorded = {partition_of(file): file for file in outdated}
+        table.files.remove(set(outdated) - set(recorded.values()))
+        # Incremental queries of a commit in the active timeline open the very files that it wrote.
+        first = active.getWriteTimeline().firstInstant()
+        if first.isPresent():
+            superseded_before = min(bounds.settled, first.get().requestedTime())
+            merges = islice(log_merges(files.difference(outdated), superseded_before), _MOST_MERGES)
+            merged = threads.map(lambda merge: _merge_log_files(table, merge), merges)
+            table.files.remove(list(chain.from_iterable(merged)))
+    # This comes last: until the timeline says that replaced files are cleaned, their commit stays in it.
+    if recorded:
+        _record_cleaning(table, active, bounds.oldest, recorded)
+
+
+def _bounds(table: TableAccess) -> _Bounds:
+    now = datetime.now(UTC)
+    settled = instant_of(now - table.policy.longest_query)
+    oldest = min(settled, instant_of(now - table.policy.history))
+    replaced = read_timeline(table).first_after_replacement(settled, MOST_COMMITS_AFTER_A_REPLACEMENT)
+    return _Bounds(oldest if replaced is None else max(oldest, replaced), settled)
+
+
+@contextmanager
+def _threads() -> Iterator[Executor]:
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="clean") as threads:
+        yield threads
+
+
+def _all_files(table: TableAccess, threads: Executor) -> frozenset[str]:
+    """List the folders of all partitions, some at a time."""
+
+    def files_in(partition: str) -> list[str]:
+        return [f"{partition}/{name}".lstrip("/") for name in table.files.names_in(partition)]
+
+    return frozenset(chain.from_iterable(threads.map(files_in, table.partitions() or {""})))
+
+
+def _merge_log_files(table: TableAccess, merge: LogMerge) -> Sequence[str]:
+    """Put the log files of a slice together, unless that is done; return the files that may go then.
+
+    A log file is a sequence of blocks, each with its commit's instant, and may hold the blocks of many
+    commits: so Hudi writes log files wherever it can append to files. There is no name at which readers could
+    find a part of the merged file."""
+    if not merge.is_written:
+        table.files.concatenate(merge.log_files, merge.merged, draft=f"{TEMPORARY}/{merge.merged}")
+    return merge.log_files
+
+
+def _record_cleaning(table: TableAccess, active: Any, oldest: str, files: Mapping[str, str]) -> None:
+    """Write a clean instant that removes the files, one a partition, and names the oldest state kept."""
+    java, last = table.java, active.getCommitsTimeline().filterCompletedInstants().lastInstant()
+    removed = {
+        partition: [java.clean_file(f"{table.path}/{file}", False)] for partition, file in files.items()
+    }
+    plan = java.clean_plan(
+        java.action_instant(oldest, "commit", "COMPLETED"),
+        last.get().requestedTime(),
+        "KEEP_LATEST_BY_HOURS",
+        {},
+        _PLAN_VERSION,
+        removed,
+        [],
+        {},
+    )
+    with table.write_client({}) as client:
+        instant = client.createNewInstantTime()
+        requested = table.new_meta_client().getInstantGenerator().getCleanRequestedInstant(instant)
+        active.saveToCleanRequested(requested, java.option.of(plan))
+        client.clean(instant, False)

@@ -1,0 +1,177 @@
+"""The options of Apache Hudi that a table needs, by its policy, and why. Nothing here has an effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from spark_app.columns.app_columns import DELETE_MARKER, OPERATION, ORDERING, RECORD_KEY
+from tributary.contract.lake import TablePolicy
+
+Options = Mapping[str, str]
+
+CALENDAR_OPTIONS: Options = {
+    # Write dates before 1582 as they are, not in the hybrid calendar that old Hive readers expect.
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
+    # Hudi's files do not name their calendar. Without this, Spark fails at dates before 1582.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+}
+"""Settings of Spark for the calendar of old dates. A job that is no query has to be given them separately."""
+
+SESSION_OPTIONS: Options = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    # Parquet's old list structure cannot hold an array with a null element.
+    "spark.hadoop.parquet.avro.write-old-list-structure": "false",
+    **CALENDAR_OPTIONS,
+}
+"""What a Spark session needs before it writes a Hudi table."""
+
+READ_OPTIONS: Options = {
+    # There is no index to skip files by. Hudi would log that at each read.
+    "hoodie.enable.data.skipping": "false",
+}
+
+COMPACTION_OPTIONS: Options = {
+    # Allow a compaction without a commit since the last one: the parts of a compaction follow each other.
+    "hoodie.compact.inline.max.delta.commits": "0",
+    # DataSourceUtils makes clients that leave the commit to their caller.
+    "hoodie.auto.commit": "true",
+}
+
+ONE_ROW_A_KEY_OPTIONS: Options = {
+    # Rows that have a key each need no combining, which is a shuffle of all of them. Only for copy-on-write:
+    # the delete blocks of a merge-on-read table would lack their ordering value.
+    "hoodie.combine.before.upsert": "false",
+}
+
+FEW_ROWS_OPTIONS: Options = {
+    "hoodie.upsert.shuffle.parallelism": "1",
+    "hoodie.markers.delete.parallelism": "1",
+}
+
+REPLACING_OPTIONS: Options = {
+    "hoodie.datasource.write.operation": "insert_overwrite_table",
+    # Take the types of the new rows as they are. No file holds both the old types and the new.
+    "hoodie.internal.write.schema.canonicalize": "false",
+    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
+}
+"""For a commit that replaces every file group of the table by new ones."""
+
+SMALL_COMMIT_OPTIONS: Options = {
+    "hoodie.metadata.enable": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.write.markers.type": "DIRECT",
+    "hoodie.datasource.write.row.writer.enable": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+"""For a commit of some thousand rows every second or two. What these turn off costs more than it saves."""
+
+LARGE_COMMIT_OPTIONS: Options = {
+    # Hudi counts the records and then writes them. To serialize them in between takes longer than to hold
+    # them.
+    "hoodie.write.tagged.record.storage.level": "MEMORY_AND_DISK",
+    # A block's records stay in memory until it is full. At Hudi's 256 MB the collector keeps moving them.
+    "hoodie.logfile.data.block.max.size": str(4 << 20),
+}
+"""For a commit of hundreds of thousands of rows."""
+
+BASE_FILE_OPTIONS: Options = {
+    # A third of a compaction was gzip. Hudi makes zstd its own default on Spark 3.5 (apache/hudi#19684).
+    "hoodie.parquet.compression.codec": "zstd",
+    # Nobody searches base files for keys: a key's hash names its bucket.
+    "hoodie.parquet.bloom.filter.enabled": "false",
+    # Spark's row writer always adds a Bloom filter (HoodieInternalRowFileWriterFactory). At its usual size it
+    # is a megabyte in the footer of each file; this one has a single entry.
+    "hoodie.bloom.index.filter.type": "SIMPLE",
+    "hoodie.index.bloom.num_entries": "1",
+    "hoodie.index.bloom.fpp": "0.5",
+    # The reader with which Hudi merges misreads a decimal that is stored as an integer.
+    "hoodie.parquet.writelegacyformat.enabled": "true",
+}
+
+
+def write_options(name: str, policy: TablePolicy) -> Options:
+    """Return the options that every write of the table and every table service has."""
+    return {
+        "hoodie.table.name": name,
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.write.table.version": "6",
+        "hoodie.write.auto.upgrade": "false",
+        "hoodie.table.timeline.timezone": "UTC",
+        **_key_options(policy.partition_by, policy.buckets),
+        **_merge_options(policy),
+        **_storage_options(policy),
+        **SMALL_COMMIT_OPTIONS,
+        **LARGE_COMMIT_OPTIONS,
+        **BASE_FILE_OPTIONS,
+    }
+
+
+def compaction_options(policy: TablePolicy) -> Options:
+    # An incremental plan reads from each commit which partitions it wrote to: two requests a commit, to save
+    # two a partition.
+    is_incremental = str(bool(policy.partition_by)).lower()
+    return {**COMPACTION_OPTIONS, "hoodie.table.services.incremental.enabled": is_incremental}
+
+
+def metadata_options(metadata: Mapping[str, str]) -> Options:
+    """Return the options that have Hudi's Spark writer put the texts into the commit's metadata.
+
+    Hudi records every option whose name begins with a given text. So the shortest key has to be the beginning
+    of all others. ValueError if it is not."""
+    if not metadata:
+        return {}
+    prefix = min(metadata, key=len)
+    if not all(key.startswith(prefix) for key in metadata):
+        raise ValueError(
+            f"Hudi cannot record commit metadata under the keys {', '.join(sorted(metadata))}: "
+            f"all of them have to begin with {prefix}"
+        )
+    return {"hoodie.datasource.write.commitmeta.key.prefix": prefix, **metadata}
+
+
+def _key_options(partition_by: Sequence[str], buckets: int) -> Options:
+    """Return the options of the key, which is one text column whatever the source's key is.
+
+    Hudi refuses an empty text as a key, joins several key columns ambiguously, and renders timestamps and
+    decimals in more than one way."""
+    generators = {0: "NonpartitionedKeyGenerator", 1: "SimpleKeyGenerator"}
+    generator = generators.get(len(partition_by), "CustomKeyGenerator")
+    fields = partition_by if len(partition_by) < 2 else [f"{column}:SIMPLE" for column in partition_by]
+    return {
+        "hoodie.datasource.write.recordkey.field": RECORD_KEY,
+        "hoodie.datasource.write.partitionpath.field": ",".join(fields),
+        "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.partitionpath.urlencode": "true",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": str(buckets),
+        "hoodie.bucket.index.hash.field": RECORD_KEY,
+    }
+
+
+def _merge_options(policy: TablePolicy) -> Options:
+    options = {
+        "hoodie.datasource.write.precombine.field": ORDERING,
+        "hoodie.payload.ordering.field": ORDERING,
+        "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+    }
+    if policy.deletes == "hard":
+        options |= {"hoodie.payload.delete.field": OPERATION, "hoodie.payload.delete.marker": DELETE_MARKER}
+    return options
+
+
+def _storage_options(policy: TablePolicy) -> Options:
+    if policy.storage == "copy_on_write":
+        return {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
+    return {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        # Not within a write: `compaction.complete_late_enough` says why.
+        "hoodie.compact.inline": "false",
+        "hoodie.compact.schedule.inline": "false",
+    }

@@ -1,0 +1,38 @@
+"""Shortening: removes the oldest commits from a table's timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spark_app.hudi import timeline
+from spark_app.hudi.table_access import TableAccess
+from spark_app.hudi.table_files import TIMELINE
+from spark_app.hudi.timeline_files import removal_of_oldest_instants
+
+
+def shorten_timeline(table: TableAccess) -> None:
+    """Remove all commits from the timeline but the last `timeline.ACTIVE_COMMITS`.
+
+    States of the table are read as before. No commit may be written meanwhile. Hudi's archival would write
+    the commits to an archive first, which nothing here reads: eight requests to S3 for each file, one after
+    the other."""
+    names = table.files.names_in(TIMELINE)
+    stays_from = _first_needed_by_replacements(table) if _has_replacements(names) else None
+    removal = removal_of_oldest_instants(names, timeline.ACTIVE_COMMITS, stays_from)
+    table.files.remove(removal.earlier_states, TIMELINE)
+    table.files.remove_in_order(removal.completed, TIMELINE)
+
+
+def _has_replacements(names: Sequence[str]) -> bool:
+    return any(".replacecommit" in name for name in names)
+
+
+def _first_needed_by_replacements(table: TableAccess) -> str | None:
+    """Return the first instant that has to stay because the files that it has replaced are still there.
+
+    Without the instant in the timeline, these files would count as the table's."""
+    java, client = table.java, table.new_meta_client()
+    replacing = java.clustering_utils.getEarliestInstantToRetainForClustering(
+        client.getActiveTimeline(), client, java.cleaning_policy.KEEP_LATEST_BY_HOURS
+    )
+    return str(replacing.get().requestedTime()) if replacing.isPresent() else None

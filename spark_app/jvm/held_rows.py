@@ -1,0 +1,32 @@
+"""Rows that are worked out once and read many times: the Java class HeldRows, and Spark's cache beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows that were worked out in one Spark job, and can be read until they are released."""
+
+    rows: DataFrame
+    release: Callable[[], object]
+
+    @staticmethod
+    def in_cache(rows: DataFrame) -> Held:
+        """Hold the rows in Spark's cache, as columns."""
+        cached = rows.cache()
+        # Without a column, Spark counts the rows and reads none.
+        cached.select().write.format("noop").mode("overwrite").save()
+        return Held(cached, cached.unpersist)
+
+    @staticmethod
+    def in_shuffle(java: Any, spark: SparkSession) -> Held:
+        """Hold the rows of a Java HeldRows, in the files that its shuffle has written.
+
+        `release` removes these files."""
+        return Held(DataFrame(java.rows(), spark), java.release)

@@ -1,0 +1,230 @@
+"""Applying a batch: from the events of some ranges to one commit, through all stages."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark_app.columns.partition_columns import check_partition_columns
+from spark_app.columns.table_columns import TableColumns
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.jvm.buckets import Buckets
+from spark_app.ledger.commits import LedgerCommit
+from spark_app.ledger.ledger import Ledger
+from spark_app.merge.survey import Survey, first_halved_moves
+from spark_app.run.progress import Committed, Freshness, iso_utc
+from spark_app.sources.event import OffsetRange
+from spark_app.table.batch_mode import BatchMode
+from spark_app.table.batch_plan import (
+    BatchPlan,
+    committed_ledger,
+    is_work_of_one_task,
+    ledger_after,
+    needed_by_deletes,
+    not_applied,
+    plan_batch,
+    without_halved_moves,
+)
+from spark_app.table.decoding import DecodedBatch, Decoding
+from spark_app.table.folding import Folding, silver_rows
+from spark_app.table.known_commits import KnownCommits
+from spark_app.table.schema_versions import SchemaVersions
+from spark_app.table.setting_aside import SettingAside
+from spark_app.table.table_state import TableState
+from spark_app.table.topic_reader import TopicReader
+from spark_app.wire.decode import undecodable, undecoded
+
+FIRST_EVENTS = 100
+"""Of a run: enough to learn the schema that most of its events have."""
+
+
+@dataclass(frozen=True)
+class TableParts:
+    """What applying a batch works with. `name` is source.schema.table."""
+
+    name: str
+    hudi: HudiTable
+    reader: TopicReader
+    versions: SchemaVersions
+    aside: SettingAside
+    commits: KnownCommits
+
+    @property
+    def deletes_are_soft(self) -> bool:
+        return self.hudi.policy.deletes == "soft"
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a batch has left: the table's new state, and the report of its commit, if it made one.
+
+    `quarantine_folder` has the events that were set aside; None where there were none."""
+
+    state: TableState
+    report: Committed | None = None
+    quarantine_folder: str | None = None
+
+
+class Phases:
+    """The seconds that the parts of a commit took."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.monotonic()
+        self.seconds: dict[str, float] = {}
+
+    def end(self, name: str) -> None:
+        now = time.monotonic()
+        self.seconds[name], self._last = now - self._last, now
+
+    @property
+    def total(self) -> float:
+        return time.monotonic() - self._began
+
+
+@dataclass(frozen=True)
+class BatchApplier:
+    """Applies one batch to a table in `state`."""
+
+    parts: TableParts
+    state: TableState
+    mode: BatchMode
+
+    def apply(self, ranges: tuple[OffsetRange, ...]) -> Applied:
+        """Commit the events of the ranges that were not applied before.
+
+        Without such events there is no commit, and neither is there while no event shows a table's columns.
+        A key change is one change, though two events: where the ranges hold only one of them, they end
+        before it, because the row's unchanged TOAST values go with the old key's row. Raises
+        `SchemaConflict`, `UnsupportedType`, `NotAPartitionColumn`, `SourceRewound` or
+        `QuarantineLimitReached` where a person has to decide."""
+        phases = Phases()
+        while ranges := not_applied(ranges, self.state.ledger):
+            count = sum(r.length for r in ranges)
+            are_few = is_work_of_one_task(count)
+            events = self.parts.reader.read(ranges)
+            if are_few:
+                events = events.coalesce(1)
+            columns = self._columns_of(events)
+            if columns is None:
+                return self._without_table(events, ranges)
+            buckets = None if are_few else self.mode.buckets(count)
+            with self._decoding().held(
+                events, buckets, folds_partially=self._folds_partially(columns, buckets)
+            ) as batch:
+                phases.end("decode")
+                whole = self._whole_ranges(ranges, batch)
+                if whole == ranges:
+                    return self._commit(events, batch, buckets, ranges, phases)
+            ranges = whole
+        return Applied(self.state)
+
+    def _columns_of(self, events: DataFrame) -> TableColumns | None:
+        """Return the table's columns, after learning from the events where not enough is known."""
+        versions = self.parts.versions
+        if not versions.known:
+            # Most events probably have the schema of the first; the survey finds those with another one.
+            versions.learn(events.limit(FIRST_EVENTS))
+        if self.mode.columns(versions) is None:
+            versions.learn(events)
+        return self.mode.columns(versions)
+
+    def _decoding(self) -> Decoding:
+        keeps_headers = self.parts.reader.source.keeps_headers
+        return Decoding(self.parts.versions, self.mode, self.state.ledger, keeps_headers)
+
+    def _folds_partially(self, columns: TableColumns, buckets: Buckets | None) -> bool:
+        # A snapshot has each key once; and few tasks would keep other tables waiting for a core.
+        has_repeated_keys = buckets is not None and self.state.has_table
+        return has_repeated_keys and not needed_by_deletes(self.parts.hudi.policy, columns)
+
+    def _whole_ranges(self, ranges: tuple[OffsetRange, ...], batch: DecodedBatch) -> tuple[OffsetRange, ...]:
+        if not batch.survey.has_moved:
+            return ranges
+        is_partitioned = self.parts.reader.is_partitioned(self.state.ledger, ranges)
+        halved = first_halved_moves(batch.changes, self.state.ledger, is_partitioned=is_partitioned)
+        return without_halved_moves(ranges, halved)
+
+    def _commit(
+        self,
+        events: DataFrame,
+        batch: DecodedBatch,
+        buckets: Buckets | None,
+        ranges: tuple[OffsetRange, ...],
+        phases: Phases,
+    ) -> Applied:
+        parts, survey = self.parts, batch.survey
+        if not self.state.has_table:
+            check_partition_columns(parts.hudi.policy.partition_by, batch.columns)
+        plan = plan_batch(self.state, parts.hudi.policy, survey, batch.columns)
+        if plan.retyped:
+            self.mode.retype(plan.columns, plan.retyped)
+        bad = undecoded(batch.changes)
+        good = self.mode.to_apply(batch.changes.where(F.col("reason").isNull()), survey)
+        folded = self._folding().fold_batch(good, plan, survey, buckets)
+        set_aside = survey.bad
+        if folded.left_out is not None:
+            set_aside += folded.left_out.count()
+            bad = bad.unionByName(folded.left_out)
+        folder = self._set_aside(events, bad, survey.changes, set_aside, ranges)
+        ledger = self._ledger_after(ranges, survey, plan, set_aside)
+        rows = silver_rows(folded.rows, plan.columns, deletes_are_soft=parts.deletes_are_soft)
+        phases.end("fold")
+        self.mode.commit(replace(folded, rows=rows), ledger)
+        committed_us = time.time_ns() // 1000
+        phases.end("write")
+        parts.aside.count(survey.changes, set_aside)
+        commit, continued_from = parts.commits.find(ledger)
+        state = TableState(continued_from, plan.columns, commit.partitions)
+        return Applied(state, committed_report(parts.name, commit, committed_us, phases), folder)
+
+    def _folding(self) -> Folding:
+        return Folding(self.state, self.parts.hudi.read, self.parts.deletes_are_soft)
+
+    def _ledger_after(
+        self, ranges: tuple[OffsetRange, ...], survey: Survey, plan: BatchPlan, set_aside: int
+    ) -> Ledger:
+        topic_id = self.parts.reader.topic_id
+        ledger = committed_ledger(self.state.ledger, ranges, survey, topic_id, plan, set_aside)
+        return self.mode.recorded(ledger)
+
+    def _set_aside(
+        self, events: DataFrame, bad: DataFrame, count: int, set_aside: int, ranges: tuple[OffsetRange, ...]
+    ) -> str | None:
+        """Put bad events into quarantine, before the commit that counts them as applied."""
+        if not set_aside:
+            return None
+        self.parts.aside.check_limit(bad, count, set_aside)
+        return self.parts.aside.write(events, bad, self.state.ledger.epoch, ranges)
+
+    def _without_table(self, events: DataFrame, ranges: tuple[OffsetRange, ...]) -> Applied:
+        """Set all events aside that no table can be made from.
+
+        No table holds the position then: after a restart the same events are set aside again, once each."""
+        bad = undecodable(events)
+        count = bad.count()
+        folder = self._set_aside(events, bad, count, count, ranges)
+        self.parts.aside.count(count, count)
+        topic_id = self.parts.reader.topic_id
+        ledger = ledger_after(self.state.ledger, ranges, Survey(bad=count), topic_id, quarantined=count)
+        return Applied(replace(self.state, ledger=ledger), quarantine_folder=folder)
+
+
+def committed_report(name: str, commit: LedgerCommit, committed_us: int, phases: Phases) -> Committed:
+    """Return the report of a commit that completed at `committed_us`, in microseconds since 1970."""
+    ledger = commit.ledger
+    return Committed(
+        table=name,
+        instant=commit.instant,
+        at=iso_utc(committed_us),
+        events=ledger.events,
+        rows=commit.rows_upserted,
+        deletes=commit.rows_deleted,
+        quarantined=ledger.quarantined,
+        positions=ledger.positions,
+        freshness_ms=Freshness.of(ledger.source_times, committed_us),
+        seconds=round(phases.total, 3),
+        phases={phase: round(seconds, 3) for phase, seconds in phases.seconds.items()},
+    )

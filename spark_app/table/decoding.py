@@ -1,0 +1,76 @@
+"""Decoding a batch: its events become changes that are computed once, held, and surveyed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from spark_app.columns.table_columns import TableColumns
+from spark_app.jvm.buckets import Buckets
+from spark_app.jvm.held_rows import Held
+from spark_app.ledger.ledger import Ledger
+from spark_app.merge.fold import partial_fold
+from spark_app.merge.survey import ChangeSurvey, Survey
+from spark_app.merge.unmarked_moves import with_paired_moves
+from spark_app.table.batch_mode import BatchMode
+from spark_app.table.schema_versions import SchemaVersions
+from spark_app.wire.decode import decode
+
+
+@dataclass(frozen=True)
+class DecodedBatch:
+    """The changes of a batch (`decode.change_type`), the columns of their table, and their survey."""
+
+    changes: DataFrame
+    columns: TableColumns
+    survey: Survey
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """Decodes batches of one table.
+
+    `keeps_headers`: whether the two halves of a key change come marked (`EventSource.keeps_headers`)."""
+
+    versions: SchemaVersions
+    mode: BatchMode
+    ledger: Ledger
+    keeps_headers: bool
+
+    @contextmanager
+    def held(
+        self, events: DataFrame, buckets: Buckets | None = None, *, folds_partially: bool = False
+    ) -> Iterator[DecodedBatch]:
+        """Decode the events and hold the changes until the caller is done with them.
+
+        With `buckets`, each change is in the task that writes its key. With `folds_partially`, a task drops
+        the changes that it knows to be followed by a complete one of their key; not in a batch with a key
+        change. One Spark job, and some more where the events bring a schema that was not known."""
+        held, batch = self._decode(events, buckets, folds_partially=folds_partially)
+        is_of_unlearned = batch.survey.of_unknown_schema > 0 and self.versions.learn(events)
+        if is_of_unlearned or (folds_partially and batch.survey.has_moved):
+            held.release()
+            held, batch = self._decode(events, buckets, folds_partially=False)
+        try:
+            yield batch
+        finally:
+            held.release()
+
+    def _decode(
+        self, events: DataFrame, buckets: Buckets | None, *, folds_partially: bool
+    ) -> tuple[Held, DecodedBatch]:
+        columns = self.mode.columns(self.versions)
+        assert columns is not None, "a batch is decoded once its table's columns are known"
+        versions = self.versions.known
+        changes = decode(events, versions, columns)
+        if not self.keeps_headers and not all(version.has_own_key for version in versions):
+            changes = with_paired_moves(changes)
+        survey = ChangeSurvey.beside(self.ledger)
+        changes = survey.counted(changes)
+        if folds_partially:
+            changes = partial_fold(changes)
+        held = Held.in_cache(changes) if buckets is None else buckets.hold(changes)
+        return held, DecodedBatch(held.rows, columns, survey.of_counted())

@@ -1,0 +1,90 @@
+"""The commits of one table that this app knows, by which it notices another writer and a wrong clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.hudi.instants import instant_of
+from spark_app.hudi.timeline import Timeline
+from spark_app.ledger.commits import LedgerCommit, ledger_commits
+from spark_app.ledger.ledger import Ledger
+
+
+class AnotherWriter(OSError):
+    """Another app has changed the table since this app read its ledger."""
+
+
+class ClockIsBehind(OSError):
+    """The table's last commit lies in the future of the clock here."""
+
+
+@dataclass(frozen=True)
+class RecoveredTable:
+    """A table as its timeline shows it: the last commit with a ledger, None where there is no table, and the
+    commits since its last services."""
+
+    commit: LedgerCommit | None = None
+    commits_since_services: int = 0
+
+
+@dataclass
+class KnownCommits:
+    """The instants of the commits that this app wrote or found. `name` is the table's, for messages."""
+
+    name: str
+    hudi: HudiTable
+    instants: frozenset[str] = frozenset()
+
+    def recover(self) -> RecoveredTable:
+        """Finish what a crash left behind, and take the table as it then is. Raises `LedgerError`."""
+        self.instants = frozenset()
+        self.hudi.remove_leftovers()
+        if not self.hudi.exists():
+            return RecoveredTable()
+        # Read the timeline before the ledger: what another app commits after this is unknown, and refused.
+        timeline = self.hudi.finish_compactions()
+        commit = next(ledger_commits(self.hudi, timeline), None)
+        self.instants = timeline.requested
+        return RecoveredTable(commit, timeline.commits_since_services)
+
+    def check(self, *, is_there: bool) -> Timeline:
+        """Return the timeline that the next write continues. `is_there`: the table is known to exist.
+
+        Raises `AnotherWriter` where the timeline has commits that this app does not know: an app that was
+        paused, and resumes when another has taken over, comes too late. (Where both write at the same time,
+        Hudi rolls one of them back; see also `find`.) Raises it, too, where the last known commit is gone:
+        somebody has put back an earlier state of the table. Raises `ClockIsBehind` where the next instant
+        would come before the last one. Hudi orders instants by their names, which are times, and readers
+        never see the rows of an instant that seems older than a compaction."""
+        timeline = self.hudi.existing_timeline() if is_there else self.hudi.timeline()
+        if timeline.requested - self.instants:
+            raise AnotherWriter(f"{self.name} has commits of another app that is running, or was until now")
+        if self.instants and max(self.instants) not in timeline.requested:
+            raise AnotherWriter(f"{self.name} has lost its last commit: it is not what it was")
+        now = instant_of(datetime.now(UTC))
+        if timeline.last_instant is not None and now <= timeline.last_instant:
+            raise ClockIsBehind(
+                f"{self.name} was last written at {timeline.last_instant}, and the clock here says {now} "
+                "(UTC): set it right, or wait until then"
+            )
+        return timeline
+
+    def find(self, ledger: Ledger) -> tuple[LedgerCommit, Ledger]:
+        """Return the commit of the ledger, which was just written, and the ledger to continue from.
+
+        That is another one where a late app has also committed: what that app undid is applied again, from
+        the lowest ledger of the new commits."""
+        timeline = self.hudi.existing_timeline()
+        commits = list(ledger_commits(self.hudi, timeline, self.instants))
+        self.instants &= timeline.requested
+        self.instants |= {commit.instant for commit in commits}
+        (own, *_) = [commit for commit in commits if commit.ledger == ledger]
+        if len(commits) == 1:
+            return own, ledger
+        return own, min((commit.ledger for commit in commits), key=_events_applied)
+
+
+def _events_applied(ledger: Ledger) -> tuple[int, int]:
+    return ledger.epoch, sum(ledger.positions.values())
