@@ -12,6 +12,8 @@ FETCHED := $(VENV)/.fetched
 CLASSES := $(VENV)/.classes
 CHECKOV_VENV := .venv-checkov
 CHECKOV_INSTALLED := $(CHECKOV_VENV)/.installed
+FORMATTER := $(VENV)/.java-formatter
+FORMATTER_LOCK := tributary/artifacts/java_formatter.lock.json
 LOCKS := connectors/plugins.lock.json tributary/artifacts/compiler.lock.json connectors/config-provider.lock.json tributary/local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
@@ -20,7 +22,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) $(CLASSES) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
+setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) $(FORMATTER) $(CLASSES) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
 
 .PHONY: demo
 demo: $(INSTALLED) $(FETCHED) ## run the whole pipeline on a demo database and prove that the lake equals the database
@@ -48,10 +50,11 @@ bench-quick: $(INSTALLED) $(FETCHED) ## measure freshness, catch-up and the cost
 	@$(BIN)/python -m bench --quick freshness catch_up commit_cost
 
 .PHONY: lint
-lint: $(INSTALLED) ## check style and types
+lint: $(INSTALLED) $(FORMATTER) ## check style and types
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m tributary.local.java_checks
 
 .PHONY: synth
 synth: $(INSTALLED) $(FETCHED) ## write lake.toml's CloudFormation templates to cdk.out; no AWS account is needed
@@ -68,7 +71,7 @@ lock: $(INSTALLED) ## update every pinned version and checksum as far as the .in
 	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov tributary/artifacts/java-requirements spark_app/requirements stacks/functions/topics/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 			--no-header --no-emit-index-url --no-emit-find-links $$name.in -o $$name.txt; done
-	@$(BIN)/python -m tributary.artifacts.renew $(LOCKS)
+	@$(BIN)/python -m tributary.artifacts.renew $(LOCKS) $(FORMATTER_LOCK)
 
 .PHONY: clean
 clean: ## remove what the set-up and the tests created in this folder; the cache and the demo's data stay
@@ -107,6 +110,11 @@ $(CDK): stacks/cdk_cli/package.json stacks/cdk_cli/package-lock.json | $(INSTALL
 $(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt stacks/functions/topics/requirements.txt tributary/artifacts/java-requirements.txt
 	@$(BIN)/python -m tributary.artifacts $(LOCKS) --wheels spark_app/requirements.txt \
 		--wheels stacks/functions/topics/requirements.txt
+	@touch $@
+
+# Apart from the others: only who changes Java needs it.
+$(FORMATTER): $(FORMATTER_LOCK) | $(INSTALLED)
+	@$(BIN)/python -m tributary.artifacts $(FORMATTER_LOCK)
 	@touch $@
 
 # Spark starts in half the time with it, and the tests start it some thirty times.

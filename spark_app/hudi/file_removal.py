@@ -1,6 +1,7 @@
-"""Removes files: on S3 a thousand a request, or one where their order matters.
+"""Removes files: on S3 a thousand a request, or one a request where the order matters.
 
-Hadoop's S3A takes three for each file, one of which lists the folder (S3AFileSystem#delete, Hadoop 3.3)."""
+Hadoop's S3A makes three requests for each file, one of which lists the folder (S3AFileSystem#delete, Hadoop
+3.3)."""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ _MOST_KEYS = 1000
 
 
 class FilesNotRemoved(OSError):
-    """S3 could not be asked to remove files, or has not removed some of them."""
+    """S3 did not answer a request to remove files, or did not remove some of them."""
 
 
 def remove_files(spark: SparkSession, folder: str, files: Collection[str]) -> None:
-    """Removes the files, paths in the folder, which is a Hadoop path; those that are gone already, too.
+    """Remove the files, which are paths in the folder. Files that are already gone are no error.
 
-    Raises `FilesNotRemoved`; what was removed until then stays so."""
+    `folder` is a Hadoop path. Raises `FilesNotRemoved`; files that were removed before that stay removed."""
     _remove(spark, folder, list(files), most_at_once=_MOST_KEYS)
 
 
 def remove_files_in_order(spark: SparkSession, folder: str, files: Sequence[str]) -> None:
-    """Does what `remove_files` does, each file when the one before it is gone."""
+    """Do what `remove_files` does, but remove each file when the one before it is gone."""
     _remove(spark, folder, files, most_at_once=1)
 
 
@@ -72,7 +73,9 @@ def _remove_objects(client: S3Client, bucket: str, keys: Sequence[str]) -> None:
 
 
 def _s3_client(hadoop_conf: Any, bucket: str) -> S3Client:
-    """As S3A would reach the bucket, where Hadoop has settings of it; else as everything on AWS does."""
+    """Return a client that reaches the bucket as S3A does.
+
+    Where Hadoop has no settings for it, the client uses the defaults of AWS."""
 
     def setting(name: str) -> str | None:
         found = hadoop_conf.get(f"fs.s3a.bucket.{bucket}.{name}") or hadoop_conf.get(f"fs.s3a.{name}")

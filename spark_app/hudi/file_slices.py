@@ -1,11 +1,12 @@
-"""Hudi's data files by their names: those from which no state of a table within its history is read, and the
-log files that can be one.
+"""Hudi's data files by their names: which ones no state of a table needs, and which log files can be merged.
 
-Source of the format: org.apache.hudi.common.fs.FSUtils, table version 6. A base file is
-`<file id>_<write token>_<instant>.parquet`, a log file `.<file id>_<instant>.log.<version>_<write token>`.
-The files of one file id and one instant are a file slice. A state is read from each file id's last slice that
-is not younger than it: its base file, and of the log files, in the order of their versions, the blocks of
-commits that are not younger either. Hudi counts versions from 1."""
+Source of the format: org.apache.hudi.common.fs.FSUtils, table version 6.
+
+- A base file is `<file id>_<write token>_<instant>.parquet`. A log file is
+  `.<file id>_<instant>.log.<version>_<write token>`; Hudi counts versions from 1.
+- The files of one file id and one instant are a file slice.
+- A state is read from each file id's last slice that is not younger than the state: from its base file, and
+  from its log files, in the order of their versions, the blocks of commits that are not younger either."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _MERGED = ".log.0_0-0-0"
 
 @dataclass(frozen=True, order=True)
 class FileGroup:
-    """All slices of one file id, in a partition by its path in the table."""
+    """All slices of one file id. `partition` is the partition's path in the table."""
 
     partition: str
     file_id: str
@@ -33,7 +34,9 @@ class FileGroup:
 
 @dataclass(frozen=True)
 class _DataFile:
-    """`version`, by which Hudi orders log files (HoodieLogFile.LogFileComparator), is None of a base file."""
+    """A base file or a log file. `version` is None for a base file.
+
+    Hudi orders log files by it (HoodieLogFile.LogFileComparator)."""
 
     path: str
     group: FileGroup
@@ -43,8 +46,10 @@ class _DataFile:
 
 @dataclass(frozen=True)
 class LogMerge:
-    """`log_files` of one slice, in the order in which they are read, of which `merged` holds all blocks. Like
-    them it is a path in the table. Where it `is_written`, they are what was not removed since."""
+    """The log files of one slice, in the order in which they are read, and the file that replaces them.
+
+    `merged` holds all blocks of `log_files`. All of these are paths in the table. Where `merged` is already
+    written, `log_files` are those that are still to be removed."""
 
     merged: str
     log_files: tuple[str, ...]
@@ -52,22 +57,22 @@ class LogMerge:
 
 
 def partition_of(path: str) -> str:
-    """The partition of a file, by their paths in the table; empty in a table without any."""
+    """Return the path of a file's partition in the table; empty in a table without partitions."""
     return path.rpartition("/")[0]
 
 
 def first_instant(paths: Iterable[str]) -> str | None:
-    """Of the oldest data file among the paths, in the table; None where there is none."""
+    """Return the instant of the oldest data file among the paths; None where there is no data file."""
     return min((file.instant for file in filter(None, map(_data_file, paths))), default=None)
 
 
 def outdated_files(
     paths: Iterable[str], oldest: str, replaced: frozenset[FileGroup] = frozenset()
 ) -> list[str]:
-    """Those of the paths, in the table, that are data files and that no state at the instant `oldest`, or
-    later, is read from. `replaced` are groups that hold nothing any more since then.
+    """Return the data files among the paths that no state at the instant `oldest`, or later, needs.
 
-    Instants are as Hudi writes them: UTC, `yyyyMMddHHmmssSSS`."""
+    `replaced` are groups that were replaced by then. Instants are as Hudi writes them: UTC,
+    `yyyyMMddHHmmssSSS`."""
     outdated: list[str] = []
     for group, by_instant in _slices(paths).items():
         instants = list(by_instant)
@@ -77,11 +82,10 @@ def outdated_files(
 
 
 def log_merges(paths: Iterable[str], superseded_before: str) -> Iterator[LogMerge]:
-    """How the log files of slices become one a slice: of slices that another one has superseded before the
-    instant. The oldest slice of a group comes first.
+    """Return the merges of slices that another slice has superseded before the instant.
 
-    A merged file is read before the files that it holds, and so hides none of their blocks from a reader
-    that stops at the first one that is too young for it."""
+    The oldest slice of a group comes first. A merged file is read before the files that it replaces. So it
+    hides none of their blocks from a reader that stops at the first block that is too young."""
     for by_instant in _slices(paths).values():
         for instant, superseding in pairwise(by_instant):
             if superseding >= superseded_before:
@@ -95,7 +99,7 @@ def log_merges(paths: Iterable[str], superseded_before: str) -> Iterator[LogMerg
 
 
 def _slices(paths: Iterable[str]) -> Mapping[FileGroup, Mapping[str, list[_DataFile]]]:
-    """The data files among the paths by group, and by their slices' instants in order."""
+    """Return the data files among the paths by group, and by the instants of their slices, in order."""
     slices: dict[FileGroup, dict[str, list[_DataFile]]] = defaultdict(lambda: defaultdict(list))
     for file in filter(None, map(_data_file, paths)):
         slices[file.group][file.instant].append(file)

@@ -83,7 +83,7 @@ class HudiTable:
     def replace_all(self, rows: DataFrame, metadata: Mapping[str, str]) -> None:
         """Give the table these rows and no others, in these columns' types, in one commit.
 
-        Until then readers see the rows of before, and by time travel also later."""
+        Until then readers see the earlier rows, and by time travel also later."""
         SparkWriter(self.access).replace_all(rows, metadata)
 
     def buckets(self, events: int) -> Buckets | None:

@@ -12,7 +12,7 @@ _NESTED = (ArrayType, MapType, StructType)
 def hides_arrays(stored: StructType, written: Collection[str]) -> bool:
     """Return whether hudi-rs could not read the arrays in log files any more after a commit.
 
-    `stored` are the source's columns of the table, `written` the names of those that the commit writes.
+    `stored` are the source's columns of the table, `written` the names of the columns to write.
     Beside a new column, hudi-rs 0.5.0 takes the rows in older log files for partial ones. It then compares
     the types of arrays by the names of their elements, which Avro and Parquet call differently
     (pad_partial_to_target). A compaction before the commit avoids that."""

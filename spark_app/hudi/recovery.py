@@ -17,7 +17,7 @@ def remove_leftovers(table: TableAccess) -> None:
       RollbackHelperV1#addMissingLogFilesAndGetRollbackStats). Without markers it looks for none; they are
       for its metadata table.
 
-    A pending commit needs its markers for its rollback. Those of a completed commit are merely left."""
+    A pending commit needs its markers for its rollback; a completed commit does not need them any more."""
     files = table.files
     if not files.has_table():
         if files.exists(TIMELINE) and not files.holds_a_file(TIMELINE):

@@ -28,7 +28,7 @@ class RowsInBuckets:
 
 
 MANY_ROWS = ManyRows()
-"""Of a number of changes that nobody has counted."""
+"""Rows from changes that nobody has counted."""
 
 Spread = FewRows | ManyRows | RowsInBuckets
 

@@ -33,7 +33,7 @@ class TableFiles:
     table: str
 
     def has_table(self) -> bool:
-        """Whether there is a table: one or two requests."""
+        """Return whether there is a table, in one or two requests."""
         # Hudi replaces the properties in three steps: it writes the backup, removes them, and writes them.
         return self.exists(_PROPERTIES) or self.exists(f"{_PROPERTIES}.backup")
 
@@ -41,7 +41,7 @@ class TableFiles:
         return bool(self._file_system.exists(self._path(path)))
 
     def holds_a_file(self, folder: str) -> bool:
-        """Whether there is a file in the folder, at any depth."""
+        """Return whether there is a file in the folder, at any depth."""
         return bool(self._file_system.listFiles(self._path(folder), True).hasNext())
 
     def names_in(self, folder: str) -> Sequence[str]:

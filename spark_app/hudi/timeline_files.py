@@ -1,9 +1,9 @@
-"""Hudi's timeline by the names of its files: those that go with its oldest instants.
+"""Hudi's timeline by the names of its files: which files to remove to remove its oldest instants.
 
 Source of the format: org.apache.hudi's InstantFileNameGeneratorV1, table version 6. An instant has a file for
 each state that it has been in: `<instant>.<action>.requested`, `<instant>.<action>.inflight` and, once it is
-complete, `<instant>.<action>`. A compaction is complete as a commit, and a commit's second file is
-`<instant>.inflight`."""
+complete, `<instant>.<action>`. There are two exceptions: a complete compaction has the action `commit`, and a
+commit's second file is `<instant>.inflight`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ _COMPLETED_AS = {"inflight": "commit", "compaction": "commit", "logcompaction": 
 
 @dataclass(frozen=True)
 class TimelineRemoval:
-    """Files that are to go, by name. First those of the `earlier_states`, in any order: without its completed
-    one an instant that has them would be taken for one that is pending. Then the `completed` ones, each when
-    the one before it is gone: a reader that finds a commit missing *after* another one takes its rows for
-    those of a commit that never was complete (HUDI-7207)."""
+    """The names of the files to remove.
+
+    Remove the `earlier_states` first, in any order: an instant that has them, and no completed file, would
+    be taken for a pending one. Then remove the `completed` files, each when the one before it is gone. A
+    reader that finds a commit missing *after* another one takes its rows for those of a commit that never
+    completed (HUDI-7207)."""
 
     earlier_states: tuple[str, ...]
     completed: tuple[str, ...]
@@ -37,11 +39,12 @@ class _TimelineFile:
 def removal_of_oldest_instants(
     names: Iterable[str], remaining: int, stays_from: str | None = None
 ) -> TimelineRemoval:
-    """Of the timeline's files those of all completed commits but the last `remaining`, one or more; so, too,
-    of cleanings and of rollbacks. Commits stay from the instant `stays_from` on, from the first savepoint on,
-    and from the last one before a commit that is pending, as Hudi's archival chooses (TimelineArchiverV1). So
-    does the last one of a merge-on-read table that is no compaction, however many compactions have followed:
-    it has the ledger."""
+    """Return the files of all completed commits, cleanings and rollbacks except the last `remaining` of each.
+
+    `remaining` is one or more. Commits stay from the first of these instants on, as Hudi's archival chooses
+    (TimelineArchiverV1): `stays_from`, the first savepoint, and the last commit before a pending one. In a
+    merge-on-read table the last commit that is no compaction stays as well, however many compactions have
+    followed: it has the commit metadata of the app."""
     files = sorted(filter(None, map(_timeline_file, names)))
     commits = _completed(files, *_COMMITS)
     going = {
@@ -68,7 +71,7 @@ def removal_of_oldest_instants(
 def _first_that_stays(
     files: Iterable[_TimelineFile], commits: Sequence[_TimelineFile], stays_from: str | None
 ) -> str | None:
-    """The instant; None where any commit can go."""
+    """Return the instant from which on commits stay; None where any commit can go."""
     completed = {file.instant for file in commits}
     pending = {file.instant for file in files if file.action in _COMMITS} - completed
     savepoints = {file.instant for file in files if file.action == "savepoint"}

@@ -1,4 +1,4 @@
-"""Reads the records that bronze holds of a topic: the Java class BronzeEvents.
+"""Reads a topic's records from bronze: the Java class BronzeEvents.
 
 What it replaces is a filter and a `select`, for which Spark copies each event's bytes twice more."""
 
@@ -15,7 +15,7 @@ from spark_app.jvm.java_classes import java_class
 def read_bronze_events(
     landed: DataFrame, topic: str, ranges: Iterable[tuple[int, int, int]], event: StructType
 ) -> DataFrame:
-    """Return those of the landed records that are of the topic and in the ranges, in no order. No Spark job.
+    """Return the landed records of the topic that are in the ranges, in no order. No Spark job.
 
     `ranges` are (partition, first offset, offset after the last). `landed` is a scan of an Iceberg table,
     perhaps filtered, with the columns k_topic `string`, k_partition `int`, k_offset `bigint`, k_timestamp

@@ -1,4 +1,4 @@
-"""Reads from an Iceberg table's metadata what it holds of its topics: the Java class BronzeMetadata.
+"""Reads topics and offsets from the metadata of bronze: the Java class BronzeMetadata.
 
 What it replaces is a query of all rows: a Spark job, which takes the longer the longer the history is."""
 

@@ -31,7 +31,7 @@ class Buckets:
         return Buckets(tasks, java_class(spark, "Buckets")(hash_field, buckets, tasks))
 
     def hold(self, rows: DataFrame) -> Held:
-        """Work the rows out and send each to the task that has the bucket of its `key`. One Spark job."""
+        """Compute the rows and send each to the task that has the bucket of its `key`. One Spark job."""
         return Held.in_shuffle(self._java.hold(rows._jdf, F.col("key")._jc), rows.sparkSession)
 
     def bucket_of(self, key: Column) -> Column:

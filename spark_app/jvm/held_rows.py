@@ -1,4 +1,4 @@
-"""Rows that are worked out once and read many times: the Java class HeldRows, and Spark's cache beside it."""
+"""Rows that are computed once and read many times: in the Java class HeldRows, or in Spark's cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 @dataclass(frozen=True)
 class Held:
-    """Rows that were worked out in one Spark job, and can be read until they are released."""
+    """Rows that were computed in one Spark job, and can be read until they are released."""
 
     rows: DataFrame
     release: Callable[[], object]

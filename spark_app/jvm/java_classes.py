@@ -13,7 +13,7 @@ _PACKAGE = "io.tributary.spark"
 def java_class(spark: SparkSession, name: str) -> Any:
     """Return Py4J's handle of the class, such as `RowUpsert`.
 
-    Py4J takes some milliseconds to find a class by its name, and asks the JVM for each part of it."""
+    Py4J takes some milliseconds to find a class by its name: it asks the JVM for each part of the name."""
     return _class(spark._jvm, name)
 
 

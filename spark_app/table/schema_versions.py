@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from spark_app.wire.connect_schema import SchemaTexts, SchemaVersion, UnreadableSchema, read_schema_version
 from spark_app.wire.declared_columns import declared_versions
 from spark_app.wire.json_frame import schema_texts
-from tributary.contract.lake import Events, TablePolicy
+from tributary.contract.lake import TablePolicy
+from tributary.contract.source import Events
 
 REMEMBERED_VERSIONS = 8
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import connectors
 import spark_app
 from tributary import local
-from tributary.artifacts import java_compiler
+from tributary.artifacts import java_compiler, java_formatter
 from tributary.artifacts.lock import (
     Artifact,
     ArtifactSet,
@@ -28,6 +28,7 @@ LOCKS = [
     Path(connectors.__file__).with_name("plugins.lock.json"),
     Path(connectors.__file__).with_name("config-provider.lock.json"),
     java_compiler.LOCK,
+    java_formatter.LOCK,
     Path(local.__file__).with_name("services.lock.json"),
     Path(spark_app.__file__).with_name("jars.lock.json"),
     Path(spark_app.__file__).with_name("emr-jars.lock.json"),

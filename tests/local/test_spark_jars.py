@@ -37,3 +37,12 @@ def test_java_that_does_not_compile_is_named_with_what_the_compiler_says(tmp_pat
     with pytest.raises(NotCompiled, match=r"Thing\.java.*unknown cannot be resolved"):
         compile_jar(tmp_path / "things.jar", sources, ())
     assert not (tmp_path / "things.jar").exists()
+
+
+def test_a_warning_of_the_compiler_is_an_error(tmp_path: Path) -> None:
+    sources = tmp_path / "java"
+    sources.mkdir()
+    (sources / "Thing.java").write_text("import java.util.List;\nclass Thing { List numbers; }")
+    with pytest.raises(NotCompiled, match=r"Thing\.java.*List is a raw type"):
+        compile_jar(tmp_path / "things.jar", sources, ())
+    assert not (tmp_path / "things.jar").exists()

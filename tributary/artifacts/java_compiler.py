@@ -1,6 +1,6 @@
 """Compile the project's Java to a jar with Eclipse's compiler, a single pinned jar that needs no JDK.
 
-The same sources, locks and class path give the same bytes on any machine.
+The same sources, locks and class path give the same bytes on any machine. A warning is an error.
 """
 
 from __future__ import annotations
@@ -18,17 +18,53 @@ from tributary.artifacts.zips import write_zip
 from tributary.contract.errors import TributaryError
 
 LOCK = Path(__file__).with_name("compiler.lock.json")
-_OPTIONS = (f"-{MAJOR}", "-proc:none", "-g:lines,source", "-encoding", "UTF-8", "-nowarn")
+_MORE_WARNINGS = (
+    "allDeadCode",
+    "allDeprecation",
+    "conditionAssign",
+    "dep-ann",
+    "enumSwitch",
+    "fallthrough",
+    "fieldHiding",
+    "hashCode",
+    "intfRedundant",
+    "localHiding",
+    "maskedCatchBlock",
+    "null",
+    "over-ann",
+    "paramAssign",
+    "semicolon",
+    "static-access",
+    "syncOverride",
+    "typeHiding",
+    "unlikelyEqualsArgumentType",
+    "unnecessaryElse",
+    "unusedAllocation",
+    "unusedThrown",
+    "uselessTypeCheck",
+)
+"""Warnings beside the compiler's default ones.
+
+The default ones are about unused code, raw types, resource leaks, a missing serialVersionUID and the like."""
+_OPTIONS = (
+    f"-{MAJOR}",
+    "-proc:none",
+    "-g:lines,source",
+    "-encoding",
+    "UTF-8",
+    f"-warn:+{','.join(_MORE_WARNINGS)}",
+    "-failOnWarning",
+)
 
 
 class NotCompiled(TributaryError):
-    """The compiler refused the sources."""
+    """The compiler refused the sources, or warned of something in them."""
 
 
 def compile_jar(
     jar: Path, sources: Path, class_path: Iterable[Path], more: Mapping[str, bytes] | None = None
 ) -> None:
-    """Writes the jar of all classes in the folder of sources, and `more` files (name in the jar → content).
+    """Write the jar of all classes in the folder of sources, and `more` files (name in the jar → content).
 
     Raises FetchError, LockError, JavaError or NotCompiled.
     """
@@ -43,7 +79,9 @@ def compile_jar(
         )
         if done.returncode:
             raise NotCompiled(
-                "Java code of the project does not compile", where=str(sources), found=done.stderr
+                "Java code of the project does not compile without a warning",
+                where=str(sources),
+                found=done.stderr,
             )
         files: dict[str, Path | bytes] = {
             path.relative_to(classes).as_posix(): path for path in Path(classes).rglob("*.class")
@@ -52,7 +90,7 @@ def compile_jar(
 
 
 def compiled_from(sources: Path) -> str:
-    """What the classes depend on beside their class path."""
+    """Return a digest of what the classes depend on beside their class path."""
     inputs = [
         LOCK.read_bytes(),
         repr(_OPTIONS).encode(),

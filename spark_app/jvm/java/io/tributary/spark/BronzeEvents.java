@@ -19,15 +19,16 @@ import scala.collection.JavaConverters;
 import scala.reflect.ClassTag$;
 
 /**
- * The records that bronze holds of a topic, each value copied once, from the columns that Iceberg reads.
+ * Reads the records that bronze holds of a topic, and copies each value once, from the columns that Iceberg reads.
  *
- * <p>Spark would write such columns as rows of bytes (ColumnarToRowExec), of which decoding then takes its values: two
- * copies more, of an event all of its payload and schema.
+ * <p>Spark would write such columns as rows of bytes (ColumnarToRowExec), from which decoding then takes its values.
+ * That is two copies more, each of an event's whole payload and schema.
  */
 public final class BronzeEvents implements Serializable {
     private static final long serialVersionUID = 1;
     private static final long MICROSECONDS_OF_MS = 1_000;
-    /** In the order of what is made of them. */
+
+    /** In the order of the columns that are made from them. */
     private static final List<String> COLUMNS =
             List.of("k_topic", "k_partition", "k_offset", "k_timestamp", "key", "value", "moved_to", "moved_from");
 
@@ -53,12 +54,12 @@ public final class BronzeEvents implements Serializable {
     }
 
     /**
-     * Of the rows that have landed those of the topic and of the ranges, each a partition and the offsets from
-     * (included) and until (excluded). What they are filtered by spares Iceberg files, and is asked again of each row.
+     * Returns the landed rows of the topic and of the ranges. A range is a partition, the first offset, and the offset
+     * after the last. A filter on {@code landed} spares Iceberg files; here each row is checked again.
      *
      * <p>{@code landed} has the columns {@code k_topic string, k_partition int, k_offset bigint, k_timestamp bigint, key
-     * binary, value binary}. The sink makes {@code moved_to binary, moved_from binary} when the first record needs them:
-     * no primary key may have changed yet. {@code type} is as of {@link KafkaEvents#read}, with both headers.
+     * binary, value binary}. The sink adds {@code moved_to binary, moved_from binary} with the first change of a primary
+     * key. {@code type} is the one of {@link KafkaEvents#read}, with both headers.
      */
     public static Dataset<Row> read(Dataset<Row> landed, String topic, List<List<Number>> ranges, String type) {
         long[][] wanted = ranges.stream()
@@ -73,7 +74,7 @@ public final class BronzeEvents implements Serializable {
         return landed.sparkSession().internalCreateDataFrame(found.rdd(), (StructType) DataType.fromJson(type), false);
     }
 
-    /** What of the plan reads columns; where nothing does, as Iceberg can be told, all of it. */
+    /** Returns the part of the plan that reads columns; all of it where Iceberg was told to read rows. */
     private static SparkPlan columnar(SparkPlan plan) {
         SparkPlan part = plan;
         while (!part.supportsColumnar() && part.children().size() == 1) {

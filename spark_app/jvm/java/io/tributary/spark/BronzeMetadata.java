@@ -23,7 +23,7 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 
 /**
- * What bronze holds of its topics, by what its metadata says of its files: to ask the rows takes a Spark job, and the
+ * Tells what bronze holds of its topics from the metadata of its files. To ask the rows takes a Spark job, which is the
  * longer the longer the history is.
  */
 public final class BronzeMetadata {
@@ -42,9 +42,9 @@ public final class BronzeMetadata {
     }
 
     /**
-     * As JSON, {@code {"topic": {"0": [17, 20]}}}: the lowest and the highest offset of each partition of the topics.
-     * Not of a topic of which some file's metadata does not tell them: one with rows of several topics or partitions,
-     * with deleted rows, or without statistics.
+     * Returns the lowest and the highest offset of each partition of the topics as JSON,
+     * {@code {"topic": {"0": [17, 20]}}}. A topic is left out where some file's metadata does not say: a file with rows
+     * of several topics or partitions, with deleted rows, or without statistics.
      */
     public static String extents(SparkSession spark, String name, List<String> topics)
             throws ParseException, NoSuchTableException, IOException {
@@ -61,8 +61,8 @@ public final class BronzeMetadata {
     }
 
     /**
-     * As JSON, the topics that it has rows of; null where some file's metadata does not tell: one with rows of several
-     * topics, or with deleted rows.
+     * Returns the topics that bronze has rows of as JSON; null where some file's metadata does not say: a file with
+     * rows of several topics, or with deleted rows.
      */
     public static String topics(SparkSession spark, String name)
             throws ParseException, NoSuchTableException, IOException {
@@ -101,7 +101,7 @@ public final class BronzeMetadata {
         return new long[] {Math.min(one[0], other[0]), Math.max(one[1], other[1])};
     }
 
-    /** That of all rows of the file; null where the table's layout does not tell. */
+    /** Returns the topic of all rows of the file; null where the table's layout does not say. */
     private String topicOf(FileScanTask task) {
         List<PartitionField> fields = task.spec().fields();
         for (int place = 0; place < fields.size(); place++) {
@@ -113,7 +113,7 @@ public final class BronzeMetadata {
         return null;
     }
 
-    /** Of a column of whole numbers; null where the file's metadata has none. */
+    /** Returns the bound of a column of whole numbers; null where the file's metadata has none. */
     private static Long bound(Map<Integer, ByteBuffer> bounds, Types.NestedField field) {
         ByteBuffer bound = bounds == null ? null : bounds.get(field.fieldId());
         return bound == null ? null : ((Number) Conversions.fromByteBuffer(field.type(), bound)).longValue();

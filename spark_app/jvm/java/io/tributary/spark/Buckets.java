@@ -13,10 +13,11 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The simple buckets of a table of Hudi without partitions, and which task has which of them. */
+/** The simple buckets of a Hudi table without partitions, and which task has which of them. */
 public final class Buckets implements Serializable {
     private static final long serialVersionUID = 1;
-    /** Of the hash by which Spark sends rows to tasks (HashPartitioning). */
+
+    /** The seed of the hash by which Spark sends rows to tasks (HashPartitioning). */
     private static final int SEED = 42;
 
     private final String hashField;
@@ -38,23 +39,23 @@ public final class Buckets implements Serializable {
         return numbersOfTasks.length;
     }
 
-    /** The task that has a bucket, of so many. */
+    /** Returns which of so many tasks has the bucket. */
     static int task(int bucket, int tasks) {
         return bucket % tasks;
     }
 
-    /** The column {@code int} of the key's bucket. */
+    /** Returns the bucket of a key as a column {@code int}. */
     public Column bucketOf(Column key) {
         return Expressions.call(this, "bucket", DataTypes.IntegerType, key);
     }
 
-    /** The rows, in the tasks that have their keys' buckets. */
+    /** Sends the rows to the tasks that have their keys' buckets. */
     public HeldRows hold(Dataset<Row> rows, Column key) throws SparkException {
         Column number = Expressions.call(this, "numberOfTask", DataTypes.IntegerType, key);
         return new HeldRows(rows.repartition(tasks(), number));
     }
 
-    /** Of rows that come key after key, those that are the first of theirs. */
+    /** Returns the first row of each key, of rows that come key after key. */
     public Dataset<Row> firstOfEach(Dataset<Row> rows, String key) {
         StructType type = rows.schema();
         int column = type.fieldIndex(key);
@@ -71,12 +72,12 @@ public final class Buckets implements Serializable {
         });
     }
 
-    /** What Spark's generated code calls for each row. */
+    /** Returns the bucket of a key. Spark's generated code calls this for each row. */
     public int bucket(UTF8String key) {
         return BucketIdentifier.getBucketId(key.toString(), hashField, buckets);
     }
 
-    /** What Spark's generated code calls for each row: a number that Spark sends to the task of the key's bucket. */
+    /** Returns a number that Spark sends to the task of the key's bucket. Spark's generated code calls this. */
     public int numberOfTask(UTF8String key) {
         return numbersOfTasks[task(bucket(key), tasks())];
     }

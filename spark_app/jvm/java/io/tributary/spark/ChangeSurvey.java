@@ -103,6 +103,7 @@ public final class ChangeSurvey implements Serializable {
     /** What a task has found of the changes of a partition. Times are in microseconds. */
     @JsonAutoDetect(fieldVisibility = JsonAutoDetect.Visibility.ANY)
     @JsonNaming(PropertyNamingStrategies.SnakeCaseStrategy.class)
+    @SuppressWarnings("unused") // Jackson reads the fields.
     private static final class Found implements Serializable {
         private static final long serialVersionUID = 1;
         private static final int SHARES = 20;

@@ -13,13 +13,13 @@ import org.apache.spark.sql.types.ObjectType;
 import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
-/** Spark's expressions, made in Java. */
+/** Makes Spark's expressions in Java. */
 public final class Expressions {
     private static final DataType ANY = new ObjectType(Object.class);
 
     private Expressions() {}
 
-    /** The column of what the object's public method returns for each value of the argument, null where that is. */
+    /** Returns a column of what the object's public method returns for each argument; null where the argument is. */
     static Column call(Object object, String method, DataType result, Column argument) {
         Literal self = Literal.fromObject(object, new ObjectType(object.getClass()));
         Seq<Expression> arguments = seq(List.of(argument.expr()));
@@ -27,7 +27,7 @@ public final class Expressions {
         return new Column(new Invoke(self, method, result, arguments, unchecked, true, true, true));
     }
 
-    /** The column of what the class's public method returns for all values of the arguments, null where one is. */
+    /** Returns a column of what the class's public method returns for the arguments; null where one of them is. */
     static Column callStatic(Class<?> place, String method, DataType result, Column... arguments) {
         Expression[] found = Stream.of(arguments).map(Column::expr).toArray(Expression[]::new);
         return new Column(staticCall(place, method, result, found));
@@ -38,12 +38,12 @@ public final class Expressions {
         return new StaticInvoke(place, result, method, seq(List.of(arguments)), unchecked, true, true, true);
     }
 
-    /** The value of the expression, of no type that Spark knows. */
+    /** Returns the value of the expression as a type that Spark does not know. */
     static Expression asObject(Expression expression) {
         return staticCall(Expressions.class, "same", ANY, expression);
     }
 
-    /** What Spark's generated code calls for each value. */
+    /** Returns the value. Spark's generated code calls this. */
     public static Object same(Object value) {
         return value;
     }

@@ -27,7 +27,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Tuple2;
 
-/** What the tasks of {@link RowUpsert} do: they find the file group of each row, and write those of a file group. */
+/** The work of the tasks of {@link RowUpsert}: it finds the file group of each row, and writes a file group's rows. */
 final class FileGroupWriter implements Serializable {
     private static final long serialVersionUID = 1;
 
@@ -42,7 +42,7 @@ final class FileGroupWriter implements Serializable {
     private final UTF8String deleteMarker;
     private transient BuiltinKeyGenerator keys;
 
-    /** {@code known}: the file slices by bucket, of those partitions of the table that have been listed. */
+    /** {@code known} has the file slices by bucket, of the partitions that have been listed. */
     FileGroupWriter(
             HoodieWriteConfig config,
             String instant,
@@ -62,7 +62,7 @@ final class FileGroupWriter implements Serializable {
         this.deleteMarker = UTF8String.fromString(options.getString(DefaultHoodieRecordPayload.DELETE_MARKER, null));
     }
 
-    /** The latest file slices of the partition by bucket; lists its files. */
+    /** Lists the partition's files, and returns its latest file slices by bucket. */
     static HashMap<Integer, FileSlice> slices(HoodieSparkTable<Object> table, String partition) {
         HashMap<Integer, FileSlice> slices = new HashMap<>();
         table.getSliceView().getLatestFileSlices(partition).forEach(slice -> {
@@ -75,7 +75,7 @@ final class FileGroupWriter implements Serializable {
         return slices;
     }
 
-    /** The row, with the path of its partition and its bucket. */
+    /** Returns the row with its file group: the path of its partition, and its bucket. */
     Tuple2<Tuple2<String, Integer>, InternalRow> identified(InternalRow row) {
         String key = keys().getRecordKey(row, type).toString();
         int bucket =
@@ -83,7 +83,7 @@ final class FileGroupWriter implements Serializable {
         return new Tuple2<>(new Tuple2<>(keys().getPartitionPath(row, type).toString(), bucket), row);
     }
 
-    /** Writes rows that come file group after file group, to the task of so many that has their bucket. */
+    /** Writes rows that come bucket after bucket, and throws where another one of the tasks has the bucket. */
     Iterator<HoodieWriteStat> writeInBuckets(int task, int tasks, Iterator<InternalRow> rows)
             throws IOException, InterruptedException {
         return write(Iterators.transform(rows, row -> {
@@ -115,7 +115,7 @@ final class FileGroupWriter implements Serializable {
             Iterator<InternalRow> ofFileGroup = rowsOf(fileGroup, ahead);
             stats.addAll(
                     slice == null
-                            // What it does not hold needs no delete.
+                            // A key that the file group does not have needs no delete.
                             ? baseFiles.create(
                                     partition, bucket, keys(), Iterators.filter(ofFileGroup, row -> !deletes(row)))
                             : append(slice, ofFileGroup));

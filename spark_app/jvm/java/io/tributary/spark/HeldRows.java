@@ -15,19 +15,21 @@ import scala.Option;
 import scala.concurrent.duration.Duration;
 
 /**
- * Rows that are worked out and shuffled, in one Spark job, before a query reads them: what a shuffle has written stays
- * until its RDD is gone, and each query of that RDD reads it. Where some of it is lost, Spark works that out again.
+ * Rows that are computed and shuffled, in one Spark job, before a query reads them.
+ *
+ * <p>What a shuffle has written stays until its RDD is gone, and each query of that RDD reads it. Where some of it is
+ * lost, Spark computes that part again.
  */
 public final class HeldRows {
     private final RDD<InternalRow> shuffled;
     private final Dataset<Row> rows;
 
-    /** {@code repartitioned}: whose last step is a shuffle. */
+    /** The last step of {@code repartitioned} has to be a shuffle. */
     HeldRows(Dataset<Row> repartitioned) throws SparkException {
         QueryExecution query = repartitioned.queryExecution();
         shuffled = query.toRdd();
         rows = repartitioned.sparkSession().internalCreateDataFrame(shuffled, repartitioned.schema(), false);
-        // It has Spark send the session's settings along to the tasks.
+        // With an execution id, Spark sends the session's settings to the tasks.
         FutureAction<?> shuffling = SQLExecution.withNewExecutionId(
                 query, Option.apply("shuffle"), () -> shuffled.sparkContext().submitMapStage(shuffle()));
         ThreadUtils.awaitResult(shuffling, Duration.Inf());
@@ -37,7 +39,7 @@ public final class HeldRows {
         return rows;
     }
 
-    /** Removes the files of the shuffle, which Spark would do some time after a full collection of the driver's heap. */
+    /** Removes the files of the shuffle. Spark would do so some time after a full collection of the driver's heap. */
     public void release() {
         int number = shuffle().shuffleId();
         shuffled.sparkContext().cleaner().foreach(cleaner -> {

@@ -13,25 +13,25 @@ import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.types.StructType;
 import scala.reflect.ClassTag$;
 
-/** Makes rows of rows as Spark has them inside, which its public API would turn into Java objects and back. */
+/** Works on rows in Spark's internal form, which its public API would turn into Java objects and back. */
 final class InternalRows {
     private InternalRows() {}
 
     /**
-     * What is made of the rows of each of Spark's partitions, by its number. A row is good until the next is asked for,
-     * on both sides.
+     * Returns what the function makes of each of Spark's partitions, given its number and its rows. On both sides, a
+     * row is valid until the next one is asked for.
      */
     static Dataset<Row> ofEachPartition(
             Dataset<Row> rows, StructType type, Function2<Integer, Iterator<InternalRow>, Iterator<InternalRow>> made) {
         return frame(rows.sparkSession(), of(rows).mapPartitionsWithIndex(made, true), type);
     }
 
-    /** The same rows in as many of Spark's partitions, or fewer. */
+    /** Returns the same rows in so many of Spark's partitions, or fewer. */
     static Dataset<Row> coalesced(Dataset<Row> rows, int partitions) {
         return frame(rows.sparkSession(), of(rows).coalesce(partitions), rows.schema());
     }
 
-    /** Without a copy of what is there as rows of Spark's already. */
+    /** Returns the internal rows, without a copy where there is an RDD of them already. */
     private static JavaRDD<InternalRow> of(Dataset<Row> rows) {
         LogicalPlan plan = rows.queryExecution().optimizedPlan();
         RDD<InternalRow> found = plan instanceof LogicalRDD

@@ -34,14 +34,15 @@ import scala.collection.Seq;
 import scala.reflect.ClassTag$;
 
 /**
- * The records of a topic, read by Spark's own reader of Kafka, without what its data source does around that.
+ * Reads the records of a topic by Spark's own reader of Kafka, without the data source around it.
  *
- * <p>To read a batch, the data source asks an admin client of its own for the topic's partitions, and makes Java
- * objects of each record, which Spark then turns back into its own (KafkaRelation#buildScan, RowDataSourceScanExec).
+ * <p>The data source asks an admin client of its own for the topic's partitions at each batch. It makes Java objects of
+ * each record, which Spark then turns back into its own (KafkaRelation#buildScan, RowDataSourceScanExec).
  */
 public final class KafkaEvents implements Serializable {
     private static final long serialVersionUID = 1;
-    /** As the data source has it: Spark's spark.network.timeout. */
+
+    /** The data source's own value: Spark's spark.network.timeout. */
     private static final long POLL_TIMEOUT_MS = 120_000;
 
     private static final long MICROSECONDS_OF_MS = 1_000;
@@ -56,13 +57,13 @@ public final class KafkaEvents implements Serializable {
     }
 
     /**
-     * The columns of {@code type}, as Spark's JSON of it: {@code topic string, partition int, offset bigint, timestamp
-     * timestamp, key binary, value binary}, and a {@code binary} for each of the headers, the last of that name,
-     * null where a record has none.
+     * Returns records as rows of the {@code type}, which is Spark's JSON of {@code topic string, partition int, offset
+     * bigint, timestamp timestamp, key binary, value binary}, and a {@code binary} for each of the headers: the last one
+     * of that name, null where a record has none.
      *
      * <p>{@code from} (included) and {@code until} (excluded) are offsets of one topic, as Spark writes them:
-     * {@code {"topic": {"0": 17}}}. So many tasks read them at least, where they are that many. A task fails where the
-     * topic does not hold an offset any more. {@code consumer} are the consumer's properties as a JSON object.
+     * {@code {"topic": {"0": 17}}}. At least so many tasks read the records, where there are that many. A task fails
+     * where the topic does not hold an offset any more. {@code consumer} are the consumer's properties, a JSON object.
      */
     public static Dataset<Row> read(
             SparkSession spark,
@@ -108,7 +109,7 @@ public final class KafkaEvents implements Serializable {
         return new GenericInternalRow(values);
     }
 
-    /** As places of tasks, in an order: a partition then goes to the same executor each time, whose consumer goes on. */
+    /** Returns the executors in an order. A partition then goes to the same one each time, whose consumer continues. */
     private static List<String> executors() {
         BlockManager own = SparkEnv.get().blockManager();
         List<String> places = new ArrayList<>();

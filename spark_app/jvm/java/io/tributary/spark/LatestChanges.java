@@ -2,26 +2,20 @@ package io.tributary.spark;
 
 import java.util.Arrays;
 import java.util.Iterator;
-import java.util.List;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A change of each key.
+ * Holds one change of each key.
  *
- * <p>A map of Java's looks for an entry, its key and the key's bytes, each in another place of the memory; a tenth of
- * the time of decoding was spent with that. Here hashes lie beside each other.
+ * <p>A map of Java looks up an entry, its key and the key's bytes, each in another place of the memory. That took a tenth
+ * of the time of decoding. Here the hashes lie beside each other.
  */
 final class LatestChanges {
     private static final int SEED = 42;
     private static final int FIRST_SIZE = 1 << 10;
-
-    /** Of a change: its columns of fixed length, and the texts up to its key. */
-    private static final int BYTES_UP_TO_KEY = 192;
-
-    private static final int CACHE_LINE_BYTES = 64;
 
     private final ChangeColumns columns;
     private final UnsafeRow other;
@@ -29,42 +23,18 @@ final class LatestChanges {
     private byte[][] changes = new byte[FIRST_SIZE][];
     private int keys;
     private long bytes;
-    private long lookedAt;
 
     LatestChanges(ChangeColumns columns, int fields) {
         this.columns = columns;
         this.other = new UnsafeRow(fields);
     }
 
-    /** Of all changes that are held. */
+    /** Returns the bytes of all changes that are held. */
     long bytes() {
         return bytes;
     }
 
-    /**
-     * Looks at all that {@code put} will look at for the changes: the processor then waits for many places of the memory
-     * at once, and not for one after the other ("group prefetching", Chen et al., Improving Hash Join Performance
-     * through Prefetching, 2004).
-     */
-    void lookAhead(List<UnsafeRow> changesToPut) {
-        byte[][] held = new byte[changesToPut.size()][];
-        long seen = 0;
-        for (int n = 0; n < held.length; n++) {
-            int place = firstPlaceOf(hash(columns.key(changesToPut.get(n))));
-            seen += hashes[place];
-            held[n] = changes[place];
-        }
-        for (byte[] change : held) {
-            int end = change == null ? 0 : Math.min(change.length, BYTES_UP_TO_KEY);
-            for (int at = 0; at < end; at += CACHE_LINE_BYTES) {
-                seen += change[at];
-            }
-        }
-        // What nobody needs Java would not look at.
-        lookedAt = seen;
-    }
-
-    /** Holds the change, whose bytes are its own, in place of that of its key, which it returns; null without one. */
+    /** Holds the change, which owns its bytes, and returns the earlier change of its key; null without one. */
     UnsafeRow put(UnsafeRow change) {
         UTF8String key = columns.key(change);
         long hash = hash(key);
@@ -85,7 +55,7 @@ final class LatestChanges {
         return null;
     }
 
-    /** All changes, of which none is held any more. One is good until the next is asked for. */
+    /** Returns all changes and holds none of them any more. A change is valid until the next one is asked for. */
     Iterator<UnsafeRow> takeAll() {
         byte[][] taken = changes;
         hashes = new long[FIRST_SIZE];

@@ -2,10 +2,8 @@ package io.tributary.spark;
 
 import com.google.common.collect.AbstractIterator;
 import com.google.common.collect.Iterators;
-import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
-import java.util.List;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -15,29 +13,24 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * A fold within each task, as Spark aggregates partially before it sends rows: leaves out changes that another one of
- * their key follows, whatever else the batch holds.
+ * Folds changes within each task, as Spark aggregates partially before it sends rows: it leaves out changes that a later
+ * change of their key supersedes, whatever else the batch holds.
  *
- * <p>Not of a batch in which a primary key changed: there a change can matter to another key.
+ * <p>Not for a batch in which a primary key changed: there a change can matter to another key.
  */
 public final class PartialFold {
-    /** What part of the memory the latest changes of all tasks may take; those of a task that has more are handed on. */
+    /** The latest changes of all tasks may take this part of the memory. A task that has more hands them on. */
     private static final int SHARE_OF_MEMORY = 8;
 
-    /** What a task may hold of them however little memory there is. */
+    /** A task may hold so many bytes of changes however little memory there is. */
     private static final long LEAST_BYTES = 64 << 20;
 
-    /** To hold three changes takes about as long as to send one, and to sort and read it where it is written. */
+    /** To hold three changes takes about as long as to send one change and to sort and read it at the other end. */
     private static final long MOST_FOR_ONE_LEFT_OUT = 3;
-
-    /** Of changes that are looked at together; large ones are few, and need not be. */
-    private static final int MOST_TOGETHER = 32;
-
-    private static final long MOST_BYTES_TOGETHER = 1 << 20;
 
     private PartialFold() {}
 
-    /** Of the changes, in any order, those that none of the same task supersedes: of no more tasks than run at once. */
+    /** Returns the changes that no other change of their task supersedes. There are no more tasks than run at once. */
     public static Dataset<Row> of(Dataset<Row> changes) {
         StructType type = changes.schema();
         ChangeColumns columns = new ChangeColumns(type);
@@ -49,9 +42,9 @@ public final class PartialFold {
     }
 
     /**
-     * Whether the earlier change does not matter beside the later one, of the same key: the later one is complete, and
-     * comes after it by its place in the topic and in the source both, so in any order by either (order.py); and what
-     * was applied before, if it has the later one, has both.
+     * Returns whether the earlier change does not matter beside the later one of the same key. That is so where the
+     * later one is complete and comes after the earlier one both in the topic and in the source. Then it is the later
+     * one by any order (order.py), and a table that has the later one already has both.
      */
     static boolean isSuperseded(ChangeColumns columns, InternalRow earlier, InternalRow later) {
         boolean isLater = columns.partition(earlier) == columns.partition(later)
@@ -82,7 +75,7 @@ public final class PartialFold {
             this.columns = columns;
             this.rows = rows;
             this.latest = new LatestChanges(columns, type.size());
-            // Here is the memory of the executor, which has no more of the tasks than there are in all.
+            // This runs in an executor, which has at most all of the tasks.
             this.mostBytes = Math.max(LEAST_BYTES, Runtime.getRuntime().maxMemory() / SHARE_OF_MEMORY / tasks);
         }
 
@@ -103,31 +96,23 @@ public final class PartialFold {
             return handedOn.next();
         }
 
-        /** What is to be handed on in place of the next changes, if anything. */
+        /** Folds the next change, and returns the changes to hand on instead. */
         private Iterator<UnsafeRow> fold() {
-            List<UnsafeRow> instead = new ArrayList<>();
-            List<UnsafeRow> changes = new ArrayList<>();
-            long taken = 0;
-            for (int n = 0; n < MOST_TOGETHER && taken < MOST_BYTES_TOGETHER && rows.hasNext(); n++) {
-                UnsafeRow change = projection.apply(rows.next()).copy();
-                taken += change.getSizeInBytes();
-                (isFoldable(change) ? changes : instead).add(change);
+            UnsafeRow change = projection.apply(rows.next()).copy();
+            if (!isFoldable(change)) {
+                return Iterators.singletonIterator(change);
             }
-            latest.lookAhead(changes);
-            for (UnsafeRow change : changes) {
-                UnsafeRow earlier = latest.put(change);
-                boolean isLeftOut = earlier != null && isSuperseded(columns, earlier, change);
-                leftOut += isLeftOut ? 1 : 0;
-                if (earlier != null && !isLeftOut) {
-                    instead.add(earlier);
-                }
-            }
-            folded += changes.size();
+            folded++;
+            UnsafeRow earlier = latest.put(change);
+            boolean isLeftOut = earlier != null && isSuperseded(columns, earlier, change);
+            leftOut += isLeftOut ? 1 : 0;
+            Iterator<UnsafeRow> instead =
+                    earlier == null || isLeftOut ? Collections.emptyIterator() : Iterators.singletonIterator(earlier);
             if (latest.bytes() <= mostBytes) {
-                return instead.iterator();
+                return instead;
             }
             isWorthIt = MOST_FOR_ONE_LEFT_OUT * leftOut >= folded;
-            return Iterators.concat(instead.iterator(), latest.takeAll());
+            return Iterators.concat(instead, latest.takeAll());
         }
 
         private boolean isFoldable(InternalRow row) {

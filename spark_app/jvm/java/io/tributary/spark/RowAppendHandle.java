@@ -41,9 +41,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Appends rows to the log of a file slice that is known, in a table of version 6.
+ * Appends rows to the log of a known file slice, in a table of version 6.
  *
- * <p>Hudi's own handle (HoodieAppendHandle) looks for the file slice, for which each task lists the table's files.
+ * <p>Hudi's own handle (HoodieAppendHandle) looks for the file slice: each task lists the table's files.
  */
 final class RowAppendHandle
         extends HoodieWriteHandle<
@@ -57,7 +57,10 @@ final class RowAppendHandle
     private final UTF8String commitTime;
     private final UTF8String partition;
     private final UTF8String file;
+
+    @SuppressWarnings("rawtypes") // HoodieAvroDataBlock takes raw records.
     private final List<HoodieRecord> rows = new ArrayList<>();
+
     private final List<Pair<DeleteRecord, Long>> deletes = new ArrayList<>();
     private long appended;
     private long bytes;
@@ -97,7 +100,7 @@ final class RowAppendHandle
         }
     }
 
-    /** Writes what is not written yet. */
+    /** Writes the rows and deletes that are not written yet. */
     void flush() throws IOException, InterruptedException {
         Map<HeaderMetadataType, String> header = Map.of(
                 HeaderMetadataType.INSTANT_TIME,
@@ -113,7 +116,7 @@ final class RowAppendHandle
         }
         if (!blocks.isEmpty()) {
             AppendResult result = writer.appendBlocks(blocks);
-            count(stats.computeIfAbsent(result.logFile().getFileName(), file -> statOf(result)), result);
+            count(stats.computeIfAbsent(result.logFile().getFileName(), written -> statOf(result)), result);
         }
         rows.clear();
         deletes.clear();
@@ -121,16 +124,16 @@ final class RowAppendHandle
 
     private HoodieDeltaWriteStat statOf(AppendResult result) {
         HoodieDeltaWriteStat stat = new HoodieDeltaWriteStat();
-        String file = result.logFile().getFileName();
+        String logFile = result.logFile().getFileName();
         stat.setPartitionPath(partitionPath);
         stat.setFileId(fileId);
         stat.setPrevCommit(slice.getBaseInstantTime());
         stat.setBaseFile(slice.getBaseFile().map(BaseFile::getFileName).orElse(""));
         List<String> files =
                 slice.getLogFiles().map(HoodieLogFile::getFileName).collect(Collectors.toCollection(ArrayList::new));
-        files.add(file);
+        files.add(logFile);
         stat.setLogFiles(files);
-        stat.setPath(partitionPath.isEmpty() ? file : new StoragePath(partitionPath, file).toString());
+        stat.setPath(partitionPath.isEmpty() ? logFile : new StoragePath(partitionPath, logFile).toString());
         stat.setLogOffset(result.offset());
         stat.setLogVersion(result.logFile().getLogVersion());
         return stat;
@@ -163,7 +166,7 @@ final class RowAppendHandle
         return IOType.APPEND;
     }
 
-    /** A row of a data block, as it stands there. */
+    /** A row in the form in which a data block holds it. */
     private static final class EncodedRow extends HoodieAvroIndexedRecord {
         private static final long serialVersionUID = 1;
         private final byte[] avro;

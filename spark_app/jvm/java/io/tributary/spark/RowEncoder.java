@@ -32,9 +32,9 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Writes rows of Spark as Avro's binary encoding (Avro 1.11, "Binary Encoding"), Hudi's columns in front.
+ * Encodes rows of Spark in Avro's binary encoding (Avro 1.11, "Binary Encoding"), with Hudi's columns in front.
  *
- * <p>Without records of Avro in between: of those, Avro's writer asks each value which type of its union it is.
+ * <p>It makes no Avro records in between. Avro's writer asks each value of a record which type of its union it is.
  */
 final class RowEncoder {
     private static final int HUDI_COLUMNS = HoodieRecord.HOODIE_META_COLUMNS.size();
@@ -52,7 +52,7 @@ final class RowEncoder {
                 stored.getFields().subList(HUDI_COLUMNS, stored.getFields().size()));
     }
 
-    /** The row; the texts are the values of Hudi's columns, in its order. */
+    /** Encodes the row. The texts are the values of Hudi's columns, in Hudi's order. */
     byte[] encoded(InternalRow row, UTF8String... ofHudi) throws IOException {
         bytes.reset();
         for (UTF8String text : ofHudi) {
@@ -213,7 +213,7 @@ final class RowEncoder {
         };
     }
 
-    /** Which of the schema's types is null; negative where none is. */
+    /** Returns which of the schema's types is null; a negative number where none is. */
     private static int nullIndex(Schema schema) {
         return schema.isNullable() && schema.isUnion() ? schema.getIndexNamed("null") : -1;
     }

@@ -33,12 +33,13 @@ import org.apache.spark.sql.types.StructType;
 import scala.Tuple2;
 
 /**
- * Writes rows, one a key, into a table of Hudi with simple buckets, in one Spark job: of a copy-on-write one the first.
+ * Writes rows, one a key, into a Hudi table with simple buckets, in one Spark job. In a copy-on-write table it writes
+ * the first commit only.
  *
- * <p>Hudi's own upsert makes Avro of each row before it knows its file group, counts the records of each file group,
- * sends them to the task that writes it, and decodes and encodes the Avro there; the driver and each task list the
- * table's files. The bucket of a key is known without a look at the table: here rows are sent as Spark has them and
- * become Avro once, and the files are listed once, or not at all where the table is as the last commit from here has
+ * <p>Hudi's own upsert encodes each row as Avro before it knows the row's file group. It counts the records of each file
+ * group and sends them to the task that writes it, which decodes and encodes them again. The driver and each task list
+ * the table's files. But a key's bucket is known without a look at the table. So this class sends rows in Spark's form
+ * and encodes them once. It lists the files once, or not at all where the table still is as this object's last commit
  * left it.
  */
 public final class RowUpsert {
@@ -51,9 +52,9 @@ public final class RowUpsert {
     }
 
     /**
-     * The Avro schema to write the rows in: their own, brought in line with that of the table's latest commit.
+     * Returns the Avro schema to write the rows in: their own, brought in line with that of the table's latest commit.
      *
-     * <p>The client's timeline is to be that from before the commit begins.
+     * <p>The client's timeline has to be the one from before the commit begins.
      */
     public String writerSchema(HoodieTableMetaClient metaClient, Dataset<Row> rows) throws Exception {
         if (latest != null && !latest.isOf(metaClient.getActiveTimeline())) {
@@ -69,9 +70,10 @@ public final class RowUpsert {
     }
 
     /**
-     * Sends the rows to so many tasks and writes them for the requested instant, of a client whose configuration has
-     * their schema. What it returns is to be committed; where it throws, Hudi rolls back with its next commit what was
-     * written.
+     * Sends the rows to so many tasks, each row to the task of its file group, and writes them there.
+     *
+     * <p>The instant is a requested one of the client, whose configuration has the rows' schema. The result is to be
+     * committed. Where this throws, Hudi's next commit rolls back what was written.
      */
     public List<HoodieWriteStat> write(
             SparkRDDWriteClient<Object> client,
@@ -90,7 +92,7 @@ public final class RowUpsert {
                         .mapPartitions(writer::write));
     }
 
-    /** Writes rows that are in the tasks of their {@link Buckets}, bucket after bucket; else as {@link #write}. */
+    /** Does what {@link #write} does, of rows that are in the tasks of their {@link Buckets}, bucket after bucket. */
     public List<HoodieWriteStat> writeInBuckets(
             SparkRDDWriteClient<Object> client, HoodieTableMetaClient metaClient, String instant, Dataset<Row> rows) {
         FileGroupWriter writer = begin(client, metaClient, instant, rows.schema());
@@ -120,32 +122,32 @@ public final class RowUpsert {
     private static List<HoodieWriteStat> collect(
             Dataset<Row> rows, Function<JavaRDD<InternalRow>, JavaRDD<HoodieWriteStat>> written) {
         QueryExecution query = rows.queryExecution();
-        // It has Spark send the session's settings along to the tasks.
+        // With an execution id, Spark sends the session's settings to the tasks.
         return SQLExecution.withNewExecutionId(
                 query,
                 scala.Option.apply("upsert"),
                 () -> written.apply(query.toRdd().toJavaRDD()).collect());
     }
 
-    /** Says that what was written last is committed now. The next commit then need not look at the table. */
+    /** Notes that what was written last is committed now. The next commit then need not list the table's files. */
     public void committed(List<HoodieWriteStat> written) {
         latest = writing.with(written);
     }
 
-    /** What the table has after the commit of an instant. */
+    /** The schema and the files that the table has after a commit. */
     private static final class TableState {
         final String instant;
         final String schema;
         final Map<Integer, FileSlice> slices;
 
-        /** {@code slices}: by bucket; null in a table with partitions. */
+        /** {@code slices} are by bucket; null in a table with partitions. */
         TableState(String instant, String schema, Map<Integer, FileSlice> slices) {
             this.instant = instant;
             this.schema = schema;
             this.slices = slices;
         }
 
-        /** Whether nothing was written since, or is about to be: no commit, no compaction. */
+        /** Returns whether no commit and no compaction has followed, or is about to. */
         boolean isOf(HoodieTimeline timeline) {
             return timeline.getWriteTimeline()
                     .lastInstant()
@@ -153,7 +155,7 @@ public final class RowUpsert {
                     .orElse(false);
         }
 
-        /** With the log files that were written; null where there are new base files, too. */
+        /** Returns this state with the log files that were written; null where there are new base files, too. */
         TableState with(List<HoodieWriteStat> written) {
             for (HoodieWriteStat stat : slices == null ? List.<HoodieWriteStat>of() : written) {
                 FileSlice slice = slices.get(BucketIdentifier.bucketIdFromFileId(stat.getFileId()));
