@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import botocore.loaders
+import botocore.session
 import pytest
 from hypothesis import settings
 
@@ -43,6 +46,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if STARTED_FOR_SECONDS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_service_descriptions() -> Iterator[None]:
+    """Let all boto3 sessions share one loader: each would read AWS's descriptions of its services again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", functools.cache(botocore.loaders.create_loader))
+        yield
 
 
 @pytest.fixture(scope="session")
