@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from stacks.synthesized import Templates, rendered, resources_of
+from tests.committed import assert_committed
 from tests.stacks.cfn_lint import lint
-from tests.stacks.committed import assert_committed
 from tests.stacks.conftest import Synthesized
 from tests.stacks.iam_statements import managed_policies, statements
 from tests.stacks.lakes import ACCOUNT, SETTINGS
