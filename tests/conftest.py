@@ -32,6 +32,9 @@ settings.load_profile("tributary")
 STARTED_FOR_SECONDS = {"spark", "pipeline"}
 """Fixtures that make a test a slow one by themselves."""
 
+SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""JVM options. What tests run is seldom run again: to optimize it takes two fifths of the processor time."""
+
 
 def pytest_configure() -> None:
     # A shell that starts this in the background has it ignore Ctrl-C, and so would all that the tests start.
@@ -103,7 +106,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": ":".join(map(str, jars)),
         "spark.driver.extraJavaOptions": " ".join(
-            [f"-Djava.io.tmpdir={scratch}", *class_archive_options(java_home, jars)]
+            [f"-Djava.io.tmpdir={scratch}", *class_archive_options(java_home, jars), *SHORT_RUN]
         ),
         "spark.ui.enabled": "false",
         "spark.local.dir": str(scratch),
