@@ -29,12 +29,16 @@ demo: $(INSTALLED) $(FETCHED) ## run the whole pipeline on a demo database and p
 	@$(BIN)/tributary demo
 
 .PHONY: test
-test: lint setup ## check the code and run every test
-	@$(BIN)/pytest
+test: lint setup ## check the code and run every test, in two processes at a time
+	@$(BIN)/python -m tests --coverage
 
 .PHONY: test-fast
 test-fast: setup ## run the tests that start neither servers nor Spark
-	@$(BIN)/pytest -m "not slow"
+	@$(BIN)/python -m tests --fast
+
+.PHONY: coverage
+coverage: setup ## run the fast tests, and show which lines they leave out
+	@$(BIN)/python -m tests --fast --coverage
 
 .PHONY: soak
 soak: setup ## test generated histories, damaged events and killed processes for two hours (TRIBUTARY_SOAK_SECONDS, TRIBUTARY_SOAK_SEED)
@@ -50,10 +54,11 @@ bench-quick: $(INSTALLED) $(FETCHED) ## measure freshness, catch-up and the cost
 	@$(BIN)/python -m bench --quick freshness catch_up commit_cost
 
 .PHONY: lint
-lint: $(INSTALLED) $(FORMATTER) ## check style and types
+lint: $(INSTALLED) $(FORMATTER) ## check style, types, and who imports whom
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
 	@$(BIN)/mypy --no-error-summary
+	@report=$$($(BIN)/lint-imports --no-logo) || { echo "$$report"; exit 1; }
 	@$(BIN)/python -m tributary.local.java_checks
 
 .PHONY: synth
@@ -75,7 +80,7 @@ lock: $(INSTALLED) ## update every pinned version and checksum as far as the .in
 
 .PHONY: clean
 clean: ## remove what the set-up and the tests created in this folder; the cache and the demo's data stay
-	@rm -rf $(VENV) $(CHECKOV_VENV) *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(CHECKOV_VENV) *.egg-info .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # The environment must learn of every new package, so each __init__.py is a prerequisite.
 $(INSTALLED): requirements-build.txt requirements-dev.txt pyproject.toml $(wildcard */__init__.py tributary/*/__init__.py)

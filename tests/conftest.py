@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import botocore.loaders
+import botocore.session
 import pytest
 from hypothesis import settings
 
@@ -29,6 +32,9 @@ settings.load_profile("tributary")
 STARTED_FOR_SECONDS = {"spark", "pipeline"}
 """Fixtures that make a test a slow one by themselves."""
 
+SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""JVM options. What tests run is seldom run again: to optimize it takes two fifths of the processor time."""
+
 
 def pytest_configure() -> None:
     # A shell that starts this in the background has it ignore Ctrl-C, and so would all that the tests start.
@@ -43,6 +49,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if STARTED_FOR_SECONDS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_service_descriptions() -> Iterator[None]:
+    """Let all boto3 sessions share one loader: each would read AWS's descriptions of its services again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.session, "create_loader", functools.cache(botocore.loaders.create_loader))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +106,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraClassPath": ":".join(map(str, jars)),
         "spark.driver.extraJavaOptions": " ".join(
-            [f"-Djava.io.tmpdir={scratch}", *class_archive_options(java_home, jars)]
+            [f"-Djava.io.tmpdir={scratch}", *class_archive_options(java_home, jars), *SHORT_RUN]
         ),
         "spark.ui.enabled": "false",
         "spark.local.dir": str(scratch),

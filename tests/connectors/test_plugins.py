@@ -28,32 +28,39 @@ def plugins() -> tuple[Plugin, ...]:
     return build_plugins()
 
 
-@pytest.fixture
-def copied_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of the test's own that holds the jars of the plugins, all younger, and no zip."""
+@pytest.fixture(scope="module")
+def other_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of the tests' own, with younger copies of the jars, and zips built in another time zone."""
     locks = map(read_lock, (LOCK, config_provider.LOCK, java_compiler.LOCK))
     jars = fetch(artifact for lock in locks for part in lock.sets.values() for artifact in part.files)
-    shared = cache_root()
-    monkeypatch.setenv("TRIBUTARY_CACHE", str(tmp_path / "cache"))
+    cache = tmp_path_factory.mktemp("plugins") / "cache"
     for path in jars.values():
-        copy = cache_root() / path.relative_to(shared)
+        copy = cache / path.relative_to(cache_root())
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
-    return tmp_path / "cache"
-
-
-@pytest.mark.usefixtures("copied_cache")
-def test_the_same_lock_gives_the_same_bytes_in_another_cache_at_another_time(
-    plugins: tuple[Plugin, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TZ", "Pacific/Auckland")
     previous = os.umask(0o077)
     try:
-        again = build_plugins()
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("TRIBUTARY_CACHE", str(cache))
+            environment.setenv("TZ", "Pacific/Auckland")
+            build_plugins()
     finally:
         os.umask(previous)
-    assert {plugin.sha256 for plugin in again} == {plugin.sha256 for plugin in plugins}
-    assert not {plugin.zip for plugin in again} & {plugin.zip for plugin in plugins}
+    return cache
+
+
+@pytest.fixture
+def built_elsewhere(other_cache: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Plugin, ...]:
+    """The plugins of the other cache, in which whatever a test builds is built."""
+    monkeypatch.setenv("TRIBUTARY_CACHE", str(other_cache))
+    return build_plugins()
+
+
+def test_the_same_lock_gives_the_same_bytes_in_another_cache_at_another_time(
+    plugins: tuple[Plugin, ...], built_elsewhere: tuple[Plugin, ...]
+) -> None:
+    assert {plugin.sha256 for plugin in built_elsewhere} == {plugin.sha256 for plugin in plugins}
+    assert not {plugin.zip for plugin in built_elsewhere} & {plugin.zip for plugin in plugins}
 
 
 def test_a_zip_is_named_after_its_content(plugins: tuple[Plugin, ...], tmp_path: Path) -> None:
@@ -64,10 +71,10 @@ def test_a_zip_is_named_after_its_content(plugins: tuple[Plugin, ...], tmp_path:
     assert [plugin.name for plugin in plugins] == ["debezium-connector-postgres", "iceberg-sink"]
 
 
-@pytest.mark.usefixtures("copied_cache")
-def test_a_zip_that_was_damaged_in_the_cache_is_built_again(plugins: tuple[Plugin, ...]) -> None:
-    damaged = build_plugins()[0]
-    damaged.zip.write_bytes(b"damaged")
+def test_a_zip_that_was_damaged_in_the_cache_is_built_again(
+    plugins: tuple[Plugin, ...], built_elsewhere: tuple[Plugin, ...]
+) -> None:
+    built_elsewhere[0].zip.write_bytes(b"damaged")
     assert build_plugins()[0].zip.read_bytes() == plugins[0].zip.read_bytes()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -68,6 +68,7 @@ def test_a_value_of_a_wrong_type_anywhere_is_refused_by_its_entry(
     _assert_refused(file, path)
 
 
+@settings(max_examples=40)  # the draw of a file takes long, and there are a dozen entries to leave out
 @given(lake_files(), st.data())
 def test_a_file_that_lacks_a_required_entry_is_refused_by_its_name(
     file: dict[str, Any], data: st.DataObject
@@ -79,6 +80,7 @@ def test_a_file_that_lacks_a_required_entry_is_refused_by_its_name(
     _assert_refused(file, path)
 
 
+@settings(max_examples=20)  # four mistakes, whatever else is in the file
 @given(lake_files(), st.data())
 def test_a_value_out_of_its_bounds_is_refused_with_them(file: dict[str, Any], data: st.DataObject) -> None:
     section = data.draw(st.sampled_from(["defaults", "local"]))

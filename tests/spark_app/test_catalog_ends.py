@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from moto import mock_aws
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType
 
 from spark_app.catalog.catalog_table import catalog_table
-from spark_app.catalog.glue import GlueCatalog
+from spark_app.catalog.glue import GlueCatalog, glue_client
 from spark_app.columns.table_columns import TableColumns
 from tests.spark_app.glue import DATABASE, Glue
 from tributary.contract.lake import TablePolicy
@@ -36,6 +37,18 @@ class State:
 
 EARLIER = State({"amount": IntegerType()}, frozenset({"eu", "us"}))
 LATER = State({"amount": LongType(), "note": StringType()}, frozenset({"us", "asia"}))
+
+
+@pytest.fixture
+def glue(glue_environment: None) -> Iterator[Glue]:
+    """Glue within this process: the tests here send some thousand requests."""
+    del glue_environment
+    with mock_aws():
+        glue = Glue(glue_client(None))
+        glue.client.meta.events.register(
+            "before-call.glue", lambda model, **_: glue.requests.append(model.name)
+        )
+        yield glue
 
 
 class EndOfProcess(Exception):

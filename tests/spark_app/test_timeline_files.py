@@ -52,7 +52,7 @@ def timelines(draw: st.DrawFn) -> list[Instant]:
     return [Instant(f"{20260102030405000 + n}", action, draw(states)) for n, action in enumerate(actions)]
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=400)
 @given(timelines(), st.integers(1, 8), st.none() | st.integers(0, 30), st.randoms())
 def test_commits_go_from_the_oldest_on_and_those_stay_that_hudi_must_not_miss(
     timeline: list[Instant], remaining: int, stays_from: int | None, random: Random

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.stacks.repetitions import without_repetitions
 
 _CFN_LINT = Path(sys.executable).parent / "cfn-lint"
 
@@ -30,7 +31,7 @@ class LintFinding:
 def lint(templates: Mapping[str, Mapping[str, Any]], folder: Path, region: str) -> list[LintFinding]:
     """Of templates by name; `folder` exists and is empty. It takes long, hence on all processors."""
     files = []
-    for name, template in _without_repetitions(templates):
+    for name, template in without_repetitions(templates).items():
         files.append(folder / f"{name}.json")
         files[-1].write_text(json.dumps(template, indent=1))
     processors = os.cpu_count() or 1
@@ -53,34 +54,3 @@ def lint(templates: Mapping[str, Mapping[str, Any]], folder: Path, region: str) 
         for output in outputs
         for found in json.loads(output or "[]")
     )
-
-
-def _without_repetitions(
-    templates: Mapping[str, Mapping[str, Any]],
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each template with the resources that are in none before it, and those that they refer to."""
-    seen: set[tuple[str, str]] = set()
-    for name, template in templates.items():
-        texts = {logical_id: json.dumps(resource) for logical_id, resource in template["Resources"].items()}
-        new = set(texts.items()) - seen
-        kept = _with_references({logical_id for logical_id, _ in new}, texts)
-        if new == set(texts.items()):
-            yield name, template
-        elif new:
-            resources = {each: resource for each, resource in template["Resources"].items() if each in kept}
-            yield (
-                name,
-                {key: template[key] for key in template.keys() - {"Outputs"}} | {"Resources": resources},
-            )
-        seen |= new
-
-
-def _with_references(logical_ids: set[str], texts: Mapping[str, str]) -> set[str]:
-    """Also those that the resources name, directly or not; `texts` are all resources of the template."""
-    found: set[str] = set()
-    waiting = set(logical_ids)
-    while waiting:
-        found |= waiting
-        words = {word for each in waiting for word in re.findall(r"\w+", texts[each])}
-        waiting = (words & texts.keys()) - found
-    return found

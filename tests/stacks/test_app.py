@@ -141,13 +141,6 @@ def test_a_mistake_ends_the_app_with_one_paragraph_and_status_1(mistake: str, tm
     assert ran.stderr.count("\n") == 1
 
 
-def test_the_app_runs_without_the_command_cdk(folder: Path, tmp_path: Path) -> None:
-    context = {"lake": str(folder / "lake.toml"), "assets": str(folder / "assets")}
-    ran = _run(context, tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    assert set(read_templates(tmp_path)) == {kind.title() for kind in get_args(StackKind)}
-
-
 def _run(context: Mapping[str, str], out: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CDK_CONTEXT_JSON": json.dumps(context), "CDK_OUTDIR": str(out)}
     return subprocess.run(

@@ -8,7 +8,7 @@ import pytest
 
 from stacks.cost import NoPrice, as_table, charges, price_of, sum_of
 from stacks.picture import as_mermaid
-from tests.stacks.committed import assert_documented
+from tests.committed import assert_documented
 from tests.stacks.conftest import Synthesized
 from tests.stacks.lakes import SETTINGS
 from tests.stacks.synthesis import PACKS

@@ -9,16 +9,17 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from stacks.synthesized import Templates, rendered, resources_of
+from stacks.synthesized import Templates, read_templates, rendered, resources_of
+from tests.committed import assert_committed
 from tests.stacks.cfn_lint import lint
-from tests.stacks.committed import assert_committed
 from tests.stacks.conftest import Synthesized
 from tests.stacks.iam_statements import managed_policies, statements
-from tests.stacks.lakes import ACCOUNT, SETTINGS
+from tests.stacks.lakes import ACCOUNT, SETTINGS, write_assets, write_lake_file
+from tributary.contract.aws_names import StackKind
 
 everywhere = pytest.mark.parametrize("settings", SETTINGS)
 ROOT = Path(__file__).parents[2]
@@ -255,16 +256,23 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(below)
 
 
-def test_another_process_makes_the_same_templates(synthesized: Synthesized, tmp_path: Path) -> None:
+def test_the_app_makes_the_same_templates_in_another_process_and_without_the_command_cdk(
+    synthesized: Synthesized, tmp_path: Path
+) -> None:
     """With another order of Python's sets."""
-    script = (
-        "import sys; from pathlib import Path; from tests.stacks.synthesis import synthesize\n"
-        "synthesize('production', Path(sys.argv[1]))"
-    )
-    seed = {"PYTHONHASHSEED": "1", "JSII_NODE": os.environ.get("JSII_NODE", "")}
-    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, cwd=ROOT, env=os.environ | seed)
+    lake_file = write_lake_file("production", tmp_path)
+    context = {"lake": str(lake_file), "assets": str(write_assets(tmp_path))}
+    out = tmp_path / "cdk.out"
+    environment = {
+        **os.environ,
+        "CDK_CONTEXT_JSON": json.dumps(context),
+        "CDK_OUTDIR": str(out),
+        "PYTHONHASHSEED": "1",
+    }
+    subprocess.run([sys.executable, ROOT / "app.py"], check=True, cwd=tmp_path, env=environment)
     here = synthesized("production").texts
-    assert {name: (tmp_path / "cdk.out" / f"{name}.template.json").read_text() for name in here} == here
+    assert {name: (out / f"{name}.template.json").read_text() for name in here} == here
+    assert set(read_templates(out)) == set(here) == {kind.title() for kind in get_args(StackKind)}
 
 
 @everywhere

@@ -1,4 +1,4 @@
-"""Compares what is made from the templates with what is committed of it, and renews that on request."""
+"""Compares generated text with what is committed of it, and renews that on request."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 RENEW = "TRIBUTARY_RENEW"
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[1]
 
 
 def assert_committed(path: str, text: str) -> None:
-    """`path` from the project's folder. With TRIBUTARY_RENEW=1 it is written, for a person to review."""
+    """Fail unless the file holds the text. With TRIBUTARY_RENEW=1, write it for a person to review.
+
+    `path` starts at the project's folder."""
     file = _ROOT / path
     _write_on_request(file, text)
     if not file.exists() or file.read_text() != text:
@@ -21,7 +23,7 @@ def assert_committed(path: str, text: str) -> None:
 
 
 def assert_documented(path: str, name: str, text: str) -> None:
-    """The same of a part of a document: what is between the comments `name` and `end of name`."""
+    """Do the same for a part of a document: the lines between the comments `name` and `end of name`."""
     file = _ROOT / path
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     part = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
@@ -40,7 +42,12 @@ def _write_on_request(file: Path, text: str) -> None:
 
 def _fail(what: str) -> None:
     pytest.fail(
-        f"{what} is not what the templates say. If the change is meant, renew it with\n"
-        f"    {RENEW}=1 .venv/bin/pytest tests/stacks\n"
+        f"{what} differs from the text that this test generates. If the change is meant, renew it with\n"
+        f"    {RENEW}=1 .venv/bin/pytest {_test_module()}\n"
         f"and review the difference."
     )
+
+
+def _test_module() -> str:
+    """The module of the test that runs now."""
+    return os.environ.get("PYTEST_CURRENT_TEST", "tests").partition("::")[0]

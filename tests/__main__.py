@@ -1,0 +1,202 @@
+"""Runs the tests in two pytest processes at a time: `python -m tests [--fast] [--coverage] [for pytest]`.
+
+`tests.shares` says which tests a process runs. pytest-xdist is no choice here: it kills its workers ten
+seconds after Ctrl-C, while they still stop Kafka, PostgreSQL and Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fcntl
+import getpass
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.shares import TESTS, Share, all_shares
+
+AT_A_TIME = 2
+NO_TESTS = 5
+"""Pytest's exit status if no test was selected."""
+INTERRUPTED = 128 + signal.SIGINT
+_LONGEST_LINE = 2**26
+_PROGRESS = re.compile(r"[.FEsxXR]+\s+\[\s*\d+%\]")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the process of a share ended, and how many tests it counted."""
+
+    share: str
+    status: int
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests", description="Options of pytest may follow.", allow_abbrev=False
+    )
+    parser.add_argument("--fast", action="store_true", help="leave out the tests that start servers or Spark")
+    parser.add_argument("--coverage", action="store_true", help="measure what the fast tests cover")
+    options, for_pytest = parser.parse_known_args(arguments)
+    began = time.monotonic()
+    with _folder_of_the_run() as folder:
+        shares = [share for share in all_shares() if not (options.fast and share.slow)]
+        run = Run(shares, for_pytest, folder, covers=options.coverage)
+        outcomes = asyncio.run(run.until_done())
+        is_covered = not options.coverage or run.is_interrupted or _report_coverage(folder)
+    print(summary(outcomes, time.monotonic() - began), flush=True)
+    return exit_status(outcomes) or int(not is_covered)
+
+
+def exit_status(outcomes: Sequence[Outcome]) -> int:
+    """Return 0 only if no share failed, and at least one test ran."""
+    statuses = {outcome.status for outcome in outcomes}
+    if INTERRUPTED in statuses:
+        return INTERRUPTED
+    if statuses - {0, NO_TESTS}:
+        return 1
+    return 0 if 0 in statuses else NO_TESTS
+
+
+def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
+    """Return a table of the shares that failed, if any, and the totals in the form that CI systems read."""
+    lines = [
+        f"{each.share}: pytest ended with status {each.status}"
+        for each in outcomes
+        if each.status not in (0, NO_TESTS)
+    ]
+    passed, failed, skipped = (
+        sum(getattr(each, name) for each in outcomes) for name in ("passed", "failed", "skipped")
+    )
+    lines.append(f"all tests in {seconds // 60:.0f} min {seconds % 60:.0f} s:")
+    return "\n".join([*lines, f"{passed} passed, {failed} failed, {skipped} skipped"])
+
+
+class Run:
+    """Starts the shares one after another, `AT_A_TIME` of them at once."""
+
+    def __init__(
+        self, shares: Sequence[Share], for_pytest: Sequence[str], folder: Path, *, covers: bool = False
+    ) -> None:
+        self.is_interrupted = False
+        self._shares = shares
+        self._for_pytest = for_pytest
+        self._folder = folder
+        self._covers = covers
+        self._running: set[asyncio.subprocess.Process] = set()
+
+    async def until_done(self) -> list[Outcome]:
+        """Run all shares. A signal that ends a program ends the shares that run, and starts no other."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._interrupt)
+        free = asyncio.Semaphore(AT_A_TIME)
+        return await asyncio.gather(*(self._run_in_turn(share, free) for share in self._shares))
+
+    async def _run_in_turn(self, share: Share, free: asyncio.Semaphore) -> Outcome:
+        async with free:
+            return Outcome(share.name, INTERRUPTED) if self.is_interrupted else await self._run(share)
+
+    async def _run(self, share: Share) -> Outcome:
+        report = self._folder / f"{share.name}.xml"
+        process = await asyncio.create_subprocess_exec(
+            *self._command(share, report),
+            cwd=TESTS.parent,
+            env={**os.environ, "COVERAGE_FILE": str(self._folder / f".coverage.{share.name}")},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C reaches only the parent, which passes it on once: a second one would end the clean-up.
+            process_group=0,
+            limit=_LONGEST_LINE,
+        )
+        self._running.add(process)
+        if self.is_interrupted:
+            process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        text = await _show_progress(share.name, process.stdout)
+        status = await process.wait()
+        self._running.discard(process)
+        print(f"\n----- {share.name} -----\n{text}", flush=True)
+        return read_outcome(share.name, INTERRUPTED if self.is_interrupted else status, report)
+
+    def _command(self, share: Share, report: Path) -> list[str]:
+        own = [f"--basetemp={self._folder / share.name}", f"--junit-xml={report}", "--color=no"]
+        if self._covers and not share.slow:
+            own += ["--cov", "--cov-report="]
+        return [sys.executable, "-m", "pytest", *share.arguments(), "--quiet", *own, *self._for_pytest]
+
+    def _interrupt(self) -> None:
+        self.is_interrupted = True
+        print("\nstopping the tests and the servers that they started", flush=True)
+        for process in self._running:
+            process.send_signal(signal.SIGINT)
+
+
+async def _show_progress(share: str, output: asyncio.StreamReader) -> str:
+    """Print pytest's lines of dots as they come, and return all other lines."""
+    kept: list[str] = []
+    while line := (await output.readline()).decode(errors="replace"):
+        if _PROGRESS.fullmatch(line.strip()):
+            print(f"{share:9} {line}", end="", flush=True)
+        else:
+            kept.append(line)
+    return "".join(kept)
+
+
+def read_outcome(share: str, status: int, report: Path) -> Outcome:
+    """Count the tests of a JUnit report. A process that was killed has written none."""
+    if not report.exists():
+        return Outcome(share, status or 1)
+    suites = ElementTree.parse(report).getroot().iter("testsuite")
+    counts = [{name: int(number) for name, number in suite.items() if number.isdigit()} for suite in suites]
+    total, skipped = (sum(count[name] for count in counts) for name in ("tests", "skipped"))
+    failed = sum(count["failures"] + count["errors"] for count in counts)
+    return Outcome(share, status, total - skipped - failed, failed, skipped)
+
+
+def _report_coverage(folder: Path) -> bool:
+    """Print how much the fast tests cover; False if it is less than pyproject.toml asks for."""
+    coverage = [sys.executable, "-m", "coverage"]
+    data = f"--data-file={folder / '.coverage'}"
+    subprocess.run([*coverage, "combine", "--quiet", data, str(folder)], cwd=TESTS.parent, check=True)
+    return subprocess.run([*coverage, "report", data], cwd=TESTS.parent).returncode == 0
+
+
+@contextmanager
+def _folder_of_the_run() -> Iterator[Path]:
+    """An empty folder, which stays until the next run: its tests leave 2 GB to look into."""
+    root = Path(tempfile.gettempdir()) / f"tributary-tests-of-{getpass.getuser()}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    number = 0
+    while True:
+        with (root / f"{number}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # another run has it
+                number += 1
+                continue
+            folder = root / str(number)
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            yield folder
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main())
