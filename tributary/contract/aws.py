@@ -1,7 +1,7 @@
 """The `[aws]` part of the lake file: where on AWS a lake is built, how large, and what is there already.
 
 Whether a name of the right form is one that AWS knows (an instance class, a service in a region) is not told
-here: `stacks.known_to_aws` asks botocore's own lists.
+here: `stacks.checks.aws_names` asks botocore's own lists.
 """
 
 from __future__ import annotations
