@@ -16,8 +16,8 @@ from moto.emr.models import emr_backends
 
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, Deployed, deploy, make_stack, moto_aws
+from tributary.aws.session import AwsSession
 from tributary.cli import main
-from tributary.cli.aws.session import AwsSession
 from tributary.contract.aws_names import METRICS_NAMESPACE, Output
 
 DEBEZIUM, SINK = "tributary-shop-shop-debezium", "tributary-shop-bronze-iceberg"

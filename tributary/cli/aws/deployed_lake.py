@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tributary.aws.session import AwsSession
+from tributary.aws.spark_submit import Addresses
+from tributary.aws.stack_outputs import StackOutputs
 from tributary.cli.aws.emr import EmrCluster
 from tributary.cli.aws.emr_serverless import ServerlessApplication
 from tributary.cli.aws.jobs import JobPlace
 from tributary.cli.aws.lake_objects import read_table_names
 from tributary.cli.aws.remedies import remedy_on_aws
-from tributary.cli.aws.session import AwsSession
-from tributary.cli.aws.stack_outputs import StackOutputs
 from tributary.contract.aws_names import AwsNames, Output, StackKind
 from tributary.contract.lake import Lake
-from tributary.contract.spark_submit import Addresses
 from tributary.contract.table_name import TableName
 from tributary.lake.tables import UnknownTable, resolve_names
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
+from tributary.aws.session import AwsSession, Unreachable
+from tributary.aws.spark_submit import Addresses, Job, submit_arguments
 from tributary.cli.aws.jobs import STOP, Call, JobRun, NothingToRunOn, NoWayToStop, State, moment
-from tributary.cli.aws.session import AwsSession, Unreachable
 from tributary.contract.aws import Processing
 from tributary.contract.aws_names import AwsNames
-from tributary.contract.spark_submit import Addresses, Job, submit_arguments
 
 if TYPE_CHECKING:
     from mypy_boto3_emr.literals import StepStateType

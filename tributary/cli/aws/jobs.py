@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from tributary.aws.spark_submit import Addresses, Job
 from tributary.contract.errors import TributaryError
-from tributary.contract.spark_submit import Addresses, Job
 
 State = Literal["waiting", "running", "ended", "cancelled", "failed"]
 """`ended`: as it should."""

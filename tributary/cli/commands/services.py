@@ -113,8 +113,8 @@ def status(
 
 
 def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
+    from tributary.aws.session import aws_session
     from tributary.cli.aws.deployed_lake import DeployedLake
-    from tributary.cli.aws.session import aws_session
     from tributary.cli.aws.status import read_status
     from tributary.cli.aws.status_view import status_facts, tell_status
     from tributary.contract.lake import read_lake

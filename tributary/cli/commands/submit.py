@@ -13,9 +13,9 @@ from tributary.cli.rendering import messages, output, print_json
 from tributary.contract.errors import TributaryError
 
 if TYPE_CHECKING:
+    from tributary.aws.spark_submit import Job
     from tributary.cli.aws.deployed_lake import DeployedLake
     from tributary.cli.aws.jobs import Call, JobPlace, JobRun
-    from tributary.contract.spark_submit import Job
 
 Start = Literal["ingest", "follow", "rebuild", "compact", "replay", "new-epoch"]
 Operation = Literal[Start, "stop"]
@@ -69,8 +69,8 @@ def submit(
 
     The exit status is 0 if the job was taken, with --wait only if it has also ended well.
     """
+    from tributary.aws.session import aws_session
     from tributary.cli.aws.deployed_lake import DeployedLake
-    from tributary.cli.aws.session import aws_session
     from tributary.contract.lake import read_lake
 
     _check_usage(operation, tables or (), events_from, since_snapshot)
@@ -106,7 +106,7 @@ def _job(
     source: str | None,
     since_snapshot: bool,
 ) -> Job:
-    from tributary.contract.spark_submit import Job
+    from tributary.aws.spark_submit import Job
 
     _check_source(deployed, operation, source)
     if operation == "follow":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import ClientError
 
-from tributary.cli.aws.session import AwsSession
+from tributary.aws.session import AwsSession
 from tributary.contract.aws_names import AwsNames, StackKind
 from tributary.contract.errors import TributaryError
 
