@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m artifacts", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tributary.artifacts", description=__doc__)
     parser.add_argument("locks", nargs="*", type=Path, metavar="LOCK", help="a lock file of Maven artifacts")
     parser.add_argument(
         "--wheels",

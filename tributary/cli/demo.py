@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import psycopg
@@ -37,6 +38,7 @@ from tributary.tickit.workload import Plan, Summary, apply_workload
 Result = TypeVar("Result")
 
 CATCH_UP_SECONDS = 300.0
+_LAKE_FILE = Path(__file__).with_name("demo-lake.toml")
 _MARK = "demo"
 _SECONDS_BETWEEN_LOOKS = 0.25
 
@@ -80,6 +82,11 @@ class DemoOutcome:
     workload: Summary
     resident_bytes: int
     reconciliation: Reconciliation
+
+
+def write_lake_file(path: Path) -> None:
+    """Write the lake file of the demo to `path`."""
+    shutil.copyfile(_LAKE_FILE, path)
 
 
 def prepare_state_folder(workspace: Workspace) -> None:
@@ -139,7 +146,7 @@ def _check_that_lake_is_the_demo_s(lake: Lake) -> None:
         "The demo loads a database of its own, and this lake file does not describe it",
         found=", ".join(source.name for source in lake.sources),
         expected=f"one source without a connection, that takes {', '.join(tables)}",
-        remedy="Name the lake file that came with Tributary: --lake lake.toml.",
+        remedy="Run the demo in an empty folder: it writes the lake file that it needs.",
     )
 
 

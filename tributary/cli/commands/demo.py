@@ -63,13 +63,17 @@ def demo(
     inserts, updates, deletes, changed primary keys, an added column, a truncated table. Then it asks the
     lake in SQL, and compares every row of every table with the database.
 
-    The exit status is 0 only if they are identical. What an earlier demo has left in its folder is removed.
+    Without a lake.toml in this folder, the demo writes its own one there. It removes what an earlier demo has
+    left in its state folder. The exit status is 0 only if the lake and the database are identical.
     """
-    from tributary.cli.demo import DemoPlan, Phases, prepare_state_folder, run_demo
+    from tributary.cli.demo import DemoPlan, Phases, prepare_state_folder, run_demo, write_lake_file
     from tributary.cli.reconcile.report import tell_findings
     from tributary.local.pipeline import down
     from tributary.tickit.workload import Plan
 
+    if lake == DEFAULT_LAKE_FILE and not lake.exists():
+        write_lake_file(lake)
+        output.print(f"Wrote {lake}, the lake file of the demo.", highlight=False)
     workspace = Workspace.open(lake, state)
     phases = Phases(output)
     prepare_state_folder(workspace)
