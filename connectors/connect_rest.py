@@ -12,6 +12,7 @@ import requests
 
 from connectors.deployment import ConnectorConfig
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import CheckStatus, ReadRunbook, Remedies, TakeSnapshot, remedies_of
 
 _POLL_SECONDS = 0.2
 _REBALANCE_SECONDS = 60.0
@@ -26,11 +27,13 @@ changes something answers 409 (HerderRequestHandler.completeOrForwardRequest).""
 
 _REMEDIES = {
     # Debezium cannot go on from its offset (BaseSourceTask#validateSchemaHistory).
-    "no longer available on the server": "Its replication slot was dropped or has lost its log. "
-    "docs/operate.md says how to begin anew.",
+    "no longer available on the server": remedies_of(
+        ["Its replication slot was dropped or has lost its log.", TakeSnapshot()]
+    ),
     # Kafka's producer (KafkaProducer#ensureValidRecordSize).
-    "the value of the max.request.size configuration": "An event is larger than [lake].max_event_mb. "
-    "docs/operate.md says how to go on.",
+    "the value of the max.request.size configuration": remedies_of(
+        ["An event is larger than [lake].max_event_mb.", ReadRunbook("event too large")]
+    ),
 }
 """By a part of the words of the innermost cause."""
 
@@ -86,13 +89,13 @@ class ConnectorStatus:
         return None
 
     @property
-    def remedy(self) -> str | None:
-        """What to do about the failure; None where nothing failed."""
+    def remedies(self) -> Remedies:
+        """What to do about the failure; nothing where nothing failed."""
         failure = self.failure
         if failure is None:
-            return None
-        found = (remedy for words, remedy in _REMEDIES.items() if words in failure)
-        return next(found, "See the log of the Connect worker.")
+            return ()
+        found = (remedies for words, remedies in _REMEDIES.items() if words in failure)
+        return next(found, remedies_of("See the log of the Connect worker."))
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ class ConnectRest:
                     "the Kafka Connect worker does not answer",
                     where=self.url,
                     found=type(error).__name__,
-                    remedy="`tributary status` tells whether it runs, and its log why it does not.",
+                    remedy=[CheckStatus(), "The log of the worker says why it does not run."],
                 ) from error
             if not _is_rebalancing(answer) or time.monotonic() >= deadline:
                 break
@@ -208,7 +211,7 @@ class ConnectRest:
 
 def _failed(status: ConnectorStatus) -> ConnectorFailed:
     return ConnectorFailed(
-        "the connector failed", where=status.name, found=status.failure, remedy=status.remedy
+        "the connector failed", where=status.name, found=status.failure, remedy=status.remedies
     )
 
 

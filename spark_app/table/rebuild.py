@@ -18,6 +18,7 @@ from spark_app.table.quarantine import read_quarantine, remove_quarantine
 from spark_app.table.table_ingest import Folded, TableIngest
 from spark_app.wire.decode import DELETE
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import ShowQuarantine, TakeSnapshot
 
 PATIENCE_SECONDS = 120.0
 """The sink lands events some seconds after they are in Kafka."""
@@ -45,7 +46,7 @@ def rebuild_table(
             what="The table's topic was made anew once, so that no source has all of its events in one order",
             where=f"topic {table.topic}",
             found=f"epoch {before.epoch}",
-            remedy="Remove the table's folder in silver, and let Debezium take a new snapshot.",
+            remedy=["Remove the table's folder in silver, and take a new snapshot.", TakeSnapshot()],
         )
     ranges = _all_ranges(table, before, patience_seconds)
     timeline = table.hudi.timeline()
@@ -69,7 +70,7 @@ def rebuild_table(
         raise NotRebuilt(
             what="No event of the table can be read",
             where=f"topic {table.topic}",
-            remedy="tributary quarantine list says why.",
+            remedy=ShowQuarantine(),
         )
     if quarantine is not None:
         old = [folder for folder in quarantine[1] if folder.rpartition("/")[2] != anew.quarantine_name]

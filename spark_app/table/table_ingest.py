@@ -65,6 +65,7 @@ from spark_app.wire.decode import DELETE, TRUNCATE, decode, undecodable, undecod
 from spark_app.wire.json_frame import schema_texts
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Events
+from tributary.contract.remedies import EditLakeFile
 
 REMEMBERED_VERSIONS = 8
 
@@ -643,8 +644,10 @@ class TableIngest:
             found=f"{found}; of the {self._latest.events + events:,} latest events "
             f"{self._latest.set_aside + set_aside:,} cannot be read",
             expected=f"at most {policy.quarantine_limit} of the latest {LATEST_EVENTS:,}",
-            remedy="Mend what writes to the topic. To set these events aside all the same, raise the table's "
-            "quarantine_limit in lake.toml, and start the ingest again.",
+            remedy=[
+                "Correct what writes to the topic.",
+                EditLakeFile("raise the table's quarantine_limit to set these events aside all the same"),
+            ],
         )
 
     def _quarantine(self, events: DataFrame, bad: DataFrame, ranges: tuple[OffsetRange, ...]) -> str:

@@ -16,6 +16,7 @@ from tributary.contract.aws import Aws, Processing
 from tributary.contract.aws_names import AwsNames, Output
 from tributary.contract.errors import TributaryError
 from tributary.contract.naming import LakeNames
+from tributary.contract.remedies import BringUp
 
 Command = Literal["ingest", "rebuild", "replay", "new-epoch", "compact"]
 """The commands of `spark_app.main`."""
@@ -98,7 +99,7 @@ class Addresses:
                     f"no stack of the lake has an output {key}",
                     where=f"lake {lake}, region {aws.region}",
                     found=", ".join(sorted(outputs)) or "no outputs",
-                    remedy="Deploy all of the lake's stacks with this version of Tributary.",
+                    remedy=["Deploy all of the lake's stacks with this version of Tributary.", BringUp()],
                 )
             return outputs[key]
 

@@ -199,7 +199,7 @@ def _meanwhile(work: Callable[[threading.Event], Result], run: IngestRun, show: 
 def _check_that_no_table_is_blocked(progress: RunProgress) -> None:
     for name, table in progress.tables.items():
         if table.state == "blocked":
-            raise IngestFailed(f"The table {name} cannot go on", found=table.error)
+            raise IngestFailed(f"The table {name} cannot go on", found=table.failure)
 
 
 def _wait_until_lake_holds_all(workspace: Workspace, stop: threading.Event) -> None:

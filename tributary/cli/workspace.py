@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake, read_lake
+from tributary.contract.remedies import BringUp
 from tributary.lake.files import LakeFiles
 from tributary.lake.tables import LakeTable, find_table, read_silver_tables
 from tributary.local.process import read_process
@@ -40,7 +41,7 @@ class Workspace:
             raise PipelineDown(
                 "The pipeline was never started here",
                 where=str(self.state.path),
-                remedy="Start it with tributary up, or name its state folder with --state.",
+                remedy=[BringUp(), "If it runs elsewhere, name its state folder with --state."],
             )
         return settings
 
@@ -62,7 +63,7 @@ class Workspace:
             raise PipelineDown(
                 f"The pipeline is not up: {_listed(down)} not running",
                 where=str(self.state.path),
-                remedy="Start it with tributary up.",
+                remedy=BringUp(),
             )
 
     def silver_tables(self) -> tuple[LakeTable, ...]:

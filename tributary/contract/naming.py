@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tributary.contract.errors import TributaryError
 from tributary.contract.patterns import OWN_SCHEMA, is_traceable
+from tributary.contract.remedies import EditLakeFile
 from tributary.contract.table_name import TableName
 
 MAX_LAKE_NAME = 24
@@ -227,7 +228,10 @@ class SourceNames:
             raise NameNotAllowed(
                 problem,
                 where=str(TableName(self.source, schema, table)),
-                remedy='Leave the table out with an exclude pattern ("!schema.table"), or rename it.',
+                remedy=[
+                    "Leave the table out, or rename it.",
+                    EditLakeFile('exclude it with a pattern such as "!schema.table"'),
+                ],
             )
         return _topic_name(self.lake.lake, TableName(self.source, schema, table))
 

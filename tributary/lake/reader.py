@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import CheckStatus, ReadRunbook, RebuildTable
 from tributary.contract.table_name import TableName
 from tributary.lake.files import LakeFiles
 from tributary.lake.tables import LakeTable, unknown_table
@@ -86,14 +87,14 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
                 "A column has been added since, beside arrays, and this state can only be read in Spark SQL",
                 where=str(table.name),
                 found=str(error),
-                remedy="docs/reading.md has the statement.",
+                remedy=ReadRunbook("older state"),
             ) from error
         is_gone = _GONE.search(str(error)) is not None
         raise (_FileIsGone if is_gone else UnreadableTable)(
             "The table cannot be read",
             where=str(table.name),
             found=str(error),
-            remedy="Where tributary status says that the S3 server runs, tributary rebuild makes it anew.",
+            remedy=[CheckStatus(), "If everything runs, rebuild the table.", RebuildTable(str(table.name))],
         ) from error
     columns = [name for name in found.column_names if not name.startswith(HUDI_COLUMN_PREFIX)]
     return found.select(sorted(columns, key=APP_COLUMNS.__contains__))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tributary.contract.errors import TributaryError
 from tributary.contract.naming import LakeNames
+from tributary.contract.remedies import Ingest, ListTables
 from tributary.contract.table_name import TableName
 from tributary.lake.timeline import has_commit
 
@@ -87,14 +88,14 @@ def unknown_table(name: str, tables: Sequence[TableName]) -> UnknownTable:
         return UnknownTable(
             f"The lake has no table {name!r}",
             found="no table at all",
-            remedy="tributary ingest fills the lake.",
+            remedy=Ingest(),
         )
     by_spelling = {spelling: str(table) for table in tables for spelling in spellings(table)}
     near = difflib.get_close_matches(name, by_spelling, n=3, cutoff=0.6)
     meant = dict.fromkeys(by_spelling[spelling] for spelling in near)
     return UnknownTable(
         f"The lake has no table {name!r}",
-        remedy=f"Did you mean {' or '.join(meant)}?" if meant else "tributary tables lists what there is.",
+        remedy=f"Did you mean {' or '.join(meant)}?" if meant else ListTables(),
     )
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import EditLakeFile, ReadRunbook
 from tributary.lake.tables import LakeTable
 from tributary.lake.timeline import read_earliest_retained, read_first_instant, read_retyped_columns
 
@@ -39,7 +40,7 @@ def instant_of(text: str) -> str:
         raise NotAMoment(
             "This is neither an instant nor a time",
             found=text,
-            expected="an instant that tributary history lists, or a UTC time such as 2026-01-02 03:04:05",
+            expected="the instant of a commit, or a UTC time such as 2026-01-02 03:04:05",
         ) from error
     utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return f"{utc:%Y%m%d%H%M%S}{utc.microsecond // 1000:03}"
@@ -55,7 +56,7 @@ def check_readable(filesystem: S3FileSystem, table: LakeTable, instant: str) -> 
             "Types have changed since, and this state can only be read in Spark SQL",
             where=str(table.name),
             found=f"another type of {', '.join(sorted(retyped))}",
-            remedy="docs/reading.md has the statement.",
+            remedy=ReadRunbook("older state"),
         )
 
 
@@ -68,7 +69,7 @@ def _check_retained(filesystem: S3FileSystem, table: LakeTable, instant: str) ->
                 where=str(table.name),
                 found=instant,
                 expected=f"{retained} or later",
-                remedy="history in lake.toml says how far back time travel reaches, from then on.",
+                remedy=EditLakeFile("raise the table's history to keep states for longer from now on"),
             )
         return
     first = read_first_instant(filesystem, table.path)

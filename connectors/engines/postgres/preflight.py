@@ -16,6 +16,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake, Source
 from tributary.contract.naming import HEARTBEAT_SCHEMA, HEARTBEAT_TABLE
 from tributary.contract.patterns import OWN_SCHEMA, TablePattern
+from tributary.contract.remedies import BringUp, RemedyOrText, TakeSnapshot, remedies_of
 from tributary.contract.table_name import TableName
 
 OLDEST_VERSION = 13
@@ -155,8 +156,11 @@ def check_replication(connection: psycopg.Connection, lake: Lake, source: Source
             where=where,
             found=found,
             expected=expected,
-            remedy="Run `tributary up` with admin_user in the lake file, or let an administrator run the SQL "
-            "that it writes without.",
+            remedy=[
+                "Name an admin_user in the lake file and start the pipeline again. Without an admin_user, "
+                "the start writes the SQL to a file, for an administrator to run.",
+                BringUp(),
+            ],
         )
 
 
@@ -266,7 +270,7 @@ def _with_count(problems: list[PostgresNotReady]) -> PostgresNotReady:
     first, others = problems[0], len(problems) - 1
     if others:
         more = f"{others} more like it {'is' if others == 1 else 'are'} to be mended."
-        first.remedy = f"{first.remedy} {more}" if first.remedy else more
+        first.remedies = remedies_of((*first.remedies, more))
     return first
 
 
@@ -515,7 +519,7 @@ FROM (SELECT 1) one LEFT JOIN pg_replication_slots own ON own.slot_name = %(slot
 """
 
 
-def _server_problems(server: ServerFacts, source: Source) -> Iterator[tuple[str, str, str]]:
+def _server_problems(server: ServerFacts, source: Source) -> Iterator[tuple[str, str, RemedyOrText]]:
     """What was found, what was expected, what to do."""
     if server.version < OLDEST_VERSION:
         yield f"PostgreSQL {server.release}", f"PostgreSQL {OLDEST_VERSION} or newer", "Upgrade the server."
@@ -538,11 +542,12 @@ def _server_problems(server: ServerFacts, source: Source) -> Iterator[tuple[str,
             "Drop that replication slot, or give the lake another name.",
         )
     elif server.wal_status == "lost":
-        remedy = (
-            "Changes are lost to it for good: drop the slot and take a new snapshot, as docs/operate.md says "
+        advice = (
+            "Changes are lost to it for good: drop the slot and take a new snapshot "
             "(and raise max_slot_wal_keep_size so that it does not happen again)."
         )
-        yield "a slot whose log the server has removed (wal_status = lost)", "a slot that can go on", remedy
+        found = "a slot whose log the server has removed (wal_status = lost)"
+        yield found, "a slot that can go on", [advice, TakeSnapshot(source.name)]
 
 
 def _capacity_problems(server: ServerFacts) -> Iterator[tuple[str, str, str]]:

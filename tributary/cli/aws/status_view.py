@@ -8,6 +8,7 @@ from typing import Any
 from tributary.cli.aws.connectors import Connector
 from tributary.cli.aws.job_view import elapsed_text, run_facts
 from tributary.cli.aws.jobs import moment
+from tributary.cli.aws.remedy_words import remedy_words
 from tributary.cli.aws.status import LakeStatus, TableState
 from tributary.cli.outcome_view import outcome_facts, tell_outcome
 from tributary.cli.rendering import output, print_table
@@ -18,7 +19,7 @@ def status_facts(found: LakeStatus) -> dict[str, Any]:
         "is_well": found.is_well,
         "connectors": [{**asdict(one), "is_running": one.is_well} for one in found.connectors],
         "place": found.place,
-        "place_problem": None if found.place_problem is None else str(found.place_problem),
+        "place_problem": None if found.place_problem is None else found.place_problem.text(remedy_words),
         "jobs": [run_facts(run) for run in found.jobs],
         "tables": [
             {
@@ -26,7 +27,7 @@ def status_facts(found: LakeStatus) -> dict[str, Any]:
                 "fresh_seconds": one.fresh_seconds,
                 "events_behind": one.behind,
                 "bronze_events_behind": one.bronze_behind,
-                **outcome_facts(one.outcome),
+                **outcome_facts(one.outcome, remedy_words),
             }
             for one in found.tables
         ],
@@ -63,12 +64,12 @@ def _tell_problems(found: LakeStatus) -> None:
         if connector.reason is not None:
             _tell(f"{connector.name} is {connector.state}: {connector.reason}")
     if found.place_problem is not None:
-        _tell(str(found.place_problem))
+        _tell(found.place_problem.text(remedy_words))
     if found.last_failure is not None:
-        _tell(str(found.last_failure))
+        _tell(found.last_failure.text(remedy_words))
     for table in found.tables:
         if table.outcome is not None:
-            tell_outcome(table.table, table.outcome)
+            tell_outcome(table.table, table.outcome, remedy_words)
 
 
 def _table_row(one: TableState) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from tributary.cli.commands.options import (
 from tributary.cli.rendering import bytes_text, messages, moment_text, output, print_json, print_table
 from tributary.cli.workspace import Workspace
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import ShowQuarantine
 from tributary.lake.quarantine import QuarantinedEvent, read_quarantine
 from tributary.lake.tables import find_table, read_quarantined_tables, resolve_names
 
@@ -137,5 +138,5 @@ def find_event(events: tuple[QuarantinedEvent, ...], position: str) -> Quarantin
         "No event with this position is in quarantine",
         found=position,
         expected=", ".join(event.position for event in events[:5]) or "an empty quarantine has none",
-        remedy="tributary quarantine list shows them all.",
+        remedy=ShowQuarantine(),
     )

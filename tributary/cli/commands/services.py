@@ -18,8 +18,10 @@ from tributary.cli.commands.options import (
     StateFolderPath,
 )
 from tributary.cli.outcome_view import outcome_facts, tell_outcome
+from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages, output, print_json, print_table
 from tributary.cli.workspace import Workspace
+from tributary.contract.remedies import in_words
 
 if TYPE_CHECKING:
     from connectors.connect_rest import ConnectorStatus
@@ -115,12 +117,13 @@ def status(
 def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
     from tributary.aws.session import aws_session
     from tributary.cli.aws.deployed_lake import DeployedLake
+    from tributary.cli.aws.remedy_words import worded_for_aws
     from tributary.cli.aws.status import read_status
     from tributary.cli.aws.status_view import status_facts, tell_status
     from tributary.contract.lake import read_lake
 
     lake = read_lake(lake_file)
-    with aws_session(lake, lake_file) as session:
+    with worded_for_aws(), aws_session(lake, lake_file) as session:
         found = read_status(DeployedLake(lake, session))
     if as_json:
         print_json(status_facts(found))
@@ -161,7 +164,7 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
                 "is_running": one.is_running,
                 "state": one.state,
                 "failure": one.failure,
-                "remedy": one.remedy,
+                "remedy": in_words(one.remedies, remedy_words) or None,
             }
             for one in found.connectors
         ],
@@ -169,7 +172,7 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
             {
                 "table": str(one.table),
                 "events_behind": one.behind,
-                **outcome_facts(one.outcome),
+                **outcome_facts(one.outcome, remedy_words),
             }
             for one in tables
         ],
@@ -208,7 +211,7 @@ def _tell(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
         )
     for one in tables:
         if one.outcome is not None:
-            tell_outcome(one.table, one.outcome)
+            tell_outcome(one.table, one.outcome, remedy_words)
 
 
 def _uptime_text(seconds: float | None) -> str:
@@ -217,5 +220,5 @@ def _uptime_text(seconds: float | None) -> str:
 
 def _connector_text(connector: ConnectorStatus) -> str:
     if connector.failure is not None:
-        return f"FAILED: {connector.failure} {connector.remedy}"
+        return f"FAILED: {connector.failure} {in_words(connector.remedies, remedy_words)}"
     return "RUNNING" if connector.is_running else f"{connector.state}, its task does not run"

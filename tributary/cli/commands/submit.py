@@ -71,11 +71,12 @@ def submit(
     """
     from tributary.aws.session import aws_session
     from tributary.cli.aws.deployed_lake import DeployedLake
+    from tributary.cli.aws.remedy_words import worded_for_aws
     from tributary.contract.lake import read_lake
 
     _check_usage(operation, tables or (), events_from, since_snapshot)
     the_lake = read_lake(lake)
-    with aws_session(the_lake, lake) as session:
+    with worded_for_aws(), aws_session(the_lake, lake) as session:
         deployed = DeployedLake(the_lake, session)
         place = deployed.job_place
         place.require_usable()
@@ -130,6 +131,7 @@ def _check_source(deployed: DeployedLake, operation: Start, source: str | None) 
 def _submit(deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json: bool) -> None:
     from tributary.cli.aws.job_view import run_facts
     from tributary.cli.aws.jobs import refusal
+    from tributary.cli.aws.remedy_words import remedy_words
 
     place = deployed.job_place
     call = place.start_call(job, deployed.addresses)
@@ -137,7 +139,12 @@ def _submit(deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json
     if dry_run:
         _print_call(call)
         if refused is not None:
-            messages.print(f"It would be refused: {refused}", style="yellow", markup=False, soft_wrap=True)
+            messages.print(
+                f"It would be refused: {refused.text(remedy_words)}",
+                style="yellow",
+                markup=False,
+                soft_wrap=True,
+            )
         return
     if refused is not None:
         raise refused

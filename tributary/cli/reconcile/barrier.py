@@ -18,6 +18,7 @@ import psycopg
 from tributary.cli.kafka_topics import Positions
 from tributary.cli.table_lag import events_behind
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import CheckStatus, Ingest, RemedyOrText
 
 POLL_SECONDS = 0.2
 
@@ -46,7 +47,7 @@ class Patience:
     ) -> Patience:
         return cls(time.monotonic() + seconds, tell, stop or threading.Event())
 
-    def wait(self, for_what: str, lacking: Callable[[], str | None], remedy: str) -> None:
+    def wait(self, for_what: str, lacking: Callable[[], str | None], remedy: RemedyOrText) -> None:
         """Waits until nothing is lacking. Raises `LakeBehind` with what still is when the time is over."""
         while (missing := lacking()) is not None:
             if time.monotonic() >= self.deadline or self.stop.is_set():
@@ -61,7 +62,7 @@ def wait_for_connector(connection: psycopg.Connection, slot: str, mark: str, pat
     `mark` is a statement that writes to a table that Debezium reads, so that a source at rest confirms too.
     Raises `LakeBehind`.
     """
-    remedy = "See whether the source connector runs: tributary status."
+    remedy: RemedyOrText = ["Check that the source connector runs.", CheckStatus()]
     patience.wait("Debezium's replication slot", lambda: _slot_problem(connection, slot), remedy)
     # Once before, because a slot just made has confirmed where it starts, though its snapshot is still being
     # read; once after, because what is confirmed may fall short of the very end of the WAL.
@@ -79,7 +80,7 @@ def wait_for_lake(
 
     `read_positions` gives how far the table of a topic is, as its ledger says. Raises `LakeBehind`.
     """
-    remedy = "See whether the Spark app runs and is well; tributary ingest brings the lake up to date."
+    remedy: RemedyOrText = ["Check that the Spark app runs and is well.", Ingest()]
     left = set(ends)
 
     def lacking() -> str | None:
