@@ -79,7 +79,7 @@ def test_an_error_says_what_to_do_without_naming_a_command(remedies: Remedies) -
 
 
 def test_no_remedy_that_several_surfaces_show_is_prose_with_a_command() -> None:
-    folders = ("connectors", "spark_app", "tributary/contract", "tributary/lake", "tributary/artifacts")
+    folders = ("connectors", "spark_app", "tributary/contract", "tributary/api", "tributary/artifacts")
     modules = [path for folder in folders for path in (PROJECT / folder).rglob("*.py")]
     texts = [text for path in modules for text in _remedy_texts(ast.parse(path.read_text()))]
     assert len(texts) > 50

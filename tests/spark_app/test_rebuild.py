@@ -32,9 +32,9 @@ from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import decode
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.api.timeline import read_retyped_columns
 from tributary.contract.lake import TablePolicy
 from tributary.contract.remedies import RebuildTable
-from tributary.lake.timeline import read_retyped_columns
 
 BATCHES = ((0, 13), (13, 18))
 

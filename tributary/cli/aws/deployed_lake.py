@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tributary.api.tables import resolve_names
 from tributary.aws.session import AwsSession
 from tributary.aws.spark_submit import Addresses
 from tributary.aws.stack_outputs import StackOutputs
@@ -16,7 +17,6 @@ from tributary.cli.aws.lake_objects import read_table_names
 from tributary.contract.aws_names import AwsNames, Output, StackKind
 from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
-from tributary.lake.tables import resolve_names
 
 OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
     "lake": (Output.BRONZE, Output.SILVER, Output.QUARANTINE, Output.GLUE_DATABASE),

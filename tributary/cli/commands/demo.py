@@ -92,11 +92,9 @@ def demo(
 
 
 def _ask(workspace: Workspace) -> None:
-    from tributary.lake.reader import answer
-
     for question, sql in _QUESTIONS:
         output.print(f"\n{question}", style="italic", highlight=False)
-        print_answer(answer(workspace.files, workspace.silver_tables(), sql))
+        print_answer(workspace.open_lake.sql(sql))
 
 
 def _tell_what_it_took(phases: Phases, outcome: DemoOutcome) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
+from tributary.api.reader import APP_COLUMNS
 from tributary.cli.reconcile.database import DatabaseTable
 from tributary.cli.reconcile.forms import Form, form_of
-from tributary.lake.reader import APP_COLUMNS
 
 _DELETED = "_deleted"
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from tributary.api.lake_files import LakeFiles
+from tributary.api.tables import LakeTable, unknown_table
+from tributary.api.time_travel import ReadInSpark, check_readable
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import CheckStatus, ReadRunbook, RebuildTable
 from tributary.contract.table_name import TableName
-from tributary.lake.files import LakeFiles
-from tributary.lake.tables import LakeTable, unknown_table
-from tributary.lake.time_travel import ReadInSpark, check_readable
 
 if TYPE_CHECKING:
     import duckdb
@@ -100,11 +100,11 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
     return found.select(sorted(columns, key=APP_COLUMNS.__contains__))
 
 
-def count_rows(files: LakeFiles, table: LakeTable) -> int:
-    """How many rows the table has, without those that are only kept as deleted."""
+def count_rows(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> int:
+    """Return how many rows the table has, or had, without those that are only kept as deleted."""
     import pyarrow.compute as pc
 
-    found = read_table(files, table)
+    found = read_table(files, table, as_of)
     if _DELETED not in found.column_names:
         return int(found.num_rows)
     return int(found.num_rows) - int(pc.sum(found[_DELETED]).as_py() or 0)

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from spark_app.columns import table_columns
+from tributary.api.reader import APP_COLUMNS, QueryError, ask, named_in
 from tributary.contract.table_name import TableName
-from tributary.lake.reader import APP_COLUMNS, QueryError, ask, named_in
 
 ORDERS = TableName("shop", "public", "orders")
 LINES = TableName("shop", "public", "Order Lines")

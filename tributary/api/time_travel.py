@@ -6,10 +6,10 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tributary.api.tables import LakeTable
+from tributary.api.timeline import read_earliest_retained, read_first_instant, read_retyped_columns
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import EditLakeFile, ReadRunbook
-from tributary.lake.tables import LakeTable
-from tributary.lake.timeline import read_earliest_retained, read_first_instant, read_retyped_columns
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
@@ -29,21 +29,28 @@ class ReadInSpark(TributaryError):
     """A state that hudi-rs cannot read."""
 
 
-def instant_of(text: str) -> str:
-    """The instant, as Hudi writes it (17 digits, UTC), of a text that is one or a time in ISO 8601. A time
-    without a zone is in UTC. Raises `NotAMoment`."""
-    if _INSTANT.fullmatch(text):
-        return text
+def instant_of(moment: str | datetime) -> str:
+    """Return the instant of a time as Hudi writes it: 17 digits, in UTC.
+
+    A text is an instant already or a time in ISO 8601. A time without a zone is in UTC. Raises `NotAMoment`.
+    """
+    if isinstance(moment, str):
+        if _INSTANT.fullmatch(moment):
+            return moment
+        moment = _parsed(moment)
+    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return f"{utc:%Y%m%d%H%M%S}{utc.microsecond // 1000:03}"
+
+
+def _parsed(text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError as error:
         raise NotAMoment(
             "This is neither an instant nor a time",
             found=text,
             expected="the instant of a commit, or a UTC time such as 2026-01-02 03:04:05",
         ) from error
-    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return f"{utc:%Y%m%d%H%M%S}{utc.microsecond // 1000:03}"
 
 
 def check_readable(filesystem: S3FileSystem, table: LakeTable, instant: str) -> None:
