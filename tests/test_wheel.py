@@ -69,6 +69,15 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def _run_the_page_about_python(executables: Path) -> None:
+    """The code of docs/python.md runs on the demo's lake."""
+    code = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "python.md").read_text(), re.DOTALL)
+    assert len(code) > 4
+    done = subprocess.run([executables / "python", "-c", "\n".join(code)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "shop.public.listing merge_on_read" in done.stdout
+
+
 def _run(executables: Path, *arguments: str) -> str:
     """What the installed command prints; it has to succeed."""
     done = subprocess.run([executables / "tributary", *arguments], capture_output=True, text=True)
@@ -98,7 +107,7 @@ def test_it_asks_for_every_distribution_that_its_modules_import(wheel: Path) -> 
     owners = metadata.packages_distributions()
     imported = set().union(*map(_imported, modules)) - sys.stdlib_module_names - set(PACKAGES)
     missing = {name for name in imported if not {_plain(owner) for owner in owners[name]} & provided}
-    assert {"pyspark", "boto3"} <= imported
+    assert {"pyspark", "boto3", "pandas"} <= imported
     assert missing == set()
 
 
@@ -178,6 +187,7 @@ def test_the_demo_writes_its_lake_file_and_the_other_commands_go_on_from_there(
         assert (empty_folder / "lake.toml").read_bytes() == (PROJECT / "lake.toml").read_bytes()
         assert "was up already" in _run(installed, "up", *state)
         assert "shop.public.sales" in _run(installed, "tables", *state)
+        _run_the_page_about_python(installed)
         assert "Stopped" in _run(installed, "down", *state)
     finally:
         down(StateFolder(empty_folder / ".tributary-demo"))

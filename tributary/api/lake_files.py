@@ -46,7 +46,7 @@ class LakeFiles(Protocol):
 
     @property
     def hudi_options(self) -> dict[str, str]:
-        """The storage options of hudi-rs, which are those of the object_store crate."""
+        """The storage options of hudi-rs, which hands them to the object_store crate."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class LocalFiles:
 
 @dataclass(frozen=True)
 class AwsFiles:
-    """S3 in a region of AWS, with credentials that are read anew for each use, because they may expire.
+    """S3 in a region of AWS. The credentials are read for each use, because they may expire.
 
     endpoint  None for AWS's own; else the S3 server that the user's AWS settings name instead
     """

@@ -31,7 +31,7 @@ _HUDI_ERROR = "HudiCoreError"
 _GONE = re.compile(r"Object at location .+ not found")
 """As object_store, with which hudi-rs reads, puts it."""
 _NARROWER_ARRAYS = "partial-update column"
-"""How hudi-rs 0.5.0 begins to say that it reads no array from a log file of before a column was added."""
+"""The beginning of hudi-rs 0.5.0's error for an array in a log file that is older than an added column."""
 _WHAT = "The query cannot be answered"
 
 

@@ -72,7 +72,7 @@ class Commit:
 
 
 def has_commit(filesystem: S3FileSystem, path: str) -> bool:
-    """Whether there is a table at the path that has completed its first commit."""
+    """Return whether the table at the path has completed its first commit."""
     return bool(_completed_instants(filesystem, path))
 
 

@@ -33,7 +33,7 @@ class TributaryError(Exception):
 
     @property
     def reason(self) -> str:
-        """What is wrong, in one sentence, without what to do."""
+        """One sentence about what is wrong, without what to do."""
         sentence = f"{self.where}: {self.what}" if self.where else self.what
         facts = [
             f"{label} {fact}" for label, fact in (("found", self.found), ("expected", self.expected)) if fact

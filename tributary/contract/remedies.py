@@ -28,7 +28,7 @@ class BringUp:
 
 @dataclass(frozen=True)
 class CheckStatus:
-    """Look whether everything runs and is well."""
+    """Check that everything runs without errors."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Ingest:
 
 @dataclass(frozen=True)
 class ListTables:
-    """Look which tables the lake has."""
+    """List the tables of the lake."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class RebuildTable:
 
 @dataclass(frozen=True)
 class ShowQuarantine:
-    """Look which events are in quarantine, and why."""
+    """List the events in quarantine, with the reasons."""
 
     table: str | None = None
 
@@ -198,7 +198,7 @@ def plain_words(remedy: Remedy) -> str:
         case RebuildTable():
             return "Rebuild the table."
         case ShowQuarantine():
-            return "Look why the events are in quarantine."
+            return "List the events in quarantine, with the reasons."
         case StopRun():
             return "Stop the run that writes the tables."
         case TakeSnapshot():
