@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from tributary.api.lake_files import LakeUnreadable
     from tributary.api.open_lake import OpenLake, TableSummary, open_lake
     from tributary.api.quarantine import QuarantinedEvent
-    from tributary.api.reader import QueryError, UnreadableTable
+    from tributary.api.rows import UnreadableTable
+    from tributary.api.sql import QueryError
     from tributary.api.table import PandasMissing, Table, TableAsOf
     from tributary.api.tables import UnknownTable
     from tributary.api.time_travel import NotAMoment, OutOfHistory, ReadInSpark
@@ -45,7 +46,8 @@ _MODULES = {
     "tributary.api.lake_files": ("LakeUnreadable",),
     "tributary.api.open_lake": ("OpenLake", "TableSummary", "open_lake"),
     "tributary.api.quarantine": ("QuarantinedEvent",),
-    "tributary.api.reader": ("QueryError", "UnreadableTable"),
+    "tributary.api.rows": ("UnreadableTable",),
+    "tributary.api.sql": ("QueryError",),
     "tributary.api.table": ("PandasMissing", "Table", "TableAsOf"),
     "tributary.api.tables": ("UnknownTable",),
     "tributary.api.time_travel": ("NotAMoment", "OutOfHistory", "ReadInSpark"),

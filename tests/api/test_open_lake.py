@@ -34,7 +34,7 @@ from tributary.local import s3
 from tributary.local.running import PipelineDown
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
-from tributary.local.state import StateFolder, settle
+from tributary.local.state import StateFolder, choose_settings
 
 PROJECT = Path(__file__).parents[2]
 LIGHT = """
@@ -66,7 +66,7 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     lake_file.write_text(f'{LAKE}[table."shop.public.things"]\nstorage = "copy_on_write"\ndeletes = "soft"\n')
     lake, state = parse_lake(lake_file.read_text()), StateFolder(folder / "state")
     state.create()
-    settings = settle(state, lake.name, {}, frozenset())
+    settings = choose_settings(state, lake.name, {}, frozenset())
     state.write_settings(settings)
     server = Servers(lake, state, settings, read_server_files()).s3
     buckets = server.folder / "buckets"

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from spark_app.run.progress import Blocked, CaughtUp, Committed, Freshness, Started
 from tributary.api.tables import UnknownTable, resolve_names
-from tributary.cli.app_reports import RunProgress
 from tributary.cli.live_view import live_view, progress_table
 from tributary.cli.rendering import as_json, bytes_text, moment_text, positions_text, rows_of, value_text
+from tributary.cli.run_progress import RunProgress
 from tributary.contract.table_name import TableName
 
 ORDERS, LINES = TableName("shop", "public", "orders"), TableName("shop", "public", "lines")

@@ -22,7 +22,7 @@ from tests.faults.s3_faults import FaultyS3, Moment, Point, faulty_s3
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.api.lake_files import LakeFiles, LocalFiles
-from tributary.api.reader import read_table
+from tributary.api.rows import read_table
 from tributary.api.tables import LakeTable as TableOfLake
 from tributary.contract.lake import TablePolicy, parse_lake
 from tributary.contract.table_name import TableName
@@ -30,7 +30,7 @@ from tributary.local import s3
 from tributary.local.s3 import s3a_options
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
-from tributary.local.state import StateFolder, settle
+from tributary.local.state import StateFolder, choose_settings
 
 BUCKET = "silver"
 _LAKE = parse_lake(
@@ -62,7 +62,7 @@ def storage(spark: SparkSession, folder: Path) -> Iterator[Storage]:
     does not."""
     state = StateFolder(folder / "state")
     state.create()
-    settings = settle(state, _LAKE.name, {}, frozenset())
+    settings = choose_settings(state, _LAKE.name, {}, frozenset())
     server = Servers(_LAKE, state, settings, read_server_files()).s3
     # Connect does not run here: its port is free.
     port = settings.ports.connect

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.s3_faults import Point
 from tests.spark_app.debezium import SourceTable
-from tributary.api.reader import UnreadableTable
+from tributary.api.rows import UnreadableTable
 from tributary.api.time_travel import ReadInSpark
 from tributary.contract.lake import TablePolicy
 from tributary.contract.remedies import ReadRunbook, RebuildTable

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tributary.api.lake_files import AwsFiles, LakeFiles, LocalFiles, told_unreadable
-from tributary.api.reader import answer
+from tributary.api.sql import query_tables
 from tributary.api.table import Table
 from tributary.api.tables import LakeTable, find_table, read_silver_tables
 from tributary.api.time_travel import instant_of
@@ -87,7 +87,7 @@ class OpenLake:
         """
         instant = None if as_of is None else instant_of(as_of)
         with told_unreadable(f"s3://{self.silver}"):
-            return answer(self.files, self._places(), query, instant)
+            return query_tables(self.files, self._places(), query, instant)
 
     def _places(self) -> tuple[LakeTable, ...]:
         return read_silver_tables(self.files.filesystem, self.lake.names, self.silver)

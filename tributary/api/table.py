@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tributary.api.lake_files import LakeFiles, told_unreadable
 from tributary.api.quarantine import QuarantinedEvent, read_quarantine
-from tributary.api.reader import count_rows, read_table
+from tributary.api.rows import count_rows, read_table
 from tributary.api.tables import LakeTable
 from tributary.api.time_travel import instant_of
 from tributary.api.timeline import Commit, read_commits, read_last_commit

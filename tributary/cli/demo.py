@@ -16,11 +16,11 @@ from typing import TypeVar
 import psycopg
 from rich.console import Console
 
-from tributary.cli.app_reports import RunProgress
 from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.cli.live_view import Show, live_view
 from tributary.cli.reconcile.barrier import Patience
 from tributary.cli.reconcile.proof import Reconciliation, read_source_tables, reconcile, wait_until_lake_holds
+from tributary.cli.run_progress import RunProgress
 from tributary.cli.run_watch import stop_run
 from tributary.cli.source_links import source_links
 from tributary.cli.startup_view import start_pipeline

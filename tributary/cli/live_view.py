@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from tributary.cli.app_reports import RunProgress, TableProgress
 from tributary.cli.rendering import duration_text, positions_text
+from tributary.cli.run_progress import RunProgress, TableProgress
 
 Show = Callable[[RunProgress], None]
 

@@ -20,7 +20,7 @@ def outcome_facts(outcome: Outcome | None, words: Words) -> Mapping[str, str | N
     }
 
 
-def tell_outcome(table: TableName, outcome: Outcome, words: Words) -> None:
+def print_outcome(table: TableName, outcome: Outcome, words: Words) -> None:
     """Print a paragraph with the reason and, in the words of a surface, what to do."""
     remedy = in_words(outcome.remedies, words)
     text = f"{table} is {outcome.state} since {outcome.since}: {outcome.reason} {remedy}"

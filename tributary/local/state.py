@@ -160,7 +160,7 @@ class StateFolder:
         draft.replace(self.settings_file)
 
 
-def settle(
+def choose_settings(
     state: StateFolder, lake: str, fixed_ports: Mapping[str, int], running: frozenset[str]
 ) -> LocalSettings:
     """The settings to start with: the secrets, made if new, and each port: fixed, else as last, else free.

@@ -19,8 +19,8 @@ from tributary.cli.rendering import messages, output, print_table
 from tributary.cli.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tributary.cli.app_reports import RunProgress
     from tributary.cli.ingest_run import Command
+    from tributary.cli.run_progress import RunProgress
 
 
 def rebuild(

@@ -17,7 +17,7 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
-from tributary.cli.outcome_view import outcome_facts, tell_outcome
+from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages, output, print_json, print_table
 from tributary.cli.workspace import Workspace
@@ -109,7 +109,7 @@ def status(
     if as_json:
         print_json(_facts(found, tables, is_well))
     else:
-        _tell(found, tables)
+        _print_status(found, tables)
     if not is_well:
         raise typer.Exit(1)
 
@@ -119,7 +119,7 @@ def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
     from tributary.cli.aws.deployed_lake import DeployedLake
     from tributary.cli.aws.remedy_words import worded_for_aws
     from tributary.cli.aws.status import read_status
-    from tributary.cli.aws.status_view import status_facts, tell_status
+    from tributary.cli.aws.status_view import print_status, status_facts
     from tributary.contract.lake import read_lake
 
     lake = read_lake(lake_file)
@@ -128,7 +128,7 @@ def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
     if as_json:
         print_json(status_facts(found))
     else:
-        tell_status(found)
+        print_status(found)
     if not found.is_well:
         raise typer.Exit(1)
 
@@ -179,7 +179,7 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
     }
 
 
-def _tell(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
+def _print_status(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
     rows = [
         (
             service.name,
@@ -211,7 +211,7 @@ def _tell(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
         )
     for one in tables:
         if one.outcome is not None:
-            tell_outcome(one.table, one.outcome, remedy_words)
+            print_outcome(one.table, one.outcome, remedy_words)
 
 
 def _uptime_text(seconds: float | None) -> str:

@@ -150,7 +150,7 @@ def _submit(deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json
         raise refused
     run = _start(place, call)
     if not as_json:
-        _tell_started(place, run)
+        _print_started(place, run)
     if wait:
         run = _wait(place, run, until_it_runs=job.follow)
     if as_json:
@@ -161,7 +161,7 @@ def _start(place: JobPlace, call: Call) -> JobRun:
     return place.read(place.start(call))
 
 
-def _tell_started(place: JobPlace, run: JobRun) -> None:
+def _print_started(place: JobPlace, run: JobRun) -> None:
     output.print(f"{run.name} is {run.kind} {run.id} of {place.name}.", highlight=False, soft_wrap=True)
     for log in run.logs:
         output.print(f"Its log will be in {log}", highlight=False, soft_wrap=True)

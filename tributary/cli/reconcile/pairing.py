@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from tributary.api.reader import APP_COLUMNS
+from tributary.api.rows import APP_COLUMNS
 from tributary.cli.reconcile.database import DatabaseTable
 from tributary.cli.reconcile.forms import Form, form_of
 

@@ -9,7 +9,7 @@ import psycopg
 import pyarrow as pa
 
 from tributary.api.lake_files import LakeFiles
-from tributary.api.reader import read_table
+from tributary.api.rows import read_table
 from tributary.api.tables import LakeTable, read_silver_tables
 from tributary.api.timeline import read_last_commit
 from tributary.cli.kafka_topics import Positions, read_topic_ends

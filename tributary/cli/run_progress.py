@@ -1,4 +1,4 @@
-"""What the Spark app writes while it runs, read back, and what it adds up to for each table."""
+"""The progress of a run for each table, from the reports that the Spark app writes."""
 
 from __future__ import annotations
 
