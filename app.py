@@ -1,4 +1,4 @@
-"""The CDK app: reads the lake file, wires the stacks, nothing else."""
+"""The CDK app: read the lake file and assemble the stacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-import stacks  # noqa: F401  (before aws_cdk, whose import starts the Node.js that this one chooses)
+import stacks  # noqa: F401  (before aws_cdk, which starts the Node.js that this import chooses)
 
 # isort: split
 from aws_cdk import App
@@ -20,10 +20,10 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Writes the templates to cdk.out, or to where the command `cdk` wants them.
+    """Write the templates to cdk.out, or to the folder that the command `cdk` asks for.
 
-    Context: `lake`, the lake file (lake.toml), and `assets`, the folder of what has been built (dist); paths
-    are from this folder. Without the command the context is what cdk.json says, and $CDK_CONTEXT_JSON.
+    The context has two paths, relative to this folder: `lake`, the lake file (lake.toml), and `assets`, the
+    folder of built files (dist). Without the command, the context comes from cdk.json and $CDK_CONTEXT_JSON.
     """
     flags = json.loads((HERE / "cdk.json").read_text())["context"]
     app = App(context=flags, outdir=os.environ.get("CDK_OUTDIR") or str(HERE / "cdk.out"))

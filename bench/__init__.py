@@ -1,1 +1,1 @@
-"""Benchmarks: what is measured, against what, and the recorded results."""
+"""The benchmarks, the baselines that they compare with, and the recorded results."""

@@ -1,4 +1,4 @@
-"""`python -m bench`: which benchmarks to run, and where their results are kept."""
+"""`python -m bench`: choose the benchmarks to run and the folder for their results."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ QUICK_RESULTS = RESULTS / "quick"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 where each benchmark has a result, 1 where one has none, or a wrong one."""
+    """Run the chosen benchmarks. Return 0 if each has a result, and 1 if a result is missing or wrong."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - BENCHMARKS.keys():
-        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}")
+        parser.error(f"unknown benchmark: {', '.join(sorted(unknown))}; choose from {', '.join(BENCHMARKS)}")
     names = options.names or [name for name, of in BENCHMARKS.items() if of.quick or not options.quick]
     folder = options.into or (QUICK_RESULTS if options.quick else RESULTS)
     if problem := _problem_of_folders(folder, options.against):
@@ -36,28 +36,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measures what Tributary does.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Tributary's performance.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--quick", action="store_true", help="on little data; all within some minutes")
-    parser.add_argument("--into", type=Path, metavar="FOLDER", help="where to keep the results")
-    parser.add_argument("--against", type=Path, metavar="FOLDER", help="show those of an earlier run beside")
+    parser.add_argument("--quick", action="store_true", help="use little data and finish in a few minutes")
+    parser.add_argument("--into", type=Path, metavar="FOLDER", help="the folder for the results")
+    parser.add_argument(
+        "--against", type=Path, metavar="FOLDER", help="show the results in this folder next to the new ones"
+    )
     return parser
 
 
 def _problem_of_folders(into: Path, against: Path | None) -> str | None:
-    """What would else be known once the benchmarks have run, some hours later."""
+    """Find a wrong folder now. Otherwise it would show only after the benchmarks, hours later."""
     if against is not None and not against.is_dir():
-        return f"--against: there is no folder {against} with earlier results"
+        return f"--against: the folder {against} does not exist; name one with earlier results"
     try:
         into.mkdir(parents=True, exist_ok=True)
         TemporaryFile(dir=into).close()
     except OSError as error:
-        return f"--into: no results can be written into {into}: {error.strerror}"
+        return f"--into: cannot write results to {into}: {error.strerror}"
     return None
 
 
 def _run_apart(name: str, options: argparse.Namespace, folder: Path, console: Console) -> bool:
-    """A process of its own: a JVM that another benchmark has warmed would flatter this one."""
+    """Run a benchmark in its own process. A JVM that an earlier benchmark warmed up would flatter it."""
     console.print(f"[bold]{name}[/bold] …")
     earlier = _earlier(name, options.against)
     process = get_context("spawn").Process(target=run_benchmark, args=(name, options.quick, folder, earlier))

@@ -1,4 +1,4 @@
-"""Which benchmarks there are, and what running one means."""
+"""The list of benchmarks, and how to run one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tributary.contract.errors import TributaryError
 
 @dataclass(frozen=True)
 class Benchmark:
-    """`module.run` with its settings of the name, and with `quick` ones where there are any."""
+    """A call of `module.run`, and the names of the module's full and quick settings. None: no quick run."""
 
     module: str
     full: str = "FULL"
@@ -45,7 +45,7 @@ BENCHMARKS = {
 
 
 def run_benchmark(name: str, quick: bool, folder: Path, earlier: tuple[Figure, ...]) -> None:
-    """Runs it, keeps its results in the folder and shows them. Ends the process where there are none."""
+    """Run the benchmark, save its results in the folder and print them. Exit if it fails."""
     benchmark = BENCHMARKS[name]
     module = import_module(benchmark.module)
     settings = getattr(module, benchmark.quick if quick and benchmark.quick else benchmark.full)

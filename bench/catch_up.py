@@ -1,5 +1,7 @@
-"""How many events a second a table catches up with: Tributary, the tutorials' app and HoodieStreamer, on the
-same events, cores and disk, each warm."""
+"""Catch-up throughput of one table, in events a second.
+
+Compares Tributary, the tutorials' app and HoodieStreamer on the same events, cores and disk. Each is warm.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +46,14 @@ PEER_HOME = "PEER_HOME"
 
 @dataclass(frozen=True)
 class Settings:
-    """`rounds` of each contender, in turns, after `warm_ups`. `batches`: the events of a commit, by
-    contender; of each contender all are tried, and its best one counts. The peer takes part where PEER_HOME
-    is set and `batches` names it. Java's compilers are at work during the first runs; without any before,
-    as in the quick run, it is mostly compilation that is timed."""
+    """What to measure.
+
+    rounds    timed runs of each contender. The contenders take turns.
+    batches   by contender, the events in a commit. Each size is tried, and the best one counts. The peer
+              takes part if `batches` names it and PEER_HOME is set.
+    warm_ups  runs before the timed ones, while Java compiles. Without any, as in the quick run, most of the
+              measured time is compilation.
+    """
 
     events: int
     preloaded: int
@@ -108,7 +114,7 @@ def run(settings: Settings = FULL) -> Results:
             runs = [
                 _checked_run(contender, batch, arena, is_warm=number >= settings.warm_ups)
                 for number in range(settings.warm_ups + settings.rounds)
-                # Who comes first has the colder disk: they take turns at that.
+                # The first contender meets a colder disk, so the order alternates.
                 for contender in (contenders if number % 2 else contenders[::-1])
                 if number >= settings.warm_ups or contender.shares_the_jvm
                 for batch in settings.batches[contender.name]
@@ -124,8 +130,11 @@ def run(settings: Settings = FULL) -> Results:
 
 @dataclass(frozen=True)
 class Run:
-    """One catch-up. `events` were applied in `seconds`; `heap` and `resident` are the JVM's peaks, in bytes,
-    a heap of None that of another JVM, which nobody can ask."""
+    """One catch-up: `events` applied in `seconds`.
+
+    `heap` and `resident` are the JVM's peaks in bytes. `heap` is None for a separate JVM, whose heap nobody
+    can read.
+    """
 
     contender: str
     batch: int
@@ -137,8 +146,12 @@ class Run:
 
 
 class Contender(Protocol):
-    """`preload` makes the table that holds the preloaded rows; `catch_up` brings a copy of it up to the
-    events; `rows` are the table's, as on the wire. One that does not share the JVM warms up by itself."""
+    """An app that is measured. A contender that does not share the JVM warms itself up.
+
+    preload   create the table with the preloaded rows
+    catch_up  apply the events to a copy of that table
+    rows      return the copy's rows, as on the wire
+    """
 
     name: str
     shares_the_jvm: ClassVar[bool]
@@ -152,7 +165,7 @@ class Contender(Protocol):
 
 @dataclass(frozen=True)
 class Arena:
-    """What the contenders share."""
+    """The session, events and expected result that all contenders share."""
 
     settings: Settings
     workload: Workload
@@ -181,12 +194,12 @@ class Arena:
 
 
 def _checked_run(contender: Contender, batch: int, arena: Arena, *, is_warm: bool) -> Run:
-    """Raises `WrongResult` where the table is not what the events make of it."""
+    """Run a catch-up. Raise `WrongResult` if the table does not match the events."""
     found = contender.catch_up(batch)
     summary = events.summary(contender.rows())
     if summary != arena.expected:
         raise WrongResult(
-            what="A contender's table is wrong, so its time does not count",
+            what="A contender's table does not match the events, so its time does not count",
             where=contender.name,
             found=str(summary),
             expected=str(arena.expected),
@@ -198,8 +211,10 @@ def _checked_run(contender: Contender, batch: int, arena: Arena, *, is_warm: boo
 
 
 def figures(runs: Sequence[Run], events_per_key: float) -> tuple[Figure, ...]:
-    """Of each contender and batch the mean rate and the peaks of memory; and how many times as fast as each
-    baseline ours are, each contender at its best batch."""
+    """Return the mean rate and the memory peaks of each contender and batch size, and our speed-ups.
+
+    A speed-up compares one of our contenders with a baseline, each at its best batch size.
+    """
     of = {"events a key": events_per_key}
     measured: list[Figure] = []
     best: dict[str, float] = {}
@@ -233,7 +248,7 @@ def figures(runs: Sequence[Run], events_per_key: float) -> tuple[Figure, ...]:
 
 @dataclass
 class OursContender:
-    """Tributary's engine, as the app makes it of its lake file."""
+    """Tributary's engine, configured as the app configures it from a lake file."""
 
     shares_the_jvm: ClassVar[bool] = True
 
@@ -245,7 +260,7 @@ class OursContender:
     _source: EventSource | None = None
 
     def preload(self) -> None:
-        """The table as an earlier run would have left it, with a position before all of the events."""
+        """Write the table as an earlier run would have left it, at a position before all events."""
         self._source = self._bronze() if self.origin == "bronze" else self._kafka()
         if self._preloaded.exists():
             return
@@ -283,7 +298,7 @@ class OursContender:
 
     @property
     def _preloaded(self) -> Path:
-        """One for all, but the topic stands in the ledger."""
+        """The preloaded table. Each topic needs its own, because the ledger names the topic."""
         return self.arena.folder / f"preloaded {self._topic}"
 
     @property
@@ -351,8 +366,11 @@ class PlainContender:
 
 @dataclass
 class PeerContender:
-    """HoodieStreamer, in a JVM of its own. Its warm-up is a part of the events, sent before all of them; its
-    time begins with the commit that ends that."""
+    """HoodieStreamer, in its own JVM.
+
+    It warms up on a sample of the events that lands before the timed ones. The clock starts at the commit
+    that completes the sample.
+    """
 
     shares_the_jvm: ClassVar[bool] = False
 
@@ -380,13 +398,13 @@ class PeerContender:
         self._path = self.arena.copy_of(self._preloaded)
         landing, files = self._landing(), _lines(self.arena.folder / "lines")
         per_batch = max(1, batch // _EVENTS_PER_FILE)
-        # A whole batch, so that none holds both: the streamed half comes first.
+        # The warm-up fills a whole batch, so none mixes it with timed events. Streamed changes come first.
         middle = len(files) // 2
         warm_up = [files[(middle + number) % len(files)] for number in range(per_batch)]
         for number, file in enumerate(warm_up):
             _land(file, landing, _FIRST_WARM_UP + number)
         sizes = [_land(file, landing, _FIRST_TIMED + number) for number, file in enumerate(files)]
-        # It stops before the file with which a batch would be larger.
+        # HoodieStreamer closes a batch before the file that would exceed the limit.
         limit = int(statistics.mean(sizes) * (per_batch + 0.5))
         resident = self._streamer.run(landing, self._path, limit, _PEER_TIMEOUT_SECONDS)
         last_of_warm_up = _modified_ms(_FIRST_WARM_UP + per_batch - 1)
@@ -422,7 +440,7 @@ class PeerContender:
 
 
 CATALOG = "bench"
-"""Spark's, of bronze."""
+"""The Spark catalog that holds bronze."""
 
 _LAKE = """
 [lake]
@@ -435,13 +453,13 @@ tables = ["public.*"]
 """
 _EVENTS_PER_FILE = 50_000
 _EPOCH, _FIRST_WARM_UP, _FIRST_TIMED = 1_700_000_000, 1_000, 2_000
-"""Files land a second after each other, so that their modification times order them."""
+"""Modification times in seconds. Files land one second apart, so their times order them."""
 
 _PEER_TIMEOUT_SECONDS = 3_600.0
 
 
 def policy_of(form: Form, buckets: int) -> TablePolicy:
-    """The table's, of a lake file that names its columns where the events do not."""
+    """Return the table's policy. The lake file declares the columns if the events carry no schemas."""
     declared = "\n".join(f'{name} = "{data_type}"' for name, data_type in COLUMNS.items())
     lines = [
         _LAKE,
@@ -452,12 +470,12 @@ def policy_of(form: Form, buckets: int) -> TablePolicy:
 
 
 def lake_of(memory: str) -> Lake:
-    """The lake whose Spark has so much memory."""
+    """Return a lake whose Spark has the given memory."""
     return parse_lake(f'{_LAKE}\n[local]\nspark_memory = "{memory}"')
 
 
 def session_options(folder: Path) -> Mapping[str, str]:
-    """Two cores, and a catalog of bronze in the folder."""
+    """Return Spark options for two cores and a bronze catalog in the folder."""
     return {
         "spark.master": "local[2]",
         f"spark.sql.catalog.{CATALOG}": "org.apache.iceberg.spark.SparkCatalog",
@@ -467,7 +485,7 @@ def session_options(folder: Path) -> Mapping[str, str]:
 
 
 def apply_all(table: TableIngest, batch: int) -> int:
-    """Applies all that the table's source has, so many events a commit; how many there were."""
+    """Apply everything in the table's source in commits of `batch` events. Return the number of events."""
     applied = 0
     while ranges := table.pending(table.source.extents(frozenset({table.topic}))[table.topic], batch):
         committed = table.apply(ranges)
@@ -476,8 +494,7 @@ def apply_all(table: TableIngest, batch: int) -> int:
 
 
 def bronze_of(envelopes: DataFrame, count: int, table: str) -> BronzeSource:
-    """Lands the events in a new table like the sink's: in the order of the offsets, a file for each of its
-    commits."""
+    """Write the events to a new table as the sink does: in offset order, one file for each commit."""
     spark = envelopes.sparkSession
     spark.sql(
         f"CREATE TABLE {table} (k_topic string, k_partition int, k_offset bigint, k_timestamp bigint, "
@@ -516,7 +533,7 @@ def _contenders(arena: Arena) -> list[Contender]:
 
 @contextmanager
 def _arena(settings: Settings, folder: Path) -> Iterator[Arena]:
-    """Kafka and one Spark session for all contenders but the peer, and the events."""
+    """Start Kafka and the Spark session that all contenders except the peer share, and write the events."""
     lake = lake_of(settings.memory)
     state = StateFolder(folder / "state")
     state.create()
@@ -541,7 +558,7 @@ def _arena(settings: Settings, folder: Path) -> Iterator[Arena]:
 
 
 def _prepared(spark: SparkSession, workload: Workload, folder: Path) -> DataFrame:
-    """Writes the events once; returns the changes that they tell."""
+    """Write the events once. Return the changes that the events describe."""
     path = str(folder / "changes")
     events.changes(spark, workload).write.parquet(path)
     changes = spark.read.parquet(path)
@@ -554,7 +571,7 @@ def _topic(form: Form) -> str:
 
 
 def _produce(arena: Arena, form: Form) -> None:
-    """All events into a topic of one partition, as the lake's are by default; once."""
+    """Send all events once, to a topic with one partition, the lake's default."""
     topic = _topic(form)
     if not create_topic(arena.bootstrap, topic, 1):
         return
@@ -581,7 +598,7 @@ def _lines(folder: Path) -> list[Path]:
 
 
 def _land(file: Path, landing: Path, number: int) -> int:
-    """Puts the file where the peer looks, as the one of the number; its size in bytes."""
+    """Copy the file to the peer's input folder as file `number`. Return its size in bytes."""
     landed = landing / f"{number:06}.json"
     shutil.copyfile(file, landed)
     modified = _modified_ms(number) // 1_000
@@ -614,8 +631,10 @@ _SAMPLING_SECONDS = 0.5
 
 @contextmanager
 def _measured(running: Driver) -> Iterator[_Measured]:
-    """Times what happens within, and watches the JVM's memory meanwhile. Before, the JVM collects its
-    garbage: no contender pays for another's."""
+    """Time the `with` block and watch the JVM's memory.
+
+    The JVM collects its garbage first, so no contender pays for another's.
+    """
     jvm: Any = running.spark._jvm
     jvm.java.lang.System.gc()
     pools = list(jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans())

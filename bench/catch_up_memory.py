@@ -1,4 +1,4 @@
-"""Whether a backlog ten times as large takes more memory to catch up with."""
+"""Memory that a catch-up takes, for a backlog and for one ten times as large."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from bench.events import SPARSE
 from bench.results import Figure, Results
 
 Peaks = Mapping[str, float]
-"""In MiB, by name."""
+"""Peaks by name, in MiB."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Each of `contenders` catches up with each of `backlogs`, in events, into a table of `preloaded` rows,
-    in commits of `batch` events; `memory` is little more than one of those needs, or Java would let more
-    garbage lie the longer it runs."""
+    """What to measure: each contender drains each backlog.
+
+    backlogs   sizes in events
+    batch      events in a commit
+    memory     barely more than a commit needs. With more, Java keeps more garbage the longer it runs.
+    preloaded  rows in the table before the events
+    """
 
     contenders: tuple[str, ...] = ("kafka, bare", "bronze, bare")
     backlogs: tuple[int, ...] = (500_000, 5_000_000)
@@ -41,7 +45,10 @@ def run(settings: Settings = FULL) -> Results:
 
 
 def figures(backlogs: Sequence[int], measured: Mapping[str, Sequence[Peaks]]) -> Iterable[Figure]:
-    """`measured` are the peaks of each contender, for each of the backlogs."""
+    """Return each contender's peaks for each backlog, and the ratio of the largest to the smallest.
+
+    `measured` holds the peaks by contender, in the order of `backlogs`.
+    """
     for contender, of_backlogs in measured.items():
         for backlog, peaks in zip(backlogs, of_backlogs, strict=True):
             for name, value in peaks.items():
@@ -64,7 +71,7 @@ def _of(settings: Settings, contender: str, backlog: int) -> catch_up.Settings:
 
 
 def _peaks(settings: catch_up.Settings) -> Peaks:
-    """In a process of its own: a JVM does not give back what it once had."""
+    """Measure in a separate process, because a JVM does not return memory that it once took."""
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as process:
         results = process.submit(catch_up.run, settings).result()
     return {figure.name: figure.value for figure in results.figures if figure.unit == "MiB"}

@@ -1,5 +1,4 @@
-"""What a small commit costs, and what a table costs that nothing happens to: Spark jobs, requests to S3,
-files and seconds of processors."""
+"""The cost of a small commit and of an idle table: Spark jobs, S3 requests, files and CPU seconds."""
 
 from __future__ import annotations
 
@@ -49,8 +48,11 @@ TOPIC = "commit-cost.shop.public.orders"
 
 @dataclass(frozen=True)
 class Settings:
-    """`commits` are measured after `warm_up` ones, each of `records` of Kafka, into a table of `orders`. A
-    request to S3 takes longer by `s3_delay_ms` than one to the local server."""
+    """What to measure: `commits` of `records` Kafka records each, after `warm_up` commits.
+
+    orders       rows in the table
+    s3_delay_ms  delay added to each request to the local S3 server
+    """
 
     name: str = "commit_cost"
     s3_delay_ms: int = 0
@@ -68,8 +70,12 @@ QUICK = Settings(orders=2_000, warm_up=3, commits=3, idle_seconds=3.0)
 
 @dataclass(frozen=True)
 class Cost:
-    """What was done meanwhile. `objects`: how many more there are in S3; `requests` by their kind;
-    `failures`: those that the server could not answer, which S3A repeats."""
+    """What the app did and used between two readings.
+
+    objects   growth of the number of objects in S3
+    requests  by kind
+    failures  requests that the server could not answer. S3A repeats them.
+    """
 
     seconds: float
     jvm_seconds: float
@@ -105,7 +111,7 @@ def _measure(
     table = _table(running, source)
     meter = _Meter(servers, running)
     apply_pending(table, source)
-    # As every table is served soon: Hudi asks less of it then.
+    # Every table gets its services soon in a real run, and Hudi then sends fewer requests.
     table.serve()
     costs = []
     for _ in range(settings.warm_up + settings.commits):
@@ -131,8 +137,10 @@ def _table(running: Driver, source: KafkaSource) -> TableIngest:
 
 
 def _idle(running: Driver, table: TableIngest, source: KafkaSource, meter: _Meter, seconds: float) -> Cost:
-    """What a run that follows costs while no event comes. The first seconds, in which it finds its place and
-    cleans, do not count."""
+    """Return the cost of a following run without events.
+
+    The first seconds do not count: the run reads its position and cleans.
+    """
     stop, reports = StopRequest(), io.StringIO()
     ingest = Ingest(
         spark=running.spark,
@@ -159,7 +167,7 @@ def _idle(running: Driver, table: TableIngest, source: KafkaSource, meter: _Mete
 
 
 class _Topic:
-    """The one partition of the topic, as its producer sees it."""
+    """A producer for the topic's only partition."""
 
     def __init__(self, bootstrap: str) -> None:
         self._producer = Producer(
@@ -167,7 +175,7 @@ class _Topic:
         )
 
     def send(self, records: Iterable[Record]) -> None:
-        """Returns when Kafka has them all."""
+        """Send the records. Return when Kafka has all of them."""
         for record in records:
             self._producer.produce(TOPIC, key=record.key, value=record.value, partition=0)
             if len(self._producer) > 50_000:
@@ -186,7 +194,7 @@ class _Reading:
 
 
 class _Meter:
-    """Reads what the session and the S3 server have done so far."""
+    """A reader of the counters of the session and the S3 server."""
 
     def __init__(self, servers: StorageAndKafka, running: Driver) -> None:
         self._requests, self._running = servers.requests, running
@@ -210,7 +218,7 @@ class _Meter:
         jvm_seconds = self._running.cpu_seconds() - before.jvm_seconds
         python_seconds = time.process_time() - before.python_seconds
         jobs = self._jobs_after(before.job)
-        # The proxy writes a request down after its answer has been passed on.
+        # The proxy logs a request after it has passed on the answer.
         time.sleep(0.05)
         requests = self._requests.since(before.log_position)
         return Cost(

@@ -1,4 +1,4 @@
-"""For how long a table stands still while it is compacted, by its size."""
+"""How long compaction blocks a table, by the table's size."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ from tributary.contract.lake import TablePolicy
 
 @dataclass(frozen=True)
 class Settings:
-    """Tables of so many `orders`, with a bucket for each `orders_of_bucket`, but two at least. Each is
-    compacted after its `warm_up` commits, and after as many `commits` once more: then it is measured."""
+    """What to measure.
+
+    orders            table sizes in rows
+    orders_of_bucket  rows in a bucket. A table has at least two buckets.
+    warm_up, commits  Each table is compacted after `warm_up` commits, and again after `commits` more. The
+                      second compaction is measured.
+    """
 
     orders: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
     orders_of_bucket: int = 1_000_000

@@ -1,4 +1,4 @@
-"""Knows how to have the Spark session of the local pipeline in this process, where it can be looked into."""
+"""Run the local pipeline's Spark session in this process, so that a benchmark can inspect it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tributary.local.state import LocalSettings, StateFolder, write_private_file
 
 @dataclass(frozen=True)
 class Driver:
-    """A running session. `jvm` is the process that does all of Spark's work."""
+    """A running session. `jvm` is the process that does all the Spark work."""
 
     spark: SparkSession
     jvm: psutil.Process
 
     def cpu_seconds(self) -> float:
-        """What the JVM has spent so far."""
+        """Return the CPU seconds that the JVM has used so far."""
         times = self.jvm.cpu_times()
         return float(times.user + times.system)
 
@@ -38,7 +38,7 @@ class Driver:
 def driver(
     lake: Lake, state: StateFolder, settings: LocalSettings, more: Mapping[str, str] | None = None
 ) -> Iterator[Driver]:
-    """A session with the properties and the environment that `tributary ingest` gives it, and `more`."""
+    """Start a session with the environment and properties of `tributary ingest`, and `more` properties."""
     folder = state.spark
     (folder / "scratch").mkdir(parents=True, exist_ok=True)
     installation = read_installation(Console(stderr=True))

@@ -1,4 +1,4 @@
-"""Endurance: an hour of the freshness benchmark's work, and what each process and the disk hold meanwhile."""
+"""Endurance: an hour of the freshness workload, with the memory, threads, files and disk space in use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HELD: Sequence[tuple[str, str, Callable[[Held], float]]] = (
 
 
 def run(settings: Settings = FULL) -> Results:
-    """As `freshness.run`, with the medians of each quarter."""
+    """Run the freshness benchmark and add the figures of each quarter of its time."""
     observed = observe(settings)
     results = freshness.results_of(observed, settings)
     return replace(
@@ -34,7 +34,7 @@ def run(settings: Settings = FULL) -> Results:
 
 
 def quarter_of(at: float, began: float, ended: float) -> int:
-    """0 to 3: in which quarter of the time it is."""
+    """Return the quarter of the run, 0 to 3, that the moment `at` falls into."""
     return min(3, max(0, int(4 * (at - began) / (ended - began))))
 
 
@@ -47,7 +47,7 @@ def _freshness_figures(observed: Observed) -> Iterator[Figure]:
 
 
 def _resource_figures(observed: Observed) -> Iterator[Figure]:
-    """Of the first quarter and of the last."""
+    """Return the median resource use in the first and in the last quarter."""
     for number in (0, 3):
         samples = [
             sample
@@ -65,7 +65,7 @@ def _resource_figures(observed: Observed) -> Iterator[Figure]:
 
 
 def _curves(observed: Observed) -> Iterator[tuple[str, tuple[tuple[float, float], ...]]]:
-    """By seconds of the run, in MiB."""
+    """Return the curves of memory and disk space: seconds since the start, and MiB."""
     sizes: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for sample in observed.resources:
         at = round(sample.at - observed.began, 1)

@@ -1,8 +1,7 @@
-"""The events of the throughput benchmarks: what Debezium would send of one busy table, made inside Spark, and
-the table that they have to end in.
+"""The events that Debezium would send for one busy table, and the final table, for the throughput benchmarks.
 
-Everything follows from an event's number and the seed by Spark expressions, so that millions take seconds and
-every contender gets the same. Shares no code with the app: it is the reference that results are held against.
+Spark expressions derive every event from its number and the seed. So millions of events take seconds, and
+every contender gets the same ones. Results are checked against this module: it shares no code with the app.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ COLUMNS: Mapping[str, str] = {
     "placed": "timestamp",
     "due": "date",
 }
-"""Name to PostgreSQL type, as a lake file declares them."""
+"""PostgreSQL type by column name, as a lake file declares them."""
 
 WIRE_ROW = (
     "id bigint, customer_id bigint, status string, currency string, amount decimal(12,2), quantity int, "
     "priority int, is_gift boolean, email string, address string, note string, weight double, placed bigint, "
     "due int"
 )
-"""A row as it is in an envelope: a timestamp in microseconds, a date in days since 1970."""
+"""The schema of a row in an envelope: timestamps in microseconds, dates in days since 1970."""
 
 _STATUSES = ("created", "paid", "packed", "sent", "delivered", "returned")
 _CURRENCIES = ("EUR", "USD", "GBP", "SEK")
@@ -58,13 +57,14 @@ _STRIDE, _OTHER_STRIDE = 7_368_787, 2_750_159  # primes
 
 @dataclass(frozen=True)
 class Keys:
-    """How the keys of the events are distributed.
+    """How the events are distributed over keys.
 
-    `snapshots`: how often the rows that are read are read; two where a snapshot was interrupted and begun
-    again. `share_of_rows`: of the preloaded rows, how many the changes choose among; None: as many as are
-    read. `exponent`: of the bounded power law by which they choose. Every `new_every`-th streamed event
-    inserts a row that never was; `deletes` is the share of the pairs of changes of a row that delete it and
-    create it again."""
+    snapshots      how often the snapshot reads each row. Two: a snapshot was interrupted and restarted.
+    share_of_rows  the share of the preloaded rows that changes can touch. None: as many rows as are read.
+    exponent       of the bounded power law that picks those rows
+    new_every      every n-th streamed event inserts a new key
+    deletes        the share of a row's pairs of changes that delete the row and create it again
+    """
 
     name: str
     snapshots: int
@@ -75,7 +75,7 @@ class Keys:
 
 
 SPARSE = Keys("sparse", snapshots=1, share_of_rows=1.0, exponent=0.65, new_every=5, deletes=0.21)
-"""About 1.6 events a key in as many events as rows."""
+"""About 1.6 events a key if there are as many events as rows."""
 
 DENSE = Keys("dense", snapshots=2, share_of_rows=None, exponent=0.99, new_every=8, deletes=0.27)
 """About 5 events a key."""
@@ -100,22 +100,24 @@ class Workload:
 
     @property
     def pool(self) -> int:
-        """How many of the preloaded rows the streamed changes choose among."""
+        """The number of preloaded rows that the streamed changes can touch."""
         share = self.keys.share_of_rows
         return self.rows_read if share is None else int(self.preloaded * share)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A table's content, whatever the order of its rows: equal tables have equal summaries."""
+    """A summary of a table's content. Equal tables have equal summaries in any row order."""
 
     rows: int
     checksum: int
 
 
 def preloaded_rows(spark: SparkSession, workload: Workload) -> DataFrame:
-    """`offset` and the row, as on the wire, of the rows that the table holds before the events. The offsets
-    are negative: they come before all events."""
+    """Return `offset` and the row, as on the wire, of each row that is in the table before the events.
+
+    The offsets are negative, so these rows come before all events.
+    """
     numbers = spark.range(workload.preloaded).select(
         F.col("id"), (F.col("id") - workload.preloaded).alias("offset")
     )
@@ -123,11 +125,11 @@ def preloaded_rows(spark: SparkSession, workload: Workload) -> DataFrame:
 
 
 def changes(spark: SparkSession, workload: Workload) -> DataFrame:
-    """`offset, id, op, snapshot` (the number of the snapshot that read the row, null where none did)."""
+    """Return `offset, id, op, snapshot`. `snapshot` is the snapshot's number, null for a streamed event."""
     numbered = _numbered(spark, workload)
     is_touch = F.col("kind") == "touch"
-    # A row's changes come in pairs, and a pair either updates twice or deletes and creates again: so no row
-    # is deleted, or updated, that is not there.
+    # A pair of changes either updates a row twice, or deletes it and creates it again. So no change deletes
+    # or updates a row that does not exist.
     place = F.row_number().over(Window.partitionBy("id", "kind").orderBy("offset")) - 1
     deletes = (
         _uniform(workload.seed, "pair", F.col("id"), F.floor(F.col("place") / 2)) < workload.keys.deletes
@@ -143,7 +145,7 @@ def changes(spark: SparkSession, workload: Workload) -> DataFrame:
 
 
 def envelopes(changes: DataFrame, workload: Workload) -> DataFrame:
-    """`offset`, and `key` and `value` as Debezium sends them, as JSON without schemas."""
+    """Return `offset`, `key` and `value` of each event, as Debezium sends it in JSON without schemas."""
     offset, op = F.col("offset"), F.col("op")
     row = F.struct(*row_columns(F.col("id"), offset, workload.seed))
     nothing = F.lit(None)
@@ -184,14 +186,14 @@ def envelopes(changes: DataFrame, workload: Workload) -> DataFrame:
 
 
 def with_schemas(envelopes: DataFrame) -> DataFrame:
-    """The same events as JsonConverter writes them with inline schemas, its default."""
+    """Return the same events with inline schemas, JsonConverter's default."""
     return envelopes.select(
         "offset", _framed(KEY_SCHEMA, "key").alias("key"), _framed(VALUE_SCHEMA, "value").alias("value")
     )
 
 
 def expected_rows(spark: SparkSession, changes: DataFrame, workload: Workload) -> DataFrame:
-    """The rows, as on the wire, that the table has to hold after the events."""
+    """Return the rows, as on the wire, that must be in the table after the events."""
     last = Window.partitionBy("id").orderBy(F.col("offset").desc())
     last_changes = (
         changes.select("id", "offset", "op", F.row_number().over(last).alias("place"))
@@ -204,7 +206,7 @@ def expected_rows(spark: SparkSession, changes: DataFrame, workload: Workload) -
 
 
 def summary(wire_rows: DataFrame) -> Summary:
-    """Of rows as on the wire (`WIRE_ROW`)."""
+    """Return the summary of rows as on the wire (`WIRE_ROW`)."""
     hashed = F.xxhash64(*[F.col(name) for name in COLUMNS])
     found = wire_rows.select(hashed.alias("hashed")).agg(
         F.count("*").alias("rows"), F.sum(F.col("hashed").cast("decimal(38,0)")).alias("checksum")
@@ -215,7 +217,7 @@ def summary(wire_rows: DataFrame) -> Summary:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the events really are: the share of each operation, and how many events a key has."""
+    """The measured mix of the events: the share of each operation, and the mean number of events a key."""
 
     shares: Mapping[str, float]
     events_per_key: float
@@ -231,13 +233,13 @@ def shape(changes: DataFrame) -> Shape:
 
 
 def lake_columns() -> list[Column]:
-    """Of a row as on the wire (`WIRE_ROW`), in the lake's types."""
+    """Return the columns of a row as on the wire (`WIRE_ROW`), cast to the lake's types."""
     typed = {"placed": F.timestamp_micros("placed"), "due": F.date_from_unix_date("due")}
     return [typed.get(name, F.col(name)).alias(name) for name in COLUMNS]
 
 
 def row_columns(key: Column, version: Column, seed: int) -> list[Column]:
-    """A row, as on the wire, as the event `version` left it."""
+    """Return the columns of a row, as on the wire, after the event `version`."""
     text, number = F.xxhash64(key, version, F.lit(seed)), F.xxhash64(version, key, F.lit(seed + 1))
     customer = F.pmod(F.xxhash64(key, F.lit(seed)), F.lit(200_000))
     digits = F.hex(text)
@@ -264,7 +266,7 @@ def row_columns(key: Column, version: Column, seed: int) -> list[Column]:
 
 
 def _numbered(spark: SparkSession, workload: Workload) -> DataFrame:
-    """`offset, id, kind, snapshot`: reads first, as Debezium sends them, then new rows and touched ones."""
+    """Return `offset, id, kind, snapshot`: the snapshot's reads, then inserts and changes of older rows."""
     keys, offset = workload.keys, F.col("offset")
     streamed = offset - workload.reads
     inserted = F.floor(streamed / keys.new_every)
@@ -304,14 +306,16 @@ def _pool_row(number: Column, workload: Workload) -> Column:
 
 
 def _spread(number: Column, size: int, stride: int) -> Column:
-    """A permutation of 0 to size - 1, so that neighbours in rank are none in the table."""
+    """Permute 0 to size - 1, so that neighbors in rank are not neighbors in the table."""
     assert gcd(stride, size) == 1
     return F.pmod(number * stride, F.lit(size))
 
 
 def _bounded_power_law(uniform: Column, size: int, exponent: float) -> Column:
-    """A rank from 0 to size - 1 whose probability falls as rank^-exponent, by the inverse of its
-    distribution."""
+    """Return a rank from 0 to size - 1 whose probability falls as rank^-exponent.
+
+    Applies the inverse of the distribution function to a uniform number.
+    """
     power = 1.0 - exponent
     span = float(size + 1) ** power - 1.0
     rank = F.floor(F.pow(uniform * span + 1.0, F.lit(1.0 / power))) - 1
@@ -319,7 +323,7 @@ def _bounded_power_law(uniform: Column, size: int, exponent: float) -> Column:
 
 
 def _uniform(seed: int, what: str, *of: Column) -> Column:
-    """A number in [0, 1)."""
+    """Return a pseudo-random number in [0, 1)."""
     return F.pmod(F.xxhash64(F.lit(seed), F.lit(what), *of), F.lit(2**52)) / F.lit(float(2**52))
 
 
@@ -328,8 +332,7 @@ def _one_of(values: tuple[str, ...], number: Column) -> Column:
 
 
 def _invented() -> Column:
-    """What Debezium says of a deleted row under the default replica identity: its key, and values that
-    nobody wrote."""
+    """Return the `before` of a delete under the default replica identity: the key, and invented values."""
     return F.struct(
         F.col("id"),
         F.lit(0).cast("bigint").alias("customer_id"),
@@ -368,8 +371,10 @@ def _lsn() -> Column:
 
 
 def _sequence(workload: Workload) -> Column:
-    """The text of [the last commit before the transaction, the change itself]; after a snapshot Debezium
-    knows of no commit yet."""
+    """Return the text of the pair [LSN of the last commit before the transaction, LSN of the change].
+
+    The first is null in a snapshot and right after it: Debezium has not seen a commit yet.
+    """
     first_of_transaction = F.floor(F.col("offset") / _EVENTS_PER_TRANSACTION) * _EVENTS_PER_TRANSACTION
     last_commit = _START_LSN + 10_000 + first_of_transaction * _BYTES_PER_CHANGE - 8
     is_first = F.col("snapshot").isNotNull() | (first_of_transaction <= workload.reads)

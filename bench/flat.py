@@ -1,4 +1,4 @@
-"""Whether a small commit takes as long into a large table as into a small one."""
+"""Duration of a small commit, by the size of its table."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ LAKE = parse_lake(
 
 @dataclass(frozen=True)
 class Settings:
-    """`commits` of `records` each into tables of each size, taking turns;
-    then as many again of what the app hands to Hudi alone."""
+    """What to measure: `commits` of `records` changes into a table of each size. The tables take turns.
+
+    The same number of bare Hudi writes follows, without the app's own work.
+    """
 
     orders: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
     records: int = 1_000
@@ -53,7 +55,7 @@ QUICK = Settings(orders=(10_000, 100_000), warm_up=1, commits=3)
 
 @dataclass(frozen=True)
 class _Times:
-    """Seconds by table, of each commit in turn: of the app, and of what it hands to Hudi alone."""
+    """Seconds of each commit, by table: of the app's commits, and of bare Hudi writes."""
 
     commit: Sequence[Sequence[float]]
     write: Sequence[Sequence[float]]
@@ -88,7 +90,7 @@ def _table(spark: SparkSession, folder: Path, orders: int) -> OrdersTable:
 
 
 def _seconds_of_write(table: OrdersTable, records: int) -> float:
-    """Of one commit of rows that need no work before Hudi."""
+    """Time one bare Hudi write of rows that are ready for it."""
     rows = table.unchanged(records)
     began = time.perf_counter()
     table.ingest.hudi.write(rows, table.ingest.ledger.next_commit(), is_there=True)
@@ -108,7 +110,7 @@ def _figures(settings: Settings, times: _Times) -> Iterable[Figure]:
 
 @contextmanager
 def table_session() -> Iterator[tuple[SparkSession, Path]]:
-    """A session as the app has it, and a folder for its tables; no server is needed."""
+    """Start a session like the app's, with a folder for its tables. No server is needed."""
     with tempfile.TemporaryDirectory(prefix="tributary-bench-") as folder:
         state = StateFolder(Path(folder) / "state")
         state.create()

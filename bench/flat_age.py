@@ -1,4 +1,4 @@
-"""Whether a small commit takes as long after many commits, and beside a long history, as into a new table."""
+"""Duration of a small commit to a new table, after many commits, and beside a long history."""
 
 from __future__ import annotations
 
@@ -41,10 +41,14 @@ _INSTANT = re.compile(r"_\d{17}")
 
 @dataclass(frozen=True)
 class Settings:
-    """Tables of `orders`, one after `young` commits and one after `old`, which got its services as often as a
-    busy run gives them, take turns: `commits` of `records` each. Then once more, beside the files that the
-    old one has of a history of `history_hours` in which it always had something to commit, and so was
-    compacted `compactions_an_hour`."""
+    """What to measure: `commits` of `records` changes into a young and an old table, which take turns.
+
+    orders         rows in each table
+    young, old     commits to each table before the first measurement. The old table gets its services as
+                   often as in a busy run.
+    history_hours  For the second measurement, the old table also has the files of this many hours of constant
+                   commits, with `compactions_an_hour`.
+    """
 
     orders: int = 100_000
     records: int = 1_000
@@ -82,8 +86,10 @@ def run(settings: Settings = FULL) -> Results:
 
 
 def _age(table: OrdersTable, settings: Settings) -> Iterator[tuple[float, float]]:
-    """How many commits came before, and the seconds that one of the app took then. Between those that are
-    timed, Hudi alone writes a row."""
+    """Commit `settings.old` times. Yield each timed commit: the number of commits before it, and its seconds.
+
+    Only the timed commits go through the app. The others are bare Hudi writes of one row.
+    """
     for number in range(settings.old):
         if number % 100 in _TIMED:
             yield float(number), round(table.seconds_of_commit(settings.records), 3)
@@ -91,7 +97,7 @@ def _age(table: OrdersTable, settings: Settings) -> Iterator[tuple[float, float]
             table.ingest.hudi.write(table.unchanged(1), table.ingest.ledger.next_commit(), is_there=True)
         is_served = number % MOST_COMMITS_BETWEEN_SERVICES == 0
         if is_served or (number + 1) % 100 in _TIMED:
-            # The app goes on with a table only if it knows all of its commits.
+            # The app keeps working on a table only if it knows all of its commits.
             table.ingest.recover()
         if is_served:
             table.ingest.serve()
@@ -107,8 +113,10 @@ def _table(spark: SparkSession, name: str, settings: Settings) -> OrdersTable:
 
 
 def _lay_history(storing: Storage, path: str, settings: Settings) -> None:
-    """Copies a base file and a log file of each file group to older instants, by names as `HudiTable.clean`
-    leaves them."""
+    """Copy a base file and a log file of each file group to older instants.
+
+    The copies' names look like what `HudiTable.clean` leaves.
+    """
     server = storing.servers.s3
     client = s3_client(server.endpoint, server.access_key, server.secret_key)
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{path}/", Delimiter="/")
@@ -128,7 +136,7 @@ def _one_of_each_group(keys: Iterable[str]) -> list[str]:
 
 
 def _copies(keys: Sequence[str], settings: Settings) -> Iterator[tuple[str, str]]:
-    """Each of the keys that a history has more, and the one that it is a copy of."""
+    """Yield each additional key of the history, and the key to copy it from."""
     apart, now = timedelta(hours=1) / settings.compactions_an_hour, datetime.now(UTC)
     for number in range(1, settings.history_hours * settings.compactions_an_hour + 1):
         instant = instant_of(now - timedelta(hours=1) - number * apart)

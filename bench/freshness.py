@@ -1,7 +1,7 @@
-"""Freshness: from the commit in the database to the row in a reader's hands, seen from outside.
+"""Freshness: the time from a commit in the database until a reader gets the row, seen from outside.
 
-The whole pipeline runs as `tributary up` and `tributary ingest --follow` start it, on one machine with the
-database, the workload and the probe.
+`tributary up` and `tributary ingest --follow` run the whole pipeline. The database, the workload and the
+probe run on the same machine.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ from tributary.cli.reconcile.proof import read_source_tables, reconcile, wait_un
 from tributary.cli.run_watch import stop_run
 from tributary.cli.source_links import source_links
 from tributary.cli.workspace import Workspace
+from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Source
+from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
-from tributary.local.databases import HOST
+from tributary.local.engine_servers import HOST
 from tributary.local.pipeline import SERVICES, down, up
 from tributary.local.postgres import ADMIN
 from tributary.local.process import read_process
@@ -67,11 +68,12 @@ _SECONDS_TO_END = 150.0
 
 @dataclass(frozen=True)
 class Settings:
-    """What runs, and for how long: `seconds`, after `warm_up_seconds` of the same work.
+    """What to run, for `seconds` after `warm_up_seconds` of the same work.
 
-    `tables` are changed, `idle_tables` are not. `backfill_rows`: so many rows of one more table wait in Kafka
-    when the app starts; the measurement then ends with the backfill at the latest. What the processes hold
-    is looked at every `seconds_between_samples`; never, where that is 0.
+    tables, idle_tables      tables with and without changes
+    backfill_rows            rows of one more table that wait in Kafka when the app starts. The measurement
+                             ends no later than this backfill.
+    seconds_between_samples  interval of the samples of memory, threads, files and disk. 0: none are taken.
     """
 
     name: str = "freshness"
@@ -91,12 +93,12 @@ class Settings:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The names of the tables that are changed."""
+        """The names of the tables that change."""
         return tuple(f"orders_{number}" for number in range(1, self.tables + 1))
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """The names of those that are not."""
+        """The names of the tables that do not change."""
         return tuple(f"idle_{number}" for number in range(1, self.idle_tables + 1))
 
 
@@ -107,14 +109,15 @@ BACKFILL = Settings("freshness_backfill", backfill_rows=2_000_000, seconds=300.0
 
 
 class NoResult(TributaryError):
-    """The lake is not as it should be, or a part has failed, so that what was measured says nothing."""
+    """The lake is wrong or a part has failed, so the measurement is worthless."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit as the app reported it; moments in seconds of the epoch. `until`: the next offset.
+    """A commit as the app reported it, with moments in seconds since 1970.
 
-    `freshness`: the app's own p50 and p95, in seconds, as the source's clock and its own have it.
+    until      the offset after the commit's last event
+    freshness  the app's own p50 and p95 in seconds, from the source's clock to the app's
     """
 
     table: str
@@ -128,7 +131,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class Record:
-    """A row of the probe's in Kafka: when it was sent there (seconds of the epoch), and its offset."""
+    """A probe row in Kafka: the time it was sent there (seconds since 1970) and its offset."""
 
     table: str
     key: int
@@ -138,7 +141,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Observed:
-    """All that was seen, and how the processors were used between `began` and `ended`."""
+    """Everything observed, and the CPU time used between `began` and `ended`."""
 
     began: float
     ended: float
@@ -152,15 +155,15 @@ class Observed:
 
 
 def run(settings: Settings = FULL) -> Results:
-    """Starts everything, measures, proves that the lake equals the database, and stops everything.
+    """Start everything, measure, prove that the lake equals the database, and stop everything.
 
-    Raises NoResult where that is not so, and what a part that fails raises.
+    Raises NoResult if the lake differs. Errors of a failing part pass through.
     """
     return results_of(observe(settings), settings)
 
 
 def observe(settings: Settings) -> Observed:
-    """As `run`, but what was seen one by one."""
+    """Do what `run` does, but return the single observations."""
     folder = Path(tempfile.mkdtemp(prefix="freshness-"))
     try:
         (folder / "lake.toml").write_text(_LAKE)
@@ -177,7 +180,7 @@ def observe(settings: Settings) -> Observed:
 
 @contextmanager
 def _termination_raises() -> Iterator[None]:
-    """SIGTERM ends the work as an exception does, so that no server is left behind."""
+    """Turn SIGTERM into an exception, so that it leaves no server running."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     try:
         yield
@@ -233,7 +236,7 @@ def _observe(workspace: Workspace, settings: Settings) -> Observed:
 
 @contextmanager
 def _app(workspace: Workspace) -> Iterator[tuple[IngestRun, Sequence[Commit]]]:
-    """The app follows Kafka for as long as the context lasts; the commits that it has reported so far."""
+    """Run the app, following Kafka, within the context. Yield the run and its reported commits so far."""
     commits: list[Commit] = []
 
     def take(line: str) -> None:
@@ -250,7 +253,7 @@ def _app(workspace: Workspace) -> Iterator[tuple[IngestRun, Sequence[Commit]]]:
 
 
 def commit_of(report: Mapping[str, Any]) -> Commit:
-    """The commit of a report of the app's."""
+    """Return the commit that a report of the app describes."""
     ended = datetime.fromisoformat(report["at"]).timestamp()
     fresh = report["freshness_ms"]
     (until,) = report["positions"].values()  # the tables' topics have one partition
@@ -266,7 +269,7 @@ def commit_of(report: Mapping[str, Any]) -> Commit:
 
 
 class _Workers:
-    """The processes of the workload and of the probe."""
+    """The processes of the workload and the probe."""
 
     def __init__(self, workspace: Workspace, settings: Settings) -> None:
         conninfo, lake = _conninfo(workspace), workspace.lake.names
@@ -308,7 +311,7 @@ class _Workers:
         self.probe.kill()
 
     def finish(self) -> tuple[workload.Summary, tuple[Sighting, ...]]:
-        """Ends both. Raises NoResult where one has failed."""
+        """Stop both processes and return what they saw. Raise NoResult if one has failed."""
         sightings = tuple(Sighting(**json.loads(line)) for line in self.probe.finish())
         (line,) = self.workload.finish()
         found = json.loads(line)
@@ -317,7 +320,7 @@ class _Workers:
 
 
 class _Worker:
-    """A module that runs as a process, until its standard input is closed."""
+    """A module that runs as a process until its standard input closes."""
 
     def __init__(self, module: str, orders: workload.Orders | probe.Orders) -> None:
         self._module = module
@@ -326,7 +329,7 @@ class _Worker:
             [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdin is not None
-        # By standard input, because arguments can be seen by all.
+        # Every user can see a process's arguments, so the orders go to standard input.
         self._process.stdin.write(json.dumps(asdict(orders)) + "\n")
         self._process.stdin.flush()
         self._reader = threading.Thread(target=self._read, name=module, daemon=True)
@@ -337,7 +340,7 @@ class _Worker:
         return self._process.pid
 
     def finish(self) -> Sequence[str]:
-        """What it has printed, once it has ended. Raises NoResult where it has failed."""
+        """Wait for the process to end and return the lines it printed. Raise NoResult if it failed."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         status = self._process.wait(_SECONDS_TO_END)
@@ -347,7 +350,7 @@ class _Worker:
         return self._lines
 
     def kill(self) -> None:
-        """Ends it, if it still runs."""
+        """Kill the process if it is still running."""
         self._process.kill()
         self._process.wait()
 
@@ -357,17 +360,19 @@ class _Worker:
 
 
 def _conninfo(workspace: Workspace) -> str:
+    source = workspace.lake.source(SOURCE)
+    assert isinstance(source, PostgresSource)
     return make_conninfo(
         host=HOST,
         port=workspace.settings.ports.postgres,
-        dbname=workspace.lake.source(SOURCE).database,
+        dbname=source.database,
         user=ADMIN,
         password=workspace.settings.secrets.postgres_admin.get_secret_value(),
     )
 
 
 def _wait(app: IngestRun, seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
-    """Waits for so long, or until it is over. Raises NoResult where the app ends or a table fails."""
+    """Wait for `seconds` or until `is_over`. Raise NoResult if the app ends or a table fails."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and not is_over():
         if app.is_over(_SECONDS_BETWEEN_LOOKS) or app.progress.failures:
@@ -381,7 +386,8 @@ def _is_backfilled(settings: Settings, commits: Sequence[Commit]) -> bool:
 
 
 def _wait_until_kafka_holds(workspace: Workspace, table: str, events: int) -> None:
-    topic = workspace.lake.names.source(SOURCE).topic(workload.SCHEMA, table)
+    lake = workspace.lake
+    topic = lake.source_names(lake.source(SOURCE)).topic(workload.SCHEMA, table)
     deadline = time.monotonic() + CATCH_UP_SECONDS
     with _consumer(workspace) as consumer:
         while True:
@@ -389,9 +395,9 @@ def _wait_until_kafka_holds(workspace: Workspace, table: str, events: int) -> No
                 if consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1] >= events:
                     return
             except KafkaException:
-                pass  # the topic comes with its first event
+                pass  # the first event creates the topic
             if time.monotonic() > deadline:
-                raise NoResult(f"Kafka does not hold the table {table} in time")
+                raise NoResult(f"Kafka did not receive all events of the table {table} in time")
             time.sleep(1)
 
 
@@ -440,8 +446,8 @@ def _consumer(workspace: Workspace) -> Iterator[Consumer]:
 
 
 def _read_records(workspace: Workspace, tables: Iterable[str], began: float) -> Iterator[Record]:
-    """The probe's rows that were sent to Kafka since then."""
-    names = workspace.lake.names.source(SOURCE)
+    """Yield the probe rows that were sent to Kafka since `began`."""
+    names = workspace.lake.source_names(workspace.lake.source(SOURCE))
     tables_by_topic = {names.topic(workload.SCHEMA, table): table for table in tables}
     with _consumer(workspace) as consumer:
         places = [TopicPartition(topic, 0, int(began * 1000)) for topic in tables_by_topic]
@@ -460,7 +466,7 @@ def _read_records(workspace: Workspace, tables: Iterable[str], began: float) -> 
 
 
 def probe_key(key: bytes) -> int | None:
-    """The key of a row of the probe's, from that of its event; None for another's."""
+    """Return a probe row's key from its event's key, or None if the row is not the probe's."""
     if b'"id":-' not in key:
         return None
     return int(json.loads(key)["payload"]["id"])
@@ -468,7 +474,7 @@ def probe_key(key: bytes) -> int | None:
 
 @dataclass(frozen=True)
 class Way:
-    """One row's way, in seconds: what each stage took, in their order, and all of it."""
+    """One row's way to the reader: the seconds of each stage, in order, and the total."""
 
     at: float
     stages: Mapping[str, float]
@@ -477,7 +483,7 @@ class Way:
 
 
 def ways(observed: Observed) -> Sequence[Way]:
-    """The ways of the probe's rows that were committed while it was measured."""
+    """Return the ways of the probe rows that were committed during the measurement."""
     records = {(record.table, record.key): record for record in observed.records}
     found = []
     for sighting in observed.sightings:
@@ -492,7 +498,7 @@ def ways(observed: Observed) -> Sequence[Way]:
                     "commit in the database": sighting.committed - sighting.committing,
                     "to Kafka": record.sent - sighting.committed,
                     "wait": commit.began - record.sent,
-                    # The app is done some moments after a reader can see it.
+                    # A reader sees the commit a moment before the app reports it.
                     "commit in the lake": sighting.listed - commit.began,
                     "read": sighting.read - sighting.listed,
                 },
@@ -511,7 +517,7 @@ def _commit_of(record: Record, commits: Iterable[Commit]) -> Commit:
 
 
 def results_of(observed: Observed, settings: Settings) -> Results:
-    """The figures of what was seen."""
+    """Return the figures of the observations."""
     found = ways(observed)
     seconds = observed.ended - observed.began
     commits = [c for c in observed.commits if observed.began <= c.ended < observed.ended]
@@ -580,4 +586,4 @@ def _processor_figures(processors: ProcessorTimes) -> Iterator[Figure]:
 
 
 _LEAST_SHARE = 0.01
-"""Of a core: threads that take less are left out."""
+"""The share of a core below which threads are left out."""

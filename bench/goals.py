@@ -1,4 +1,4 @@
-"""What is to be reached on two cores, and whether the recorded results reach it."""
+"""Knows what Tributary has to reach on two cores, and whether the recorded results reach it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bench.results import Figure
+from bench.results import Figure, find_figure
 from bench.table import number_text
 
 
 @dataclass(frozen=True)
 class Goal:
-    """For the one figure of the benchmark that has the name and, among others, what `of` says."""
+    """A limit for the one figure of the benchmark that has this name and, among others, the labels `of`."""
 
     what: str
     benchmark: str
@@ -24,21 +24,12 @@ class Goal:
     def is_reached_by(self, figure: Figure) -> bool:
         return figure.value >= self.limit if self.is_to_be == "at least" else figure.value <= self.limit
 
-    def found_in(self, figures: Iterable[Figure]) -> Figure:
-        """Raises `ValueError` where there is not exactly one."""
-        (found,) = (
-            figure
-            for figure in figures
-            if figure.name == self.figure and self.of.items() <= figure.of.items()
-        )
-        return found
-
 
 def goals_table(goals: Iterable[Goal], recorded: Mapping[str, Iterable[Figure]]) -> str:
-    """A Markdown table; `recorded` are the figures by benchmark."""
-    lines = ["| what | goal | measured | reached |", "| --- | --- | --: | --- |"]
+    """Return a Markdown table. `recorded` has the figures by benchmark."""
+    lines = ["| Goal | Limit | Measured | Reached |", "| --- | --- | --: | --- |"]
     for goal in goals:
-        figure = goal.found_in(recorded[goal.benchmark])
+        figure = find_figure(recorded[goal.benchmark], goal.figure, goal.of)
         limit, value = (
             f"{number_text(number)} {figure.unit}".strip() for number in (goal.limit, figure.value)
         )
@@ -61,41 +52,51 @@ def _as_long(what: str, benchmark: str, figure: str, of: Mapping[str, str]) -> G
 def _twice_as_fast(what: str, benchmark: str, contender: str, baseline: tuple[str, str]) -> Goal:
     name, shown = baseline
     of = {"of": contender, "as": name}
-    return Goal(f"{what}, times the rate of {shown}", benchmark, "times as fast", "at least", 2, of)
+    return Goal(f"{what}, compared with {shown}", benchmark, "times as fast", "at least", 2, of)
 
 
 GOALS = (
-    _freshness("Freshness, half of the rows", "freshness", "freshness p50", 2.5),
-    _freshness("Freshness, 95 of 100 rows", "freshness", "freshness p95", 5),
-    _freshness("… with sixteen idle tables beside", "freshness_idle_tables", "freshness p95", 8),
-    _freshness("… with a backfill beside", "freshness_backfill", "freshness p95", 8),
+    _freshness("Freshness, p50", "freshness", "freshness p50", 2.5),
+    _freshness("Freshness, p95", "freshness", "freshness p95", 5),
+    _freshness("Freshness with 16 idle tables, p95", "freshness_idle_tables", "freshness p95", 8),
+    _freshness("Freshness during a backfill, p95", "freshness_backfill", "freshness p95", 8),
     _as_long(
-        "A small commit, into 10 million rows to into 100,000",
+        "Small commit: into 10 million rows, compared with 100,000",
         "flat",
         "largest to smallest",
         {"what": "commit"},
     ),
-    _as_long("… after 1,000 commits to after 10", "flat_age", "old to young", {"old": "after 1,000 commits"}),
-    _as_long("… beside the history of a day", "flat_age", "old to young", {"old": "with 24 h of history"}),
+    _as_long(
+        "Small commit: after 1,000 commits, compared with after 10",
+        "flat_age",
+        "old to young",
+        {"old": "after 1,000 commits"},
+    ),
+    _as_long(
+        "Small commit: with a day of history, compared with none",
+        "flat_age",
+        "old to young",
+        {"old": "with 24 h of history"},
+    ),
     Goal("Spark jobs in ten seconds without an event", "commit_cost", "jobs", "at most", 0, {"of": "idle"}),
     *(
         _twice_as_fast(what, benchmark, contender, baseline)
         for what, benchmark, contender in (
-            ("Catch-up from Kafka", "catch_up", "kafka, bare"),
-            ("Catch-up from bronze", "catch_up", "bronze, bare"),
-            ("… of events with schemas, to theirs without", "catch_up", "bronze, schemas"),
-            ("Catch-up from Kafka, five events a key", "catch_up_dense", "kafka, bare"),
-            ("Catch-up from bronze, five events a key", "catch_up_dense", "bronze, bare"),
-            ("Catch-up from Kafka, five million events", "catch_up_large", "kafka, bare"),
-            ("Catch-up from bronze, five million events", "catch_up_large", "bronze, bare"),
-            ("… from Kafka, five events a key", "catch_up_large_dense", "kafka, bare"),
-            ("… from bronze, five events a key", "catch_up_large_dense", "bronze, bare"),
+            ("Backlog in Kafka", "catch_up", "kafka, bare"),
+            ("Backlog in bronze", "catch_up", "bronze, bare"),
+            ("Backlog in bronze, events with schemas", "catch_up", "bronze, schemas"),
+            ("Backlog in Kafka, 5 events per key", "catch_up_dense", "kafka, bare"),
+            ("Backlog in bronze, 5 events per key", "catch_up_dense", "bronze, bare"),
+            ("Backlog in Kafka, 5 million events", "catch_up_large", "kafka, bare"),
+            ("Backlog in bronze, 5 million events", "catch_up_large", "bronze, bare"),
+            ("Backlog in Kafka, 5 million events, 5 per key", "catch_up_large_dense", "kafka, bare"),
+            ("Backlog in bronze, 5 million events, 5 per key", "catch_up_large_dense", "bronze, bare"),
         )
         for baseline in (_HOODIE_STREAMER, _PLAIN_APP)
     ),
     *(
         Goal(
-            f"Memory of a catch-up from {origin} of five million events, to that of 500,000",
+            f"Memory for a backlog of 5 million events in {origin}, compared with 500,000",
             "catch_up_memory",
             "largest backlog to smallest",
             "at most",
@@ -106,7 +107,7 @@ GOALS = (
     ),
     *(
         Goal(
-            f"First load, share of the rate of {what}",
+            f"First load: rate divided by that of {what}",
             "initial_load",
             "share of its rate",
             "at least",
@@ -114,9 +115,9 @@ GOALS = (
             {"as": way},
         )
         for what, way in (
-            ("Tributary's decoding and a plain Parquet write of the same rows", "decode and Parquet"),
-            ("Spark's from_json of the events and a plain Parquet write", "from_json and Parquet"),
-            ("a plain Parquet write of rows decoded before", "Parquet"),
+            ("Tributary's decoding and a plain Parquet write", "decode and Parquet"),
+            ("Spark's from_json and a plain Parquet write", "from_json and Parquet"),
+            ("a plain Parquet write of rows that are already decoded", "Parquet"),
         )
     ),
 )

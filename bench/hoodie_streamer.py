@@ -1,7 +1,7 @@
-"""The peer: HoodieStreamer on the same events, where PEER_HOME has an installation of it.
+"""The peer: HoodieStreamer on the same events, if PEER_HOME has an installation.
 
-A measuring instrument, no part of the product. `PEER_HOME` is a folder with `venv/` (its own PySpark) and
-`jars/`.
+The module only measures and is not part of the product. `PEER_HOME` is a folder with `venv/` (its own
+PySpark) and `jars/`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _METADATA = {
     "_event_lsn": ("source.lsn", "long"),
     "_event_xmin": ("source.xmin", "long"),
 }
-"""What PostgresDebeziumAvroPayload looks at: the column and where it is taken from."""
+"""The columns that PostgresDebeziumAvroPayload reads, with the event's field and its type."""
 
 _CHECKPOINT = "deltastreamer.checkpoint.key"
 _POLL_SECONDS = 0.2
@@ -47,8 +47,11 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Commit:
-    """One of its commits: when it was complete, in seconds since 1970, and the modification time, in
-    milliseconds, of the last file that it read."""
+    """A commit of HoodieStreamer.
+
+    completed   seconds since 1970
+    checkpoint  modification time of the last file that it read, in milliseconds
+    """
 
     completed: float
     checkpoint: int
@@ -56,7 +59,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class HoodieStreamer:
-    """`home` is PEER_HOME, `folder` for its configuration and its log."""
+    """An installation of HoodieStreamer in `home` (PEER_HOME). `folder` takes its configuration and log."""
 
     home: Path
     folder: Path
@@ -64,8 +67,10 @@ class HoodieStreamer:
     memory: str = "5g"
 
     def run(self, events: Path, target: Path, bytes_per_batch: int, timeout_seconds: float) -> int:
-        """Applies the files of JSON lines in `events`, in the order of their modification times, until there
-        is no new one; the peak memory of its JVM, in bytes."""
+        """Apply the files of JSON lines in `events`, ordered by modification time, until none is new.
+
+        Returns the peak memory of its JVM in bytes.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         properties = self._write_config()
         command = self._command(events, target, bytes_per_batch, properties)
@@ -127,7 +132,7 @@ class HoodieStreamer:
             "--post-write-termination-strategy-class",
             "org.apache.hudi.utilities.streamer.NoNewDataTerminationStrategy",
             *("--hoodie-conf", "max.rounds.without.new.data.to.shutdown=1"),
-            # Compaction would run beside the catch-up; no contender compacts meanwhile.
+            # No contender compacts during the catch-up.
             "--disable-compaction",
         ]
 
@@ -172,7 +177,7 @@ class HoodieStreamer:
 
 
 def commits(target: Path) -> list[Commit]:
-    """Its completed commits, oldest first."""
+    """Return the completed commits, oldest first."""
     found = []
     for file in sorted((target / ".hoodie").glob("*.deltacommit")):
         metadata = json.loads(file.read_text())["extraMetadata"]
@@ -182,7 +187,7 @@ def commits(target: Path) -> list[Commit]:
 
 
 def wire_columns() -> list[str]:
-    """SQL for the columns of a row as on the wire, from one of its table."""
+    """Return SQL expressions that turn a row of the peer's table into a row as on the wire."""
     return [
         f"cast({name} as decimal(12,2)) as {name}" if data_type.startswith("numeric") else name
         for name, data_type in COLUMNS.items()
@@ -190,7 +195,7 @@ def wire_columns() -> list[str]:
 
 
 def _watch(process: subprocess.Popen[bytes], timeout_seconds: float) -> int:
-    """Waits for its end; the most memory that it was seen to hold, in bytes."""
+    """Wait for the process to end. Return its highest observed memory in bytes."""
     peak, deadline = 0, time.monotonic() + timeout_seconds
     try:
         while process.poll() is None:

@@ -1,5 +1,7 @@
-"""How fast the first snapshot of a table becomes a lake table, against Spark's own write of the same rows to
-Parquet: of rows that it has as such, and of rows that it takes from the same events."""
+"""Speed of a table's first load, compared with Spark's own Parquet write of the same rows.
+
+Spark writes rows that it parses from the same events, and rows that are already decoded.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,10 @@ from tributary.local.state import StateFolder, choose_settings
 
 @dataclass(frozen=True)
 class Settings:
-    """`rows` of a snapshot, in events with schemas, loaded in commits of `batch` events, as the app's;
-    `rounds` of each way, in turns, after `warm_ups`."""
+    """What to measure: a snapshot of `rows`, in events with schemas, loaded in commits of `batch` events.
+
+    `batch` is the app's default. The ways take turns, for `rounds` rounds after `warm_ups`.
+    """
 
     rows: int = 5_000_000
     batch: int = Pace.events_per_load
@@ -95,7 +99,7 @@ def run(settings: Settings = FULL) -> Results:
 
 @dataclass(frozen=True)
 class _Load:
-    """The ways. Each leaves rows that have to be the snapshot's."""
+    """The ways to load the snapshot. Each must result in the snapshot's rows."""
 
     spark: SparkSession
     folder: Path
@@ -103,7 +107,7 @@ class _Load:
     source: BronzeSource
 
     def checked(self, way: str, write: Callable[[Path], DataFrame]) -> float:
-        """The seconds that it takes. Raises `WrongResult`."""
+        """Run one way and return its seconds. Raise `WrongResult` if the rows differ."""
         target = self.folder / "target"
         shutil.rmtree(target, ignore_errors=True)
         started = time.monotonic()
@@ -112,7 +116,7 @@ class _Load:
         found = events.summary(rows)
         if found != self._expected:
             raise WrongResult(
-                what="The rows that were loaded are not the snapshot's",
+                what="The loaded rows differ from the snapshot's rows",
                 where=way,
                 found=str(found),
                 expected=str(self._expected),
@@ -126,7 +130,7 @@ class _Load:
         return as_on_the_wire(hudi.read())
 
     def decoded(self, target: Path) -> DataFrame:
-        """The app's own decode, without what makes a table of it."""
+        """Decode with the app's own code, but write plain Parquet instead of a table."""
         version = read_schema_version(SchemaTexts(events.KEY_SCHEMA, events.VALUE_SCHEMA))
         landed = self.source.read(TOPIC, (OffsetRange(0, 0, self.settings.rows),))
         changes = decode(landed, (version,), columns_of(version))
@@ -134,14 +138,14 @@ class _Load:
         return as_on_the_wire(self.spark.read.parquet(str(target)))
 
     def parsed(self, target: Path) -> DataFrame:
-        """By Spark alone, as tutorials do: without a check of any event, or its place."""
+        """Parse with Spark alone, as tutorials do: no event and no position is checked."""
         event = F.from_json(F.col("value").cast("string"), f"payload struct<{ENVELOPE}>")
         after = self.spark.read.table(self.source.table).select(event["payload"]["after"].alias("row"))
         after.select("row.*").select(*events.lake_columns()).write.parquet(str(target))
         return as_on_the_wire(self.spark.read.parquet(str(target)))
 
     def parquet(self, target: Path) -> DataFrame:
-        """Rows that are decoded already."""
+        """Write rows that are already decoded."""
         self.spark.read.parquet(str(self.folder / "rows")).write.parquet(str(target))
         return self.spark.read.parquet(str(target))
 
@@ -151,7 +155,7 @@ class _Load:
 
 
 def _snapshot(spark: SparkSession, folder: Path, settings: Settings) -> BronzeSource:
-    """Reads of all rows, in bronze; and the rows themselves."""
+    """Write the read events of all rows to bronze, and the rows themselves to Parquet."""
     workload = Workload(settings.rows, settings.rows, SPARSE)
     reads = spark.range(settings.rows).select(
         "id", F.col("id").alias("offset"), F.lit("r").alias("op"), F.lit(0).alias("snapshot")

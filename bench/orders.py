@@ -1,4 +1,4 @@
-"""Knows what Debezium would send for a table of orders that changes, and what the table holds after that."""
+"""The events that Debezium would send for a changing table of orders, and the table's content afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 
 KEY = "order_id"
 START = datetime(2026, 1, 1, tzinfo=UTC)
-"""When the first order was made."""
+"""When the first order was placed."""
 
 COLUMNS: Mapping[str, DataType] = {
     KEY: LongType(),
@@ -84,7 +84,7 @@ _SOURCE = {
 
 @dataclass(frozen=True)
 class Record:
-    """A record of the topic, as it is in Kafka. `value` is None for a tombstone."""
+    """A Kafka record of the topic. `value` is None for a tombstone."""
 
     key: bytes
     value: bytes | None
@@ -92,7 +92,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Mix:
-    """How many of a batch's records insert and delete; all others update. Each delete is two records."""
+    """The shares of a batch's records that insert and delete. All others update. A delete is two records."""
 
     inserts: float = 0.25
     deletes: float = 0.10
@@ -100,10 +100,11 @@ class Mix:
 
 @dataclass
 class OrdersHistory:
-    """A table of the orders 0 to `first_orders` - 1, as `first_row` has them, and what changes in it.
+    """A table that starts with the orders 0 to `first_orders` - 1, and its changes.
 
-    `changed` holds the rows that did, None for one that is gone; all others are still their `first_row`. The
-    first `untouched` orders never change."""
+    changed    the changed rows, None for a deleted one. All other rows still equal their `first_row`.
+    untouched  this many of the first orders never change
+    """
 
     topic: str
     first_orders: int
@@ -119,11 +120,11 @@ class OrdersHistory:
         self._value_frame = _frame(_envelope_schema(self.topic))
 
     def snapshot(self) -> Iterator[Record]:
-        """The reads of all first orders."""
+        """Return the snapshot's read events of all first orders."""
         return (self._record("r", order, first_row(order)) for order in range(self.first_orders))
 
     def changes(self, records: int, mix: Mix = Mix()) -> list[Record]:
-        """The next changes, as so many records."""
+        """Make the next changes. Return them as the given number of records."""
         sent: list[Record] = []
         while len(sent) < records:
             draw = self._random.random()
@@ -192,7 +193,7 @@ class OrdersHistory:
             "origin_lsn": None,
         }
         payload = {
-            # Under the default replica identity a delete's other values are invented.
+            # Under the default replica identity, a delete carries only the key's real value.
             "before": dict.fromkeys(COLUMNS, None) | {KEY: order} if op == "d" else None,
             "after": None if row is None else _on_the_wire(row),
             "source": source,
@@ -212,7 +213,7 @@ _UNCHANGED: Row = {}
 
 
 def first_row(order: int) -> Row:
-    """An order as it is made. `bench.orders_table` makes the same by Spark."""
+    """Return an order as it was placed. bench.orders_table builds the same row in Spark."""
     return {
         KEY: order,
         "customer_id": order % 10_007,

@@ -1,4 +1,4 @@
-"""Knows how a table of orders of any size is made, kept current by the app, and held against its history."""
+"""Build a table of orders of any size, keep it current with the app, and compare it with its history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOPIC = "bench.shop.public.orders"
 
 @dataclass
 class Topic:
-    """A topic of one partition that is held in memory, from the offset `first` on."""
+    """A topic in memory, with one partition that starts at the offset `first`."""
 
     keeps_headers: ClassVar[bool] = True
 
@@ -56,7 +56,7 @@ class Topic:
 
 @dataclass
 class OrdersTable:
-    """A silver table of the orders of a history, which the app has read up to the last of its records."""
+    """A silver table of a history's orders. The app has applied every record of the history so far."""
 
     history: OrdersHistory
     topic: Topic
@@ -64,23 +64,25 @@ class OrdersTable:
     _unchanged: dict[int, DataFrame] = field(default_factory=dict)
 
     def send(self, records: int) -> None:
-        """The history's next changes come to the topic."""
+        """Add the history's next changes to the topic."""
         self.topic.records += self.history.changes(records)
 
     def commit(self) -> Committed:
-        """What has come, by all stages of the app, as one commit."""
+        """Apply everything that waits in the topic as one commit, through all stages of the app."""
         return apply_pending(self.ingest, self.topic)
 
     def seconds_of_commit(self, records: int) -> float:
-        """Of one of the app, of so many changes that have come."""
+        """Send `records` changes and return the seconds that the app takes to commit them."""
         self.send(records)
         began = time.perf_counter()
         self.commit()
         return time.perf_counter() - began
 
     def unchanged(self, number: int) -> DataFrame:
-        """So many rows that never change, as the table holds them: to write them again changes nothing. They
-        are read once."""
+        """Return `number` rows that never change. Writing them again leaves the table's content unchanged.
+
+        The rows are read from the table once and kept.
+        """
         if number not in self._unchanged:
             stored = self.ingest.hudi.read()
             names = [name for name in stored.columns if not name.startswith("_hoodie_")]
@@ -92,8 +94,10 @@ class OrdersTable:
 
 
 def build_orders_table(spark: SparkSession, folder: str | Path, hudi: HudiTable, orders: int) -> OrdersTable:
-    """A table of so many orders in one commit, as if the app had read their snapshot. A tenth of them will
-    not change."""
+    """Write a table of the given number of orders in one commit, as if the app had read their snapshot.
+
+    A tenth of the orders will never change.
+    """
     ledger = Ledger(
         TOPIC,
         positions={0: orders},
@@ -110,7 +114,7 @@ def build_orders_table(spark: SparkSession, folder: str | Path, hudi: HudiTable,
 
 
 def apply_pending(ingest: TableIngest, source: Any) -> Committed:
-    """All that the source has for the table, as one commit."""
+    """Apply everything that the source has for the table as one commit."""
     extent = source.extents(frozenset({ingest.topic}))[ingest.topic]
     committed = ingest.apply(ingest.pending(extent, limit=1_000_000))
     assert committed is not None
@@ -118,7 +122,7 @@ def apply_pending(ingest: TableIngest, source: Any) -> Committed:
 
 
 def check_orders(hudi: HudiTable, history: OrdersHistory) -> None:
-    """Raises `WrongResult` where the table does not hold what the history says."""
+    """Raise `WrongResult` if the table differs from its history."""
     table = hudi.read()
     count = table.count()
     if count != history.row_count:
@@ -142,7 +146,7 @@ def check_orders(hudi: HudiTable, history: OrdersHistory) -> None:
 
 
 def _as_read(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """PySpark hands timestamps over in the local zone, without naming it."""
+    """Convert timestamps as PySpark returns them: in the local zone and without its name."""
     return {
         name: value.astimezone().replace(tzinfo=None) if isinstance(value, datetime) else value
         for name, value in row.items()
@@ -150,7 +154,7 @@ def _as_read(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _snapshot_rows(spark: SparkSession, orders: int) -> DataFrame:
-    """What `bench.orders.first_row` says, as the app would have it in the table."""
+    """Return the rows of `bench.orders.first_row` as the app would write them."""
     order = F.col("id")
     at = F.timestamp_seconds(F.lit(int(START.timestamp())) + order)
     columns: dict[str, Column] = {
@@ -183,7 +187,7 @@ def _binary(value: bytes | None) -> bytearray | None:
 def take_turns(
     tables: Sequence[OrdersTable], rounds: int, seconds_of: Callable[[OrdersTable], float]
 ) -> Sequence[Sequence[float]]:
-    """By table, the seconds of each of its rounds. Raises `WrongResult`."""
+    """Return the seconds of each round, by table. Raise `WrongResult` if a table ends up wrong."""
     seconds: Sequence[list[float]] = [[] for _ in tables]
     for turn in turns(rounds, len(tables)):
         for place in turn:
@@ -194,5 +198,5 @@ def take_turns(
 
 
 def turns(rounds: int, number: int) -> Sequence[Sequence[int]]:
-    """In which order to take so many contenders in each round: every one is as often first as last."""
+    """Return the order of the contenders in each round. Each is first and last equally often."""
     return [[(turn + place) % number for place in range(number)] for turn in range(rounds)]

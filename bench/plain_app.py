@@ -1,7 +1,7 @@
-"""The baseline: the streaming app that tutorials on CDC with Spark show, set as Hudi's tuning guide advises.
+"""The baseline: the streaming app of tutorials on CDC with Spark, configured as Hudi's tuning guide advises.
 
-Kafka → from_json → last change of each key by a window → Hudi upsert, in foreachBatch. It believes every
-event, and so knows nothing of what is unreadable, sent twice, truncated, moved or unchanged.
+In foreachBatch: Kafka → from_json → last change of each key by a window → Hudi upsert. The app trusts every
+event. It handles no unreadable or repeated events, truncates, key changes or unchanged TOAST values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ENVELOPE = (
     f"after struct<{WIRE_ROW.replace(' ', ':').replace(',:', ',')}>, "
     "source struct<ts_ms:bigint,lsn:bigint>, op string, ts_ms bigint"
 )
-"""As `from_json` takes it."""
+"""The envelope's schema for `from_json`."""
 
 _HUDI = {
     "hoodie.table.name": "orders",
@@ -41,7 +41,7 @@ _HUDI = {
 
 @dataclass(frozen=True)
 class PlainApp:
-    """`path` is the Hudi table's, `checkpoint` the folder of the stream's."""
+    """The app for one topic. `path` is the Hudi table's, `checkpoint` the stream's checkpoint folder."""
 
     spark: SparkSession
     bootstrap_servers: str
@@ -52,14 +52,14 @@ class PlainApp:
     buckets: int
 
     def catch_up(self) -> None:
-        """Applies all that the topic holds and the checkpoint does not know of."""
+        """Apply all events of the topic that are not in the checkpoint yet."""
         events = (
             self.spark.readStream.format("kafka")
             .option("kafka.bootstrap.servers", self.bootstrap_servers)
             .option("subscribe", self.topic)
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", self.events_per_batch)
-            # A topic of one partition keeps both cores busy.
+            # Otherwise a topic with one partition would use only one core.
             .option("minPartitions", self.spark.sparkContext.defaultParallelism)
             .load()
         )
@@ -90,7 +90,7 @@ def changes(events: DataFrame) -> DataFrame:
 
 
 def columns() -> list[Column]:
-    """A row as the table holds it, from `offset`, `_hoodie_is_deleted` and the row as on the wire."""
+    """Return the table's columns, built from `offset`, `_hoodie_is_deleted` and the row as on the wire."""
     return [F.col("offset").alias("_offset"), F.col("_hoodie_is_deleted"), *lake_columns()]
 
 

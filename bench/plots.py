@@ -1,4 +1,4 @@
-"""Knows how curves become a picture: an SVG of plain text, the same for the same figures."""
+"""Draw curves as a deterministic, plain-text SVG."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ Points = Sequence[tuple[float, float]]
 
 _WIDTH, _HEIGHT = 760, 340
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 40, 40, 46
-_COLOURS = ("#0b6e99", "#c4553b", "#3d8b40", "#8255a5", "#b8860b", "#555555")
+_COLORS = ("#0b6e99", "#c4553b", "#3d8b40", "#8255a5", "#b8860b", "#555555")
 _TICKS = 6
 
 
 @dataclass(frozen=True)
 class Plot:
-    """Curves by their names, over one x axis. `is_log`: x by its logarithm. `dots`: the points alone, not
-    joined. `limit`: a horizontal line with what it means."""
+    """Named curves over one x axis.
+
+    is_log  use a logarithmic x axis
+    dots    draw the points without lines between them
+    limit   a horizontal line and its label
+    """
 
     title: str
     x: str
@@ -30,7 +34,7 @@ class Plot:
 
 
 def svg(plot: Plot) -> str:
-    """The picture. Its y axis begins at zero, so that what looks twice as long takes twice as long."""
+    """Return the picture. The y axis starts at zero, so double the height means double the value."""
     points = [point for curve in plot.curves.values() for point in curve]
     place_x = _scale([x for x, _ in points], plot.is_log)
     highest = max([y for _, y in points] + ([plot.limit[0]] if plot.limit else [])) * 1.05 or 1.0
@@ -47,15 +51,15 @@ def svg(plot: Plot) -> str:
         *_axes(plot, at, sorted({x for x, _ in points}), highest),
     ]
     for number, (name, curve) in enumerate(plot.curves.items()):
-        colour = _COLOURS[number % len(_COLOURS)]
-        parts += _curve([at(point) for point in curve], colour, plot.dots)
+        color = _COLORS[number % len(_COLORS)]
+        parts += _curve([at(point) for point in curve], color, plot.dots)
         if len(plot.curves) > 1:
-            parts.append(_text(_LEFT + 8 + 150 * number, 34, name, colour=colour))
+            parts.append(_text(_LEFT + 8 + 150 * number, 34, name, color=color))
     return "\n".join([*parts, "</svg>", ""])
 
 
 def _scale(values: Sequence[float], is_log: bool) -> Callable[[float], float]:
-    """From the smallest to the largest value: 0 to 1."""
+    """Return a function that maps the smallest value to 0 and the largest to 1."""
     of: Callable[[float], float] = math.log10 if is_log else float
     least, width = of(min(values)), (of(max(values)) - of(min(values))) or 1.0
     return lambda value: (of(value) - least) / width
@@ -77,31 +81,31 @@ def _axes(
         _, y = at((xs[0], plot.limit[0]))
         line = f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}"'
         parts.append(f'{line} stroke="#c00" stroke-dasharray="6 4"/>')
-        parts.append(_text(_WIDTH - _RIGHT, y - 5, plot.limit[1], anchor="end", colour="#c00"))
+        parts.append(_text(_WIDTH - _RIGHT, y - 5, plot.limit[1], anchor="end", color="#c00"))
     return parts
 
 
 def ticks(highest: float) -> list[float]:
-    """Round numbers from 0 on, up to the highest."""
+    """Return round numbers from 0 up to the highest value."""
     rough = highest / _TICKS
     power = 10 ** math.floor(math.log10(rough)) if rough > 0 else 1.0
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
     return [round(number * step, 10) for number in range(int(highest / step) + 1)]
 
 
-def _curve(places: Sequence[tuple[float, float]], colour: str, dots: bool) -> list[str]:
-    marks = [f'<circle cx="{x}" cy="{y}" r="{2 if dots else 3}" fill="{colour}"/>' for x, y in places]
+def _curve(places: Sequence[tuple[float, float]], color: str, dots: bool) -> list[str]:
+    marks = [f'<circle cx="{x}" cy="{y}" r="{2 if dots else 3}" fill="{color}"/>' for x, y in places]
     if dots:
         return marks
     line = " ".join(f"{x},{y}" for x, y in places)
-    drawn = f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+    drawn = f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="1.5"/>'
     return [drawn, *(marks if len(places) <= 30 else [])]
 
 
 def _text(
-    x: float, y: float, text: str, *, anchor: str = "start", size: int = 12, colour: str = "#333"
+    x: float, y: float, text: str, *, anchor: str = "start", size: int = 12, color: str = "#333"
 ) -> str:
     return (
-        f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="{size}" fill="{colour}">'
+        f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-size="{size}" fill="{color}">'
         f"{escape(text)}</text>"
     )

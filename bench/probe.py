@@ -1,8 +1,8 @@
-"""The probe: commits a row now and then, and sees from outside when a reader of the lake gets it.
+"""The probe: commit a row now and then, and observe from outside when a reader of the lake gets it.
 
-Run as a process of its own (`python -m bench.probe`): it takes its `Orders` as one line of JSON on standard
-input and prints each `Sighting` as a line; once its input is closed it waits for the rows that are on their
-way, and ends.
+The probe is its own process, `python -m bench.probe`. It reads its `Orders` as one line of JSON from
+standard input and prints each `Sighting` as a line. When its input closes, it waits for the rows on their way
+and exits.
 """
 
 from __future__ import annotations
@@ -30,15 +30,19 @@ from bench.workload import SCHEMA, until_closed
 from tributary.api.lake_files import REGION, LocalFiles
 
 PATIENCE_SECONDS = 120.0
-"""How long a row may take before the probe gives it up, which no result survives."""
+"""How long the probe waits for a row. A row that takes longer makes the whole result invalid."""
 
 _COMPLETED = re.compile(r"\d{17}\.(commit|deltacommit|replacecommit)")
 
 
 @dataclass(frozen=True)
 class Orders:
-    """What to do. `paths`: where each table is in the lake, the bucket first. `seconds_between_rows` is the
-    mean: at fixed intervals the rows could keep step with the commits, and so all wait alike."""
+    """What to do.
+
+    paths                 each table's path in the lake, starting with the bucket
+    seconds_between_rows  the mean. At fixed intervals, rows could fall in step with commits and all wait
+                          equally long.
+    """
 
     conninfo: str
     paths: dict[str, str]
@@ -52,11 +56,12 @@ class Orders:
 
 @dataclass(frozen=True)
 class Sighting:
-    """One row's way, in seconds of the epoch.
+    """The moments of one row, in seconds since 1970.
 
-    `committing`: just before the COMMIT was sent; `committed`: when the database had answered. `listed`: when
-    a listing of the timeline had shown a new commit, whose reading began then; `read`: when that reading
-    had given the row.
+    committing  just before the COMMIT was sent
+    committed   when the database had answered
+    listed      when a listing of the timeline showed a new commit, and the read of the table began
+    read        when that read returned the row
     """
 
     table: str
@@ -75,7 +80,7 @@ class _Row:
 
 
 class Timeline:
-    """The completed commits of one table, as listings of its folder show them."""
+    """The completed commits of one table, found by listing its folder."""
 
     def __init__(self, client: Any, path: str) -> None:
         self._client = client
@@ -84,11 +89,12 @@ class Timeline:
         self._latest = ""
 
     def has_new_commit(self, since: float) -> bool:
-        """Whether one is complete that no earlier listing has shown, of those that began since the moment.
+        """Tell whether a commit that began after `since` is complete and was in no earlier listing.
 
-        One that began before a row was committed cannot hold it: its events were read before it began.
+        A commit that began before a row was committed cannot contain the row: the app reads a commit's events
+        before the commit begins.
         """
-        # A commit's file sorts behind those of all commits that began before it.
+        # A commit's file sorts after the files of all commits that began earlier.
         after = max(self._latest, instant_at(since))
         found = self._client.list_objects_v2(
             Bucket=self._bucket,
@@ -104,24 +110,24 @@ class Timeline:
 
 
 def instant_at(moment: float) -> str:
-    """The instant, as Hudi names it, of a commit that begins then (seconds of the epoch)."""
+    """Return Hudi's instant for a commit that begins at the moment (seconds since 1970)."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y%m%d%H%M%S%f")[:17]
 
 
 def latest_commit(names: Iterable[str]) -> str | None:
-    """The last completed commit among the names of a timeline's files."""
+    """Return the last completed commit among the names of a timeline's files."""
     return max((name for name in names if _COMPLETED.fullmatch(name)), default=None)
 
 
 class Lake:
-    """The lake's tables as hudi-rs reads them."""
+    """The lake's tables, read with hudi-rs."""
 
     def __init__(self, files: LocalFiles, paths: dict[str, str]) -> None:
         self._files = files
         self._paths = paths
 
     def probe_keys(self, table: str) -> frozenset[int]:
-        """The keys of the probe's rows: no other's are below 0."""
+        """Return the keys of the probe's rows. Only the probe uses keys below 0."""
         reader = (
             HudiTableBuilder.from_base_uri(f"s3://{self._paths[table]}")
             .with_storage_options(self._files.hudi_options)
@@ -134,7 +140,7 @@ class Lake:
 
 
 class Probe:
-    """Rows are committed by one thread and looked for by another."""
+    """A probe in which one thread commits rows and another looks for them."""
 
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
@@ -153,7 +159,10 @@ class Probe:
         self._lock = threading.Lock()
 
     def run(self, stop: threading.Event) -> Iterator[Sighting]:
-        """Each row as it is seen, until `stop` and all are. Raises TimeoutError for one that never is."""
+        """Yield each row when it is seen, until `stop` is set and none is missing.
+
+        Raises TimeoutError if a row does not appear.
+        """
         writer = threading.Thread(target=self._commit_rows, args=(stop,), name="rows")
         writer.start()
         try:
@@ -212,7 +221,7 @@ def _commit_row(connection: psycopg.Connection, table: str, key: int) -> _Row:
 
 
 def main() -> None:
-    """Reads the orders and probes."""
+    """Read the orders from standard input and run the probe."""
     orders = Orders(**json.loads(sys.stdin.readline()))
     stop = threading.Event()
     until_closed(stop)

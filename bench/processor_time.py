@@ -1,4 +1,4 @@
-"""How much processor time processes take, and in Linux which kinds of their threads."""
+"""CPU time of processes and, on Linux, of each kind of thread."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import psutil
 
 @dataclass(frozen=True)
 class ProcessorTimes:
-    """Seconds of processor time, user and system, up to a moment or between two.
+    """Seconds of CPU time, user and system, up to a moment or between two moments.
 
-    `threads`: by process and kind of thread, of those that still run; empty where there is no /proc.
+    `threads` is by process and kind of thread, for the threads that still run. It is empty without /proc.
     """
 
     wall_seconds: float
@@ -24,7 +24,7 @@ class ProcessorTimes:
     threads: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def since(self, before: ProcessorTimes) -> ProcessorTimes:
-        """What was taken since `before`."""
+        """Return the CPU time used since `before`."""
         return ProcessorTimes(
             self.wall_seconds - before.wall_seconds,
             {name: taken - before.processes.get(name, 0.0) for name, taken in self.processes.items()},
@@ -33,13 +33,15 @@ class ProcessorTimes:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Of one core, by process."""
+        """The share of one core that each process used."""
         return {name: seconds / self.wall_seconds for name, seconds in self.processes.items()}
 
 
 def read_processor_times(moment: float, pids: Mapping[str, int]) -> ProcessorTimes:
-    """The times of the processes, by name. That of a child is its own process's where it has a name, else its
-    parent's, also after it has ended."""
+    """Return the times of the named processes.
+
+    The time of an unnamed child counts for its parent, even after the child has ended.
+    """
     named = frozenset(pids.values())
     return ProcessorTimes(
         moment,
@@ -53,7 +55,7 @@ def read_processor_times(moment: float, pids: Mapping[str, int]) -> ProcessorTim
 
 
 def kind_of_thread(name: str) -> str:
-    """What threads of a pool have in common: their name without its numbers."""
+    """Return the name without its numbers, which the threads of a pool share."""
     return re.sub(r"[-_# ]*\d+(\.\d+)*", "", name).strip() or name
 
 
@@ -65,7 +67,7 @@ def _process_seconds(process: psutil.Process, named: frozenset[int]) -> float:
 
 
 def running_children(process: psutil.Process) -> list[psutil.Process]:
-    """Without those that have ended and are not reaped yet, of which nothing can be read."""
+    """Return the children without zombies, about which psutil can read nothing."""
     return [child for child in process.children() if child.status() != psutil.STATUS_ZOMBIE]
 
 

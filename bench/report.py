@@ -1,26 +1,29 @@
-"""Knows which results docs/performance.md shows: `python -m bench.report` writes its tables and pictures anew
-from bench/results, those in `before` beside those of now."""
+"""Knows which pages show the recorded results. `python -m bench.report` renews their tables and pictures."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.goals import GOALS, goals_table
+from bench.headlines import HEADLINES, headlines_table
+from bench.layouts import tables
 from bench.plots import Plot, Points, svg
 from bench.results import RESULTS, Figure
-from bench.table import identity, number_text, text_of
 
-DOCS = Path(__file__).parent.parent / "docs"
-PAGE = DOCS / "performance.md"
+_ROOT = Path(__file__).parent.parent
+GUIDE = _ROOT / "docs" / "performance.md"
+RECORD = _ROOT / "bench" / "RESULTS.md"
+PAGES = (GUIDE, RECORD)
 BEFORE = RESULTS / "before"
+"""The results of the same benchmarks on an early version of the code."""
 
 FRESHNESS_SECONDS = 5.0
-"""What 95 of 100 rows have to reach."""
+"""The goal for 95 % of the rows."""
 
 PICTURES = {
     "freshness": ("freshness.svg",),
@@ -28,27 +31,26 @@ PICTURES = {
     "flat": ("commit-by-rows.svg",),
     "flat_age": ("commit-by-age.svg",),
 }
-"""Those above a benchmark's table."""
+"""The files in bench/results that show a benchmark's curves."""
 
-_TABLE = re.compile(r"<!-- figures of (\w+) -->\n.*?<!-- end of figures of \1 -->", re.DOTALL)
+_FIGURES = re.compile(r"<!-- figures of (\w+) -->\n.*?<!-- end of figures of \1 -->", re.DOTALL)
 _GOALS = re.compile(r"<!-- goals -->\n.*?<!-- end of goals -->", re.DOTALL)
-_MOST_ROWS, _ROWS_SHOWN = 24, 12
-"""Of a longer table the rest is shown on demand."""
-
-_LEAST = 20
+_HEADLINES = re.compile(r"<!-- headlines -->\n.*?<!-- end of headlines -->", re.DOTALL)
 _MOST_CURVES = 4
+_DOTS_FROM = 20
+"""A curve with more points than this is drawn as dots."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A results file."""
+    """The content of a results file."""
 
     figures: tuple[Figure, ...]
     series: Mapping[str, Points]
 
 
 def read_recorded(benchmark: str, folder: Path = RESULTS) -> Recorded | None:
-    """What was last measured; None where nothing was."""
+    """Return the last recorded results of a benchmark, or None if it has never been measured."""
     path = folder / f"{benchmark}.json"
     if not path.exists():
         return None
@@ -60,12 +62,16 @@ def read_recorded(benchmark: str, folder: Path = RESULTS) -> Recorded | None:
 
 
 def with_tables(page: str) -> str:
-    """The page with every table as the results are now."""
-    return _TABLE.sub(lambda found: _section(found.group(1)), _GOALS.sub(lambda _: _goals(), page))
+    """Return the page with every marked table renewed from the recorded results."""
+    page = _FIGURES.sub(lambda found: _figures(found.group(1)), page)
+    page = _GOALS.sub(lambda _: _marked("goals", goals_table(GOALS, _recorded_figures())), page)
+    return _HEADLINES.sub(
+        lambda _: _marked("headlines", headlines_table(HEADLINES, _recorded_figures())), page
+    )
 
 
 def pictures() -> Mapping[str, str]:
-    """Each picture's file name and content, of those whose results there are."""
+    """Return each picture's file name and content, for the benchmarks that have results."""
     plots: dict[str, Sequence[Plot]] = {}
     if (freshness := read_recorded("freshness")) is not None:
         plots["freshness"] = (_freshness_plot(freshness),)
@@ -86,68 +92,33 @@ def pictures() -> Mapping[str, str]:
     }
 
 
-def markdown(figures: Iterable[Figure], before: Iterable[Figure]) -> str:
-    """A table of the figures; where there are some from before, with those and the ratio."""
-    then = {identity(figure): figure.value for figure in before}
-    heads = ["what", "of", *(["before"] if then else []), "now", "unit", *(["now to before"] if then else [])]
-    rows = [
-        [
-            figure.name,
-            text_of(figure.of),
-            *([_then(figure, then)] if then else []),
-            number_text(figure.value),
-            figure.unit,
-            *([_ratio(figure, then)] if then else []),
-        ]
-        for figure in figures
-    ]
-    aligned = ["---", "---", *(["--:"] if then else []), "--:", "---", *(["--:"] if then else [])]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, aligned, *rows)) + "\n"
-
-
-def _goals() -> str:
-    recorded = {goal.benchmark: read_recorded(goal.benchmark) for goal in GOALS}
-    figures = {benchmark: of.figures for benchmark, of in recorded.items() if of is not None}
-    return f"<!-- goals -->\n{goals_table(GOALS, figures)}<!-- end of goals -->"
-
-
-def _section(benchmark: str) -> str:
+def _figures(benchmark: str) -> str:
     now, before = read_recorded(benchmark), read_recorded(benchmark, BEFORE)
     content = "Not measured yet.\n"
     if now is not None:
-        drawn = "".join(f"![{benchmark}]({name})\n\n" for name in PICTURES.get(benchmark, ()))
-        content = drawn + _folded(now.figures, before.figures if before else ())
-    return f"<!-- figures of {benchmark} -->\n{content}<!-- end of figures of {benchmark} -->"
+        drawn = "".join(f"![{benchmark}]({RESULTS.name}/{name})\n\n" for name in PICTURES.get(benchmark, ()))
+        content = drawn + tables(benchmark, now.figures, before.figures if before else ())
+    return _marked(f"figures of {benchmark}", content)
 
 
-def _folded(figures: Sequence[Figure], before: Sequence[Figure]) -> str:
-    if len(figures) <= _MOST_ROWS:
-        return markdown(figures, before)
-    first, others = figures[:_ROWS_SHOWN], figures[_ROWS_SHOWN:]
-    return (
-        f"{markdown(first, before)}\n<details><summary>{len(others)} more figures</summary>\n\n"
-        f"{markdown(others, before)}\n</details>\n"
-    )
+def _marked(name: str, content: str) -> str:
+    return f"<!-- {name} -->\n{content}<!-- end of {name} -->"
 
 
-def _then(figure: Figure, then: Mapping[str, float]) -> str:
-    value = then.get(identity(figure))
-    return "" if value is None else number_text(value)
-
-
-def _ratio(figure: Figure, then: Mapping[str, float]) -> str:
-    value = then.get(identity(figure))
-    return f"{figure.value / value:.2f}" if value else ""
+def _recorded_figures() -> Mapping[str, tuple[Figure, ...]]:
+    names = {goal.benchmark for goal in GOALS} | {headline.benchmark for headline in HEADLINES}
+    recorded = {name: read_recorded(name) for name in names}
+    return {name: of.figures for name, of in recorded.items() if of is not None}
 
 
 def _freshness_plot(freshness: Recorded) -> Plot:
     return Plot(
-        "From a row's commit in the database to its being read in the lake",
+        "From a row's commit in the database to its reader",
         "seconds of the run",
         "s",
         {"rows of the probe": freshness.series["freshness"]},
-        dots=len(freshness.series["freshness"]) > _LEAST,
-        limit=(FRESHNESS_SECONDS, "95 of 100 rows have to be below"),
+        dots=len(freshness.series["freshness"]) > _DOTS_FROM,
+        limit=(FRESHNESS_SECONDS, "goal for 95 % of the rows"),
     )
 
 
@@ -167,10 +138,11 @@ def _endurance_plots(endurance: Recorded) -> tuple[Plot, ...]:
 
 
 def main() -> None:
-    """Writes the page and its pictures."""
-    PAGE.write_text(with_tables(PAGE.read_text()))
+    """Write the pages and the pictures."""
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text()))
     for name, content in pictures().items():
-        (DOCS / name).write_text(content)
+        (RESULTS / name).write_text(content)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What processes hold, and a folder: memory, threads, open files, bytes on disk; read again and again."""
+"""Samples of the memory, threads and open files of processes, and of the bytes in folders."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from bench.processor_time import running_children
 
 @dataclass(frozen=True)
 class Held:
-    """By a process with its children: `resident` bytes of memory, `threads`, and `open_files`, connections
-    among them."""
+    """What a process and its children hold. `resident` is in bytes; `open_files` includes connections."""
 
     resident: int
     threads: int
@@ -27,7 +26,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Resources:
-    """At a moment, in seconds of the epoch: what each process holds, and the bytes in each folder."""
+    """The resources of each process and the bytes in each folder at one moment (seconds since 1970)."""
 
     at: float
     processes: Mapping[str, Held]
@@ -35,8 +34,10 @@ class Resources:
 
 
 def read_resources(pids: Mapping[str, int], folder: Path) -> Resources:
-    """Of the processes, by name, and of all that the folder has, by the name of the folder in it. A child
-    counts to its parent, but for one that has a name itself."""
+    """Read the resources of the named processes, and the size of each folder directly in `folder`.
+
+    An unnamed child counts for its parent.
+    """
     named = frozenset(pids.values())
     processes = {name: _held(psutil.Process(pid), named) for name, pid in pids.items()}
     folders = {entry.name: _bytes_in(entry) for entry in folder.iterdir() if entry.is_dir()}
@@ -45,7 +46,7 @@ def read_resources(pids: Mapping[str, int], folder: Path) -> Resources:
 
 @contextmanager
 def sampled(pids: Mapping[str, int], folder: Path, seconds: float) -> Iterator[list[Resources]]:
-    """What is read every so many seconds while the context lasts; nothing, where that is 0."""
+    """Read the resources every `seconds` while the context lasts. With 0, read nothing."""
     samples: list[Resources] = []
     is_over = threading.Event()
 
@@ -72,7 +73,7 @@ def _held(process: psutil.Process, named: frozenset[int]) -> Held:
         with process.oneshot():
             own = Held(process.memory_info().rss, process.num_threads(), process.num_fds())
     except psutil.NoSuchProcess:
-        return Held(0, 0, 0)  # it has just ended
+        return Held(0, 0, 0)  # the process has just ended
     held = [own, *children]
     return Held(*(sum(getattr(one, what.name) for one in held) for what in fields(Held)))
 

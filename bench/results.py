@@ -1,4 +1,4 @@
-"""Results: figures with the settings, versions and machine that they were measured with."""
+"""Results: figures with the settings, versions and machine of their measurement."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ RESULTS = Path(__file__).parent / "results"
 
 _PACKAGES = ("pyspark", "hudi", "duckdb")
 _POINT = re.compile(r"\[\s+([-+.\w]+),\s+([-+.\w]+)\s+\]")
-"""Of a curve, as JSON on four lines."""
+"""A point of a curve, which `json.dumps` spreads over four lines."""
 
 
 class WrongResult(TributaryError):
-    """A benchmark's result is not what it has to be, so that how long it took says nothing."""
+    """A benchmark's result is wrong, so its timing is worthless."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One number. `of` says what it was measured of: the contender, the table's rows, the batch size…"""
+    """One number. `of` says what was measured: the contender, the table's rows, the batch size…"""
 
     name: str
     value: float
@@ -42,17 +42,17 @@ class Figure:
 
 @dataclass(frozen=True)
 class Results:
-    """What one run of a benchmark measured. `settings` are those of the run, by name."""
+    """The figures of one run of a benchmark, with the run's settings by name."""
 
     benchmark: str
     settings: Mapping[str, Any]
     figures: tuple[Figure, ...]
     series: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
-    """Curves, by name: (x, y) in the order of x."""
+    """Curves by name: (x, y), sorted by x."""
 
 
 def write_results(results: Results, folder: Path = RESULTS) -> Path:
-    """`BENCHMARK.json` in the folder, over that of an earlier run."""
+    """Write `BENCHMARK.json` to the folder, replacing an earlier run's file. Return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{results.benchmark}.json"
     content = {
@@ -65,8 +65,15 @@ def write_results(results: Results, folder: Path = RESULTS) -> Path:
     return path
 
 
+def find_figure(figures: Iterable[Figure], name: str, of: Mapping[str, str | int | float]) -> Figure:
+    """Return the one figure with this name and, among others, these labels. Raise `ValueError` if it is not
+    exactly one."""
+    (found,) = (each for each in figures if each.name == name and of.items() <= each.of.items())
+    return found
+
+
 def quantile(values: Iterable[float], share: float) -> float:
-    """The smallest of the values that at least this share of them does not exceed."""
+    """Return the smallest value that at least this share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 

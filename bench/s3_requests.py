@@ -1,8 +1,9 @@
-"""Knows which requests an S3 server gets: a proxy in front of it passes all on and writes each down.
+"""Log the requests to an S3 server with a proxy.
 
-`python -m bench.s3_requests PORT SERVER_PORT LOG DELAY` runs it until it is ended; each request is passed on
-after DELAY seconds. It reads no more of HTTP than where a message ends, so a signed request arrives as it was
-sent."""
+`python -m bench.s3_requests PORT SERVER_PORT LOG DELAY` runs the proxy until it is stopped. The proxy
+forwards each request after DELAY seconds. It parses only where an HTTP message ends, so a signed request
+arrives unchanged.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ NO_BODY = (204, 304)
 
 @dataclass(frozen=True)
 class Request:
-    """A request: when it came (seconds since 1970), how long its answer took, and what it asked for."""
+    """A request: its time of arrival (seconds since 1970), the seconds until its answer, and its content."""
 
     at: float
     seconds: float
@@ -36,7 +37,7 @@ class Request:
 
     @property
     def kind(self) -> str:
-        """What it is by the name that S3's prices and limits have for it."""
+        """The request's kind, as S3's prices and limits name it."""
         parts = urlsplit(self.target)
         query = parse_qs(parts.query, keep_blank_values=True)
         is_of_bucket = parts.path.strip("/").count("/") == 0
@@ -51,12 +52,12 @@ class Request:
 
 @dataclass(frozen=True)
 class RequestLog:
-    """The requests that the proxy has written down, in a file."""
+    """The file in which the proxy logs requests."""
 
     path: Path
 
     def position(self) -> int:
-        """Where the log ends now."""
+        """Return the current end of the log."""
         return self.path.stat().st_size
 
     def since(self, position: int) -> tuple[Request, ...]:
@@ -69,8 +70,7 @@ class RequestLog:
 def counted_requests(
     port: int, server_port: int, log: Path, delay_seconds: float = 0.0
 ) -> Iterator[RequestLog]:
-    """A proxy on the port in front of the server's, while it is needed. Each request takes longer by the
-    delay."""
+    """Run a proxy on `port` in front of the server within the context. It delays each request."""
     log.touch()
     arguments = [str(port), str(server_port), str(log), str(delay_seconds)]
     with Popen([sys.executable, "-m", "bench.s3_requests", *arguments], stdin=DEVNULL) as process:
@@ -101,7 +101,7 @@ def _wait_until_open(port: int, patience_seconds: float = 10.0) -> None:
 
 @dataclass
 class _Open:
-    """A request that is under way."""
+    """A request without an answer yet."""
 
     at: float
     began: float
@@ -124,7 +124,7 @@ class _Connection:
             asyncio.create_task(self._pass_responses(server, to_client)),
         )
         try:
-            # Whichever side ends, the other has nobody to talk to any more.
+            # When one side closes, the other has nobody left to talk to.
             await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in passing:
@@ -171,7 +171,7 @@ class _Connection:
 
 
 async def read_head(reader: asyncio.StreamReader) -> bytes:
-    """A message up to its body; empty where the connection has ended. Raises `IncompleteReadError`."""
+    """Read a message up to its body, or nothing if the connection is closed. Raise `IncompleteReadError`."""
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
@@ -181,7 +181,7 @@ async def read_head(reader: asyncio.StreamReader) -> bytes:
 
 
 def headers_of(head: bytes) -> Mapping[str, str]:
-    """By their names in small letters."""
+    """Return the headers by lower-case name."""
     lines = head.decode("latin-1").split("\r\n")[1:]
     pairs = (line.partition(":") for line in lines if line)
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
@@ -190,7 +190,7 @@ def headers_of(head: bytes) -> Mapping[str, str]:
 async def pass_body(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: Mapping[str, str], *, may_last: bool
 ) -> int:
-    """Passes a body on and tells its length. `may_last`: without a length it ends with the connection."""
+    """Forward a body and return its length. `may_last`: a body without a length ends with the connection."""
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return await _pass_chunks(reader, writer)
     if "content-length" in headers:

@@ -1,4 +1,4 @@
-"""Knows how to run the servers that a benchmark needs, and no others, in a folder of their own."""
+"""Run only the servers that a benchmark needs, in a separate folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tributary.local.state import LocalSettings, StateFolder, choose_settings
 
 @dataclass(frozen=True)
 class Storage:
-    """An S3 server with the lake's buckets, and the others, which do not run."""
+    """A running S3 server with the lake's buckets. The other servers are configured but not running."""
 
     state: StateFolder
     settings: LocalSettings
@@ -27,8 +27,10 @@ class Storage:
 
 @dataclass(frozen=True)
 class StorageAndKafka:
-    """Kafka and an S3 server with the lake's buckets. By `settings` one finds the S3 server through a proxy
-    that writes its requests to `requests`."""
+    """Kafka and an S3 server with the lake's buckets.
+
+    `settings` point to a proxy in front of the S3 server, which logs its requests to `requests`.
+    """
 
     state: StateFolder
     settings: LocalSettings
@@ -51,12 +53,12 @@ def storage(lake: Lake, folder: Path) -> Iterator[Storage]:
 
 @contextmanager
 def storage_and_kafka(lake: Lake, folder: Path, s3_delay_seconds: float = 0.0) -> Iterator[StorageAndKafka]:
-    """Each request to S3 takes longer by the delay."""
+    """Run Kafka and S3 within the context. Each request to S3 is delayed."""
     with storage(lake, folder) as running:
         settings = running.settings
         try:
             kafka.start_kafka(running.servers.kafka, threading.Event())
-            # Connect does not run here: its port is free.
+            # Connect is not running, so its port is free.
             proxied = settings.ports.model_copy(update={"s3": settings.ports.connect})
             log = folder / "requests.jsonl"
             with counted_requests(proxied.s3, settings.ports.s3, log, s3_delay_seconds) as requests:

@@ -1,4 +1,4 @@
-"""How long one waits for what starts anew: the Spark app's first commit, a query, the templates."""
+"""Time from a cold start to the Spark app's first commit, a query's answer and the CDK templates."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PLATFORMS = ("linux-arm64", "linux-amd64")
 
 @dataclass(frozen=True)
 class Settings:
-    """`times` that each is started; of the app's, each reads a table of its own with `orders`."""
+    """What to measure: each start, `times` times. Each app start reads a different table of `orders` rows."""
 
     times: int = 3
     orders: int = 1_000
@@ -51,13 +51,13 @@ FULL = Settings()
 QUICK = Settings(times=1)
 
 Waits = Mapping[str, float]
-"""Seconds from the start, by what was waited for."""
+"""Seconds since the start, by what was waited for."""
 
 
 def run(settings: Settings = FULL) -> Results:
     tables = [TableName("shop", "public", f"orders_{number}") for number in range(settings.times)]
     with _pipeline(settings, tables) as workspace:
-        # What is made once, some of it by make setup, is not what a start takes.
+        # One-time preparation, part of it by `make setup`, does not count as start time.
         console = Console(stderr=True)
         installation = read_installation(console)
         prepare_class_archive(console, installation.java_home, installation.jars)
@@ -71,7 +71,7 @@ def run(settings: Settings = FULL) -> Results:
 
 @contextmanager
 def _pipeline(settings: Settings, tables: list[TableName]) -> Iterator[Workspace]:
-    """Kafka with the tables' topics, and S3."""
+    """Run S3, and Kafka with the tables' topics."""
     with tempfile.TemporaryDirectory(prefix="tributary-bench-") as folder:
         lake_file = Path(folder) / "lake.toml"
         lake_file.write_text(LAKE_FILE)
@@ -82,7 +82,9 @@ def _pipeline(settings: Settings, tables: list[TableName]) -> Iterator[Workspace
             servers.state.write_settings(servers.settings)
             for table in tables:
                 _fill(
-                    servers, lake.names.source(table.source).topic(table.schema, table.table), settings.orders
+                    servers,
+                    lake.source_names(lake.source(table.source)).topic(table.schema, table.table),
+                    settings.orders,
                 )
             yield workspace
 
@@ -103,7 +105,12 @@ def _first_commit(workspace: Workspace, table: TableName, orders: int) -> Waits:
             if f'"event": "{event}"' in line:
                 moments.setdefault(event, time.perf_counter())
         if '"event": "commit"' in line and f'"rows": {orders}' not in line:
-            raise WrongResult("The first commit has other rows", where=str(table), found=line)
+            raise WrongResult(
+                "The first commit has the wrong number of rows",
+                where=str(table),
+                found=line,
+                expected=f"{orders} rows",
+            )
 
     began = time.perf_counter()
     start_ingest(workspace, Console(stderr=True), tables=[table], on_line=note).wait()
@@ -119,7 +126,7 @@ def _query(workspace: Workspace, table: TableName, orders: int) -> Waits:
     where = ["--lake", str(workspace.lake_file), "--state", str(workspace.state.path)]
     seconds, out = _timed([_command("tributary"), "query", sql, "--json", *where])
     if f'"n": {orders}' not in " ".join(out.split()):
-        raise WrongResult("The query has another answer", where=sql, found=out, expected=f"n = {orders}")
+        raise WrongResult("The query's answer is wrong", where=sql, found=out, expected=f"n = {orders}")
     return {"tributary query": seconds}
 
 
@@ -131,7 +138,7 @@ def _build_assets() -> None:
 def _synth(folder: Path) -> Waits:
     seconds, _ = _timed([sys.executable, "app.py"], {"CDK_OUTDIR": str(folder)})
     if not list(folder.glob("*.template.json")):
-        raise WrongResult("There are no templates", where=str(folder))
+        raise WrongResult("app.py wrote no templates", where=str(folder))
     return {"cdk synth": seconds}
 
 

@@ -1,4 +1,4 @@
-"""How results are shown to a person: one table a benchmark, and against those of an earlier run."""
+"""Print a benchmark's results as a table, compared with an earlier run's."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bench.results import Figure, Results
 
 
 def read_figures(path: Path) -> tuple[Figure, ...]:
-    """Those of a file that `write_results` wrote."""
+    """Read the figures of a file from `write_results`."""
     return tuple(Figure(**figure) for figure in json.loads(path.read_text())["figures"])
 
 
 def print_results(results: Results, console: Console, earlier: Iterable[Figure] = ()) -> None:
-    """A line a figure. Where the earlier run has the same one, it and the ratio to it stand beside."""
+    """Print one line a figure. If the earlier run has the same figure, add it and the ratio."""
     before = {identity(figure): figure.value for figure in earlier}
     columns = ["what", "of", "value", "unit", *(["earlier", "ratio"] if before else [])]
     table = Table(*columns, title=results.benchmark, title_justify="left")
@@ -33,13 +33,13 @@ def print_results(results: Results, console: Console, earlier: Iterable[Figure] 
 
 
 def text_of(of: Mapping[str, Any]) -> str:
-    """`rows 1,000,000, what commit`."""
+    """Return the properties as text, such as `rows 1,000,000, what commit`."""
     parts = (f"{name} {number_text(value)}" for name, value in of.items())
     return ", ".join(part.removeprefix("of ") for part in parts)
 
 
 def number_text(value: str | float) -> str:
-    """At most four significant digits, none left out before the decimal point."""
+    """Return the number with at most four significant digits, but with all digits before the point."""
     if isinstance(value, str):
         return value
     if abs(value) >= 1_000 or value == int(value):
@@ -48,7 +48,7 @@ def number_text(value: str | float) -> str:
 
 
 def identity(figure: Figure) -> str:
-    """The same for the same figure of two runs."""
+    """Return a text that is equal for the same figure of two runs."""
     content = asdict(figure)
     return json.dumps([content["name"], content["unit"], content["of"]], sort_keys=True)
 

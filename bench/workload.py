@@ -1,7 +1,7 @@
-"""A steady stream of transactions on tables of the benchmark's own, at a rate that a clock sets.
+"""A steady stream of transactions on the benchmark's own tables, at a fixed rate.
 
-Run as a process of its own (`python -m bench.workload`), so that what it costs can be told from the rest: it
-takes its `Orders` as one line of JSON on standard input, works until that is closed and prints its `Summary`.
+The workload is its own process, `python -m bench.workload`, so its cost can be measured separately. It reads
+its `Orders` as one line of JSON from standard input, works until the input closes, and prints its `Summary`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from psycopg import sql
 Kind = Literal["update", "insert", "delete"]
 
 SHARES: tuple[tuple[Kind, float], ...] = (("update", 0.5), ("insert", 0.3), ("delete", 0.2))
-"""What the changes are."""
+"""The share of each kind of change."""
 
 SCHEMA = "public"
 STATUSES = ("new", "paid", "packed", "sent", "returned")
@@ -30,7 +30,7 @@ STATUSES = ("new", "paid", "packed", "sent", "returned")
 
 @dataclass(frozen=True)
 class Orders:
-    """What to do. `rows`: how many each table holds at the start, with the keys 1 to `rows`."""
+    """What to do. Each table starts with the keys 1 to `rows`."""
 
     conninfo: str
     tables: tuple[str, ...]
@@ -42,8 +42,11 @@ class Orders:
 
 @dataclass(frozen=True)
 class Summary:
-    """What was done: changes by the second (of the epoch) of their commit, and how late the latest
-    transaction began."""
+    """What was done.
+
+    changes         number of changes by the second of their commit, since 1970
+    latest_seconds  the longest delay of a transaction behind its due time
+    """
 
     changes: dict[int, int]
     latest_seconds: float
@@ -51,7 +54,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Change:
-    """One row to change: by its key, in one of the tables."""
+    """A change of one row of a table."""
 
     kind: Kind
     table: str
@@ -60,7 +63,7 @@ class Change:
 
 @dataclass
 class _Rows:
-    """The keys that a table holds at the moment."""
+    """The keys that are in a table now."""
 
     keys: list[int]
     next_key: int
@@ -80,7 +83,7 @@ class _Rows:
 
 
 def changes(tables: Sequence[str], rows: int, seed: int) -> Iterator[Change]:
-    """Changes without end, each possible after those before it. Tables and keys are equally likely."""
+    """Yield endless changes, each valid after the ones before it. All tables and keys are equally likely."""
     chance = random.Random(seed)
     held = {table: _Rows(list(range(1, rows + 1)), rows + 1) for table in tables}
     kinds, weights = zip(*SHARES, strict=True)
@@ -96,7 +99,7 @@ def changes(tables: Sequence[str], rows: int, seed: int) -> Iterator[Change]:
 
 
 def create_table(connection: psycopg.Connection, table: str, rows: int) -> None:
-    """A table with the keys 1 to `rows`."""
+    """Create a table with the keys 1 to `rows`."""
     name = sql.Identifier(SCHEMA, table)
     connection.execute(
         sql.SQL(
@@ -153,7 +156,7 @@ class _Statements:
 
 
 def work(orders: Orders, stop: threading.Event) -> Summary:
-    """Commits transactions until `stop`. One that is late is not left out: the next ones come sooner."""
+    """Commit transactions until `stop` is set. None is skipped: after a late one, the next come sooner."""
     statements = _Statements.of(orders.tables, orders.seed)
     stream = changes(orders.tables, orders.rows, orders.seed)
     done: Counter[int] = Counter()
@@ -172,7 +175,7 @@ def work(orders: Orders, stop: threading.Event) -> Summary:
 
 
 def until_closed(stop: threading.Event) -> None:
-    """Sets the event once standard input is closed, from a thread of its own."""
+    """Start a thread that sets the event when standard input closes."""
 
     def wait() -> None:
         sys.stdin.read()
@@ -182,7 +185,7 @@ def until_closed(stop: threading.Event) -> None:
 
 
 def main() -> None:
-    """Reads the orders and works."""
+    """Read the orders from standard input and run the workload."""
     found = json.loads(sys.stdin.readline())
     stop = threading.Event()
     until_closed(stop)

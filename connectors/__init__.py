@@ -1,1 +1,1 @@
-"""What runs in Kafka Connect, the plugins it runs from, and what a source database needs for it."""
+"""The connectors, plugins and workers of Kafka Connect, and what each source database needs for them."""

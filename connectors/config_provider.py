@@ -1,7 +1,6 @@
-"""Knows which Java class Kafka Connect gets from us: AWS Secrets Manager for its `${…}`.
+"""Compile our Java class that lets Kafka Connect read `${…}` values from AWS Secrets Manager.
 
-AWS's own provider (aws-samples/msk-config-providers) is in no Maven repository. Hence a class of our own, in
-connectors/java.
+AWS's own provider (aws-samples/msk-config-providers) is in no Maven repository. Ours is in connectors/java.
 """
 
 from __future__ import annotations
@@ -20,11 +19,14 @@ LOCK = Path(__file__).with_name("config-provider.lock.json")
 JAR = "tributary-config-provider.jar"
 _SOURCES = Path(__file__).with_name("java")
 _SERVICE = "META-INF/services/org.apache.kafka.common.config.provider.ConfigProvider"
-"""By this file Connect finds the class in a plugin; by its name alone it would not."""
+"""Connect finds the class in a plugin only through this file. The class name alone is not enough."""
 
 
 def compile_provider(plugin_jars: Iterable[Path]) -> bytes:
-    """The jar; `plugin_jars` hold what the class calls. FetchError, LockError, JavaError or NotCompiled."""
+    """Return the jar, compiled against `plugin_jars`.
+
+    Raises FetchError, LockError, JavaError or NotCompiled.
+    """
     kafka = fetch(read_lock(LOCK)["kafka"]).values()
     with TemporaryDirectory() as folder:
         jar = Path(folder, JAR)
@@ -34,5 +36,5 @@ def compile_provider(plugin_jars: Iterable[Path]) -> bytes:
 
 
 def inputs_digest() -> str:
-    """What the jar depends on beside the plugin's own jars."""
+    """Return a digest of the jar's inputs, without the plugin's own jars."""
     return hashlib.sha256(LOCK.read_bytes() + compiled_from(_SOURCES).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Kafka Connect's REST interface: how a connector is put, watched and removed, and what its errors mean."""
+"""Kafka Connect's REST interface: create, watch and remove connectors, and explain their errors."""
 
 from __future__ import annotations
 
@@ -11,31 +11,29 @@ from urllib.parse import quote
 import requests
 
 from connectors.deployment import ConnectorConfig
+from connectors.engines.registry import remedies
 from tributary.contract.errors import TributaryError
-from tributary.contract.remedies import CheckStatus, ReadRunbook, Remedies, TakeSnapshot, remedies_of
+from tributary.contract.remedies import CheckStatus, ReadRunbook, Remedies, remedies_of
 
 _POLL_SECONDS = 0.2
 _REBALANCE_SECONDS = 60.0
-"""A worker that was killed is missed by its group only after a session, of 10 seconds by default."""
+"""The group notices a killed worker only after a session timeout, 10 seconds by default."""
 _REQUEST_SECONDS = 60
 _NOT_FOUND = 404
 _CONFLICT = 409
 _REBALANCE_EXPECTED = "a rebalance is expected"
-"""A read of a connector's config answers 500 with these words (DistributedHerder.checkRebalanceNeeded); what
-changes something answers 409 (HerderRequestHandler.completeOrForwardRequest)."""
+"""Reading a connector's config then fails with status 500 and these words
+(DistributedHerder.checkRebalanceNeeded). A request that changes something fails with 409
+(HerderRequestHandler.completeOrForwardRequest)."""
 
 
 _REMEDIES = {
-    # Debezium cannot go on from its offset (BaseSourceTask#validateSchemaHistory).
-    "no longer available on the server": remedies_of(
-        ["Its replication slot was dropped or has lost its log.", TakeSnapshot()]
-    ),
     # Kafka's producer (KafkaProducer#ensureValidRecordSize).
     "the value of the max.request.size configuration": remedies_of(
         ["An event is larger than [lake].max_event_mb.", ReadRunbook("event too large")]
     ),
 }
-"""By a part of the words of the innermost cause."""
+"""Remedies by a part of the innermost cause's text. The engines of the sources know more of them."""
 
 
 class ConnectUnreachable(TributaryError):
@@ -43,11 +41,11 @@ class ConnectUnreachable(TributaryError):
 
 
 class ConnectRefused(TributaryError):
-    """The Connect worker answers that it will not."""
+    """The Connect worker refuses a request."""
 
 
 class ConnectorUnknown(ConnectRefused):
-    """The Connect worker knows of no such connector, or of no status of it."""
+    """The Connect worker does not know the connector, or not its status yet."""
 
 
 class ConnectorFailed(TributaryError):
@@ -56,7 +54,7 @@ class ConnectorFailed(TributaryError):
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """`trace` is the Java stack trace of a task that failed, else empty."""
+    """A task's state. `trace` is the Java stack trace of a failed task, and empty otherwise."""
 
     id: int
     state: str
@@ -65,7 +63,10 @@ class TaskStatus:
 
 @dataclass(frozen=True)
 class ConnectorStatus:
-    """States are Connect's: RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED, RESTARTING."""
+    """The state of a connector and its tasks, in Connect's words.
+
+    The states are RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED and RESTARTING.
+    """
 
     name: str
     state: str
@@ -82,7 +83,7 @@ class ConnectorStatus:
 
     @property
     def failure(self) -> str | None:
-        """The innermost cause of the first failure; None where nothing failed."""
+        """The innermost cause of the first failure, or None if nothing failed."""
         for state, trace in ((self.state, self.trace), *((task.state, task.trace) for task in self.tasks)):
             if state == "FAILED":
                 return _cause(trace)
@@ -94,7 +95,8 @@ class ConnectorStatus:
         failure = self.failure
         if failure is None:
             return ()
-        found = (remedies for words, remedies in _REMEDIES.items() if words in failure)
+        known = {**remedies(), **_REMEDIES}
+        found = (known_remedies for words, known_remedies in known.items() if words in failure)
         return next(found, remedies_of("See the log of the Connect worker."))
 
 
@@ -105,24 +107,24 @@ class ConnectRest:
     url: str
 
     def put(self, connector: ConnectorConfig) -> None:
-        """Creates the connector, or changes its config. Raises ConnectRefused, which tells what is wrong."""
+        """Create the connector or change its config. Raise ConnectRefused with the reason."""
         self._request(
             "PUT", f"/connectors/{quote(connector.name)}/config", dict(connector.config), connector.name
         )
 
     def connectors(self) -> tuple[str, ...]:
-        """The names of all connectors, sorted."""
+        """Return the names of all connectors, sorted."""
         return tuple(sorted(self._request("GET", "/connectors")))
 
     def config(self, name: str) -> dict[str, str] | None:
-        """The config that the connector was last given; None where there is no such connector."""
+        """Return the connector's current config, or None if the connector does not exist."""
         if name not in self.connectors():
             return None
         answer = self._request("GET", f"/connectors/{quote(name)}/config", where=name)
         return {option: value for option, value in answer.items() if option != "name"}
 
     def status(self, name: str) -> ConnectorStatus:
-        """Raises ConnectorUnknown."""
+        """Return the connector's status. Raise ConnectorUnknown."""
         answer = self._request("GET", f"/connectors/{quote(name)}/status", where=name)
         return ConnectorStatus(
             name=name,
@@ -142,11 +144,12 @@ class ConnectRest:
         settle_seconds: float = 3.0,
         running_seconds: float = 0.0,
     ) -> None:
-        """Returns when the connectors and all their tasks run. Raises ConnectorFailed, with the cause.
+        """Return when the connectors and all their tasks run. Raise ConnectorFailed with the cause.
 
-        A failure counts when it has lasted for `settle_seconds`: right after a connector was put the
-        worker still tells of the one before. That it runs counts when it has for `running_seconds`: Debezium
-        looks whether its slot holds what it needs when its task is said to run already.
+        settle_seconds   how long a failure must last before it counts. Right after a PUT, the worker still
+                         reports the old connector's status.
+        running_seconds  how long a connector must run before that counts. Only after its task is reported as
+                         running does Debezium check that the database still has what it needs.
         """
         for name in names:
             began = time.monotonic()
@@ -166,20 +169,20 @@ class ConnectRest:
                 time.sleep(_POLL_SECONDS)
 
     def create_stopped(self, connector: ConnectorConfig) -> None:
-        """Creates the connector without starting it (KIP-980, Kafka 3.7). Raises ConnectRefused."""
+        """Create the connector without starting it (KIP-980, Kafka 3.7). Raise ConnectRefused."""
         body = {"name": connector.name, "config": dict(connector.config), "initial_state": "STOPPED"}
         self._request("POST", "/connectors", body, connector.name)
 
     def forget_offsets(self, name: str) -> None:
-        """Of a connector that is stopped (KIP-875): its next start is its first."""
+        """Delete the offsets of a stopped connector (KIP-875). Its next start is like its first."""
         self._request("DELETE", f"/connectors/{quote(name)}/offsets", where=name)
 
     def delete(self, name: str) -> None:
-        """Removes the connector; its offsets stay. Raises ConnectorUnknown."""
+        """Delete the connector but keep its offsets. Raise ConnectorUnknown."""
         self._request("DELETE", f"/connectors/{quote(name)}", where=name)
 
     def _status_if_known(self, name: str) -> ConnectorStatus:
-        """The status; UNASSIGNED in the moment before the worker has read it back from its status topic."""
+        """Return the status, or UNASSIGNED until the worker has read it back from its status topic."""
         try:
             return self.status(name)
         except ConnectorUnknown:
@@ -188,7 +191,7 @@ class ConnectRest:
     def _request(
         self, method: str, path: str, body: dict[str, Any] | None = None, where: str | None = None
     ) -> Any:
-        """The answer's JSON. A worker that rebalances is asked again."""
+        """Send a request and return the answer's JSON. Retry while the worker rebalances."""
         deadline = time.monotonic() + _REBALANCE_SECONDS
         while True:
             try:
@@ -205,7 +208,11 @@ class ConnectRest:
             time.sleep(_POLL_SECONDS)
         if not answer.ok:
             refused = ConnectorUnknown if answer.status_code == _NOT_FOUND else ConnectRefused
-            raise refused("the Kafka Connect worker refuses", where=where or self.url, found=_message(answer))
+            raise refused(
+                "the Kafka Connect worker refused the request",
+                where=where or self.url,
+                found=_message(answer),
+            )
         return answer.json() if answer.content else None
 
 
@@ -217,10 +224,10 @@ def _failed(status: ConnectorStatus) -> ConnectorFailed:
 
 def _not_in_time(status: ConnectorStatus, timeout_seconds: float) -> ConnectorFailed:
     return ConnectorFailed(
-        f"the connector does not run after {timeout_seconds:g} seconds",
+        f"the connector is still not running after {timeout_seconds:g} seconds",
         where=status.name,
         found=", ".join([status.state, *(task.state for task in status.tasks)]),
-        expected="RUNNING, with its tasks",
+        expected="RUNNING, for the connector and its tasks",
         remedy="See the log of the Connect worker.",
     )
 
@@ -237,7 +244,7 @@ def _message(answer: requests.Response) -> str:
 
 
 def _cause(trace: str) -> str:
-    """The innermost cause that a Java stack trace names, without the class's package."""
+    """Return the innermost cause in a Java stack trace, without the class's package."""
     lines: Sequence[str] = trace.splitlines() or ["no trace"]
     causes = [line for line in lines if line.startswith("Caused by: ")]
     line = (causes or lines)[-1 if causes else 0].removeprefix("Caused by: ")

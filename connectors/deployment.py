@@ -1,23 +1,22 @@
-"""All that differs between one machine and AWS in what Connect is told: addresses, catalogs, secrets."""
+"""Where one machine and AWS differ in a connector's config: addresses, catalogs and secrets, as values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Lake, Source, SslMode
 
 
 class NoPlaceholder(TributaryError):
-    """A secret that Connect's `${provider:path:key}` cannot point at."""
+    """Connect's `${provider:path:key}` cannot express a reference to this secret."""
 
 
 @dataclass(frozen=True)
 class DirectorySecret:
-    """A secret that is the whole content of a file, for Kafka's DirectoryConfigProvider."""
+    """A secret that fills a whole file, for Kafka's DirectoryConfigProvider."""
 
     folder: str
     file: str
@@ -29,7 +28,7 @@ class DirectorySecret:
 
 @dataclass(frozen=True)
 class SecretsManagerSecret:
-    """One key of a JSON secret in AWS Secrets Manager, for the config provider in the plugin of a source."""
+    """A key of a JSON secret in AWS Secrets Manager, for the config provider in a source's plugin."""
 
     name: str
     key: str
@@ -50,7 +49,7 @@ class PlaintextKafka:
 
     @property
     def client_config(self) -> Mapping[str, str]:
-        """What a Kafka client needs in order to connect."""
+        """The options that a Kafka client needs to connect."""
         return {"bootstrap.servers": self.bootstrap_servers}
 
 
@@ -62,7 +61,7 @@ class MskIamKafka:
 
     @property
     def client_config(self) -> Mapping[str, str]:
-        """What a Kafka client needs in order to connect; the classes are those of aws-msk-iam-auth."""
+        """The options that a Kafka client needs to connect. The classes come from aws-msk-iam-auth."""
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "security.protocol": "SASL_SSL",
@@ -77,7 +76,7 @@ Kafka = PlaintextKafka | MskIamKafka
 
 @dataclass(frozen=True)
 class JdbcCatalog:
-    """Iceberg's catalog in a PostgreSQL database of its own; `uri` is jdbc:postgresql://host:port/name."""
+    """Iceberg's catalog in its own PostgreSQL database. `uri` is jdbc:postgresql://host:port/name."""
 
     uri: str
     user: str
@@ -91,7 +90,7 @@ class JdbcCatalog:
             "jdbc.user": self.user,
             "jdbc.password": self.password.placeholder,
             "jdbc.schema-version": "V1",
-            # The server was shut down, crashed or is starting: without these the sink's task fails for good.
+            # PostgreSQL is stopping, has crashed or is starting. Without retries the task fails for good.
             "retryable_status_codes": "57P01,57P02,57P03",
         }
 
@@ -110,7 +109,7 @@ Catalog = JdbcCatalog | GlueCatalog
 
 @dataclass(frozen=True)
 class S3Endpoint:
-    """An S3-compatible server. Its credentials reach the worker in its environment (AWS_ACCESS_KEY_ID, …)."""
+    """An S3-compatible server. The worker reads the credentials from AWS_ACCESS_KEY_ID and the like."""
 
     url: str
     region: str = "us-east-1"
@@ -126,27 +125,29 @@ class S3Endpoint:
 
 @dataclass(frozen=True)
 class DatabaseAccess:
-    """How Debezium reaches one source's database."""
+    """How a connector reaches one source's database.
+
+    options  further options of the connector for this, such as how connections are encrypted
+    """
 
     host: str
     port: int
     user: str
     password: SecretReference
-    sslmode: SslMode = "prefer"
-    sslrootcert: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 MAX_EVENT_MB = 16
-"""Mebibytes, where the lake file does not say."""
+"""The default size limit of an event, in mebibytes."""
 
 
 @dataclass(frozen=True)
 class TopicPolicy:
-    """How a table's topic keeps its events, whoever makes it.
+    """How a table's topic keeps its events, no matter who creates the topic.
 
-    retention        bronze keeps them for ever
-    max_event_mb     the largest event that producer and topic let through, in mebibytes: a row's before and
-                     after, with their schema
+    retention        how long Kafka keeps events. Bronze keeps them forever.
+    max_event_mb     the largest event that producer and topic accept, in mebibytes: a row's before and after,
+                     with their schema
     """
 
     retention: timedelta = timedelta(days=7)
@@ -158,7 +159,7 @@ class TopicPolicy:
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The topic's own options."""
+        """The topic's options."""
         return {
             "cleanup.policy": "delete",
             "retention.ms": str(self.retention // timedelta(milliseconds=1)),
@@ -185,43 +186,17 @@ class Deployment:
 
 @dataclass(frozen=True)
 class ConnectorConfig:
-    """A connector as Connect's REST interface and MSK Connect take it."""
+    """A connector's name and config, as Connect's REST interface and MSK Connect take them."""
 
     name: str
     config: Mapping[str, str]
 
 
-def replication_user(lake: Lake, source: Source) -> str:
-    """Who Debezium logs in as: the user that the lake file names, else the role that Tributary makes."""
-    if source.connection is not None and source.connection.user is not None:
-        return source.connection.user
-    return lake.source_names(source).replication_role
-
-
-def access_by_lake_file(lake: Lake, source: Source, password: SecretReference) -> DatabaseAccess:
-    """The access to a source whose lake file says where its database is (`source.connection`)."""
-    connection = source.connection
-    if connection is None:
-        raise TributaryError(
-            "the lake file does not say where the database is",
-            where=f"[source.{source.name}]",
-            expected=f"a section [source.{source.name}.connection]",
-        )
-    return DatabaseAccess(
-        host=connection.host,
-        port=connection.port,
-        user=replication_user(lake, source),
-        password=password,
-        sslmode=connection.sslmode,
-        sslrootcert=connection.sslrootcert,
-    )
-
-
 def _placeholder(provider: str, path: str, key: str) -> str:
-    """Raises NoPlaceholder where Kafka's ConfigTransformer would split the text elsewhere."""
+    """Return the placeholder. Raise NoPlaceholder if Kafka's ConfigTransformer would split it wrongly."""
     if re.search(r"[:}]", path) or re.search(r"[:}]", key):
         raise NoPlaceholder(
-            "a secret that Kafka Connect cannot be pointed at",
+            "Kafka Connect cannot reference this secret",
             where=f"{path} {key}",
             expected="a path and a name without : and }",
         )

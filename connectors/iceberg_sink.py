@@ -1,4 +1,4 @@
-"""The Iceberg sink of a lake: how every event lands in the bronze table as the very bytes it was."""
+"""The configuration of a lake's Iceberg sink, which appends the unchanged bytes of every event to bronze."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from tributary.contract.lake import Lake
 
 
 def render(lake: Lake, deployment: Deployment) -> ConnectorConfig:
-    """The connector that appends the events of all the lake's tables to one Iceberg table.
+    """Return the connector that appends the events of all the lake's tables to one Iceberg table.
 
-    Columns: value, key, moved_to, moved_from (binary; the last two appear with the first changed primary
-    key), k_topic, k_partition, k_offset, k_timestamp (ms). One row for each record, tombstones included.
+    The table has one row for each record, including tombstones. Its columns are value, key, moved_to and
+    moved_from (binary), k_topic, k_partition, k_offset and k_timestamp (ms). The first change of a primary
+    key adds moved_to and moved_from.
     """
     names = lake.names
     return ConnectorConfig(
@@ -20,23 +21,23 @@ def render(lake: Lake, deployment: Deployment) -> ConnectorConfig:
         config={
             "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
             "tasks.max": "1",
-            "topics.regex": names.table_topics_regex(source.name for source in lake.sources),
+            "topics.regex": lake.table_topics_regex,
             **_RAW_BYTES,
             **_EVENT_AS_ROW,
             "iceberg.tables": names.bronze_table,
             "iceberg.tables.default-partition-by": "k_topic",
             **_TABLE,
-            # Unique to the lake: two sinks with one of these in common would commit each other's files.
+            # Unique to the lake, because two sinks that share one of these would commit each other's files.
             "iceberg.control.topic": names.bronze_control_topic,
             "iceberg.control.group-id-prefix": names.bronze_control_group_prefix,
             "iceberg.coordinator.transactional.prefix": names.bronze_transactional_prefix,
-            # Nobody waits for bronze but a rebuild: each commit costs files, requests and a snapshot.
+            # Only a rebuild reads bronze, so it can lag. Each commit costs files, requests and a snapshot.
             "iceberg.control.commit.interval-ms": "10000",
             "iceberg.catalog": names.bronze_catalog,
             **_with_prefix("iceberg.catalog.", _catalog(deployment)),
             **_with_prefix("iceberg.kafka.", deployment.kafka.client_config),
             "consumer.override.max.poll.records": "5000",
-            # A new table's topic is noticed when the consumer renews its metadata: by default each 5 minutes.
+            # The consumer finds a new topic when it refreshes its metadata, every 5 minutes by default.
             "consumer.override.metadata.max.age.ms": "5000",
             "consumer.override.auto.offset.reset": "earliest",
         },
@@ -51,7 +52,8 @@ _RAW_BYTES: Mapping[str, str] = {
 _CONNECT = "org.apache.kafka.connect.transforms"
 _DEBEZIUM = "io.debezium.transforms.HeaderToValue"
 
-# A HeaderToValue with several headers fails on a record that lacks one: hence one for each, and a predicate.
+# HeaderToValue with several headers fails on a record without one of them. So each header has its own
+# transform with a predicate.
 _EVENT_AS_ROW: Mapping[str, str] = {
     "transforms": "hoistKey,keyToHeader,hoistValue,keyToValue,movedTo,movedFrom,meta",
     "transforms.hoistKey.type": f"{_CONNECT}.HoistField$Key",
@@ -89,7 +91,7 @@ _EVENT_AS_ROW: Mapping[str, str] = {
 _TABLE: Mapping[str, str] = {
     "iceberg.tables.auto-create-enabled": "true",
     "iceberg.tables.evolve-schema-enabled": "true",
-    # A commit every few seconds would else leave a metadata file for each of them.
+    # Otherwise every commit, a few seconds apart, would leave a metadata file behind.
     "iceberg.tables.auto-create-props.write.metadata.delete-after-commit.enabled": "true",
     "iceberg.tables.auto-create-props.write.metadata.previous-versions-max": "20",
     "iceberg.tables.auto-create-props.write.parquet.compression-codec": "zstd",

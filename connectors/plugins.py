@@ -1,4 +1,4 @@
-"""Knows what each Kafka Connect plugin consists of, and builds the zips that workers load it from."""
+"""The contents of each Kafka Connect plugin, and the zips from which workers load them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from connectors.config_provider import JAR, compile_provider, inputs_digest
+from connectors.engines.registry import source_plugins
 from tributary.artifacts.cache import cached_folder, is_intact, sha256_of
 from tributary.artifacts.fetch import FetchProgress, fetch
 from tributary.artifacts.lock import Artifact, read_lock
 from tributary.artifacts.zips import unpack_zip, write_zip
 
 LOCK = Path(__file__).with_name("plugins.lock.json")
-READS_SECRETS = frozenset({"debezium-connector-postgres"})
-"""The plugins that also hold the config provider for AWS Secrets Manager."""
 _LAYOUT = 1
-"""Goes up when the same artifacts are to give another zip."""
+"""The zip's format version. Increase it when the same artifacts must give a different zip."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A built plugin: its name, which is the folder inside the zip; the zip; the zip's SHA-256."""
+    """A built plugin. `name` is also the folder inside the zip; `sha256` is the zip's."""
 
     name: str
     zip: Path
@@ -35,10 +34,10 @@ class Plugin:
 def build_plugins(
     out: Path | None = None, progress: Callable[[FetchProgress], None] | None = None
 ) -> tuple[Plugin, ...]:
-    """One zip for each set of the plugin lock, in the cache and, if `out` is given, copied to that folder.
+    """Build one zip for each set of the plugin lock, in the cache, and copy it to `out` if given.
 
-    A zip is named after the plugin and the first digits of its own SHA-256; the same lock gives the same
-    bytes on any machine. Fetches what is missing: FetchError, LockError.
+    A zip's name is the plugin's name and the first digits of the zip's SHA-256. The same lock gives the same
+    bytes on any machine. Fetches missing files; raises FetchError or LockError.
     """
     plugins = tuple(
         _cached(name, artifacts.files, progress) for name, artifacts in read_lock(LOCK).sets.items()
@@ -47,7 +46,7 @@ def build_plugins(
 
 
 def unpack_plugins(plugins: tuple[Plugin, ...]) -> Path:
-    """The cached folder that a worker's `plugin.path` names: it holds a folder for each plugin."""
+    """Return the cached folder for a worker's `plugin.path`. It contains a folder for each plugin."""
 
     def fill(folder: Path) -> None:
         for plugin in plugins:
@@ -84,9 +83,14 @@ def _copied(plugin: Plugin, out: Path) -> Plugin:
     return Plugin(plugin.name, Path(shutil.copyfile(plugin.zip, out / plugin.zip.name)), plugin.sha256)
 
 
+def _reads_secrets(name: str) -> bool:
+    """Tell whether the plugin also holds the config provider for AWS Secrets Manager."""
+    return name in source_plugins()
+
+
 def _digest(name: str, artifacts: tuple[Artifact, ...]) -> str:
     inputs: list[object] = [_LAYOUT, *([artifact.filename, artifact.sha256] for artifact in artifacts)]
-    if name in READS_SECRETS:
+    if _reads_secrets(name):
         inputs.append(inputs_digest())
     return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
@@ -98,13 +102,13 @@ def _contents(name: str, files: Mapping[Artifact, Path]) -> dict[str, Path | byt
             contents.update(_archived(name, path))
         else:
             contents[f"{name}/{artifact.filename}"] = path
-    if name in READS_SECRETS:
+    if _reads_secrets(name):
         contents[f"{name}/{JAR}"] = compile_provider(path for path in files.values() if path.suffix == ".jar")
     return contents
 
 
 def _archived(name: str, path: Path) -> Iterator[tuple[str, bytes]]:
-    """The files of a plugin archive, licences and all, without the folder that holds them there."""
+    """Yield all files of a plugin archive, including licenses, without the archive's top folder."""
     with tarfile.open(path) as archive:
         for member in archive:
             if content := archive.extractfile(member):

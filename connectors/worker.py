@@ -1,4 +1,4 @@
-"""How a Kafka Connect worker is set: wholly on one machine, and as far as MSK Connect lets us on AWS."""
+"""The settings of Kafka Connect workers: all on one machine, and those that MSK Connect allows on AWS."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from connectors.deployment import PlaintextKafka
 from tributary.contract.naming import LakeNames
 
 SECRETS_MANAGER_PROVIDER = "io.tributary.connect.SecretsManagerConfigProvider"
-"""The class that the plugin of a source holds for this (connectors/java)."""
+"""The class in connectors/java, which a source's plugin contains."""
 
-# Both connectors bring their own converters; Connect wants a default all the same.
+# Both connectors configure their own converters, but Connect requires defaults.
 _SAME_EVERYWHERE: Mapping[str, str] = {
     "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
     "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
-    # What a crash makes Debezium send again is what it sent since its offsets were last stored.
+    # After a crash, Debezium sends everything again since its offsets were last stored.
     "offset.flush.interval.ms": "1000",
 }
 
 
 def local_worker(names: LakeNames, kafka: PlaintextKafka, rest_port: int, plugin_path: str) -> dict[str, str]:
-    """A distributed worker that listens on 127.0.0.1 only; `plugin_path` holds a folder for each plugin."""
+    """Return the settings of a distributed worker that listens only on 127.0.0.1.
+
+    `plugin_path` contains a folder for each plugin.
+    """
     return {
         **kafka.client_config,
         **_SAME_EVERYWHERE,
@@ -40,17 +43,17 @@ def local_worker(names: LakeNames, kafka: PlaintextKafka, rest_port: int, plugin
         "plugin.discovery": "service_load",
         "config.providers": "directory",
         "config.providers.directory.class": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
-        # A lone worker has nobody to wait for.
+        # There is only one worker, so there is no point in waiting for a lost one to return.
         "scheduled.rebalance.max.delay.ms": "0",
     }
 
 
 def msk_source_worker(offsets_topic: str, region: str) -> dict[str, str]:
-    """A worker of MSK Connect that reads a database: where it keeps its place, and how it gets its password.
+    """Return the MSK Connect worker settings for a database source: its offsets topic and secrets provider.
 
-    A worker configuration of MSK Connect is what may be set at all: it refuses properties that begin with
-    admin., client., connect., rest., sasl., security. and a few more, and sets the others itself (MSK
-    developer guide, "Supported worker configuration properties").
+    MSK Connect allows only some settings. It refuses properties that begin with admin., client., connect.,
+    rest., sasl., security. and a few more, and sets the others itself (MSK developer guide, "Supported worker
+    configuration properties").
     """
     return {
         **msk_sink_worker(),
@@ -63,17 +66,17 @@ def msk_source_worker(offsets_topic: str, region: str) -> dict[str, str]:
 
 
 def msk_sink_worker() -> dict[str, str]:
-    """A worker of MSK Connect that reads topics: how far it has come is its consumer group's."""
+    """Return the MSK Connect worker settings for a sink. Its consumer group keeps its position."""
     return {
         **_SAME_EVERYWHERE,
-        # A small broker lets four clients a second log in (MSK developer guide, "Quota").
+        # A small broker accepts only four logins a second (MSK developer guide, "Quota").
         "consumer.reconnect.backoff.ms": "1000",
         "producer.reconnect.backoff.ms": "1000",
     }
 
 
 def as_properties(config: Mapping[str, str]) -> str:
-    """The text of a Java properties file (java.util.Properties.load) that holds exactly this."""
+    """Return the config as a Java properties file, for java.util.Properties.load."""
     return "".join(
         f"{_escaped(key, is_key=True)}={_escaped(value)}\n" for key, value in sorted(config.items())
     )

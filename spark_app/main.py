@@ -1,4 +1,4 @@
-"""What spark-submit starts: the arguments of a run, and its exit status."""
+"""The Spark app's entry point for spark-submit: its arguments and exit status."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tributary.contract.table_name import TableName
 
 FILES = "files:"
 BRONZE_POLL_SECONDS = 2.0
-"""A look at bronze reads its metadata; the sink lands every few seconds."""
+"""Each poll of bronze reads its metadata, and the sink commits only every few seconds."""
 
 Errand = Callable[[TableIngest], Committed | Replayed | Serviced]
 ERRANDS: Mapping[str, Errand] = {
@@ -44,7 +44,7 @@ ERRANDS: Mapping[str, Errand] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 where every table is well, 1 where one is not, 2 for arguments or a lake file that cannot be used."""
+    """Run the app. Return 0 if every table is healthy, 1 if not, and 2 for wrong arguments or lake file."""
     options = _parser().parse_args(arguments)
     try:
         lake = read_lake(options.lake)
@@ -94,23 +94,23 @@ def _errand(options: argparse.Namespace) -> Errand | None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="main.py", description="Tributary's Spark application")
     commands = parser.add_subparsers(dest="command", required=True)
-    ingest = commands.add_parser("ingest", help="bring the tables up to the source")
+    ingest = commands.add_parser("ingest", help="bring the tables up to date with the source")
     _add_common(ingest, default_source="kafka")
-    ingest.add_argument("--follow", action="store_true", help="go on until stopped")
+    ingest.add_argument("--follow", action="store_true", help="keep running until stopped")
     ingest.add_argument(
         "--glue-database", metavar="NAME", help="show the tables in this database of the Glue catalog"
     )
-    ingest.add_argument("--glue-endpoint", metavar="URL", help="of a Glue that is not AWS's")
-    replay = commands.add_parser("replay", help="apply the quarantined events that can be read by now")
+    ingest.add_argument("--glue-endpoint", metavar="URL", help="the address of a Glue other than AWS's")
+    replay = commands.add_parser("replay", help="apply the quarantined events that are readable now")
     _add_common(replay, default_source="bronze")
-    rebuild = commands.add_parser("rebuild", help="make tables anew, each in one commit")
+    rebuild = commands.add_parser("rebuild", help="rebuild tables from their events, each in one commit")
     _add_common(rebuild, default_source="bronze")
     rebuild.add_argument(
-        "--since-snapshot", action="store_true", help="of the last snapshot and what came after it only"
+        "--since-snapshot", action="store_true", help="use only the last snapshot and the events after it"
     )
-    new_epoch = commands.add_parser("new-epoch", help="go on at the beginning of topics that were made anew")
+    new_epoch = commands.add_parser("new-epoch", help="continue at the start of topics that were recreated")
     _add_common(new_epoch, default_source="kafka")
-    compact = commands.add_parser("compact", help="run the table services now, while nothing else writes")
+    compact = commands.add_parser("compact", help="run the table services now; nothing else may write")
     _add_common(compact, default_source="kafka")
     return parser
 
@@ -123,10 +123,12 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
         metavar="kafka|bronze|files:URI",
         type=_events_from,
         default=default_source,
-        help="files:URI is a folder of files that an S3 sink wrote",
+        help="where to read the events; files:URI is a folder that an S3 sink wrote",
     )
     command.add_argument(
-        "--allow-gaps", action="store_true", help="offsets that no file holds never held an event"
+        "--allow-gaps",
+        action="store_true",
+        help="with files: treat offsets that are in no file as offsets without an event",
     )
     command.add_argument("--kafka", metavar="HOST:PORT", help="bootstrap servers, for --from kafka")
     command.add_argument(
@@ -146,7 +148,7 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
     )
     command.add_argument(
         "--bronze-table",
-        help="the full name of the Iceberg table of events, for --from bronze and for what Kafka has lost",
+        help="the full name of the Iceberg table of events, for --from bronze and events Kafka has deleted",
     )
     command.add_argument(
         "--silver", required=True, metavar="URI", help="the bucket or folder of the Hudi tables"
@@ -171,7 +173,7 @@ def _name_and_value(text: str) -> tuple[str, str]:
 
 
 def _wanted_tables(lake: Lake, names: Sequence[str]) -> Callable[[TableName], bool]:
-    """Whether a table is one of the run: of the lake's patterns and, where any are named, of those."""
+    """Return a test for the run's tables: the lake's tables or, if `names` are given, only these."""
     named = {TableName.parse(name) for name in names}
 
     def is_wanted(table: TableName) -> bool:
@@ -224,7 +226,7 @@ def _pace(spark: SparkSession, options: argparse.Namespace) -> Pace:
 
 
 def _older(spark: SparkSession, options: argparse.Namespace) -> EventSource | None:
-    """Where a run from Kafka finds events that Kafka does not hold any more."""
+    """Return the source of events that Kafka has already deleted."""
     if options.source != "kafka" or options.bronze_table is None:
         return None
     return BronzeSource(spark, options.bronze_table)

@@ -1,4 +1,4 @@
-"""One module a stack, and the constructs that they are made of. Importing it chooses the CDK's Node.js."""
+"""The CDK stacks and their constructs, by concern. Importing this package chooses the CDK's Node.js."""
 
 from stacks.nodejs import choose_node
 

@@ -1,4 +1,4 @@
-"""How the stacks of a lake hang together: which is built from which, and in which order."""
+"""Assemble the stacks of a lake: which stack uses which, and the order of deployment."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tributary.contract.lake import Lake
 
 
 def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
-    """Adds all stacks of the lake to the app.
+    """Add all stacks of the lake to the app. Raise TributaryError.
 
-    assets  the folder with what `tributary plugins build` and `tributary package` have built
+    assets  the folder with the output of `tributary plugins build` and `tributary package`
 
-    Side by side can be built network and lake, then database and streaming, then connect and processing.
-    Observability comes last. They are destroyed the other way round. Raises TributaryError.
+    These can be deployed in parallel: network and lake, then database and streaming, then connect and
+    processing. Observability comes last. Stacks are destroyed in the opposite order.
     """
     check_known(lake)
     plugins = find_plugins(lake, lake_file, assets)
@@ -37,7 +37,7 @@ def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
     processing = ProcessingStack(app, lake, network, lake_stack, streaming, assets, lake_file)
     observability = ObservabilityStack(app, lake, processing)
 
-    # Most refer to each other's resources by name: nothing in the templates shows that these come first.
+    # Most stacks refer to others' resources by name, so the templates alone do not show the order.
     _build(database, after=[network])
     _build(streaming, after=[network])
     _build(connect, after=[lake_stack, database, streaming])

@@ -1,4 +1,4 @@
-"""What all stacks of a lake have in common: name, place, tags, and what becomes of data that is destroyed."""
+"""The common base of a lake's stacks: name, account, region, tags, and the removal policy for data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tributary.contract.lake import Lake
 
 
 class TributaryStack(Stack):
-    """A stack of the lake, in the region of `[aws]` and in its account where it names one."""
+    """A stack of the lake, in the region of `[aws]` and, if `[aws]` names one, its account."""
 
     def __init__(self, scope: Construct, kind: StackKind, lake: Lake, description: str) -> None:
         aws, names = deployment_of(lake), AwsNames(lake.name)
@@ -29,15 +29,15 @@ class TributaryStack(Stack):
 
     @property
     def of_data(self) -> RemovalPolicy:
-        """For what holds data that cannot be made again."""
+        """The removal policy of a resource whose data cannot be recreated."""
         return RemovalPolicy.DESTROY if self.aws.deletes_data else RemovalPolicy.RETAIN
 
 
 def deployment_of(lake: Lake) -> Aws:
-    """The lake's `[aws]`. Raises TributaryError where the lake file has none."""
+    """Return the lake's `[aws]`. Raise TributaryError if the lake file has none."""
     if lake.aws is None:
         raise TributaryError(
-            "the lake file does not say where on AWS the lake is to be built",
+            "the lake file does not say where on AWS to deploy the lake",
             where=f"lake {lake.name}",
             expected='a section [aws], at least with region = "…"',
         )

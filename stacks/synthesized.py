@@ -1,4 +1,4 @@
-"""Reads what `cdk synth` has written: the templates, in the order in which their stacks are built."""
+"""Read the templates of `cdk synth`, in the order in which their stacks are deployed."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from tributary.contract.aws_names import StackKind
 
 Resource = Mapping[str, Any]
 Templates = Mapping[str, Mapping[str, Any]]
-"""By the stack's id in the app, such as `Network`."""
+"""Templates by the stack's id in the app, such as `Network`."""
 
 _ORDER = [kind.title() for kind in get_args(StackKind)]
 _ENDING = ".template.json"
 
 
 def read_templates(folder: Path) -> Templates:
-    """Of a cloud assembly, such as cdk.out; none where the folder has none."""
+    """Read the templates of a cloud assembly, such as cdk.out. Return none if the folder has none."""
     texts = {path.name.removesuffix(_ENDING): path.read_text() for path in folder.glob(f"*{_ENDING}")}
     return {stack: json.loads(texts[stack]) for stack in sorted(texts, key=_position)}
 
 
 def resources_of(templates: Templates) -> Iterator[tuple[str, str, Resource]]:
-    """Stack, logical id and resource."""
+    """Yield each stack, logical id and resource."""
     for stack, template in templates.items():
         for logical_id, resource in template["Resources"].items():
             yield stack, logical_id, resource
 
 
 def rendered(value: Any) -> str:
-    """A value of a template as text: references in braces, joins joined."""
+    """Return a template's value as text, with references in braces and joins resolved."""
     match value:
         case str():
             return value

@@ -1,1 +1,1 @@
-"""Database engines, one folder each."""
+"""Database engines: one folder each, behind one interface and one registry."""

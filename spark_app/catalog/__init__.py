@@ -1,1 +1,1 @@
-"""Silver tables in AWS Glue."""
+"""Keep AWS Glue's entries of the silver tables up to date."""

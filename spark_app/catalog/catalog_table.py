@@ -1,7 +1,8 @@
-"""What a Glue catalog says of a silver table, in the form in which Athena's engine v3 reads Hudi.
+"""A silver table's entry in Glue, in the form in which Athena engine v3 reads Hudi.
 
-Source of the form: what Hudi's own sync writes (org.apache.hudi.aws.sync.AWSGlueCatalogSyncClient and
-org.apache.hudi.sync.common.util.SparkDataSourceTableUtils), and Athena's "Query Apache Hudi datasets"."""
+The form follows Hudi's own sync (org.apache.hudi.aws.sync.AWSGlueCatalogSyncClient and
+org.apache.hudi.sync.common.util.SparkDataSourceTableUtils) and Athena's guide "Query Apache Hudi datasets".
+"""
 
 from __future__ import annotations
 
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
     )
 
 SCHEMA_PARAMETERS = "spark.sql.sources.schema."
-"""How the parameters begin that hold the schema for Spark; how many there are depends on its length."""
+"""The prefix of the parameters with the schema for Spark. Their number depends on the schema's length."""
 
 _LONGEST_PARAMETER = 4_000
-"""Characters, as Hudi's sync and Spark cut the schema."""
+"""Characters of the schema in one parameter, as in Hudi's sync and Spark."""
 
 _HUDI_COMMENTS = {
     "_hoodie_commit_time": "Hudi: the commit that wrote the row",
@@ -78,16 +79,16 @@ _HIVE_TYPES: dict[type[DataType], str] = {
     TimestampType: "timestamp",
 }
 _TYPES_OF_PARTITION_KEYS = (IntegerType, LongType, StringType, DateType)
-"""Of which the text in a partition's path is a literal for each engine."""
+"""The types whose text in a partition's path is a valid literal for every engine."""
 
 
 class NotInCatalog(TributaryError):
-    """A table that a Glue catalog cannot show."""
+    """A Glue catalog cannot represent the table."""
 
 
 @dataclass(frozen=True)
 class CatalogColumn:
-    """A column by its name and type in Hive; Glue's names are in lower case."""
+    """A column with its Hive type. Glue's names are lower case."""
 
     name: str
     hive_type: str
@@ -96,11 +97,15 @@ class CatalogColumn:
 
 @dataclass(frozen=True)
 class CatalogTable:
-    """One silver table as a catalog shows it, under the name `name` and, where it is merge-on-read, as
-    `name_ro` (only what has been compacted) and `name_rt` (the same rows as `name`) too.
+    """A silver table's entry in the catalog, under `name`.
 
-    `location` is the base path. `partition_by` and `spark_schema` (JSON, the partition columns last) have the
-    names as the source writes them."""
+    A merge-on-read table also has the entries `name_ro` (only compacted rows) and `name_rt` (the same rows as
+    `name`).
+
+    location      the base path
+    partition_by  with column names in the source's spelling
+    spark_schema  JSON, partition columns last, with column names in the source's spelling
+    """
 
     name: str
     location: str
@@ -120,7 +125,7 @@ class CatalogTable:
 def catalog_table(
     name: str, path: str, description: str, columns: TableColumns, policy: TablePolicy
 ) -> CatalogTable:
-    """The entry of the table at the path that holds these columns of its source. Raises `NotInCatalog`."""
+    """Return the entry of the table at `path` with the source's columns. Raise `NotInCatalog`."""
     hudi = [StructField(column, StringType()) for column in _HUDI_COMMENTS]
     deleted = [StructField(DELETED, BooleanType())] if policy.deletes == "soft" else []
     source = [StructField(column, data_type) for column, data_type in columns.row]
@@ -142,7 +147,7 @@ def catalog_table(
 
 
 def hive_type(data_type: DataType) -> str:
-    """The type as Glue and Athena write it. Raises `NotInCatalog` where they have none."""
+    """Return the type as Glue and Athena write it. Raise `NotInCatalog` if they have no such type."""
     match data_type:
         case DecimalType():
             return f"decimal({data_type.precision},{data_type.scale})"
@@ -154,24 +159,24 @@ def hive_type(data_type: DataType) -> str:
             fields = (f"{field.name.lower()}:{hive_type(field.dataType)}" for field in data_type.fields)
             return f"struct<{','.join(fields)}>"
     if type(data_type) not in _HIVE_TYPES:
-        raise NotInCatalog("A catalog has no type for a column", found=data_type.simpleString())
+        raise NotInCatalog("A Glue catalog has no type for a column", found=data_type.simpleString())
     return _HIVE_TYPES[type(data_type)]
 
 
 def partition_values(path: str) -> tuple[str, ...]:
-    """The values of a partition's keys, from its path in the table: `region=eu/day=2024-01-01`."""
+    """Return the values of a partition's keys from its path, such as `region=eu/day=2024-01-01`."""
     return tuple(unquote(part.partition("=")[2]) for part in path.split("/"))
 
 
 def table_inputs(table: CatalogTable) -> tuple[TableInputTypeDef, ...]:
-    """Glue's input for each of the names."""
+    """Return Glue's input for each of the table's names."""
     return tuple(_table_input(table, view) for view in table.view_names)
 
 
 def partition_inputs(
     table: CatalogTable, view: str, paths: Iterable[str]
 ) -> tuple[PartitionInputTypeDef, ...]:
-    """Glue's input for partitions, by their paths in the table, of one of the table's names."""
+    """Return Glue's input for the partitions at `paths` in the table, under one of the table's names."""
     return tuple(
         {
             "Values": list(partition_values(path)),
@@ -187,7 +192,7 @@ def _check_told_apart(fields: Iterable[StructField]) -> None:
         other = own.setdefault(field.name.lower(), field.name)
         if other != field.name:
             raise NotInCatalog(
-                what="A catalog cannot tell two columns apart whose names differ in case only",
+                what="The names of two columns differ only in case, which a Glue catalog ignores",
                 found=f"{other} and {field.name}",
                 remedy="Read the table by its path with Spark, or rename one of the columns.",
             )
@@ -202,7 +207,7 @@ def _partition_type(data_type: DataType) -> str:
 
 
 def _as_athena_reads(path: str) -> str:
-    """Athena knows `s3://` alone."""
+    """Return the path with `s3://`, the only scheme that Athena knows."""
     return path.replace("s3a://", "s3://", 1) if path.startswith("s3a://") else path
 
 

@@ -1,4 +1,4 @@
-"""AWS Glue's Data Catalog: the one module that sends it requests."""
+"""The requests to AWS Glue's Data Catalog. No other module sends any."""
 
 from __future__ import annotations
 
@@ -24,37 +24,44 @@ if TYPE_CHECKING:
 
 _MOST_CREATED = 100
 _MOST_DELETED = 25
-"""Partitions in one request (Glue's BatchCreatePartition, BatchUpdatePartition; BatchDeletePartition)."""
+"""The most partitions in one request: Glue's BatchCreatePartition and BatchUpdatePartition take 100,
+BatchDeletePartition 25."""
 
 
 T = TypeVar("T")
 
 
 class PartitionsRefused(TributaryError):
-    """Glue has not taken some partitions of a request."""
+    """Glue refused some partitions of a request."""
 
 
 def glue_client(endpoint: str | None = None) -> GlueClient:
-    """Region and credentials come from the environment. A Glue that does not answer is given up soon: whoever
-    asked comes again."""
+    """Return a Glue client with the environment's region and credentials.
+
+    It gives up soon if Glue does not answer, because its caller retries.
+    """
     config = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 2})
-    # As everywhere on AWS; Boto3 by itself knows AWS_DEFAULT_REGION only.
+    # AWS services set AWS_REGION, but Boto3 reads only AWS_DEFAULT_REGION.
     region = os.environ.get("AWS_REGION")
     return boto3.client("glue", region_name=region, endpoint_url=endpoint, config=config)
 
 
 class GlueCatalog:
-    """One database of the catalog. Its methods raise Botocore's `BotoCoreError` and `ClientError`, and
-    `PartitionsRefused`; what they have done until then stands, and to do all of it again is safe."""
+    """One database of the catalog.
+
+    Methods raise Botocore's `BotoCoreError` and `ClientError`, and `PartitionsRefused`. Work done before the
+    error remains, and repeating all of it is safe.
+    """
 
     def __init__(self, client: GlueClient, database: str) -> None:
         self._client = client
         self._database = database
 
     def show_table(self, table: CatalogTable, partitions: frozenset[str]) -> None:
-        """Makes all of the table's names and partitions so, whatever the catalog says of them now.
+        """Bring all of the table's names and partitions in the catalog up to date, from any earlier state.
 
-        `partitions` are all that there are, as paths in the table; empty where it has no partition keys."""
+        `partitions` are the paths of all the table's partitions, empty for a table without partition keys.
+        """
         self._create_database_if_missing()
         for wanted in table_inputs(table):
             self._show_name(wanted)
@@ -62,7 +69,7 @@ class GlueCatalog:
                 self._show_partitions(wanted["Name"], partition_inputs(table, wanted["Name"], partitions))
 
     def add_partitions(self, table: CatalogTable, partitions: frozenset[str]) -> None:
-        """Adds partitions to a table that is shown as it is."""
+        """Add partitions to a table whose entry is otherwise up to date."""
         for view in table.view_names:
             self._create_partitions(view, partition_inputs(table, view, partitions))
 
@@ -80,7 +87,7 @@ class GlueCatalog:
             return
         if _holds(found, wanted):
             return
-        # Others may have put parameters of their own there, such as a table optimizer's.
+        # Keep parameters that others have added, such as a table optimizer.
         kept = {
             name: value
             for name, value in found.get("Parameters", {}).items()
@@ -107,7 +114,7 @@ class GlueCatalog:
             answer = self._client.batch_create_partition(
                 DatabaseName=self._database, TableName=view, PartitionInputList=batch
             )
-            # An attempt that failed half-way has made some.
+            # An earlier attempt may have created some before it failed.
             _check_taken(view, answer.get("Errors", ()), but="AlreadyExistsException")
 
     def _update_partitions(self, view: str, changed: Sequence[PartitionInputTypeDef]) -> None:
@@ -140,18 +147,18 @@ def _check_taken(view: str, errors: Sequence[Mapping[str, Any]], but: str = "") 
     if refused:
         first = refused[0]
         raise PartitionsRefused(
-            what=f"Glue has refused {len(refused)} partitions",
+            what=f"Glue refused {len(refused)} partitions",
             where=f"table {view}",
             found=f"{first['ErrorDetail']['ErrorCode']} for {first.get('PartitionValues')}",
         )
 
 
 def _holds(found: Any, wanted: Any) -> bool:
-    """Whether all that is wanted is there. Glue adds to what it is given."""
+    """Tell whether everything wanted was found. Glue adds its own entries, so `found` may have more."""
     match wanted:
         case dict():
             return isinstance(found, dict) and all(_holds(found.get(k), v) for k, v in wanted.items())
         case list():
             return isinstance(found, list) and len(found) == len(wanted) and all(map(_holds, found, wanted))
-    # Glue leaves out what is empty.
+    # Glue leaves out empty values.
     return bool(found == wanted or (found is None and wanted == ""))

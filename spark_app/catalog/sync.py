@@ -1,4 +1,4 @@
-"""The catalog's part of a run: which tables it does not show as they are, and when to tell it again."""
+"""The catalog's part of a run: which tables' entries are out of date, and when to send them again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tributary.contract.lake import TablePolicy
 
 
 class StoredTable(Protocol):
-    """The Hudi table, as the catalog needs it."""
+    """The parts of a Hudi table that the catalog needs."""
 
     @property
     def path(self) -> str: ...
@@ -26,8 +26,11 @@ class StoredTable(Protocol):
 
 
 class OfferedTable(Protocol):
-    """A table after a commit, or when it has just been recovered. `columns`: None where there is no table
-    yet; `partitions_written`: by its last commit, as paths."""
+    """A table after a commit or right after its recovery.
+
+    columns             None: the table does not exist yet
+    partitions_written  the paths of the partitions that its last commit wrote
+    """
 
     @property
     def name(self) -> str: ...
@@ -41,7 +44,7 @@ class OfferedTable(Protocol):
 
 @dataclass(frozen=True)
 class CatalogPace:
-    """When to try again, and how long the end of a run waits for what is left."""
+    """When to retry, and how long the end of a run waits for unfinished entries."""
 
     first_retry_seconds: float = 1.0
     longest_retry_seconds: float = 60.0
@@ -50,7 +53,7 @@ class CatalogPace:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What the catalog has been told of a table, or is to be."""
+    """The state of a table that the catalog shows or should show."""
 
     columns: TableColumns
     partitions: frozenset[str] = frozenset()
@@ -58,7 +61,7 @@ class _Shown:
 
 @dataclass
 class _TableSync:
-    """A table within the run. `refused`: the columns that no catalog can show."""
+    """A table's progress in the run. `refused` are columns that no catalog can show."""
 
     hudi: StoredTable
     wanted: _Shown
@@ -82,11 +85,12 @@ class _TableSync:
 
 @dataclass
 class CatalogSync:
-    """Keeps a catalog up with the tables of a run, without any of them waiting for it.
+    """Keep a catalog up to date with the tables of a run, without making a table wait.
 
-    Its methods return at once, but for `finish`, and are for one thread; the requests go out on another. Glue
-    is asked for nothing while a table's columns and partitions are those it was last told in this run.
-    `name_of` gives a table's name in the catalog."""
+    Call the methods from one thread; another thread sends the requests. All methods except `finish` return at
+    once. Glue gets no request while a table's columns and partitions equal those last sent in this run.
+    `name_of` returns a table's name in the catalog.
+    """
 
     catalog: GlueCatalog
     name_of: Callable[[str], str]
@@ -99,7 +103,7 @@ class CatalogSync:
     )
 
     def offer(self, table: OfferedTable) -> None:
-        """Takes note of what the table is now."""
+        """Record the table's current state."""
         if table.columns is None:
             return
         known = self._tables.get(table.name)
@@ -110,7 +114,7 @@ class CatalogSync:
             known.wanted = _Shown(table.columns, known.wanted.partitions | written)
 
     def step(self) -> None:
-        """Collects what has come of the last requests, and begins the next that are due."""
+        """Take the result of the last requests and start the next ones that are due."""
         if self._working is not None and self._working[2].done():
             self._collect()
         if self._working is not None:
@@ -122,7 +126,7 @@ class CatalogSync:
                 return
 
     def finish(self) -> Mapping[str, str]:
-        """The tables that the catalog does not show as they are, by name, and why; after some patience."""
+        """Wait a while for unfinished entries. Return the tables whose entries are out of date, and why."""
         deadline = time.monotonic() + self.pace.patience_seconds
         self.step()
         while self._is_busy and time.monotonic() < deadline:
@@ -130,7 +134,7 @@ class CatalogSync:
             self.step()
         self._thread.shutdown(wait=False, cancel_futures=True)
         return {
-            name: sync.error or "Glue has not answered"
+            name: sync.error or "Glue has not answered yet"
             for name, sync in self._tables.items()
             if sync.is_pending or sync.error is not None
         }
@@ -140,7 +144,7 @@ class CatalogSync:
         return self._working is not None or any(sync.is_pending for sync in self._tables.values())
 
     def _show(self, name: str, sync: _TableSync) -> _Shown:
-        """On the thread of requests; returns what is shown then."""
+        """Send the requests for a table, on the thread of requests. Return the state that is shown then."""
         wanted, shown = sync.wanted, sync.shown
         table = self._entry(name, sync.hudi, wanted.columns)
         if shown is None or shown.columns != wanted.columns:
@@ -166,7 +170,7 @@ class CatalogSync:
                 sync.refused, sync.error = wanted.columns, str(error)
                 self.progress.write(CatalogFailed(name, sync.error, sync.attempts + 1, None))
             case Exception():
-                # Whatever it is: a catalog's failure is none of the tables'.
+                # No failure of the catalog may fail a table.
                 self._retry_later(name, sync, error)
             case _:
                 raise error

@@ -1,1 +1,1 @@
-"""The run: the loop over all tables, and what it reports."""
+"""A run: the loop over all tables, and its reports."""

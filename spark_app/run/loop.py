@@ -1,4 +1,4 @@
-"""The run: which tables there are, whose turn it is, and what becomes of one that fails."""
+"""The loop of a run: find tables, give them turns, and handle their failures."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from tributary.contract.remedies import remedies_for_table
 
 @dataclass(frozen=True)
 class Pace:
-    """How often to look and how much to take at once.
+    """How often to poll and how many events to take at once.
 
-    `parallel` tables are in work at the same time, those that have waited longest. Few are better than many:
-    to work at all tables at once makes each of them as slow as the whole round. A commit has at most
-    `events_per_commit`, the more the faster by the event, but `events_per_turn` while another table has no
-    more than that to commit. The first commit of a table, which is faster still, has at most
-    `events_per_load`."""
+    parallel           tables that work at the same time; those that waited longest go first. Few are better
+                       than many: with all tables at once, each would be as slow as the whole round.
+    events_per_commit  the most events in a commit. Larger commits are faster per event.
+    events_per_turn    the most events in a commit while another table has no more than this to commit
+    events_per_load    the most events in a table's first commit, which is faster per event than later ones
+    """
 
     poll_seconds: float = 0.1
     discovery_seconds: float = 5.0
@@ -46,9 +47,9 @@ class Pace:
 
 
 class StopRequest:
-    """Asks a run to end. A signal handler may set it.
+    """A request to end the run, which a signal handler may set.
 
-    With `threading.Event` it would wait for a lock which the very thread that the signal interrupts can hold.
+    A `threading.Event` could deadlock: `set` takes a lock that the interrupted thread may hold.
     """
 
     def __init__(self) -> None:
@@ -62,17 +63,20 @@ class StopRequest:
 
 
 PASSING_FAILURES = (Py4JError, PySparkException, OSError)
-"""What Kafka, S3 or Spark raise when they cannot be had for the moment, among other things."""
+"""The errors that Kafka, S3 or Spark raise when they are temporarily unavailable, and in other cases."""
 
 
 @dataclass
 class _TableRun:
-    """One table within the run.
+    """One table's state in the run.
 
-    `working`: whether it got on, once done. `target`: where it has to get to, None where it follows.
-    `outcome`: None where nothing is wrong, once that `is_known`; `recorded`: what the store holds.
-    `lag`: the events that it was behind by when it was last looked at; `got_on_at`: when it last got on;
-    `last_turn_at`: when its last work began.
+    working       the current work, which returns whether the table made progress
+    target        the offsets at which a run that does not follow ends. None: the run follows.
+    outcome       None: nothing is wrong, provided that `is_known`
+    recorded      the outcome in the store
+    lag           the number of unapplied events at the last look
+    got_on_at     when the table last made progress
+    last_turn_at  when its last work began
     """
 
     table: TableIngest
@@ -106,7 +110,7 @@ class _TableRun:
         return TableState(self.table.name, self.lag, stuck_seconds, self.is_blocked)
 
     def is_behind_by_little(self, events: int) -> bool:
-        """Whether it has something to commit, but no more than that."""
+        """Tell whether the table has something to commit, but at most `events`."""
         is_known = self.table.is_recovered and not (self.is_over or self.is_caught_up or self.is_blocked)
         return is_known and 0 < self.lag <= events
 
@@ -117,10 +121,11 @@ class _TableRun:
 
 @dataclass
 class Ingest:
-    """Brings the tables of the topics up to their source and, where it follows, keeps them there.
+    """Bring the tables up to date with their source and, with `follow`, keep them up to date.
 
-    `table_of` makes the table of a topic, or None for a topic that is none of the lake's. `catalog` shows the
-    tables to others, and `metrics` tells others how they are; None where nothing does.
+    table_of  returns a topic's table, or None if the topic does not belong to the lake
+    catalog   shows the tables to query engines, if given
+    metrics   reports the tables' state to CloudWatch, if given
     """
 
     spark: SparkSession
@@ -137,8 +142,10 @@ class Ingest:
     _last_service_at: float = 0.0
 
     def run(self) -> bool:
-        """Whether every table is well at the end, and shown as it is. One table's failure does not stop the
-        others."""
+        """Run to the end. Return whether every table is healthy and its catalog entry is up to date.
+
+        A table's failure does not stop the others.
+        """
         next_discovery = next_metrics = 0.0
         with ThreadPoolExecutor(self.pace.parallel, thread_name_prefix="table") as pool:
             while not self.stop.is_set():
@@ -164,7 +171,7 @@ class Ingest:
         return not not_shown and all(run.error is None for run in self._runs.values())
 
     def _discover_again(self) -> None:
-        """A source that is away for a while hides no table that is known; at the start it is an error."""
+        """Find new topics. An unavailable source is an error at the start; later, the known tables retry."""
         try:
             self._discover()
         except PASSING_FAILURES as error:
@@ -175,8 +182,10 @@ class Ingest:
                     self._retry_later(run, error)
 
     def _discover(self) -> None:
-        """New topics become tables. A run that does not follow takes those of its start, up to where they
-        end."""
+        """Add a table for each new topic.
+
+        Without `follow`, a run takes only the topics at its start, up to their ends at that time.
+        """
         if self._runs and not self.follow:
             return
         found = {
@@ -191,7 +200,7 @@ class Ingest:
             self.progress.write(Started(tuple(sorted(table.name for table in found.values()))))
 
     def _wait_for_work(self) -> None:
-        """Until a table's turn is over, or it is time to look for events again."""
+        """Wait until a table's turn ends or the next poll is due."""
         working = [run.working for run in self._runs.values() if run.working is not None]
         if working:
             wait(working, self.pace.poll_seconds, FIRST_COMPLETED)
@@ -203,7 +212,10 @@ class Ingest:
         return self.pace.parallel - sum(run.working is not None for run in self._runs.values())
 
     def _give_turns(self, pool: ThreadPoolExecutor) -> None:
-        """What a table reads is decided when its turn begins: so it holds the events of its wait."""
+        """Start work on waiting tables.
+
+        A turn's events are chosen when it begins, so they include the events that came during the wait.
+        """
         now = time.monotonic()
         idle = {
             topic: run
@@ -253,8 +265,10 @@ class Ingest:
             self._serve(pool, run)
 
     def _is_service_due(self, run: _TableRun) -> bool:
-        """Of a table that has events to commit. Its services hold up all others too: tables that are as busy
-        would else have theirs at the same time."""
+        """Tell whether services are due for a table with events to commit.
+
+        Services slow down all tables, so those of equally busy tables must not run at the same time.
+        """
         if any(other.is_in_service for other in self._runs.values()):
             return False
         is_apart = time.monotonic() - self._last_service_at >= self.pace.seconds_between_services
@@ -268,7 +282,7 @@ class Ingest:
         run.working, run.last_turn_at = working, time.monotonic()
 
     def _most_events(self, run: _TableRun) -> int:
-        """A long commit is only in the way of tables that have little to commit, and so would be fresh."""
+        """Return the limit of the next commit. A long commit delays only tables with little to commit."""
         others = (other for other in self._runs.values() if other is not run)
         if any(other.is_behind_by_little(self.pace.events_per_turn) for other in others):
             return self.pace.events_per_turn
@@ -288,7 +302,7 @@ class Ingest:
         return True
 
     def _maintain(self, table: TableIngest) -> bool:
-        """A run that follows is soon back for the next part of a compaction."""
+        """Run the table's services. With `follow`, run one part of a compaction; the next turn continues."""
         table.maintain()
         while not (self.follow or self.stop.is_set()) and table.is_service_due(is_idle=True):
             table.maintain()
@@ -319,7 +333,7 @@ class Ingest:
         self.progress.write(Blocked(run.table.name, run.error, remedies))
 
     def _retry_later(self, run: _TableRun, error: Exception) -> None:
-        """The table starts again from what it holds: whether the failed commit is in it, only it can tell."""
+        """Schedule a retry. The table then reads its state again, because the failed commit may be in it."""
         run.attempts += 1
         run.is_caught_up = False
         run.error = f"{type(error).__name__}: {error}"
@@ -339,7 +353,7 @@ class Ingest:
             metrics.offer(run.state)
 
     def _record_outcomes(self) -> None:
-        """Keeps what has changed. What cannot be written now is tried again with the next discovery."""
+        """Store changed outcomes. The next discovery retries those that cannot be written now."""
         for run in self._runs.values():
             if not run.is_known or run.outcome == run.recorded:
                 continue
@@ -351,4 +365,4 @@ class Ingest:
                     self.outcomes.write(folder, run.outcome)
                 run.recorded = run.outcome
             except PASSING_FAILURES as error:
-                print(f"The status of {run.table.name} cannot be written: {error}", file=sys.stderr)
+                print(f"Cannot store the status of {run.table.name}: {error}", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""How CloudWatch learns how each table is: lines in its embedded metric format, sent beside the run.
+"""Send each table's metrics to CloudWatch, as log lines in its embedded metric format.
 
-Whatever happens to them, the run goes on: what cannot be sent soon is dropped, and said so once.
+A failure to send never stops the run. Metrics that cannot be sent soon are dropped, with one warning.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
 
@@ -39,14 +39,14 @@ UNITS: Mapping[str, Unit] = {
 }
 """The metrics of a table.
 
-Freshness   of a commit: how old 95 % of its changes were at most; of a table that is behind: how long it has
-            not got on
-Lag         events that the source holds and the table has not applied
-Blocked     1 where the table waits for a person, else 0
+Freshness   for a commit: the age that 95 % of its changes did not exceed. For a table with a backlog: the
+            time since its last progress
+Lag         events in the source that the table has not applied
+Blocked     1 if the table waits for a person, else 0
 """
 
 DIMENSIONS = (("Lake", "Table"), ("Lake",))
-"""The second one is over all tables, also those that nobody knew when the alarms were made."""
+"""The second set covers all tables, including those that did not exist when the alarms were created."""
 
 _MOST_WAITING = 10_000
 _MOST_IN_A_REQUEST = 1_000
@@ -55,7 +55,7 @@ _SECONDS_FOR_THE_LAST = 10.0
 
 
 class LogsClient(Protocol):
-    """Of CloudWatch Logs, what is called here."""
+    """The calls of CloudWatch Logs that this module uses."""
 
     def create_log_stream(self, *, logGroupName: str, logStreamName: str) -> Any: ...  # noqa: N803
 
@@ -70,7 +70,7 @@ class LogsClient(Protocol):
 
 @dataclass(frozen=True)
 class TableState:
-    """How a table is at a moment. `stuck_seconds`: for how long a table that is behind has not got on."""
+    """A table's state at one moment. `stuck_seconds`: the time without progress of a table with a backlog."""
 
     table: str
     lag: int
@@ -79,7 +79,7 @@ class TableState:
 
 
 def metrics_of(observed: Report | TableState) -> tuple[str, Mapping[str, float]] | None:
-    """The table, and its metrics by name; None for a report that has none."""
+    """Return the table and its metrics by name, or None if the report has none."""
     match observed:
         case Committed():
             values: dict[str, float] = {
@@ -106,7 +106,7 @@ def metrics_of(observed: Report | TableState) -> tuple[str, Mapping[str, float]]
 
 
 def metric_line(lake: str, table: str, values: Mapping[str, float], at_ms: int) -> str:
-    """One line of the embedded metric format. CloudWatch takes ASCII only in a dimension's value."""
+    """Return one line of the embedded metric format. Dimension values must be ASCII."""
     directive = {
         "Namespace": METRICS_NAMESPACE,
         "Dimensions": DIMENSIONS,
@@ -117,7 +117,7 @@ def metric_line(lake: str, table: str, values: Mapping[str, float], at_ms: int) 
 
 
 class MetricsSender:
-    """Sends what it is offered to a log group, from a thread of its own."""
+    """A sender of metrics to a log group, with its own thread."""
 
     def __init__(self, client: LogsClient, log_group: str, lake: str, errors: TextIO = sys.stderr) -> None:
         self._client = client
@@ -132,7 +132,7 @@ class MetricsSender:
         self._thread.start()
 
     def offer(self, observed: Report | TableState) -> None:
-        """Never waits and never raises."""
+        """Queue the metrics. Never wait and never raise."""
         found = metrics_of(observed)
         if found is None:
             return
@@ -141,10 +141,10 @@ class MetricsSender:
         try:
             self._waiting.put_nowait({"timestamp": at_ms, "message": line})
         except Full:
-            self._complain("they come faster than CloudWatch takes them")
+            self._complain("they arrive faster than CloudWatch accepts them")
 
     def close(self) -> None:
-        """Sends what is left, if that takes no longer than some seconds."""
+        """Send the remaining metrics, but give up after a few seconds."""
         try:
             self._waiting.put(None, timeout=_SECONDS_FOR_THE_LAST)
         except Full:
@@ -159,7 +159,7 @@ class MetricsSender:
                 self._send(batch)
 
     def _next_batch(self) -> tuple[list[dict[str, Any]], bool]:
-        """What has come within some seconds, and whether more may."""
+        """Collect the metrics of a few seconds. Return them, and whether more can follow."""
         batch: list[dict[str, Any]] = []
         deadline = time.monotonic() + _SECONDS_BETWEEN_REQUESTS
         while len(batch) < _MOST_IN_A_REQUEST:
@@ -173,7 +173,7 @@ class MetricsSender:
         return batch, True
 
     def _send(self, batch: list[dict[str, Any]]) -> None:
-        # Threads offer at the same time; CloudWatch refuses a request that is not in the order of time.
+        # Several threads offer metrics, but CloudWatch refuses events that are not sorted by time.
         batch.sort(key=lambda event: event["timestamp"])
         place = {"logGroupName": self._log_group, "logStreamName": self._stream}
         try:
@@ -191,7 +191,7 @@ class MetricsSender:
 
 
 class MeasuredProgress(ProgressWriter):
-    """Reports that are written and, where there are metrics in them, also sent."""
+    """A writer of reports that also sends their metrics."""
 
     def __init__(self, sender: MetricsSender, out: TextIO = sys.stdout) -> None:
         super().__init__(out)
@@ -203,7 +203,7 @@ class MeasuredProgress(ProgressWriter):
 
 
 def logs_client() -> LogsClient:
-    """Region and credentials come from the environment. One that does not answer is given up soon."""
+    """Return a client with the environment's region and credentials. It gives up soon without an answer."""
     config = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 3})
     client = boto3.client("logs", region_name=os.environ.get("AWS_REGION"), config=config)
     return cast(LogsClient, client)

@@ -1,6 +1,7 @@
-"""The outcome: why a table is not well, kept beside its quarantine so that it outlives the run.
+"""A table's outcome: the reason why it is blocked or retrying, stored in its quarantine folder.
 
-Importable without PySpark, so that whoever asks for the status needs none. A table that is well has none.
+The outcome outlives the run. A healthy table has none. This module does not need PySpark, so
+`tributary status` does not either.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import Remedies, remedies_as_json, remedies_for_table, remedies_from_json
 
 OUTCOME_FILE = "_outcome.json"
-"""In the table's folder in quarantine. Spark takes names that begin with an underscore for hidden files."""
+"""The file in the table's quarantine folder. Spark ignores names that begin with an underscore."""
 
 State = Literal["blocked", "retrying"]
 
@@ -72,11 +73,11 @@ class Outcome:
 
 
 class OutcomeStore(Protocol):
-    """Where it is kept why a table is not well. `folder` is the table's quarantine path."""
+    """A store of outcomes. `folder` is the table's quarantine path."""
 
     def read(self, folder: str) -> Outcome | None: ...
 
     def write(self, folder: str, outcome: Outcome) -> None: ...
 
     def clear(self, folder: str) -> None:
-        """Also where there is none."""
+        """Remove the outcome, if there is one."""

@@ -1,4 +1,4 @@
-"""Where outcomes are kept: a small file in each table's folder in quarantine, by Hadoop's file systems."""
+"""Store each outcome as a small file in the table's quarantine folder, through Hadoop's file systems."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_app.run.outcome import OUTCOME_FILE, Outcome
 
 @dataclass(frozen=True)
 class OutcomeFiles:
-    """`folder` is a table's quarantine path throughout."""
+    """A store of outcomes in files. `folder` is always a table's quarantine path."""
 
     spark: SparkSession
 

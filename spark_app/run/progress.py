@@ -1,4 +1,4 @@
-"""Progress: what the app reports while it runs, one JSON object a line on standard output."""
+"""The reports of a running app, written to standard output as one JSON object a line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from tributary.contract.remedies import Remedies, remedies_as_json
 
 @dataclass(frozen=True)
 class Freshness:
-    """From the source's commit of a change to the lake's, in milliseconds, over the streamed changes of a
-    commit."""
+    """Milliseconds from the source's commit to the lake's, over the streamed changes of a lake commit."""
 
     p50: int
     p95: int
@@ -42,9 +41,13 @@ class Started:
 
 @dataclass(frozen=True)
 class Committed:
-    """`at`: when the commit was complete. `rows`: upserted; `positions`: the next offsets, by partition.
+    """A commit to a table.
 
-    `phases`: what part of the `seconds` was for what, by name."""
+    at         when the commit was complete
+    rows       upserted rows
+    positions  the next offset of each partition
+    phases     the part of `seconds` that each phase took
+    """
 
     event: ClassVar[str] = "commit"
     table: str
@@ -62,7 +65,7 @@ class Committed:
 
 @dataclass(frozen=True)
 class CaughtUp:
-    """All events that the source held when it was last asked are in the table."""
+    """The table has all events that were in the source at the last poll."""
 
     event: ClassVar[str] = "caught_up"
     table: str
@@ -70,7 +73,7 @@ class CaughtUp:
 
 @dataclass(frozen=True)
 class Failed:
-    """An attempt has failed and another will be made."""
+    """An attempt failed, and a retry follows."""
 
     event: ClassVar[str] = "failed"
     table: str
@@ -91,8 +94,7 @@ class Blocked:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What became of a table's quarantined events: those that were applied now, and those left in
-    quarantine."""
+    """The number of a table's quarantined events that were applied, and of those left in quarantine."""
 
     event: ClassVar[str] = "replayed"
     table: str
@@ -102,7 +104,7 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Serviced:
-    """The table's services have run: its log files are merged, what is older than its history is gone."""
+    """The table's services have run: its log files are merged, and files older than its history are gone."""
 
     event: ClassVar[str] = "serviced"
     table: str
@@ -111,7 +113,7 @@ class Serviced:
 
 @dataclass(frozen=True)
 class Cataloged:
-    """The catalog shows the table as it is, under `name`, with so many partitions."""
+    """The table's catalog entry, under `name`, is up to date and has this number of partitions."""
 
     event: ClassVar[str] = "cataloged"
     table: str
@@ -121,8 +123,10 @@ class Cataloged:
 
 @dataclass(frozen=True)
 class CatalogFailed:
-    """The catalog does not show the table as it is; the table has all its rows nevertheless. No
-    `retry_in_seconds` where another attempt would end alike."""
+    """The table's catalog entry is out of date. The table itself has all its rows.
+
+    `retry_in_seconds` is None if a retry cannot help.
+    """
 
     event: ClassVar[str] = "catalog_failed"
     table: str
@@ -133,8 +137,11 @@ class CatalogFailed:
 
 @dataclass(frozen=True)
 class Stopped:
-    """The end of the run: what each table is left with, "ok" or an error; and the tables that the catalog
-    does not show as they are, with the reason."""
+    """The end of the run.
+
+    tables          "ok" or an error for each table
+    not_in_catalog  the reason for each table whose catalog entry is out of date
+    """
 
     event: ClassVar[str] = "stopped"
     tables: Mapping[str, str]
@@ -156,7 +163,7 @@ Report = (
 
 
 class ProgressWriter:
-    """Writes reports as they come, whole lines also from several threads."""
+    """A writer that prints each report at once as a whole line, also from several threads."""
 
     def __init__(self, out: TextIO = sys.stdout) -> None:
         self._out = out

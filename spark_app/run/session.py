@@ -1,4 +1,4 @@
-"""The Spark session that the app needs, wherever it runs."""
+"""Start the app's Spark session, locally and on EMR."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ _OPTIONS = {
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
     # Timestamps without a zone are held as if in UTC, whatever the machine's zone.
     "spark.sql.session.timeZone": "UTC",
-    # Column names that differ in case only are different columns.
+    # Column names that differ only in case are different columns.
     "spark.sql.caseSensitive": "true",
-    # A batch is read where it is cached, by key: adaptive execution would only make several jobs of each.
+    # Batches are cached and read by key. Adaptive execution would only split each read into several jobs.
     "spark.sql.adaptive.enabled": "false",
-    # To try how well a batch could be compressed takes a sixth of decoding it; it is cached for some seconds.
+    # A batch is cached for seconds only, and testing how well it compresses costs a sixth of its decoding.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # Spark keeps the code that it made for 100 stages; a table has some twenty, and soon its next commit.
+    # By default Spark keeps the generated code of 100 stages. Each table needs about twenty at every commit.
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # The JVM compiles no method that is larger (HotSpot's HugeMethodLimit). Interpreted, the decoding of a
-    # table of 25 numbers and dates, which Spark makes one method of, takes twice as long.
+    # The JVM does not compile larger methods (HotSpot's HugeMethodLimit). Spark would generate one method to
+    # decode a table of 25 numbers and dates. Interpreted, that method takes twice as long.
     "spark.sql.codegen.hugeMethodLimit": "8000",
-    # Tables share the cores; a small one does not wait for a large one's commit.
+    # Tables share the cores, so a small table does not wait for a large table's commit.
     "spark.scheduler.mode": "FAIR",
 }
 
 
 _OF_OTHERS = ("yarn.", "mapreduce.")
 _NOT_OF_OTHERS = ("mapreduce.fileoutputcommitter.", "mapreduce.input.", "mapreduce.output.")
-"""Beginnings of names in Hadoop's configuration that neither Spark's tasks nor Hudi read, two thirds of it,
-and what they do read of those. Hudi sends all of it with each of its tasks."""
+"""Prefixes of Hadoop options that neither Spark's tasks nor Hudi read, and exceptions that they do read.
+
+Hudi sends all options with each of its tasks. Two thirds of them have these prefixes.
+"""
 
 
 def start_session(name: str) -> SparkSession:
-    """Master, memory, class path, credentials and catalogs come from spark-submit."""
+    """Start the session. Master, memory, class path, credentials and catalogs come from spark-submit."""
     builder = SparkSession.builder.appName(name)
     for option, value in _OPTIONS.items():
         builder = builder.config(option, value)
     spark = builder.getOrCreate()
     if spark.conf.get("spark.sql.shuffle.partitions", "200") == "200":
-        # A batch is small beside Spark's default of 200 partitions: one task a core.
+        # Spark's default of 200 partitions is too many for a batch. One task a core is enough.
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     jvm: Any = spark.sparkContext._jvm
     _look_up_once(jvm)
@@ -51,15 +53,18 @@ def start_session(name: str) -> SparkSession:
 
 
 def tables_at_once(spark: SparkSession) -> int:
-    """How many tables to work at. A small commit is the driver's work for the most part: on one machine one a
-    core, on a cluster, whose driver waits for S3 as long as it works, some more."""
+    """Return how many tables to work on at the same time.
+
+    A small commit is mostly the driver's work. On one machine that allows one table a core. A cluster allows
+    more, because its driver waits for S3 half of the time.
+    """
     context = spark.sparkContext
     return max(2, context.defaultParallelism) if (context.master or "").startswith("local") else 8
 
 
 def _forget_settings_of_others(context: Any) -> None:
     configuration = context._jsc.hadoopConfiguration()
-    # The first use of this class has each configuration read all defaults again
+    # The first use of this class makes each configuration read all defaults again
     # (S3AFileSystem#addDeprecatedKeys, Configuration#reloadExistingConfigurations).
     configuration.getClassByNameOrNull("org.apache.hadoop.fs.s3a.S3AFileSystem")
     names, entries = [], configuration.iterator()
@@ -71,8 +76,10 @@ def _forget_settings_of_others(context: Any) -> None:
 
 
 def _look_up_once(jvm: Any) -> None:
-    """PySpark asks for these classes whenever it makes a column. Each time, Py4J would have the JVM look for
-    one of that name in every package that PySpark imports, through every jar of the class path: a fifth of a
-    small commit's time. An attribute that is there is not asked for."""
+    """Cache the Java classes that PySpark looks up for every column.
+
+    For each lookup, Py4J makes the JVM search every package that PySpark imports, in every jar of the class
+    path. That took a fifth of a small commit's time. Py4J does not look up an attribute that exists.
+    """
     for name in ("functions", "Column", "PythonUtils", "SparkSession", "SparkSession$"):
         setattr(jvm, name, getattr(jvm, name))

@@ -1,5 +1,4 @@
-"""How the S3 sinks name their files, and which offsets of a topic a file holds by its name and those beside
-it."""
+"""How S3 sinks name their files, and which offsets a file contains by its name and its neighbors' names."""
 
 from __future__ import annotations
 
@@ -16,14 +15,18 @@ Kind = Literal["avro", "json"]
 
 
 class UnreadableFiles(TributaryError):
-    """Files that are not what an S3 sink writes, or that do not hold all events once each."""
+    """The files are not an S3 sink's, or they do not contain every event exactly once."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """`pattern` is a regular expression, of Python and Java, that matches the end of a path. Its groups are
-    the topic, the partition, an offset, and perhaps the format. `names_last`: the offset is that of a file's
-    last event, not of its first. `may_wrap_values`: a line can be `{"value":…}`."""
+    """How a sink names its files.
+
+    pattern          a regular expression for Python and Java that matches the end of a path. Its groups are
+                     the topic, the partition, an offset and, if named, the format.
+    names_last       the offset is that of a file's last event, not of its first
+    may_wrap_values  a line can be `{"value":…}`
+    """
 
     name: str
     pattern: str
@@ -51,16 +54,16 @@ LAYOUTS = (
         may_wrap_values=True,
     ),
 )
-"""Sources: Confluent's TopicPartitionWriter#fileKeyToCommit, Lenses' Writer#commit and OffsetFileNamer, and
-the default of Aiven's file.name.template."""
+"""From Confluent's TopicPartitionWriter#fileKeyToCommit, Lenses' Writer#commit and OffsetFileNamer, and the
+default of Aiven's file.name.template."""
 
 _SIDE_FILES = re.compile(r"(^|/)[_.][^/]*$|\.(keys|headers)\.(avro|json)(\.gz)?$")
-"""What Hadoop takes for hidden, and the keys and headers that Confluent's sink can write beside values."""
+"""Files that Hadoop treats as hidden, and the files of keys and headers that Confluent's sink can write."""
 
 
 @dataclass(frozen=True)
 class FileStatus:
-    """A file as a listing tells of it. `uri` is its path with what URLs escape escaped."""
+    """A file in a listing. `uri` is its path, escaped as in URLs."""
 
     uri: str
     length: int
@@ -68,8 +71,10 @@ class FileStatus:
 
 
 class FileName(NamedTuple):
-    """What a file's name tells, by which no two files of a sink are the same. (The URI is not: a listing and
-    a reader spell it differently.)"""
+    """The parts of a file's name, which identify it among a sink's files.
+
+    The URI cannot identify it, because a listing and a reader spell it differently.
+    """
 
     topic: str
     partition: int
@@ -78,8 +83,7 @@ class FileName(NamedTuple):
 
 @dataclass(frozen=True)
 class EventFile:
-    """A file of events of one partition. `offset` is the one in its name; `kind` None: its name does not
-    tell."""
+    """A file of one partition's events. `offset` and `kind` come from its name; without a kind it is None."""
 
     status: FileStatus
     topic: str
@@ -106,9 +110,10 @@ class FileCount:
 
 @dataclass(frozen=True)
 class Span:
-    """The offsets `first` (included) to `until` (excluded) of its partition are the file's or of no event.
+    """The offsets of its partition that a file covers, from `first` (included) to `until` (excluded).
 
-    `before` is the file before it, where tombstones between the two are counted to this one.
+    Each of these offsets is an event in the file, or no event. `before` is the previous file if the
+    tombstones between the two files count for this one.
     """
 
     file: EventFile
@@ -118,7 +123,7 @@ class Span:
 
 
 def find_layout(location: str, statuses: Iterable[FileStatus]) -> tuple[Layout, tuple[EventFile, ...]]:
-    """The one layout that all files have, and what their names tell. Raises `UnreadableFiles`."""
+    """Return the layout that all files share, and the files by their names. Raise `UnreadableFiles`."""
     uris = {status.uri: status for status in statuses if not _SIDE_FILES.search(status.uri)}
     if not uris:
         return LAYOUTS[0], ()
@@ -132,21 +137,21 @@ def find_layout(location: str, statuses: Iterable[FileStatus]) -> tuple[Layout, 
             strangers.setdefault(layout.name, next(uri for uri, match in found.items() if match is None))
     examples = " or ".join(f"{layout.example} ({layout.name})" for layout in LAYOUTS)
     raise UnreadableFiles(
-        what="A file has not the name that an S3 sink would give it",
+        what="A file's name does not match any S3 sink's naming",
         where=location,
         found=next(iter(strangers.values()), next(iter(uris))),
         expected=examples,
-        remedy="Name a folder that holds the files of one sink and nothing else, in Avro or JSON.",
+        remedy="Name a folder that contains only the files of one sink, in Avro or JSON.",
     )
 
 
 def spans(
     layout: Layout, files: Sequence[EventFile], counts: Mapping[FileName, FileCount]
 ) -> tuple[Span, ...]:
-    """The spans of one partition's files, in order.
+    """Return the spans of one partition's files, in order.
 
-    `counts` has to tell of the file that no other borders on: the last one where names tell the
-    first offset, the first one where they tell the last.
+    `counts` must have an entry for the file at the open end: the last file if names give the first offset,
+    the first file if names give the last offset.
     """
     ordered = sorted(files, key=lambda file: file.offset)
     if layout.names_last:
@@ -159,11 +164,11 @@ def spans(
 
 
 def check_single(files: Iterable[EventFile]) -> None:
-    """Raises `UnreadableFiles` where two files of a partition have the same offset in their names."""
+    """Raise `UnreadableFiles` if two files of a partition have the same offset in their names."""
     for one, other in pairwise(sorted(files, key=lambda file: file.offset)):
         if one.offset == other.offset:
             raise UnreadableFiles(
-                what="Two files hold the same offsets",
+                what="Two files contain the same offsets",
                 where=one.path,
                 found=other.path,
                 remedy="Remove the one that the sink left behind when it wrote the other.",
@@ -171,16 +176,16 @@ def check_single(files: Iterable[EventFile]) -> None:
 
 
 def check_complete(layout: Layout, span: Span, counts: Mapping[FileName, FileCount]) -> None:
-    """Raises `UnreadableFiles` where events are missing beside those of the file, or are there twice.
+    """Raise `UnreadableFiles` if the span's offsets have missing or repeated events.
 
-    Sinks leave out tombstones, of which Debezium sends one after each delete: as many offsets may be of no
-    event. `counts` has to tell of the span's file and of the one before it.
+    Debezium sends a tombstone after each delete, and sinks leave tombstones out. So that many offsets may
+    have no event. `counts` must have entries for the span's file and the file before the span.
     """
     count = counts[span.file.name]
     missing = span.until - span.first - count.events
     tombstones = {0, count.deletes}
     if layout.names_last and count.deletes:
-        # That of a last delete is before the first offset of the next file.
+        # If the last event is a delete, its tombstone's offset belongs to the next file's span.
         tombstones.add(count.deletes - 1)
     if span.before is not None and counts[span.before.name].deletes:
         tombstones |= {number + 1 for number in tombstones}
@@ -189,11 +194,11 @@ def check_complete(layout: Layout, span: Span, counts: Mapping[FileName, FileCou
     where = f"{span.file.path}, topic {span.file.topic}, partition {span.file.partition}"
     if missing < 0:
         raise UnreadableFiles(
-            what="A file holds more events than there are offsets between it and the next one",
+            what="A file contains more events than there are offsets before the next file",
             where=where,
             found=f"{count.events} events",
             expected=f"at most {span.until - span.first}, for offsets {span.first} to {span.until - 1}",
-            remedy="Remove what the sink left behind when it wrote the same events again.",
+            remedy="Remove the files that the sink left behind when it wrote the same events again.",
         )
     raise UnreadableFiles(
         what="Events are missing between one file and the next",
@@ -201,8 +206,8 @@ def check_complete(layout: Layout, span: Span, counts: Mapping[FileName, FileCou
         found=f"{count.events} events, {count.deletes} of them deletes",
         expected=f"{span.until - span.first} events, for offsets {span.first} to {span.until - 1}",
         remedy=(
-            "Bring back the files that are missing. Where the topic is compacted or written in transactions, "
-            "or the sink drops events on purpose, and all files are there, go on with --allow-gaps."
+            "Restore the missing files. If no file is missing, because the topic is compacted or written in "
+            "transactions, or the sink drops events on purpose, continue with --allow-gaps."
         ),
     )
 

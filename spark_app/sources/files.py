@@ -1,4 +1,4 @@
-"""Files as a source of events: what an S3 sink of Confluent, Aiven or Lenses has left in a bucket."""
+"""Read events from the files that an S3 sink of Confluent, Aiven or Lenses wrote to a bucket."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tributary.contract.lake import TablePolicy
 from tributary.contract.remedies import EditLakeFile
 
 LISTING_SECONDS = 10.0
-"""A listing of a large bucket takes long, and sinks write a file every few minutes."""
+"""How long a listing is reused. Listing a large bucket is slow, and sinks write a file every few minutes."""
 
 _AVRO_MAGIC = b"Obj\x01"
 _DELETE_MARKS = ('"op":"d"', '"__deleted":"true"')
@@ -41,19 +41,19 @@ _DELETE_MARKS = ('"op":"d"', '"__deleted":"true"')
 
 
 _WRAPPED = '{"value":'
-"""How a line begins that Aiven's sink has written with `format.output.envelope`, of the value alone."""
+"""The start of a line from Aiven's sink with `format.output.envelope` and only the value."""
 
 
 class TableUndescribed(TributaryError):
-    """The lake file does not say what the files of a table do not tell."""
+    """The lake file lacks facts about a table that its files do not contain either."""
 
 
 @dataclass
 class FilesSource:
     """The files below `location`, a folder or a bucket with a prefix.
 
-    `policy_of` gives what the lake file says of a topic's table. `allows_gaps`: offsets that no file holds
-    are taken for ones that never held an event.
+    policy_of    returns the lake file's policy for a topic's table
+    allows_gaps  treat offsets that are in no file as offsets without an event
     """
 
     keeps_headers: ClassVar[bool] = False
@@ -84,8 +84,10 @@ class FilesSource:
         return extents
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
-        """Raises `UnreadableFiles` where the files of the ranges do not hold all events, and
-        `TableUndescribed`."""
+        """Read the events of the ranges.
+
+        Raises `UnreadableFiles` if the files do not contain all events, and `TableUndescribed`.
+        """
         partitions = self._spans(topic)
         if topic in self._changes:
             raise self._changes[topic]
@@ -124,8 +126,11 @@ class FilesSource:
         return numbered.where(reduce(lambda a, b: a | b, in_ranges))
 
     def _records(self, files: Sequence[EventFile]) -> DataFrame:
-        """The records of the files: `file string, block bigint, number bigint, value string, is_delete
-        boolean`. The rows of a file are in the order of `block` and `number`."""
+        """Read the records of the files.
+
+        Columns: `file string, block bigint, number bigint, value string, is_delete boolean`. `block` and
+        `number` order the rows of a file.
+        """
         lines = [file.path for file in files if self._kind(file) == "json"]
         by_schema: dict[str, list[str]] = {}
         for file in files:
@@ -144,7 +149,7 @@ class FilesSource:
         )
 
     def _avro_records(self, schema: AvroSchema, paths: list[str]) -> DataFrame:
-        """Each record as JsonConverter would have written it, with its schema."""
+        """Read Avro records as JsonConverter would have written them, with their schema."""
         records = self._reader().format("avro").option("avroSchema", schema.reader).load(paths)
         deletes = {"op": F.col("op") == "d", "__deleted": F.col("__deleted") == "true"}
         is_delete = [condition for name, condition in deletes.items() if name in schema.fields]
@@ -157,7 +162,7 @@ class FilesSource:
         )
 
     def _reader(self) -> DataFrameReader:
-        # Spark would make columns of folders such as partition=0.
+        # Otherwise Spark would turn folders such as partition=0 into columns.
         return self.spark.read.option("recursiveFileLookup", "true")
 
     def _spans(self, topic: str) -> Mapping[int, tuple[Span, ...]]:
@@ -171,7 +176,7 @@ class FilesSource:
         return {partition: spans(listing.layout, files, counts) for partition, files in by_offset.items()}
 
     def _count(self, files: Iterable[EventFile]) -> Mapping[FileName, FileCount]:
-        """Of a topic's files. One Spark job over those that were not counted yet."""
+        """Return the counts of a topic's files. One Spark job counts the new ones."""
         with self._lock:
             new = [file for file in files if file.name not in self._counts]
             if new:
@@ -195,7 +200,7 @@ class FilesSource:
         policy = self.policy_of(topic)
         if policy.key is None:
             raise TableUndescribed(
-                what="Files hold no keys, and the lake file does not name the table's",
+                what="Files contain no keys, and the lake file does not name the table's key",
                 where=f"topic {topic} in {self.location}",
                 expected='key = ["…"] in the table\'s entry',
                 remedy=EditLakeFile("set the table's key to the columns of its primary key"),
@@ -211,7 +216,7 @@ class FilesSource:
         self._described.add(topic)
 
     def _listing(self) -> _Listing:
-        """The files as they were a few seconds ago, at most."""
+        """Return a listing that is at most a few seconds old."""
         with self._lock:
             before, now = self._listed, time.monotonic()
             if before is not None and now - before.at < LISTING_SECONDS:
@@ -231,7 +236,7 @@ class FilesSource:
         for file in now:
             status = statuses.get(file.status.uri, file.status)
             if status != file.status:
-                # Counted anew, so that events which were added to it are seen to be there.
+                # Count again to notice events that were added to the file.
                 self._counts.pop(file.name, None)
                 self._changes[file.topic] = _changed(status, file.status)
 
@@ -303,7 +308,7 @@ def _place() -> tuple[Column, Column, Column]:
 
 
 def _unwrapped(line: Column) -> Column:
-    """The line itself, or what it holds as `{"value":…}`: text, so that no number loses a digit."""
+    """Return the line, or the text inside its `{"value":…}`. As text, no number loses a digit."""
     inside = F.expr(f"substring(value, {len(_WRAPPED) + 1}, length(value) - {len(_WRAPPED) + 1})")
     is_wrapped_object = line.startswith(f"{_WRAPPED}{{") & line.endswith("}}")
     is_wrapped_tombstone = line == f"{_WRAPPED}null}}"
@@ -315,11 +320,11 @@ def _overlap(span: Span, wanted: OffsetRange) -> bool:
 
 
 def _changed(before: FileStatus, now: FileStatus) -> UnreadableFiles:
-    """A sink writes a file once: one that changes would put other events where some were read already."""
+    """Return the error for a changed file. Sinks write a file once; a change could move known events."""
     return UnreadableFiles(
         what="A file has changed since it was first seen",
         where=now.uri,
         found=f"{now.length} bytes",
-        expected=f"{before.length} bytes, and the time at which they were written",
-        remedy="Start again when the sink has finished: the tables keep the positions that they reached.",
+        expected=f"{before.length} bytes, with the same modification time",
+        remedy="Start again when the sink has finished. The tables keep their positions.",
     )

@@ -1,4 +1,4 @@
-"""Kafka as a source of events: Spark reads the records, Kafka's own client answers for the offsets."""
+"""Read events from Kafka: Spark reads the records, and Kafka's own client looks up the offsets."""
 
 from __future__ import annotations
 
@@ -22,23 +22,22 @@ from spark_app.sources.event import (
 )
 
 _OFFSET = re.compile(r"([A-Za-z0-9._-]+)-([0-9]+)=([0-9]+)")
-"""What Java makes of a map from TopicPartition to Long; a topic has no other characters."""
+"""An entry in the text of a Java map from TopicPartition to Long. Topic names have no other characters."""
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _AS_BYTES: Mapping[str, str] = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
 REQUEST_TIMEOUT_MS = 30_000
 
 _READING: Mapping[str, str] = {
-    # Which offsets it reads is up to the table alone.
+    # Only the table decides which offsets to read.
     "auto.offset.reset": "none",
     "enable.auto.commit": "false",
     "max.poll.records": "2000",
     "max.partition.fetch.bytes": str(4 * 2**20),
     "fetch.max.wait.ms": "10",
 }
-"""A reader that is behind takes what it can get at once. None waits long for more than there is: after each
-poll Spark asks for the topic's ends, and the broker tells them on the same connection once the next fetch is
-over."""
+"""A reader with a backlog takes all it can get at once. The wait is short because Spark asks for the topic's
+end after each poll, and the broker answers on the same connection only when the next fetch is over."""
 
 MSK_IAM: Mapping[str, str] = {
     "security.protocol": "SASL_SSL",
@@ -46,15 +45,16 @@ MSK_IAM: Mapping[str, str] = {
     "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
     "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
 }
-"""How clients log in to Amazon MSK as the IAM role that runs them."""
+"""Client options to log in to Amazon MSK as the IAM role that runs the app."""
 
 
 @dataclass
 class KafkaSource:
     """The topics of a Kafka cluster.
 
-    `group_prefix` begins the consumer groups of Spark's readers. `client_options` are properties of Kafka
-    clients (security, …), as Kafka names them."""
+    group_prefix    the prefix of the consumer groups of Spark's readers
+    client_options  properties of the Kafka clients (security, …), with Kafka's names
+    """
 
     keeps_headers: ClassVar[bool] = True
 
@@ -76,7 +76,7 @@ class KafkaSource:
             return frozenset(map(str, _items(self._client().listTopics().keySet())))
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
-        """Of the partitions that the topics had when `topics` was last called, or later."""
+        """Return the extents of the partitions that were known at the last call of `topics` or later."""
         with self._lock:
             client = self._client()
             partitions = [partition for topic in topics for partition in self._partitions_of(topic)]
@@ -111,7 +111,7 @@ class KafkaSource:
             self._consumer = self._admin = None
 
     def _client(self) -> Any:
-        """A consumer of no group, for metadata only. It is not thread-safe, hence the lock around its use."""
+        """Return a consumer without a group, for metadata only. It is not thread-safe, so hold the lock."""
         if self._consumer is None:
             properties = self._properties(_AS_BYTES)
             self._consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
@@ -136,7 +136,7 @@ class KafkaSource:
         return properties
 
     def _ids_of(self, topics: frozenset[str]) -> Mapping[str, str]:
-        """Kafka's own ids of the topics (KIP-516), asked for once after each call of `topics`."""
+        """Return Kafka's ids of the topics (KIP-516). Each is looked up once after a call of `topics`."""
         unknown = topics - self._topic_ids.keys()
         if unknown:
             if self._admin is None:
@@ -169,7 +169,7 @@ class KafkaSource:
 
 
 def _by_topic(offsets: Any) -> dict[str, dict[int, int]]:
-    # The map as one text: to ask for each entry takes long where there are many, ten times a second.
+    # Read the map as one text. Asking for each entry, ten times a second, is slow if there are many.
     found: dict[str, dict[int, int]] = {}
     for topic, partition, offset in _OFFSET.findall(str(offsets.toString())):
         found.setdefault(topic, {})[int(partition)] = int(offset)
@@ -177,7 +177,7 @@ def _by_topic(offsets: Any) -> dict[str, dict[int, int]]:
 
 
 def _items(collection: Any) -> Iterator[Any]:
-    """Py4J's own iteration ends with an exception of Java's, which PySpark takes long to look into."""
+    """Iterate over a Java collection. Py4J's iterator ends with a Java exception that is slow to convert."""
     iterator = collection.iterator()
     while iterator.hasNext():
         yield iterator.next()

@@ -64,8 +64,8 @@ from spark_app.wire.declared_columns import declared_versions
 from spark_app.wire.decode import DELETE, TRUNCATE, decode, undecodable, undecoded
 from spark_app.wire.json_frame import schema_texts
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Events
 from tributary.contract.remedies import EditLakeFile
+from tributary.contract.source import Events
 
 REMEMBERED_VERSIONS = 8
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Decimals
+from tributary.contract.source import Decimals
 
 
 class UnreadableSchema(TributaryError):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from spark_app.wire.connect_schema import WRITTEN_AS_BASE64, ConnectSchema, SchemaVersion, Shape
 from tributary.contract.column_types import ColumnType
-from tributary.contract.lake import Decimals, Times
+from tributary.contract.source import Decimals, Times
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _MONEY_SCALE = 2

@@ -410,25 +410,26 @@ class _Moments:
 
 
 # PostgreSQL begins with the Julian day 0. It ends dates in the year 5874897, and moments in 294276, months
-# after 64 bits of microseconds do.
-# The first is streamed, the second what a snapshot makes of it (an overflow, measured with Debezium 3.6.3).
+# after 64 bits of microseconds do. Debezium sends infinities as what its overflows make of them, measured:
+# a streamed day by 3.7.0, by 3.6.3, and the day of a snapshot by both; smaller units by 3.7.0, and by
+# 3.6.3.
 _DAYS = _Moments(
     -2_440_588,
     2_145_042_905,
-    infinity=(-2_147_472_692, -622_191_234),
+    infinity=(2_146_033_979, -2_147_472_692, -622_191_234),
     minus_infinity=(-2_147_472_691, -625_821_272),
 )
 _MICROS = _Moments(
     -210_866_803_200_000_000,
     _INFINITE_MICROS - 1,
-    infinity=(9_223_372_036_825_200_000,),
-    minus_infinity=(-9_223_372_036_832_400_000,),
+    infinity=(2**63 - 1, 9_223_372_036_825_200_000),
+    minus_infinity=(-(2**63), -9_223_372_036_832_400_000),
 )
 _MILLIS = _Moments(
     _MICROS.first // 1_000,
     _MICROS.last // 1_000,
-    infinity=(9_223_372_036_825_200,),
-    minus_infinity=(-9_223_372_036_832_400,),
+    infinity=(9_223_372_036_825_200_000, 9_223_372_036_825_200),
+    minus_infinity=(-9_223_372_036_832_400_000, -9_223_372_036_832_400),
 )
 
 _DATE = _fallible(

@@ -1,1 +1,1 @@
-"""What the app checks before it builds, and which findings are accepted and why."""
+"""Checks before the templates are built, and accepted security findings with their reasons."""

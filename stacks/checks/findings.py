@@ -1,4 +1,4 @@
-"""Findings of a security check that are as they have to be: each acknowledged beside its cause, and why."""
+"""Acknowledge a finding of a security check next to the resource that causes it, with the reason."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from constructs import IConstruct
 
 
 def acknowledge(construct: IConstruct, reasons: Mapping[str, str]) -> None:
-    """`reasons`: by the finding's whole id, such as `AwsSolutions-IAM5[Resource::*]`, the mechanism that
-    makes it harmless here. Children of the construct inherit it."""
+    """Acknowledge findings of cdk-nag for a construct and its children.
+
+    `reasons` are by the finding's whole id, such as `AwsSolutions-IAM5[Resource::*]`. A reason names the
+    mechanism that makes the finding harmless here.
+    """
     Validations.of(construct).acknowledge(
         *(Acknowledgment(id=finding, reason=reason) for finding, reason in reasons.items())
     )
 
 
 def skip(resource: IConstruct, reasons: Mapping[str, str]) -> None:
-    """`reasons`: by a check of checkov's, such as CKV_AWS_115, the same as for `acknowledge`. A construct of
-    several resources stands for the main one."""
+    """Skip checks of checkov for a resource, or for the main resource of a construct.
+
+    `reasons` are by checkov's check, such as CKV_AWS_115, and are worded as in `acknowledge`.
+    """
     template_part = resource if isinstance(resource, CfnResource) else resource.node.default_child
     assert isinstance(template_part, CfnResource)
     before = (template_part.get_metadata("checkov") or {"skip": []})["skip"]
@@ -29,8 +34,10 @@ def skip(resource: IConstruct, reasons: Mapping[str, str]) -> None:
 def acknowledge_function(
     function: IConstruct, *, no_reservation: str, no_dead_letters: str, no_vpc: str | None = None
 ) -> None:
-    """Why a Lambda function of a deployment has no concurrency reserved, no queue of failed calls, and no
-    place in the VPC; `no_vpc` None: it is in the VPC."""
+    """Accept that a deployment's Lambda function has no reserved concurrency, dead-letter queue or VPC.
+
+    Each argument is a reason. `no_vpc` is None for a function in the VPC.
+    """
     packs = ("NIST.800.53.R5", "HIPAA.Security")
     acknowledge(function, {f"{pack}-LambdaConcurrency": no_reservation for pack in packs})
     acknowledge(function, {f"{pack}-LambdaDLQ": no_dead_letters for pack in packs})
@@ -41,7 +48,7 @@ def acknowledge_function(
 
 
 def skip_in_functions_of_the_cdk(stack: Stack) -> None:
-    """What checkov finds in the functions that the CDK's own constructs have put into a stack so far."""
+    """Skip checkov's findings in the functions that the CDK's own constructs have added to a stack so far."""
     for child in stack.node.children:
         if child.node.id.startswith("Custom::") and (handler := child.node.try_find_child("Handler")):
             skip(handler, dict.fromkeys(("CKV_AWS_115", "CKV_AWS_116", "CKV_AWS_117"), _DURING_DEPLOYMENT))

@@ -76,8 +76,7 @@ def other_sink_config(lake: Lake, sink: OtherSink, bucket: str, region: str) -> 
         option: text.replace("{bucket}", bucket).replace("{region}", region)
         for option, text in sink.config.items()
     }
-    topics = lake.names.table_topics_regex(source.name for source in lake.sources)
-    return ConnectorConfig(lake.names.bronze_connector, {**config, "topics.regex": topics})
+    return ConnectorConfig(lake.names.bronze_connector, {**config, "topics.regex": lake.table_topics_regex})
 
 
 def _iceberg_rights(lake: Lake, bucket: str, region: str) -> list[iam.PolicyStatement]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +13,12 @@ from aws_cdk import aws_kafkaconnect as kafkaconnect
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
+from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack, deployment_of
 from tributary.contract.aws import OtherSink
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 
-DEBEZIUM = "debezium-connector-postgres"
 ICEBERG_SINK = "iceberg-sink"
 _OTHER_SINK = "own-sink"
 _DIGITS = 12
@@ -35,9 +36,12 @@ class PluginZip:
 
 @dataclass(frozen=True)
 class ConnectPlugins:
-    """The plugins of a lake's connectors, each of them a zip that is there."""
+    """The plugins of a lake's connectors, each of them a zip that is there.
 
-    debezium: PluginZip
+    sources  by the engines of the lake's sources
+    """
+
+    sources: Mapping[str, PluginZip]
     sink: PluginZip
 
 
@@ -48,7 +52,7 @@ def find_plugins(lake: Lake, lake_file: Path, folder: Path) -> ConnectPlugins:
     """
     sink = deployment_of(lake).connect.sink
     return ConnectPlugins(
-        debezium=_built(DEBEZIUM, folder),
+        sources={source.engine: _built(engine_of(source).plugin, folder) for source in lake.sources},
         sink=_built(ICEBERG_SINK, folder) if sink is None else _own(sink, lake_file.parent),
     )
 

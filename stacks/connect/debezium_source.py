@@ -9,7 +9,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct, IDependable
 
 from connectors.deployment import Deployment
-from connectors.engines.postgres import connector as debezium_postgres
+from connectors.engines.registry import engine_of
 from connectors.worker import msk_source_worker
 from stacks.base import TributaryStack
 from stacks.connect.connector_plugin import ConnectorPlugin
@@ -17,7 +17,7 @@ from stacks.connect.msk_connector import Capacity, ConnectorParts, MskConnector
 from stacks.kafka.access import debezium_access
 from stacks.kafka.cluster import KafkaCluster
 from stacks.network import NetworkStack
-from tributary.contract.lake import Source
+from tributary.contract.source import Source
 
 
 class DebeziumSource(MskConnector):
@@ -41,10 +41,10 @@ class DebeziumSource(MskConnector):
         assert isinstance(stack, TributaryStack)
         offsets_topic = stack.lake.source_names(source).connect_offsets_topic
         parts = ConnectorParts(
-            config=debezium_postgres.render(stack.lake, source, deployment),
+            config=engine_of(source).render(stack.lake, source, deployment),
             plugin=plugin,
             worker=msk_source_worker(offsets_topic, stack.aws.region),
-            # A replication slot has one reader: a second worker would have nothing to do.
+            # A database's log has one reader: a second worker would have nothing to do.
             capacity=Capacity(stack.aws.connect.debezium_mcus),
             clients=network.debezium,
             kafka=debezium_access(kafka, stack.lake, source),

@@ -13,6 +13,7 @@ from stacks.base import TributaryStack
 from stacks.connect.bronze_sink import BronzeSink
 from stacks.connect.connector_plugin import ConnectorPlugin, ConnectPlugins
 from stacks.connect.debezium_source import DebeziumSource
+from stacks.database.registry import ENGINES_ON_AWS
 from stacks.kafka.settings import topic_policy
 from stacks.kafka.stack import StreamingStack
 from stacks.network import NetworkStack
@@ -50,7 +51,10 @@ class ConnectStack(TributaryStack):
             databases=database.access,
             topics=topic_policy(self.aws.kafka, lake.max_event_mb),
         )
-        debezium = ConnectorPlugin(self, "DebeziumPlugin", plugins.debezium)
+        source_plugins = {
+            engine: ConnectorPlugin(self, ENGINES_ON_AWS[engine].plugin_construct, plugin)
+            for engine, plugin in plugins.sources.items()
+        }
         self.sources = {
             source.name: DebeziumSource(
                 self,
@@ -59,7 +63,7 @@ class ConnectStack(TributaryStack):
                 deployment,
                 kafka,
                 network,
-                debezium,
+                source_plugins[source.engine],
                 database.secrets[source.name],
                 database.ready[source.name],
             )

@@ -1,1 +1,1 @@
-"""The database stack: Aurora PostgreSQL, or an existing database, ready for replication."""
+"""The database stack: the databases of all sources, ready for replication; one module or folder an engine."""

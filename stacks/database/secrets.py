@@ -1,4 +1,4 @@
-"""The two secrets of a database: the administrator's, which is rotated, and Debezium's, which is not."""
+"""The two secrets of a database: the administrator's, which rotates, and Debezium's, which does not."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from connectors.deployment import replication_user
+from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip
-from tributary.contract.lake import Source
+from tributary.contract.source import Source
 
 ADMIN = "lakeadmin"
 """RDS takes 16 letters and digits; a schema of the same name would be the first that the user looks in."""
@@ -52,7 +52,7 @@ class ReplicationSecret(secretsmanager.Secret):
     def __init__(self, scope: Construct, source: Source, key: kms.IKey | None) -> None:
         lake = _stack_of(scope).lake
         self.name = f"tributary/{lake.name}/{source.name}/replication"
-        user = replication_user(lake, source)
+        user = engine_of(source).user(lake, source)
         super().__init__(
             scope,
             "ReplicationSecret",

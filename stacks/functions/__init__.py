@@ -1,1 +1,1 @@
-"""The Lambda functions of the stacks; each folder is deployed as it is."""
+"""The stacks' Lambda functions. Each folder is deployed unchanged."""

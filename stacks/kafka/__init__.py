@@ -1,1 +1,1 @@
-"""The Kafka stack: Amazon MSK, its topics and who may use them."""
+"""The streaming stack: Amazon MSK, its topics and the clients' permissions."""

@@ -1,7 +1,7 @@
-"""What each client may do in Kafka: actions of `kafka-cluster` on topics, groups and transactions.
+"""Each client's permissions in Kafka: actions of `kafka-cluster` on topics, groups and transactions.
 
-A right that ends in `*` is on a prefix that is the lake's alone. The actions are those that the clients'
-versions call (Kafka Connect 3.7, Debezium 3.6, Iceberg's sink 1.10, Spark's Kafka source 3.5), and MSK's
+A resource that ends in `*` is a prefix that only this lake uses. The actions are the ones that the clients
+call (Kafka Connect 3.7, Debezium 3.6, Iceberg's sink 1.10, Spark's Kafka source 3.5), and the ones in the MSK
 developer guide, "Understand service execution role".
 """
 
@@ -13,15 +13,19 @@ from dataclasses import dataclass
 from aws_cdk import aws_iam as iam
 
 from stacks.kafka.cluster import KafkaCluster
-from tributary.contract.lake import Lake, Source
+from tributary.contract.lake import Lake
 from tributary.contract.naming import topic_escape
 from tributary.contract.patterns import WILDCARDS, TablePattern
+from tributary.contract.source import Source
 
 
 @dataclass(frozen=True)
 class Access:
-    """statements    all that a client may do in Kafka
-    acknowledged  by the finding's id, why some of it is on a prefix: for the policy that holds the statements
+    """A client's permissions in Kafka.
+
+    statements    all of the permissions
+    acknowledged  reasons why some permissions are for a prefix, by the finding's id, for the policy with the
+                  statements
     """
 
     statements: tuple[iam.PolicyStatement, ...]
@@ -32,7 +36,7 @@ class Access:
 
 
 def debezium_access(kafka: KafkaCluster, lake: Lake, source: Source) -> Access:
-    """Sends a source's changes and keeps how far it has read; makes the topics that only it can know of."""
+    """Let Debezium send a source's changes, store its offsets and create topics for new tables."""
     names, tables = lake.source_names(source), _named_or_together(lake, [source])
     rights = _Rights(kafka)
     rights.of_a_worker(names.connector)
@@ -45,7 +49,7 @@ def debezium_access(kafka: KafkaCluster, lake: Lake, source: Source) -> Access:
 
 
 def iceberg_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
-    """Reads the tables' topics; its tasks agree on commits over the control topic, in transactions."""
+    """Let the sink read the tables' topics and agree on commits through transactions on its control topic."""
     names, rights = lake.names, _Rights(kafka)
     rights.of_a_worker(names.bronze_connector)
     rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
@@ -60,7 +64,7 @@ def iceberg_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
 
 
 def other_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
-    """Reads the tables' topics."""
+    """Let another sink read the tables' topics."""
     rights = _Rights(kafka)
     rights.of_a_worker(lake.names.bronze_connector)
     rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
@@ -68,7 +72,7 @@ def other_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
 
 
 def spark_access(kafka: KafkaCluster, lake: Lake) -> Access:
-    """Reads the tables' topics under consumer groups of its own, in which it commits nothing."""
+    """Let the Spark app read the tables' topics. It uses its own consumer groups but commits no offsets."""
     rights = _Rights(kafka)
     rights.to_connect()
     rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
@@ -77,35 +81,35 @@ def spark_access(kafka: KafkaCluster, lake: Lake) -> Access:
 
 
 def table_topics(lake: Lake, source: Source) -> list[str]:
-    """The topics of the source's tables: whole names, and prefixes that end in `*` for what patterns match.
+    """Return the topics of a source's tables: full names and, for patterns, prefixes that end in `*`.
 
-    Exclude patterns narrow nothing: Debezium never sends those tables.
+    Exclude patterns do not matter here, because Debezium never sends the excluded tables.
     """
     return sorted({_topics_of(lake, source, pattern) for pattern in source.patterns.include})
 
 
 def known_topics(lake: Lake, source: Source) -> Iterator[str]:
-    """The topics of the tables that the lake file names in full."""
+    """Return the topics of the tables that the lake file names in full."""
     return (topic for topic in table_topics(lake, source) if not topic.endswith("*"))
 
 
 def _topics_of(lake: Lake, source: Source, pattern: TablePattern) -> str:
     text = str(pattern)
     literal = next((text[:at] for at, character in enumerate(text) if character in WILDCARDS), text)
-    parts = [lake.name, topic_escape(source.name), *map(topic_escape, literal.split("."))]
+    parts = [lake.source_names(source).table_topics, *map(topic_escape, literal.split("."))]
     return ".".join(parts) + ("" if literal == text else "*")
 
 
 def _named_or_together(lake: Lake, sources: Iterable[Source]) -> list[str]:
-    """The topics of the sources' tables; of each source the common beginning, where they are many."""
+    """Return the topics of the sources' tables, or each source's common prefix if there are too many."""
     topics = {topic for source in sources for topic in table_topics(lake, source)}
     if len(topics) > _MOST_NAMES:
-        return sorted(f"{lake.name}.{topic_escape(source.name)}.*" for source in sources)
+        return sorted(f"{lake.source_names(source).table_topics}.*" for source in sources)
     return sorted(topics)
 
 
 _MOST_NAMES = 10
-"""In a statement: a policy has room for 6,144 characters (IAM), and an ARN takes up to 350."""
+"""The most topics in a statement. IAM limits a policy to 6,144 characters, and an ARN takes up to 350."""
 
 _READ = ("DescribeTopic", "ReadData")
 _GROUP = ("AlterGroup", "DescribeGroup")
@@ -121,7 +125,7 @@ _BY_RUN = "Spark ends the names of its groups with an id that it makes up for ea
 
 
 class _Rights:
-    """Collects what one client is granted."""
+    """The permissions of one client, as they are collected."""
 
     def __init__(self, kafka: KafkaCluster) -> None:
         self._kafka = kafka
@@ -133,7 +137,7 @@ class _Rights:
         return Access(tuple(self._statements), self._acknowledged)
 
     def of_a_worker(self, connector: str) -> None:
-        """What every worker of MSK Connect needs, whatever its connector does."""
+        """Grant what every worker of MSK Connect needs."""
         self.to_connect()
         self.on("topic", [_CONNECT_INTERNAL], "CreateTopic", *_READ, "WriteData", why=_BY_CONNECT)
         self.on("group", [_CONNECT_INTERNAL, f"connect-{connector}"], *_GROUP, why=_BY_CONNECT)
@@ -142,7 +146,7 @@ class _Rights:
         self._allow(["Connect", "DescribeCluster"], [self._kafka.arn])
 
     def on(self, kind: str, names: Iterable[str], *actions: str, why: str = "") -> None:
-        """`why` some of the names end in `*`."""
+        """Grant actions on resources. `why` is the reason for the names that end in `*`."""
         names = list(names)
         self._allow(actions, [self._kafka.arn_of(kind, name) for name in names])
         self._acknowledged |= {

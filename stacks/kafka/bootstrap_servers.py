@@ -1,4 +1,4 @@
-"""The addresses of a cluster of Amazon MSK, which CloudFormation does not tell and only MSK's API knows."""
+"""Look up the addresses of an Amazon MSK cluster, which CloudFormation does not return but MSK's API does."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from stacks.log_groups import LakeLogGroup
 
 
 class BootstrapServers(Construct):
-    """servers  host:port, with commas between, for clients within the VPC that log in with IAM
+    """The addresses of a cluster.
 
-    It asks once for a cluster: that brokers were added since must not make connectors anew.
+    servers  comma-separated host:port, for clients in the VPC that log in with IAM
+
+    They are looked up once for a cluster. Otherwise adding brokers would replace the connectors.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class BootstrapServers(Construct):
 
 
 def _function_of(construct: Construct) -> IConstruct:
-    """The one function of a stack that makes the calls of all its AwsCustomResources."""
+    """Return the stack's single function that makes the calls of all its AwsCustomResources."""
     return Stack.of(construct).node.find_child("AWS679f53fac002430cb0da5b7982bd2287")
 
 

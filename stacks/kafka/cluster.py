@@ -1,4 +1,4 @@
-"""The cluster of Amazon MSK, and what its clients need to know of it, be it provisioned or serverless."""
+"""The Amazon MSK cluster, provisioned or serverless, and the names and addresses for its clients."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from tributary.contract.aws import Aws as AwsSettings
 from tributary.contract.aws import Kafka
 
 _STORAGE_USED_PERCENT = 60
-"""At which MSK enlarges the brokers' volumes, by a tenth, at most once in six hours."""
+"""The use at which MSK enlarges the brokers' volumes by a tenth, at most once in six hours."""
 
 
 class KafkaCluster(Construct):
-    """arn                the cluster's
+    """The lake's Kafka cluster.
+
+    arn                of the cluster
     bootstrap_servers  for clients that log in with IAM
-    security_group     the brokers'; it lets in the lake's clients
-    ready              depend on it where the lake's topics have to be there; they add themselves
-    is_serverless      then topics are made by other means
+    security_group     of the brokers. It lets in the lake's clients.
+    ready              a dependency on the cluster and the lake's topics. Topics add themselves.
+    is_serverless      whether a function must create the topics
     """
 
     def __init__(self, scope: Construct, construct_id: str, network: NetworkStack) -> None:
@@ -51,7 +53,7 @@ class KafkaCluster(Construct):
         self._topics.add(topic)
 
     def topic_arn(self, name: str) -> str:
-        """`name` may end in `*`, here and below."""
+        """Return a topic's ARN. Here and below, `name` may end in `*`."""
         return self.arn_of("topic", name)
 
     def group_arn(self, name: str) -> str:
@@ -61,15 +63,15 @@ class KafkaCluster(Construct):
         return self.arn_of("transactional-id", name)
 
     def arn_of(self, kind: str, name: str) -> str:
-        """For another stack: by an export's literal name, so that a policy reads alike in each of them."""
+        """Return an ARN for another stack. It imports the id by a literal name: all policies look alike."""
         return f"{self._place}:{kind}/{self._name}/{Fn.import_value(self._uuid_export)}/{name}"
 
     def own_topic_arn(self, name: str) -> str:
-        """As `topic_arn`, but for the cluster's own stack, which cannot import what it exports."""
+        """Return a topic's ARN for the cluster's own stack, which cannot import its own export."""
         return f"{self._place}:topic/{self._name}/{self._uuid()}/{name}"
 
     def finding_of(self, kind: str, name: str) -> str:
-        """How a security pack writes `arn_of`."""
+        """Return `arn_of` as it appears in a security pack's finding."""
         place = f"arn:<AWS::Partition>:kafka:{self._stack.aws.region}:<AWS::AccountId>"
         return f"{place}:{kind}/{self._name}/{self._uuid_export}/{name}"
 
@@ -78,7 +80,7 @@ class KafkaCluster(Construct):
         return f"arn:{Aws.PARTITION}:kafka:{self._stack.aws.region}:{Aws.ACCOUNT_ID}"
 
     def _uuid(self) -> str:
-        """What MSK tells clusters of one name apart by, at the end of the ARN."""
+        """The id at the end of the ARN, by which MSK tells clusters with the same name apart."""
         return Fn.select(2, Fn.split("/", self.arn))
 
     def _brokers_group(self, network: NetworkStack) -> ec2.SecurityGroup:
@@ -92,7 +94,7 @@ class KafkaCluster(Construct):
         for whose in ("debezium", "sink", "spark", "functions"):
             client: ec2.SecurityGroup = getattr(network, whose)
             group.add_ingress_rule(client, ec2.Port.tcp(KAFKA_PORT), f"{whose}: Kafka with IAM")
-        # A cluster that is kept keeps its group in use.
+        # A retained cluster still uses its group.
         group.apply_removal_policy(self._stack.of_data)
         return group
 
@@ -188,7 +190,7 @@ class KafkaCluster(Construct):
         )
 
     def _grow_volumes(self, cluster: msk.CfnCluster, kafka: Kafka) -> None:
-        # MSK scales under its service-linked role: the library's own construct makes one that nobody uses.
+        # MSK scales under its service-linked role. The CDK's own construct would create an unused role.
         target = autoscaling.CfnScalableTarget(
             self,
             "Storage",

@@ -1,4 +1,4 @@
-"""How topics are declared on MSK Serverless, for which CloudFormation has no resource."""
+"""Declare topics on MSK Serverless, for which CloudFormation has no resource."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FUNCTION = Path(topic_function.__path__[0])
 
 
 class ServerlessTopics(Construct):
-    """The topics, made by a function in the lake's private subnets."""
+    """Topics that a function in the lake's private subnets creates."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class ServerlessTopics(Construct):
                 "Topics": json.dumps([asdict(topic) for topic in topics]),
             },
         )
-        # Without them no broker lets the function in.
+        # The group's rules must exist first, or the brokers do not let the function in.
         made.node.add_dependency(kafka.security_group)
         kafka.made_ready_by(made)
 
@@ -95,7 +95,7 @@ def _statements(
             actions=["kafka-cluster:CreateTopic", "kafka-cluster:DescribeTopic"],
             resources=[kafka.own_topic_arn(topic.name) for topic in topics],
         ),
-        # What Lambda does in the function's name so that it is in the VPC.
+        # Lambda uses these permissions to attach the function to the VPC.
         iam.PolicyStatement(
             actions=[
                 "ec2:AssignPrivateIpAddresses",
@@ -111,7 +111,7 @@ def _statements(
 
 
 def write_code(folder: Path) -> None:
-    """The function's one module, and the Kafka client that it calls."""
+    """Write the function's code: its only module, and the Kafka client."""
     shutil.copyfile(_FUNCTION / "main.py", folder / "main.py")
     for wheel in fetch_wheels(_FUNCTION / "requirements.txt", platform_name()):
         unpack_zip(wheel, folder)

@@ -1,4 +1,4 @@
-"""The streaming stack: Kafka, and the topics that are known beforehand."""
+"""The streaming stack: Kafka, and the topics that are known in advance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tributary.contract.lake import Lake
 
 
 class StreamingStack(TributaryStack):
-    """kafka  the cluster; its `ready` stands for the topics too"""
+    """The streaming stack. `kafka` is the cluster; its `ready` includes the topics."""
 
     def __init__(self, scope: Construct, lake: Lake, network: NetworkStack) -> None:
         super().__init__(scope, "streaming", lake, "Kafka and its topics")

@@ -1,4 +1,4 @@
-"""The topics that are known before anything runs, and how each keeps what is in it."""
+"""The topics that are known before anything runs, and how long each keeps its events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEARTBEATS_KEPT = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Topic:
-    """config  the topic's own options, as Kafka calls them"""
+    """A topic. `config` holds its options with Kafka's names."""
 
     name: str
     partitions: int
@@ -30,9 +30,9 @@ class Topic:
 
 
 def declared_topics(lake: Lake) -> Iterator[Topic]:
-    """Of each source Debezium's positions, its heartbeat and the tables named in full; the sink's commits.
+    """Yield the topics to create: each source's offsets, heartbeat and named tables, and the sink's control.
 
-    Debezium itself makes the topics of tables that a pattern matches, as it meets them.
+    Debezium itself creates the topic of a table that matches a pattern when it first sees the table.
     """
     aws = deployment_of(lake)
     tables = topic_policy(aws.kafka, lake.max_event_mb).config
@@ -47,7 +47,7 @@ def declared_topics(lake: Lake) -> Iterator[Topic]:
 
 
 class DeclaredTopics(Construct):
-    """The topics, on a provisioned cluster."""
+    """Topics on a provisioned cluster."""
 
     def __init__(
         self, scope: Construct, construct_id: str, kafka: KafkaCluster, topics: Sequence[Topic]

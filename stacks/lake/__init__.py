@@ -1,1 +1,1 @@
-"""The lake stack: buckets, the Glue catalog and Athena."""
+"""The lake stack: the buckets, the Glue catalog and Athena."""

@@ -1,4 +1,4 @@
-"""How Athena may ask the lake: what a query may cost, and where its result goes and for how long."""
+"""Athena's workgroup: the limit of a query's cost, and where and how long results are kept."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _RESULTS = "athena-results/"
 
 
 class LakeWorkgroup(Construct):
-    """A workgroup whose settings its users cannot change; `name` is the lake's."""
+    """The lake's workgroup. Users cannot override its settings."""
 
     RESULTS_EXPIRE = s3.LifecycleRule(id="ExpireResults", prefix=_RESULTS, expiration=Duration.days(7))
-    """For the bucket that results go to."""
+    """The lifecycle rule for the bucket of the results."""
 
     def __init__(
         self, scope: Construct, construct_id: str, results: s3.IBucket, key: kms.IKey | None
@@ -40,7 +40,7 @@ class LakeWorkgroup(Construct):
             "Resource",
             name=self.name,
             description=f"Queries of lake {stack.lake.name}",
-            # Queries that somebody has saved hold a workgroup back from deletion.
+            # Otherwise saved queries would prevent the workgroup's deletion.
             recursive_delete_option=stack.aws.deletes_data,
             work_group_configuration=athena.CfnWorkGroup.WorkGroupConfigurationProperty(
                 enforce_work_group_configuration=True,
@@ -58,7 +58,7 @@ class LakeWorkgroup(Construct):
         )
 
     def add_query(self, query: DemoQuery, database: glue.CfnDatabase) -> None:
-        """Saves a query for the workgroup's users, to run in `database`."""
+        """Save a query on `database` for the workgroup's users."""
         saved = athena.CfnNamedQuery(
             self,
             query.id,

@@ -1,4 +1,4 @@
-"""How a lake's buckets are kept: encrypted, closed, logged, and for how long."""
+"""The lake's buckets: encrypted, private, logged, and with lifecycle rules."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from stacks.checks.findings import acknowledge, skip
 from tributary.contract.aws_names import BucketKind
 
 DAYS_OF_UNDOING = 7
-"""How long what is overwritten or deleted can be brought back."""
+"""How many days overwritten or deleted objects can be restored."""
 
 
 class LakeBucket(s3.Bucket):
-    """A bucket that only its own account reaches, and only by TLS. It is versioned, so that a deletion by
-    mistake can be undone.
+    """A bucket that only its own account can reach, and only over TLS.
+
+    The bucket is versioned, so an accidental deletion can be undone.
 
     key   None: S3's own keys encrypt it
-    logs  where S3 writes who has asked for what
+    logs  the bucket for S3's access logs
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class LakeBucket(s3.Bucket):
             bucket_name=bucket_name(stack, kind),
             encryption=s3.BucketEncryption.S3_MANAGED if key is None else s3.BucketEncryption.KMS,
             encryption_key=key,
-            # One call to KMS for many objects: a key for the bucket stands between.
+            # With a bucket key, S3 calls KMS once for many objects.
             bucket_key_enabled=None if key is None else True,
             versioned=True,
             server_access_logs_bucket=logs,
@@ -66,7 +67,7 @@ class LakeBucket(s3.Bucket):
 
 
 class LogBucket(s3.Bucket):
-    """Who has asked the other buckets for what, and what Spark has written; it expires."""
+    """The bucket for access logs of the other buckets and for Spark's logs. Its objects expire."""
 
     def __init__(self, stack: TributaryStack) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Which rights it takes to write into a bucket, and to use the key that it is encrypted with."""
+"""The permissions to write to a bucket and to use its encryption key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from aws_cdk import aws_kms as kms
 
 
 def writing(bucket: str, objects: str) -> list[iam.PolicyStatement]:
-    """`bucket`: its ARN; `objects`: the ARN of those that may be written, read and deleted."""
+    """Return the permissions to write, read and delete objects. Both arguments are ARNs."""
     return [
         iam.PolicyStatement(
             actions=["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"],
@@ -27,7 +27,7 @@ def writing(bucket: str, objects: str) -> list[iam.PolicyStatement]:
 
 
 def use_of_key(key: kms.IKey | None, region: str) -> list[iam.PolicyStatement]:
-    """Through S3 only. None: S3's own keys encrypt the bucket, which takes no right."""
+    """Return the permissions to use the key through S3. S3's own keys (None) need no permission."""
     if key is None:
         return []
     through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{region}.amazonaws.com"}}

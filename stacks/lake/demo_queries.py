@@ -1,4 +1,4 @@
-"""Questions to the demo's ticket shop, in Athena's SQL over the tables as the catalog has them."""
+"""Saved Athena queries on the demo's ticket shop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tributary.contract.table_name import TableName
 
 @dataclass(frozen=True)
 class DemoQuery:
-    """`id` is unique among the queries."""
+    """A saved query. `id` is unique among the queries."""
 
     id: str
     title: str
@@ -19,7 +19,7 @@ class DemoQuery:
 
 
 def demo_queries(lake: Lake) -> Iterator[DemoQuery]:
-    """For each source that takes the demo's tables and whose cluster is filled with them."""
+    """Yield the queries for each source that includes the demo's tables and whose cluster contains them."""
     if lake.aws is None or not lake.aws.database.demo_schema:
         return
     for source in lake.sources:
@@ -31,7 +31,7 @@ def demo_queries(lake: Lake) -> Iterator[DemoQuery]:
 
 
 def _rows(lake: Lake, table: TableName) -> str:
-    """What stands for the table after FROM: without the rows that a soft delete has kept."""
+    """Return the table's SQL for a FROM clause, without softly deleted rows."""
     name = f'"{lake.names.glue_database}"."{lake.names.glue_table(table)}"'
     soft = lake.policy(table).deletes == "soft"
     return f"(SELECT * FROM {name} WHERE NOT coalesce(_deleted, false))" if soft else name

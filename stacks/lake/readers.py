@@ -1,4 +1,4 @@
-"""Who may read the silver tables through Lake Formation."""
+"""Grant access to the silver tables through Lake Formation."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _Permissions = lakeformation.CfnPrincipalPermissions
 
 
 def grant_readers(stack: TributaryStack, database: glue.CfnDatabase, name: str) -> None:
-    """SELECT on all tables of the database `name` for each of `[aws.storage].readers`.
+    """Grant SELECT on all tables of the database `name` to each of `[aws.storage].readers`.
 
-    The deployment's own principal has to be an administrator of Lake Formation. The files are read with the
-    reader's own rights on the bucket, which no data lake location covers here.
+    The principal that deploys must be an administrator of Lake Formation. Readers read the files with their
+    own permissions on the bucket, because the bucket is not registered as a data lake location.
     """
     for reader in stack.aws.storage.readers:
         digest = hashlib.sha256(reader.encode()).hexdigest()[:8]

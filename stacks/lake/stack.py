@@ -1,4 +1,4 @@
-"""The lake itself: its buckets, the databases of its catalog, and how Athena asks them."""
+"""The lake stack: buckets, catalog databases and Athena's workgroup."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from tributary.contract.lake import Lake
 
 
 class LakeStack(TributaryStack):
-    """bronze, silver, quarantine, artifacts, logs  the buckets
-    key  what they are encrypted with, but for logs; None where `[aws.storage].encryption` is "s3"
+    """The lake stack.
+
+    bronze, silver, quarantine, artifacts, logs  the buckets
+    key  encrypts all buckets except logs. None if `[aws.storage].encryption` is "s3".
     bronze_database, silver_database  names in the Glue Data Catalog
-    workgroup  name of Athena's
+    workgroup  the name of Athena's workgroup
     """
 
     def __init__(self, scope: Construct, lake: Lake) -> None:
@@ -69,7 +71,7 @@ class LakeStack(TributaryStack):
         )
 
     def _to_colder_storage(self) -> s3.LifecycleRule:
-        """Files of bronze are read again only to rebuild a table: then at once, at a price for each byte."""
+        """Move bronze to storage that is instantly readable but charges for reads. Only rebuilds read it."""
         return s3.LifecycleRule(
             id="ToColderStorage",
             transitions=[
@@ -91,6 +93,6 @@ class LakeStack(TributaryStack):
                 location_uri=f"s3://{bucket.bucket_name}",
             ),
         )
-        # With an Iceberg table's entry goes the only pointer to its newest state.
+        # An Iceberg table's catalog entry is the only pointer to its current state.
         database.apply_removal_policy(self.of_data)
         return database

@@ -1,9 +1,6 @@
-"""When somebody has to be told: every alarm, its threshold, and the part of the runbook that it leads to."""
+"""Every alarm, its threshold, and the section of the runbook that it leads to."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
@@ -11,22 +8,21 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from stacks.base import TributaryStack
+from stacks.database.registry import ENGINES_ON_AWS
 from stacks.observability.metrics import (
-    clusters,
     connector_metric,
     connectors,
     disk_metric,
     idle_metric,
     sink_lag_metric,
     table_metric,
-    writer_metric,
 )
+from stacks.observability.watched import Threshold, Watched
 
 RUNBOOK = "docs/operate-aws.md"
 
-Section = Literal[
-    "slot-lag",
-    "database-disk",
+SECTIONS: tuple[str, ...] = (
+    *(section for engine in ENGINES_ON_AWS.values() for section in engine.sections),
     "connector-failed",
     "sink-lag",
     "freshness",
@@ -35,47 +31,12 @@ Section = Literal[
     "step-failed",
     "kafka-disk",
     "kafka-cpu",
-]
-"""Of the runbook: what to do when an alarm has led there."""
+)
+"""The runbook's sections, each of which says what to do about an alarm."""
 
-SECTIONS: tuple[Section, ...] = get_args(Section)
-
-_GB = 1_000_000_000
-_WAL_PERCENT = 80
-"""Of what a slot may hold back: with the rest gone PostgreSQL gives the slot up."""
-
-_LEAST_LOCAL_GB = 5
 _MOST_DISK_PERCENT = 85
 _LEAST_IDLE_PERCENT = 40
 """MSK's developer guide, "Best practices": user and system together stay below 60 %."""
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """An alarm is raised where the metric is beyond `limit` in `points` of the last `of` periods."""
-
-    limit: float
-    is_least: bool = False
-    points: int = 3
-    of: int = 5
-
-
-@dataclass(frozen=True)
-class Watched:
-    """What one alarm watches.
-
-    subject  which of several, such as a connector; empty where there is one
-    missing  what a period without a value means
-    silence  whether to tell also that there are no values at all
-    """
-
-    section: Section
-    says: str
-    metric: cloudwatch.IMetric
-    threshold: Threshold
-    subject: str = ""
-    missing: cloudwatch.TreatMissingData = field(default=cloudwatch.TreatMissingData.NOT_BREACHING)
-    silence: bool = False
 
 
 class LakeAlarms(Construct):
@@ -122,23 +83,7 @@ class LakeAlarms(Construct):
 
 
 def _of_databases(stack: TributaryStack) -> list[Watched]:
-    aws, watched = stack.aws, []
-    for source, cluster in clusters(stack).items():
-        slot_lag = Threshold(aws.alarms.slot_lag_gb * _GB)
-        wal = Threshold(aws.database.slot_wal_gb * _GB * _WAL_PERCENT / 100)
-        lag = writer_metric(cluster, "OldestReplicationSlotLag", "Maximum")
-        held = writer_metric(cluster, "TransactionLogsDiskUsage", "Maximum")
-        watched += [
-            Watched("slot-lag", f"Debezium of {source} is far behind the database.", lag, slot_lag, source),
-            Watched("database-disk", f"The log of {source} is nearly cut off.", held, wal, f"{source}-log"),
-        ]
-        if aws.database.instance != "db.serverless":
-            free = writer_metric(cluster, "FreeLocalStorage", "Minimum")
-            least = Threshold(_LEAST_LOCAL_GB * _GB, is_least=True)
-            watched.append(
-                Watched("database-disk", f"The writer of {source} has little disk.", free, least, source)
-            )
-    return watched
+    return [watched for engine in ENGINES_ON_AWS.values() for watched in engine.watched(stack)]
 
 
 def _of_connectors(stack: TributaryStack) -> list[Watched]:

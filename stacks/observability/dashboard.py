@@ -9,15 +9,15 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from stacks.base import TributaryStack
+from stacks.database.registry import ENGINES_ON_AWS
 from stacks.observability.metrics import (
-    clusters,
     connector_metric,
     connectors,
     disk_metric,
     idle_metric,
     sink_lag_metric,
-    writer_metric,
 )
+from stacks.observability.watched import Graph
 from tributary.contract.aws_names import METRICS_NAMESPACE
 
 _TABLES = (
@@ -58,23 +58,15 @@ def _by_table(lake: str, title: str, name: str, statistic: str) -> cloudwatch.Gr
 
 
 def _on_the_way(stack: TributaryStack) -> list[cloudwatch.GraphWidget]:
-    graphs: list[tuple[str, list[cloudwatch.IMetric]]] = []
-    if databases := clusters(stack):
-        lags: list[cloudwatch.IMetric] = [
-            writer_metric(cluster, "OldestReplicationSlotLag", "Maximum").with_(label=source)
-            for source, cluster in databases.items()
-        ]
-        graphs.append(("What the databases hold back (bytes)", lags))
+    graphs = [graph for engine in ENGINES_ON_AWS.values() for graph in engine.graphs(stack)]
     if running := connectors(stack):
-        tasks: list[cloudwatch.IMetric] = [
-            connector_metric(name, "RunningTaskCount", "Minimum").with_(label=name) for name in running
-        ]
-        graphs.append(("Tasks of the connectors that run", tasks))
-        graphs.append(("Events by which bronze is behind", [sink_lag_metric(running[-1])]))
+        tasks = [connector_metric(name, "RunningTaskCount", "Minimum").with_(label=name) for name in running]
+        graphs.append(Graph("Tasks of the connectors that run", tuple(tasks)))
+        graphs.append(Graph("Events by which bronze is behind", (sink_lag_metric(running[-1]),)))
     if stack.aws.kafka.kind == "provisioned":
-        cluster = stack.names.resource
-        graphs.append(("Kafka: disk used, processor idle (%)", [disk_metric(cluster), idle_metric(cluster)]))
-    return [_graph(title, *metrics) for title, metrics in graphs]
+        used, idle = disk_metric(stack.names.resource), idle_metric(stack.names.resource)
+        graphs.append(Graph("Kafka: disk used, processor idle (%)", (used, idle)))
+    return [_graph(graph.title, *graph.metrics) for graph in graphs]
 
 
 def _graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:

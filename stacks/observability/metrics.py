@@ -44,21 +44,12 @@ def disk_metric(cluster: str) -> cloudwatch.Metric:
     return _metric("AWS/Kafka", "KafkaDataLogsDiskUsed", "Maximum", 5, {"Cluster Name": cluster})
 
 
-def clusters(stack: TributaryStack) -> Mapping[str, str]:
-    """By their sources, the identifiers of the Aurora clusters that the lake has of its own."""
-    return {
-        source.name: f"{stack.names.resource}-{source.name.replace('_', '-')}"
-        for source in stack.lake.sources
-        if source.name not in stack.aws.source
-    }
-
-
 def connectors(stack: TributaryStack) -> tuple[str, ...]:
     """Those that run."""
     if not stack.aws.connect.running:
         return ()
-    names = stack.lake.names
-    return (*(names.source(source.name).connector for source in stack.lake.sources), names.bronze_connector)
+    lake = stack.lake
+    return (*(lake.source_names(source).connector for source in lake.sources), lake.names.bronze_connector)
 
 
 def _metric(

@@ -14,13 +14,13 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from stacks.base import TributaryStack
-from stacks.observability.alarms import RUNBOOK, LakeAlarms, Section
+from stacks.observability.alarms import RUNBOOK, LakeAlarms
 from stacks.observability.dashboard import LakeDashboard
 from stacks.processing.stack import ProcessingStack
 from tributary.contract.lake import Lake
 
 _SENDERS = ("cloudwatch.amazonaws.com", "events.amazonaws.com")
-_STEP_FAILED: Section = "step-failed"
+_STEP_FAILED = "step-failed"
 
 
 class ObservabilityStack(TributaryStack):

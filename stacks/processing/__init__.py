@@ -1,1 +1,1 @@
-"""The processing stack: the Spark app on EMR or EMR Serverless."""
+"""The processing stack, which runs the Spark app on EMR or EMR Serverless."""

@@ -1,4 +1,4 @@
-"""The certificate by which the nodes of an EMR cluster trust each other: CloudFormation itself makes none."""
+"""The certificate by which an EMR cluster's nodes trust each other, which CloudFormation cannot create."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _CODE = Path(certificate_function.__path__[0]) / "main.py"
 
 
 class ClusterCertificate(Construct):
-    """s3_object  address of the zip in the artifacts bucket
-    read_access   to it, for the nodes
+    """The certificate of an EMR cluster.
+
+    s3_object    the address of the zip in the artifacts bucket
+    read_access  the permission to read it, for the nodes
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class ClusterCertificate(Construct):
                 iam.PolicyStatement(
                     actions=["kms:GetPublicKey", "kms:Sign"], resources=[signing_key.key_arn]
                 ),
-                # The last two are S3's, where the bucket has the same key.
+                # S3 needs the last two if the bucket uses the same key.
                 iam.PolicyStatement(
                     actions=["kms:GenerateDataKeyPair", "kms:Decrypt", "kms:GenerateDataKey"],
                     resources=[disk_key.key_arn],
@@ -107,7 +109,7 @@ class ClusterCertificate(Construct):
 
 
 def _domain(region: str) -> str:
-    """What Amazon's DNS calls the instances of a VPC (VPC User Guide, "DNS attributes for your VPC")."""
+    """Return the domain of a VPC's instances (VPC User Guide, "DNS attributes for your VPC")."""
     return "ec2.internal" if region == "us-east-1" else f"{region}.compute.internal"
 
 

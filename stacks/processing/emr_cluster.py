@@ -1,4 +1,4 @@
-"""An EMR cluster on EC2 as the place where the Spark app runs: one that stays, and grows and shrinks."""
+"""A long-running EMR cluster on EC2 for the Spark app, which scales up and down."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stacks.processing.emr_roles import EMR_TAG, LOGS, EmrRoles
 from tributary.contract.aws_names import Output
 
 _STEPS_AT_ONCE = 10
-"""One that follows never ends, and the step that stops it has to run beside it."""
+"""A step that follows never ends, and the step that stops it must run at the same time."""
 
 
 class EmrCluster(Construct):
@@ -73,14 +73,14 @@ class EmrCluster(Construct):
             instances=instances(processing, network, groups),
             tags=[CfnTag(key=EMR_TAG[0], value=EMR_TAG[1])],
         )
-        # Without its rights the service could not end a cluster whose start has failed.
+        # Without its permissions, the service could not terminate a cluster that failed to start.
         self.cluster.node.add_dependency(groups, *roles.ready)
         acknowledge(self.cluster, _findings(has_certificate=certificate is not None))
         CfnOutput(stack, Output.EMR_CLUSTER, value=self.cluster.ref)
         CfnOutput(stack, Output.RUNTIME_ROLE, value=roles.job.role_arn)
 
     def _disk_key(self, stack: TributaryStack) -> kms.Key:
-        """EMR encrypts disks with keys of the account's only. They hold nothing that is not in S3."""
+        """Create the disks' key, because EMR accepts only the account's keys. All data on disks is in S3."""
         return kms.Key(
             self,
             "DiskKey",
@@ -134,14 +134,14 @@ def _in_transit(certificate: ClusterCertificate | None) -> Mapping[str, Any]:
 
 
 def _configurations(has_certificate: bool) -> list[emr.CfnCluster.ConfigurationProperty]:
-    # AES between the processes of a run, by a secret of its own; YARN's shuffle service has to know of it.
+    # The processes of a run encrypt with AES and a secret of the run. YARN's shuffle service needs it too.
     own = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
     encrypted = {} if has_certificate else own
     return [
         emr.CfnCluster.ConfigurationProperty(classification=name, configuration_properties=properties)
         for name, properties in {
             "iceberg-defaults": {"iceberg.enabled": "true"},
-            # Whatever else writes a table here leaves it in the version that Athena reads.
+            # Other writers on this cluster must also keep the table version that Athena reads.
             "hudi-defaults": {"hoodie.write.table.version": "6", "hoodie.write.auto.upgrade": "false"},
             "spark-hive-site": {
                 "hive.metastore.client.factory.class": (
@@ -151,7 +151,7 @@ def _configurations(has_certificate: bool) -> list[emr.CfnCluster.ConfigurationP
             **({} if has_certificate else {"spark-defaults": encrypted}),
             "yarn-site": {
                 **encrypted,
-                # A driver would end with a Spot instance under it; managed scaling spares its node, too.
+                # A driver on a Spot instance could be lost. Managed scaling also spares an on-demand node.
                 "yarn.node-labels.enabled": "true",
                 "yarn.node-labels.am.default-node-label-expression": "ON_DEMAND",
             },

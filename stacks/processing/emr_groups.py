@@ -1,6 +1,6 @@
-"""Which connections the nodes of an EMR cluster need among themselves and from EMR.
+"""The connections that the nodes of an EMR cluster need with each other and with EMR.
 
-EMR adds these rules by itself where they are missing; what it has added, CloudFormation could not delete.
+EMR itself would add missing rules, and CloudFormation could not delete those.
 https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-man-sec-groups.html
 """
 
@@ -15,14 +15,16 @@ from stacks.base import TributaryStack
 from stacks.network import NetworkStack
 
 _CLUSTER_MANAGER_PORT = 8443
-"""Of each node, for EMR."""
+"""The port on each node for EMR."""
 
 _SERVICE_PORT = 9443
-"""Of EMR, for the primary node."""
+"""The port on EMR for the primary node."""
 
 
 class EmrGroups(Construct):
-    """primary  of the node that starts jobs
+    """The security groups of an EMR cluster.
+
+    primary  of the node that starts jobs
     workers  of core and task nodes
     service  of EMR itself, in a private subnet
     """

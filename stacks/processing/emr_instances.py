@@ -1,4 +1,4 @@
-"""Which instances an EMR cluster has: groups of one type each or fleets of several, and how far they grow."""
+"""An EMR cluster's instances: groups of one type each or fleets of several types, and their limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SPOT_TIMEOUT_MINUTES = 10
 
 
 def scaling(processing: Processing) -> emr.CfnCluster.ManagedScalingPolicyProperty:
-    """As many instances as the core has are always there; what comes and goes holds no data."""
+    """Return the scaling limits. The core instances always run; only instances without data come and go."""
     is_fleet = processing.groups == "fleets"
     always, most = processing.core_count, processing.units_max
     return emr.CfnCluster.ManagedScalingPolicyProperty(
@@ -33,13 +33,13 @@ def scaling(processing: Processing) -> emr.CfnCluster.ManagedScalingPolicyProper
 def instances(
     processing: Processing, network: NetworkStack, groups: EmrGroups
 ) -> emr.CfnCluster.JobFlowInstancesConfigProperty:
-    """They stay without a job, in the lake's own groups."""
+    """Return the instances. They keep running without a job and are in the lake's own security groups."""
     subnets = network.vpc.select_subnets(subnets=network.private.subnets).subnet_ids
     own = _fleets(processing, subnets) if processing.groups == "fleets" else _groups(processing, subnets[0])
     return emr.CfnCluster.JobFlowInstancesConfigProperty(
         **own,
         keep_job_flow_alive_when_no_steps=True,
-        # It holds nothing; protected, it could not be replaced by one of another release.
+        # The cluster has no data, and with protection it could not be replaced for a new release.
         termination_protected=False,
         unhealthy_node_replacement=True,
         emr_managed_master_security_group=groups.primary.security_group_id,
@@ -69,7 +69,7 @@ def _groups(processing: Processing, subnet: str) -> dict[str, Any]:
 
 
 def _fleets(processing: Processing, subnets: Sequence[str]) -> dict[str, Any]:
-    """EMR takes the zone that has all instances."""
+    """Return fleets in all subnets. EMR chooses the zone that has all instances."""
 
     def fleet(name: str, instances: Sequence[str], count: int, spot: bool = False) -> Any:
         specifications = emr.CfnCluster.InstanceFleetProvisioningSpecificationsProperty(
@@ -102,7 +102,7 @@ def _fleets(processing: Processing, subnets: Sequence[str]) -> dict[str, Any]:
         "ec2_subnet_ids": list(subnets),
         "master_instance_fleet": fleet("primary", [processing.primary], 1),
         "core_instance_fleet": fleet("core", [processing.core], processing.core_count),
-        # Managed scaling grows a fleet that there is, and a fleet begins with an instance.
+        # Managed scaling can grow only an existing fleet, and a fleet starts with one instance.
         "task_instance_fleets": [fleet("task", processing.task, 1, processing.spot)] if grows else None,
     }
 

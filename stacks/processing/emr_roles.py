@@ -1,4 +1,4 @@
-"""Who acts for an EMR cluster, and what each may do: EMR itself, the nodes, and the jobs."""
+"""The roles of an EMR cluster and their permissions: of EMR itself, the nodes and the jobs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from stacks.processing.emr_groups import EmrGroups
 from stacks.processing.spark_access import bucket_arn, objects_finding
 
 EMR_TAG = ("for-use-with-amazon-emr-managed-policies", "true")
-"""EMR hands a cluster's tags on to all that it makes for it; by this one its role knows its own."""
+"""EMR copies a cluster's tags to every resource it creates for the cluster. Its role recognizes this tag."""
 
 LOGS = "emr"
 """The folder of the cluster's logs in the logs bucket."""
 
 
 class EmrRoles(Construct):
-    """service  EMR's own
-    profile  the instance profile of the nodes; they take on the jobs' role, and write logs
-    job  the runtime role of steps, which has `job_access`
+    """The roles of an EMR cluster.
+
+    service  of EMR itself
+    profile  the instance profile of the nodes, which assume the jobs' role and write logs
+    job  the runtime role of steps, with `job_access`
     """
 
     def __init__(
@@ -94,8 +96,10 @@ class EmrRoles(Construct):
     def _nodes_access(
         self, disk_key: kms.IKey, certificate: ClusterCertificate | None
     ) -> Iterable[iam.PolicyStatement]:
-        """What a node does by itself: it fetches what EMR installs, encrypts its disks, writes logs, and
-        takes on the role of the job that it runs."""
+        """Yield a node's own permissions.
+
+        A node downloads what EMR installs, encrypts its disks, writes logs, and assumes the role of its job.
+        """
         yield iam.PolicyStatement(actions=["sts:AssumeRole", "sts:TagSession"], resources=[self.job.role_arn])
         yield iam.PolicyStatement(
             actions=["s3:AbortMultipartUpload", "s3:PutObject"],
@@ -123,8 +127,11 @@ class EmrRoles(Construct):
     def _service_access(
         self, network: NetworkStack, groups: EmrGroups, nodes: iam.Role, disk_key: kms.IKey
     ) -> Iterable[iam.PolicyStatement]:
-        """As AmazonEMRServicePolicy_v2 has it, but in the lake's own subnets and groups, and without what EMR
-        does for clusters of other kinds: placement groups, capacity reservations, groups of its own."""
+        """Yield the permissions of AmazonEMRServicePolicy_v2, restricted to the lake's subnets and groups.
+
+        They leave out what EMR does only for other kinds of clusters: placement groups, capacity reservations
+        and EMR's own security groups.
+        """
         ec2 = f"arn:{Aws.PARTITION}:ec2:{self._stack.aws.region}:{Aws.ACCOUNT_ID}"
         subnets = network.vpc.select_subnets(subnets=network.private.subnets).subnet_ids
         security_groups = [

@@ -1,4 +1,4 @@
-"""EMR Serverless as the place where the Spark app runs: an application that costs nothing without a job."""
+"""An EMR Serverless application for the Spark app, which costs nothing without a job."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from stacks.processing.spark_access import bucket_arn, objects_finding
 from tributary.contract.aws_names import Output
 
 _CPUS, _MEMORY_GB, _DISK_GB = 2, 8, 20
-"""Of a worker."""
+"""The size of a worker."""
 
 _IDLE_MINUTES = 15
 _LOGS = "emr-serverless"
 
 
 class EmrServerless(Construct):
-    """The application, and the role of its job runs, which has `job_access` and may write their logs."""
+    """The application, and the role of its job runs, with `job_access` and permission to write logs."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class EmrServerless(Construct):
 
 
 def _workers(kind: str, count: int) -> emr.CfnApplication.InitialCapacityConfigKeyValuePairProperty:
-    """Those that wait for a job while the application runs; without a job it stops after some minutes."""
+    """Return the workers that wait for a job while the application runs. It stops after idle minutes."""
     return emr.CfnApplication.InitialCapacityConfigKeyValuePairProperty(
         key=kind,
         value=emr.CfnApplication.InitialCapacityConfigProperty(

@@ -1,4 +1,4 @@
-"""What the Spark app may do on AWS, wherever it runs: which actions on which buckets, databases and logs."""
+"""The Spark app's permissions on AWS, wherever it runs: on buckets, catalog databases, Kafka and logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tributary.contract.aws_names import BucketKind
 def job_access(
     lake_stack: LakeStack, kafka: KafkaCluster, package: SparkPackage, metrics: logs.ILogGroup
 ) -> Access:
-    """All that a run of the app may do."""
+    """Return all permissions of a run of the app."""
     in_kafka = spark_access(kafka, lake_stack.lake)
     statements = (
         *package.read_access(),
@@ -31,7 +31,7 @@ def job_access(
         *_catalog_access(lake_stack),
         *in_kafka.statements,
         *use_of_key(lake_stack.key, lake_stack.aws.region),
-        # The group's ARN ends in `:*`, which stands for its streams.
+        # The group's ARN ends in `:*`, which covers its streams.
         iam.PolicyStatement(
             actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[metrics.log_group_arn]
         ),
@@ -50,12 +50,12 @@ def job_access(
 
 
 def bucket_arn(stack: TributaryStack, kind: BucketKind) -> str:
-    """By the bucket's name, so that no other stack has to export it."""
+    """Return a bucket's ARN, built from its name so that no stack has to export it."""
     return f"arn:{Aws.PARTITION}:s3:::{bucket_name(stack, kind)}"
 
 
 def objects_finding(stack: TributaryStack, kind: BucketKind, objects: str) -> str:
-    """The finding's id where a statement is on such objects of the bucket."""
+    """Return the id of the finding that a statement on these objects of the bucket causes."""
     name = stack.names.bucket(kind, "<AWS::AccountId>", stack.aws.region)
     return f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{name}/{objects}]"
 
@@ -75,7 +75,7 @@ def _writing(stack: TributaryStack, kind: BucketKind) -> list[iam.PolicyStatemen
 
 
 def _catalog_access(lake_stack: LakeStack) -> Iterator[iam.PolicyStatement]:
-    """Showing the silver tables (`spark_app.glue`), and finding bronze's one table."""
+    """Yield the permissions to update the silver tables' entries (`spark_app.catalog`) and read bronze's."""
     yield iam.PolicyStatement(
         actions=[
             "glue:BatchCreatePartition",
@@ -97,7 +97,7 @@ def _catalog_access(lake_stack: LakeStack) -> Iterator[iam.PolicyStatement]:
 
 
 def _in_catalog(stack: TributaryStack, database: str, table: str) -> list[str]:
-    """Glue asks for a right on the catalog and the database beside that on the table."""
+    """Return a table's ARN with its catalog's and database's. Glue requires permission on all three."""
     catalog = f"arn:{Aws.PARTITION}:glue:{stack.aws.region}:{Aws.ACCOUNT_ID}"
     return [f"{catalog}:catalog", f"{catalog}:database/{database}", f"{catalog}:table/{database}/{table}"]
 

@@ -1,4 +1,4 @@
-"""The files that a run of the Spark app starts from: which they are, and where they are once deployed."""
+"""The files that a run of the Spark app needs, and their deployed addresses."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _PLATFORMS = {"arm64": "linux-arm64", "x86_64": "linux-amd64"}
 
 @dataclass(frozen=True)
 class SparkFiles:
-    """What `tributary package` has built for EMR: the app with its wheels, and the jars."""
+    """The output of `tributary package` for EMR: the app with its wheels, and the jars."""
 
     package: Path
     jars: tuple[Path, ...]
 
     @classmethod
     def find(cls, folder: Path, processing: Processing) -> SparkFiles:
-        """Those in the folder; of several packages the one built last. Raises TributaryError."""
+        """Find the files in the folder. Of several packages, take the newest. Raise TributaryError."""
         platform = _PLATFORMS[processing.architecture]
         packages = sorted(
             folder.glob(f"tributary-spark-app-{platform}-*.zip"), key=lambda path: path.stat().st_mtime_ns
@@ -45,7 +45,7 @@ class SparkFiles:
         missing = [str(jar) for jar in jars if not jar.is_file()]
         if not packages or missing:
             raise TributaryError(
-                "what the Spark app runs from is not built",
+                "the Spark app's package is not built",
                 where=str(folder),
                 expected=missing[0] if packages else f"tributary-spark-app-{platform}-….zip",
                 remedy=f"Run tributary package --platform {platform} --out {folder}.",
@@ -54,7 +54,7 @@ class SparkFiles:
 
 
 class SparkPackage(Construct):
-    """The files as assets, and outputs that say where they are."""
+    """The files as assets, and outputs with their addresses."""
 
     def __init__(self, scope: Construct, construct_id: str, files: SparkFiles, lake_file: Path) -> None:
         super().__init__(scope, construct_id)
@@ -62,7 +62,7 @@ class SparkPackage(Construct):
         entry_point = self._asset("EntryPoint", _ENTRY_POINT)
         jars = [self._asset(jar.name.rsplit("-", 1)[0], jar) for jar in files.jars]
         with TemporaryDirectory() as folder:
-            # A folder becomes a zip; as an archive of Spark's it is unpacked wherever the app runs.
+            # The CDK zips a folder, and Spark unpacks an archive on every machine of a run.
             shutil.copyfile(lake_file, Path(folder) / LAKE_FILE)
             lake = self._asset("LakeFile", Path(folder))
         self._assets = (package, entry_point, lake, *jars)
@@ -75,7 +75,7 @@ class SparkPackage(Construct):
             CfnOutput(scope, output, value=value)
 
     def read_access(self) -> Iterator[iam.PolicyStatement]:
-        """Reading these very objects, and learning that there is no folder of such a name."""
+        """Yield the permissions to read exactly these objects and to see that no folder has their name."""
         bucket = f"arn:{Aws.PARTITION}:s3:::{self._assets[0].s3_bucket_name}"
         keys = [asset.s3_object_key for asset in self._assets]
         yield iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{bucket}/{key}" for key in keys])

@@ -1,4 +1,4 @@
-"""The processing stack: where the Spark app runs, what it runs from, and what it may do."""
+"""The processing stack: EMR for the Spark app, the app's files and its permissions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tributary.contract.lake import Lake
 
 
 class ProcessingStack(TributaryStack):
-    """An EMR cluster or an application of EMR Serverless, as `[aws.processing].on` has it.
+    """An EMR cluster or an EMR Serverless application, depending on `[aws.processing].on`.
 
-    built           the folder in which `tributary package` has put its files
-    application_id  of EMR Serverless; None where there is a cluster
+    built           the folder with the output of `tributary package`
+    application_id  of EMR Serverless, None for a cluster
 
-    Runs of the app are not made here: `tributary submit` starts them, by the stack's outputs. Raises
-    TributaryError where something is not built.
+    The stack starts no runs of the app. `tributary submit` does, with the stack's outputs. Raises
+    TributaryError if a file is not built.
     """
 
     def __init__(

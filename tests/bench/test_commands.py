@@ -24,7 +24,7 @@ def test_a_benchmark_has_its_settings_and_can_run(name: str) -> None:
 def test_a_name_that_is_none_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["nothing"])
-    assert "there is no nothing; there are freshness" in capsys.readouterr().err
+    assert "unknown benchmark: nothing; choose from freshness" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_used_is_told_before_anything_is_measured(
@@ -34,7 +34,7 @@ def test_a_folder_that_cannot_be_used_is_told_before_anything_is_measured(
     file.touch()
     with pytest.raises(SystemExit):
         main(["start", "--against", str(tmp_path / "missing"), "--into", str(tmp_path)])
-    assert f"there is no folder {tmp_path / 'missing'}" in capsys.readouterr().err
+    assert f"the folder {tmp_path / 'missing'} does not exist" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["start", "--into", str(file)])
-    assert f"no results can be written into {file}" in capsys.readouterr().err
+    assert f"cannot write results to {file}" in capsys.readouterr().err

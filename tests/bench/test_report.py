@@ -1,29 +1,72 @@
-"""docs/performance.md shows what was measured last, and its pictures are of the same figures."""
+"""docs/performance.md and bench/RESULTS.md show the last recorded results, and so do their pictures."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from bench.benchmarks import BENCHMARKS
 from bench.goals import Goal, goals_table
+from bench.headlines import Found, Headline, headlines_table, rounded
+from bench.layouts import LAYOUTS, Grid, markdown
 from bench.plots import Plot, svg, ticks
-from bench.report import DOCS, PAGE, markdown, pictures, with_tables
-from bench.results import Figure
+from bench.report import PAGES, RECORD, pictures, with_tables
+from bench.results import RESULTS, Figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_the_page_shows_the_recorded_figures() -> None:
-    page = PAGE.read_text()
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_page_shows_the_recorded_figures(path: Path) -> None:
+    page = path.read_text()
     assert with_tables(page) == page, "renew it with: python -m bench.report"
 
 
+def test_the_record_shows_every_benchmark() -> None:
+    page = RECORD.read_text()
+    assert [name for name in BENCHMARKS if f"<!-- figures of {name} -->" not in page] == []
+    assert LAYOUTS.keys() == BENCHMARKS.keys()
+
+
 def test_the_pictures_show_the_recorded_figures_and_are_on_the_page() -> None:
-    page = PAGE.read_text()
+    page = RECORD.read_text()
     for name, content in pictures().items():
-        assert (DOCS / name).read_text() == content, "renew it with: python -m bench.report"
-        assert f"({name})" in page
+        assert (RESULTS / name).read_text() == content, "renew it with: python -m bench.report"
+        assert f"(results/{name})" in page
+
+
+def test_a_grid_has_its_rows_and_columns_in_the_order_of_the_figures() -> None:
+    grid = Grid("Table", lambda figure: (f"{figure.of['rows']} rows", figure.name) if figure.of else None)
+    now = [
+        Figure("p50", 0.5, "s", {"rows": 10}),
+        Figure("jobs", 3, "", {"rows": 10}),
+        Figure("p50", 2, "s", {"rows": 20}),
+        Figure("left out", 1, ""),
+    ]
+    assert grid.table(now, [Figure("p50", 1.0, "s", {"rows": 10})]).splitlines() == [
+        "| Table | p50 (s) | jobs |",
+        "| --- | --: | --: |",
+        "| 10 rows | 1 → 0.5 | 3 |",
+        "| 20 rows | 2 |  |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.572, "0.57"), (1.404, "1.4"), (2.96, "3.0"), (10.24, "10"), (178_404.4, "178,000")],
+)
+def test_a_headline_rounds_its_figures(value: float, text: str) -> None:
+    assert rounded(value) == text
+
+
+def test_a_headline_names_the_one_figure_it_means() -> None:
+    headline = Headline("Fresh", "a", "{} s, or {} s", (Found("p95", {"until": "read"}), Found("p50", {})))
+    figures = [Figure("p95", 6.04, "s", {"until": "read"}), Figure("p50", 4, "s", {"until": "readable"})]
+    assert headlines_table([headline], {"a": figures}).splitlines()[2:] == ["| Fresh | 6.0 s, or 4.0 s |"]
+    with pytest.raises(ValueError, match="too many"):
+        headlines_table([headline], {"a": [*figures, *figures]})
 
 
 def test_a_figure_from_before_stands_beside_that_of_now() -> None:

@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from tests.cli.test_whole_pipeline import Tributary, wait_for_topic
-from tributary.contract.lake import Source, read_lake
+from tributary.contract.lake import read_lake
+from tributary.contract.source import Source
 from tributary.local.pipeline import down, up
 from tributary.local.state import StateFolder
 
@@ -160,9 +161,15 @@ VALUES: dict[str, tuple[str, tuple[str, ...]]] = {
     "tokens_list": ("uuid[]", ("'{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11,NULL}'",)),
     "objects_list": ("jsonb[]", ("""ARRAY['{"a": 1}'::jsonb, NULL]""",)),
     "blobs_list": ("bytea[]", (r"""'{"\\x00ff",NULL}'""",)),
-    "days_list": ("date[]", ("'{2024-02-29,NULL}'",)),
-    "moments_list": ("timestamp[]", ("'{2024-02-29 12:34:56.123456,NULL}'",)),
-    "zoned_list": ("timestamptz[]", ("'{2024-02-29 12:34:56.123456+02,NULL}'",)),
+    "days_list": ("date[]", ("'{2024-02-29,NULL}'", "'{infinity,-infinity}'")),
+    "moments_list": (
+        "timestamp[]",
+        ("'{2024-02-29 12:34:56.123456,NULL}'", "'{infinity,-infinity}'"),
+    ),
+    "zoned_list": (
+        "timestamptz[]",
+        ("'{2024-02-29 12:34:56.123456+02,NULL}'", "'{infinity,-infinity}'"),
+    ),
     "clocks_list": ("time[]", ("'{12:34:56.123,NULL}'",)),
     "moods_list": ("mood[]", ("ARRAY['happy', 'O''Brien, x']::mood[]",)),
     "any_case_list": ("citext[]", ("'{AbC,NULL}'",)),

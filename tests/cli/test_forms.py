@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
+from connectors.engines.engine import DatabaseTable
+from connectors.engines.postgres.reading import one_snapshot, read_rows, read_tables
 from tributary.cli.reconcile.comparison import Comparison, Kind, compare
-from tributary.cli.reconcile.database import DatabaseTable, one_snapshot, read_rows, read_tables
 from tributary.cli.reconcile.pairing import comparable_lake_rows, pair
 
 pytestmark = pytest.mark.slow

@@ -110,7 +110,9 @@ class Tributary:
     def connect(self) -> psycopg.Connection:
         workspace = self.workspace
         (source,) = workspace.lake.sources
-        return SourceDatabase(workspace.lake, source, workspace.state, workspace.settings).connect()
+        database = SourceDatabase(workspace.lake, source, workspace.state, workspace.settings)
+        session: psycopg.Connection = database.connect()
+        return session
 
 
 @pytest.fixture(scope="module")

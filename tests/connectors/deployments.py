@@ -12,8 +12,9 @@ from connectors.deployment import (
     PlaintextKafka,
     S3Endpoint,
     SecretsManagerSecret,
-    replication_user,
 )
+from connectors.engines.postgres.connector import encrypted
+from connectors.engines.registry import engine_of
 from tributary.contract.lake import Lake, parse_lake
 
 LAKE = parse_lake(
@@ -55,9 +56,9 @@ def local_deployment(lake: Lake = LAKE) -> Deployment:
             source.name: DatabaseAccess(
                 host="127.0.0.1",
                 port=5432,
-                user=replication_user(lake, source),
+                user=engine_of(source).user(lake, source),
                 password=DirectorySecret("/state/secrets", source.name),
-                sslmode="disable",
+                options=encrypted("disable"),
             )
             for source in lake.sources
         },
@@ -73,10 +74,9 @@ def aws_deployment(lake: Lake = LAKE) -> Deployment:
             source.name: DatabaseAccess(
                 host="db.example.amazonaws.com",
                 port=5432,
-                user=replication_user(lake, source),
+                user=engine_of(source).user(lake, source),
                 password=SecretsManagerSecret(f"{lake.name}/{source.name}", "password"),
-                sslmode="verify-full",
-                sslrootcert="/etc/rds.pem",
+                options=encrypted("verify-full", "/etc/rds.pem"),
             )
             for source in lake.sources
         },

@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 from connectors import iceberg_sink
 from connectors.deployment import MAX_EVENT_MB, Deployment, PlaintextKafka
 from connectors.engines.postgres import connector as debezium_postgres
+from connectors.engines.registry import engine_of
 from connectors.worker import as_properties, local_worker
 from tests.connectors.deployments import LAKE, aws_deployment, local_deployment
 from tests.contract.lake_files import IDENTIFIERS, LAKE_NAMES, SOURCE_NAMES, lake_files, toml
 from tests.contract.test_patterns import NAMES, PATTERN_SETS
-from tributary.contract.lake import Lake, Source, parse_lake
+from tests.postgres_source import postgres_source
+from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.naming import LakeNames
 from tributary.contract.patterns import TablePatterns
+from tributary.contract.source import Source
+from tributary.contract.topic_form import SCHEMA_AND_TABLE
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +36,7 @@ in_one_jvm = settings(deadline=None, max_examples=50)
 def test_debezium_knows_every_option_and_takes_every_value(
     jvm: Any, source: Source, deployment: Deployment
 ) -> None:
-    config = debezium_postgres.render(LAKE, source, deployment).config
+    config = engine_of(source).render(LAKE, source, deployment).config
     postgres = jvm.io.debezium.connector.postgresql.PostgresConnectorConfig
     # Debezium reads this option but leaves it out of its list.
     known = {*postgres.configDef().names(), "event.converting.failure.handling.mode"}
@@ -43,7 +47,7 @@ def test_debezium_knows_every_option_and_takes_every_value(
 
 
 def test_connect_knows_every_option_that_is_not_debeziums(jvm: Any) -> None:
-    config = debezium_postgres.render(LAKE, LAKE.sources[0], local_deployment()).config
+    config = debezium_postgres.render(LAKE, postgres_source(LAKE), local_deployment()).config
     kafka = jvm.org.apache.kafka
     json = kafka.connect.json.JsonConverterConfig.configDef().names()
     known = {
@@ -123,7 +127,7 @@ def test_java_reads_a_properties_file_as_it_was_meant(jvm: Any, properties: dict
 def test_debezium_gives_a_table_the_topic_that_we_expect(
     jvm: Any, lake: str, source: str, schema: str, table: str
 ) -> None:
-    names = LakeNames(lake).source(source)
+    names = LakeNames(lake).source(source, SCHEMA_AND_TABLE)
     assume(names.topic_problem(schema, table) is None)
     config = _of_one_source(lake, source, '["*.*"]')
     strategy = _debezium(jvm, config).getTopicNamingStrategy(
@@ -168,7 +172,7 @@ def test_debezium_takes_the_key_that_the_lake_file_names(
     columns, key = columns_and_key
     # Debezium's tables know no two columns that differ in case only.
     assume(len({column.lower() for column in columns}) == len(columns))
-    assume(LakeNames("shop").source("shop").topic_problem(schema, table) is None)
+    assume(LakeNames("shop").source("shop", SCHEMA_AND_TABLE).topic_problem(schema, table) is None)
     assume(schema != "tributary" and not any("." in column for column in columns))
     entry = toml({"table": {_name(schema, table): {"key": key}}})
     config = _of_one_source("shop", "shop", '["*.*"]', entry)
@@ -185,7 +189,7 @@ def test_debezium_takes_the_config_of_every_valid_lake(jvm: Any, file: dict[str,
     lake = parse_lake(toml(file))
     fields = jvm.io.debezium.connector.postgresql.PostgresConnectorConfig.ALL_FIELDS
     for source in lake.sources:
-        config = debezium_postgres.render(lake, source, local_deployment(lake)).config
+        config = engine_of(source).render(lake, source, local_deployment(lake)).config
         checked = _configuration(jvm, config).validate(fields)
         assert not [error for value in checked.values() for error in value.errorMessages()]
 
@@ -224,7 +228,7 @@ def _of_one_source(lake: str, source: str, tables: str, more: str = "") -> Mappi
     name = "{lake}"
     """
     parsed: Lake = parse_lake(f"{more}{text}")
-    return debezium_postgres.render(parsed, parsed.sources[0], local_deployment(parsed)).config
+    return debezium_postgres.render(parsed, postgres_source(parsed), local_deployment(parsed)).config
 
 
 def _name(schema: str, table: str) -> str:

@@ -15,6 +15,7 @@ from connectors.engines.postgres.preflight import (
     judge_server,
     judge_tables,
 )
+from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.table_name import TableName
 
@@ -52,7 +53,7 @@ def lake(tables: str = '["public.*"]', entry: str = "", *, is_local: bool = Fals
 
 
 def judge(lake: Lake, *tables: TableFacts) -> PostgresFindings:
-    return judge_tables(lake, lake.sources[0], tables)
+    return judge_tables(lake, postgres_source(lake), tables)
 
 
 def test_a_table_with_a_primary_key_is_taken_without_a_word() -> None:
@@ -244,9 +245,11 @@ def test_several_flaws_are_counted() -> None:
 
 
 def test_a_server_that_can_replicate_is_taken() -> None:
-    judge_server(lake().sources[0], SERVER, "h:5432/shop")
+    judge_server(postgres_source(lake()), SERVER, "h:5432/shop")
     own_slot = replace(SERVER, has_slot=True, plugin="pgoutput", slot_database="shop", wal_status="reserved")
-    judge_server(lake().sources[0], replace(own_slot, slots_in_use=10, senders_in_use=10), "h:5432/shop")
+    judge_server(
+        postgres_source(lake()), replace(own_slot, slots_in_use=10, senders_in_use=10), "h:5432/shop"
+    )
 
 
 UNFIT = {
@@ -274,7 +277,7 @@ UNFIT = {
 def test_a_server_that_cannot_replicate_is_refused_with_what_to_do(flaw: str) -> None:
     server, expected = UNFIT[flaw]
     with pytest.raises(PostgresNotReady) as caught:
-        judge_server(lake().sources[0], server, "h:5432/shop")
+        judge_server(postgres_source(lake()), server, "h:5432/shop")
     for part in ("source shop, h:5432/shop", *expected):
         assert part in str(caught.value)
     assert caught.value.remedies

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from psycopg import sql
 
-from connectors.deployment import replication_user
+from connectors.engines.postgres.names import publication, replication_slot, replication_user
 from connectors.engines.postgres.preflight import (
     PostgresNotReady,
     UniqueKey,
@@ -31,6 +31,7 @@ from connectors.engines.postgres.preparation import (
 )
 from tests.contract.lake_files import toml
 from tests.contract.test_patterns import PATTERN_SETS
+from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.patterns import TablePattern, TablePatterns
 from tributary.local.postgres import PostgresServer, connect_as_admin
@@ -66,7 +67,7 @@ def lake(admin: psycopg.Connection, owner: str) -> Iterator[Lake]:
     del owner
     lake = lake_of('["public.*", "sales.order_*", "!sales.order_tmp"]')
     yield lake
-    drop_role(admin, replication_user(lake, lake.sources[0]))
+    drop_role(admin, replication_user(lake, postgres_source(lake)))
 
 
 def lake_of(tables: str, more: str = "") -> Lake:
@@ -86,14 +87,14 @@ def log_in(postgres: PostgresServer, database: str, lake: Lake) -> psycopg.Conne
         host="127.0.0.1",
         port=postgres.port,
         dbname=database,
-        user=replication_user(lake, lake.sources[0]),
+        user=replication_user(lake, postgres_source(lake)),
         password=PASSWORD,
         autocommit=True,
     )
 
 
 def published(admin: psycopg.Connection, lake: Lake) -> set[str]:
-    name = lake.source_names(lake.sources[0]).publication
+    name = publication(lake, postgres_source(lake))
     rows = admin.execute(
         "SELECT format('%%s.%%s', schemaname, tablename) FROM pg_publication_tables WHERE pubname = %s",
         (name,),
@@ -104,7 +105,8 @@ def published(admin: psycopg.Connection, lake: Lake) -> set[str]:
 def test_the_replication_user_can_do_what_debezium_does(
     postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake
 ) -> None:
-    source, names = lake.sources[0], lake.source_names(lake.sources[0])
+    source = postgres_source(lake)
+    slot = replication_slot(lake, source)
     check_server(admin, lake, source)
     assert [str(name) for name in check_tables(admin, lake, source).tables] == [
         "shop.public.Order Items",
@@ -114,7 +116,7 @@ def test_the_replication_user_can_do_what_debezium_does(
     assert apply_postgres_setup(admin, lake, source, PASSWORD) == ()
     with log_in(postgres, database, lake) as replication:
         check_replication(replication, lake, source)
-        replication.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (names.slot,))
+        replication.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (slot,))
         try:
             replication.execute('SELECT * FROM public.orders, public."Order Items", sales.order_a')
             for _ in range(2):
@@ -123,13 +125,13 @@ def test_the_replication_user_can_do_what_debezium_does(
             changes = replication.execute(
                 "SELECT data FROM pg_logical_slot_get_binary_changes(%s, NULL, NULL, "
                 "'proto_version', '1', 'publication_names', %s)",
-                (names.slot, names.publication),
+                (slot, publication(lake, source)),
             ).fetchall()
             assert any(data.startswith(b"I") and b"one" in data for (data,) in changes)
             assert any(data.startswith(b"U") for (data,) in changes), "the second heartbeat"
             check_server(admin, lake, source)
         finally:
-            replication.execute("SELECT pg_drop_replication_slot(%s)", (names.slot,))
+            replication.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_the_replication_user_can_do_what_debezium_does(
 def test_the_replication_user_can_do_nothing_else(
     statement: str, postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake
 ) -> None:
-    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     with (
         log_in(postgres, database, lake) as replication,
         pytest.raises(psycopg.errors.InsufficientPrivilege),
@@ -164,11 +166,11 @@ def test_the_replication_user_can_do_nothing_else(
 
 
 def test_the_role_has_no_attribute_but_login_and_replication(admin: psycopg.Connection, lake: Lake) -> None:
-    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     row = admin.execute(
         "SELECT rolcanlogin, rolreplication, rolsuper, rolcreaterole, rolcreatedb, rolbypassrls "
         "FROM pg_roles WHERE rolname = %s",
-        (replication_user(lake, lake.sources[0]),),
+        (replication_user(lake, postgres_source(lake)),),
     ).fetchone()
     assert row == (True, True, False, False, False, False)
 
@@ -177,22 +179,22 @@ def test_the_server_never_sees_the_password(
     postgres: PostgresServer, admin: psycopg.Connection, lake: Lake
 ) -> None:
     admin.execute("SET log_statement = 'all'")
-    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     log = postgres.log.read_text()
-    assert f'ALTER ROLE "{replication_user(lake, lake.sources[0])}" PASSWORD' in log
+    assert f'ALTER ROLE "{replication_user(lake, postgres_source(lake))}" PASSWORD' in log
     assert "secret$" not in log
 
 
 def test_running_it_again_changes_nothing_but_takes_in_new_tables(
     admin: psycopg.Connection, lake: Lake
 ) -> None:
-    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     before = state_of(admin)
-    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     assert state_of(admin) == before
     admin.execute("CREATE TABLE sales.order_b (id int PRIMARY KEY)")
     assert "sales.order_b" not in published(admin, lake)
-    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     assert "sales.order_b" in published(admin, lake)
 
 
@@ -212,7 +214,7 @@ def test_a_catalog_that_others_change_meanwhile_holds_it_up_only_until_they_have
     ):
         pid = preparing.info.backend_pid
         other.execute("BEGIN; GRANT SELECT ON orders TO PUBLIC; REVOKE SELECT ON orders FROM PUBLIC")
-        prepared = threads.submit(apply_postgres_setup, preparing, lake, lake.sources[0], PASSWORD)
+        prepared = threads.submit(apply_postgres_setup, preparing, lake, postgres_source(lake), PASSWORD)
         gives_up_at = time.monotonic() + 30
         while not waits():
             assert not prepared.done()
@@ -242,7 +244,8 @@ def state_of(admin: psycopg.Connection) -> list[Any]:
 
 
 def test_a_table_that_misses_the_snapshot_is_told(admin: psycopg.Connection, lake: Lake) -> None:
-    source, slot = lake.sources[0], lake.source_names(lake.sources[0]).slot
+    source = postgres_source(lake)
+    slot = replication_slot(lake, source)
     apply_postgres_setup(admin, lake, source, PASSWORD)
     admin.execute(
         "CREATE TABLE sales.order_b (id int PRIMARY KEY); INSERT INTO sales.order_b VALUES (1);"
@@ -260,17 +263,17 @@ def test_a_table_that_misses_the_snapshot_is_told(admin: psycopg.Connection, lak
 def test_a_whole_schema_publishes_what_is_created_later_and_lets_it_be_read(
     postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake, owner: str
 ) -> None:
-    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     admin.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(owner)))
     admin.execute("CREATE TABLE public.later (id int PRIMARY KEY); RESET ROLE")
     assert "public.later" in published(admin, lake)
     with log_in(postgres, database, lake) as replication:
         replication.execute("SELECT * FROM public.later")
-        check_replication(replication, lake, lake.sources[0])
+        check_replication(replication, lake, postgres_source(lake))
 
 
 def test_only_what_the_lake_takes_is_published(admin: psycopg.Connection, lake: Lake) -> None:
-    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     assert published(admin, lake) == {
         "public.orders",
         "public.Order Items",
@@ -285,10 +288,10 @@ def test_a_schema_of_which_a_table_is_excluded_is_published_table_by_table(
     del owner
     lake = lake_of('["public.*", "!public.Order*"]')
     try:
-        apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+        apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
         assert published(admin, lake) == {"public.orders", "tributary.heartbeat"}
     finally:
-        drop_role(admin, replication_user(lake, lake.sources[0]))
+        drop_role(admin, replication_user(lake, postgres_source(lake)))
 
 
 @pytest.mark.parametrize("tables", ['["public.*"]', '["public.o*", "public.keyless"]'])
@@ -299,13 +302,13 @@ def test_a_table_whose_updates_would_break_is_refused_and_its_application_goes_o
     lake = lake_of(tables)
     admin.execute("CREATE TABLE public.keyless (id int); INSERT INTO public.keyless VALUES (1)")
     with pytest.raises(PostgresNotReady, match=r"shop\.public\.keyless.*REPLICA IDENTITY FULL"):
-        check_tables(admin, lake, lake.sources[0])
+        check_tables(admin, lake, postgres_source(lake))
     with pytest.raises(PostgresSetupFailed, match=r"public\.keyless.*Give them a primary key") as caught:
-        apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+        apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     assert PASSWORD not in str(caught.value)
     assert published(admin, lake) == set()
     query = "SELECT FROM pg_roles WHERE rolname = %s"
-    assert admin.execute(query, (replication_user(lake, lake.sources[0]),)).fetchone() is None
+    assert admin.execute(query, (replication_user(lake, postgres_source(lake)),)).fetchone() is None
     admin.execute("UPDATE public.keyless SET id = 2")
 
 
@@ -322,18 +325,18 @@ def test_a_deferrable_key_is_refused_where_postgresql_would_refuse_the_applicati
     admin.execute("DROP PUBLICATION by_hand")
 
     with pytest.raises(PostgresNotReady, match=r"shop\.public\.slots.*DEFERRABLE.*ADD PRIMARY KEY \(id\)"):
-        check_tables(admin, lake, lake.sources[0])
+        check_tables(admin, lake, postgres_source(lake))
     with pytest.raises(PostgresSetupFailed, match=r"public\.slots.*not DEFERRABLE"):
-        apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+        apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     admin.execute("UPDATE public.slots SET note = 'x'")
 
     admin.execute("ALTER TABLE public.slots DROP CONSTRAINT slots_pkey, ADD PRIMARY KEY (id)")
     try:
-        assert check_tables(admin, lake, lake.sources[0]).warnings == ()
-        apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+        assert check_tables(admin, lake, postgres_source(lake)).warnings == ()
+        apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
         admin.execute("UPDATE public.slots SET note = 'y'")
     finally:
-        drop_role(admin, replication_user(lake, lake.sources[0]))
+        drop_role(admin, replication_user(lake, postgres_source(lake)))
 
 
 @pytest.mark.parametrize(
@@ -348,7 +351,7 @@ def test_a_database_on_which_debezium_cannot_start_is_refused(
 ) -> None:
     admin.execute(ddl.encode())
     with pytest.raises(PostgresNotReady, match=r"found the type sales\.mine"):
-        check_tables(admin, lake, lake.sources[0])
+        check_tables(admin, lake, postgres_source(lake))
 
 
 def test_with_full_replica_identity_a_deferrable_key_is_refused_for_the_rows_it_would_lose(
@@ -359,17 +362,17 @@ def test_with_full_replica_identity_a_deferrable_key_is_refused_for_the_rows_it_
     admin.execute("CREATE TABLE public.slots (id int, nr int NOT NULL UNIQUE, PRIMARY KEY (id) DEFERRABLE)")
     admin.execute("ALTER TABLE public.slots REPLICA IDENTITY FULL")
     with pytest.raises(PostgresNotReady, match=r"shop\.public\.slots.*former owner"):
-        check_tables(admin, lake, lake.sources[0])
+        check_tables(admin, lake, postgres_source(lake))
 
     with_other_key = lake_of('["public.slots"]', '[table."shop.public.slots"]\nkey = ["nr"]')
-    assert check_tables(admin, with_other_key, with_other_key.sources[0]).warnings == ()
+    assert check_tables(admin, with_other_key, postgres_source(with_other_key)).warnings == ()
 
 
 def test_the_owner_of_the_tables_can_prepare_them_without_being_superuser(
     postgres: PostgresServer, database: str, admin: psycopg.Connection, owner: str
 ) -> None:
     lake = lake_of('["public.*"]')
-    source = lake.sources[0]
+    source = postgres_source(lake)
     admin.execute(
         sql.SQL(
             "ALTER ROLE {owner} PASSWORD 'x'; ALTER DATABASE {database} OWNER TO {owner};"
@@ -400,7 +403,7 @@ def test_who_may_not_prepare_a_database_is_told_what_to_do(
         psycopg.connect(own, autocommit=True) as connection,
         pytest.raises(PostgresSetupFailed, match=r"permission denied.*administrator"),
     ):
-        apply_postgres_setup(connection, lake, lake.sources[0], PASSWORD)
+        apply_postgres_setup(connection, lake, postgres_source(lake), PASSWORD)
 
 
 @pytest.mark.parametrize(
@@ -425,12 +428,12 @@ def test_what_is_missing_for_replication_is_told(
     admin: psycopg.Connection,
     lake: Lake,
 ) -> None:
-    source = lake.sources[0]
+    source = postgres_source(lake)
     apply_postgres_setup(admin, lake, source, PASSWORD)
     admin.execute(
         sql.SQL(damage).format(
             role=sql.Identifier(replication_user(lake, source)),
-            publication=sql.Identifier(lake.source_names(source).publication),
+            publication=sql.Identifier(publication(lake, source)),
         )
     )
     with log_in(postgres, database, lake) as replication, pytest.raises(PostgresNotReady, match=complaint):
@@ -440,9 +443,9 @@ def test_what_is_missing_for_replication_is_told(
 def test_an_administrator_is_not_taken_for_the_replication_user(
     admin: psycopg.Connection, lake: Lake
 ) -> None:
-    apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+    apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     with pytest.raises(PostgresNotReady, match="a connection as postgres"):
-        check_replication(admin, lake, lake.sources[0])
+        check_replication(admin, lake, postgres_source(lake))
 
 
 def test_the_password_of_a_user_that_the_lake_file_names_is_left_as_it_is(
@@ -454,10 +457,10 @@ def test_the_password_of_a_user_that_the_lake_file_names_is_left_as_it_is(
     lake = lake_of('["public.*"]', f'{connection}password_env = "P"\n')
     admin.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'its own'").format(sql.Identifier(user)))
     try:
-        apply_postgres_setup(admin, lake, lake.sources[0], PASSWORD)
+        apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
         own = f"host=127.0.0.1 port={postgres.port} dbname={database} user={user} password='its own'"
         with psycopg.connect(own, autocommit=True) as replication:
-            check_replication(replication, lake, lake.sources[0])
+            check_replication(replication, lake, postgres_source(lake))
     finally:
         drop_role(admin, user)
 
@@ -538,7 +541,7 @@ def test_the_tables_made_readable_are_those_that_the_patterns_take(
     odd_tables: psycopg.Connection, patterns: TablePatterns
 ) -> None:
     lake = lake_of(toml({"x": texts_of(patterns)}).removeprefix('"x" = ').strip())
-    source = lake.sources[0]
+    source = postgres_source(lake)
     with odd_tables.transaction(force_rollback=True):
         odd_tables.execute(setup_sql(lake, source).encode())
         for schema, table in ODD_TABLES:

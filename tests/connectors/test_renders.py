@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,13 +14,13 @@ from connectors.deployment import (
     DirectorySecret,
     NoPlaceholder,
     SecretsManagerSecret,
-    access_by_lake_file,
 )
 from connectors.engines.postgres import connector as debezium_postgres
 from connectors.engines.postgres.preparation import heartbeat_query
+from connectors.engines.registry import engine_of
 from tests.connectors.deployments import LAKE, aws_deployment, local_deployment
 from tests.contract.lake_files import lake_files, toml
-from tributary.contract.errors import TributaryError
+from tests.postgres_source import postgres_source
 from tributary.contract.lake import parse_lake
 
 ADDRESS_OF_DEBEZIUM = {"database.hostname", "database.password", "database.sslmode", "database.sslrootcert"}
@@ -51,8 +50,8 @@ def test_aws_and_one_machine_differ_in_addresses_credentials_and_authentication_
     lake = parse_lake(toml(file))
     here, there = local_deployment(lake), aws_deployment(lake)
     for source in lake.sources:
-        one = debezium_postgres.render(lake, source, here)
-        other = debezium_postgres.render(lake, source, there)
+        one = engine_of(source).render(lake, source, here)
+        other = engine_of(source).render(lake, source, there)
         assert one.name == other.name
         assert _difference(one, other) == ADDRESS_OF_DEBEZIUM
     one, other = iceberg_sink.render(lake, here), iceberg_sink.render(lake, there)
@@ -64,7 +63,7 @@ def test_aws_and_one_machine_differ_in_addresses_credentials_and_authentication_
 def test_every_password_is_a_placeholder(file: dict[str, Any]) -> None:
     lake = parse_lake(toml(file))
     for deployment in (local_deployment(lake), aws_deployment(lake)):
-        renders = [debezium_postgres.render(lake, source, deployment) for source in lake.sources]
+        renders = [engine_of(source).render(lake, source, deployment) for source in lake.sources]
         for render in (*renders, iceberg_sink.render(lake, deployment)):
             passwords = {key: value for key, value in render.config.items() if "password" in key}
             assert all(re.fullmatch(r"\$\{[a-z]+:[^:}]+:[^:}]+\}", value) for value in passwords.values())
@@ -73,7 +72,7 @@ def test_every_password_is_a_placeholder(file: dict[str, Any]) -> None:
 
 def test_a_secret_is_pointed_at_where_it_lies() -> None:
     here, there = local_deployment(), aws_deployment()
-    source = LAKE.source("crm")
+    source = postgres_source(LAKE, "crm")
     one = debezium_postgres.render(LAKE, source, here).config
     other = debezium_postgres.render(LAKE, source, there).config
     assert one["database.password"] == "${directory:/state/secrets:crm}"
@@ -113,11 +112,14 @@ def test_the_database_of_the_users_is_the_one_that_the_lake_file_names() -> None
         sslrootcert = "/ca.pem"
         """
     )
-    access = access_by_lake_file(lake, lake.source("shop"), DirectorySecret("/s", "shop"))
-    deployment = local_deployment(lake)
+    source, deployment = postgres_source(lake), local_deployment(lake)
+    assert source.connection is not None
+    access = debezium_postgres.access_at(
+        lake, source, source.connection.host, source.connection.port, DirectorySecret("/s", "shop")
+    )
     config = debezium_postgres.render(
         lake,
-        lake.source("shop"),
+        source,
         type(deployment)(deployment.kafka, deployment.catalog, "shop-bronze", {"shop": access}),
     ).config
     expected = {
@@ -132,13 +134,8 @@ def test_the_database_of_the_users_is_the_one_that_the_lake_file_names() -> None
     assert expected.items() <= config.items()
 
 
-def test_a_source_without_a_connection_has_no_address_in_the_lake_file() -> None:
-    with pytest.raises(TributaryError, match=r"\[source\.crm\.connection\]"):
-        access_by_lake_file(LAKE, LAKE.source("crm"), DirectorySecret("/s", "crm"))
-
-
 def test_what_loses_changes_or_values_by_default_is_set_otherwise() -> None:
-    config = debezium_postgres.render(LAKE, LAKE.source("web_shop"), local_deployment()).config
+    config = debezium_postgres.render(LAKE, postgres_source(LAKE, "web_shop"), local_deployment()).config
     lossless = {
         "skipped.operations": "none",
         "tombstones.on.delete": "true",
@@ -157,7 +154,7 @@ def test_what_loses_changes_or_values_by_default_is_set_otherwise() -> None:
     assert lossless.items() <= config.items()
     assert config["slot.name"] == "tributary_shop__web_shop"
     assert config["topic.creation.default.partitions"] == "3"
-    assert config["heartbeat.action.query"] == heartbeat_query(LAKE, LAKE.source("web_shop"))
+    assert config["heartbeat.action.query"] == heartbeat_query(LAKE, postgres_source(LAKE, "web_shop"))
 
 
 def test_the_sink_converts_nothing_and_drops_nothing() -> None:

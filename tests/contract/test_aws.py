@@ -19,8 +19,6 @@ from tributary.contract.aws import (
     Alarms,
     Aws,
     Connect,
-    Database,
-    ExistingDatabase,
     ExistingVpc,
     Kafka,
     Network,
@@ -30,6 +28,7 @@ from tributary.contract.aws import (
     Storage,
 )
 from tributary.contract.aws_names import AwsNames, BucketKind
+from tributary.contract.engines.postgres import AuroraPostgres, ExistingPostgres
 from tributary.contract.lake import LakeFileError, parse_lake, read_lake
 from tributary.contract.naming import MAX_LAKE_NAME
 
@@ -119,7 +118,7 @@ def test_every_valid_part_means_what_it_says(aws: dict[str, Any]) -> None:
     _assert_holds(_read(aws), aws)
 
 
-@given(FILES, st.sampled_from([Network, Database, Kafka, Connect, Storage, Processing, Alarms]))
+@given(FILES, st.sampled_from([Network, AuroraPostgres, Kafka, Connect, Storage, Processing, Alarms]))
 def test_what_is_left_out_is_as_the_profile_has_it(aws: dict[str, Any], model: type[BaseModel]) -> None:
     section = next(name for name, field in Aws.model_fields.items() if field.annotation is model)
     profile = _read({"region": "eu-west-1", "profile": aws.get("profile", "small")})
@@ -333,8 +332,8 @@ DOCUMENTED: Mapping[str, type[BaseModel]] = {
     "aws": Aws,
     "aws.network": Network,
     "aws.network.vpc": ExistingVpc,
-    "aws.database": Database,
-    "aws.source.NAME": ExistingDatabase,
+    "aws.database": AuroraPostgres,
+    "aws.source.NAME": ExistingPostgres,
     "aws.kafka": Kafka,
     "aws.connect": Connect,
     "aws.connect.sink": OtherSink,
@@ -442,7 +441,7 @@ def _section(section: str, profile: str) -> Any:
 def _required_only(section: str) -> BaseModel:
     """What has no defaults as a whole is there only where somebody has said it."""
     if section == "aws.source.NAME":
-        return ExistingDatabase(host="db", secret=SECRET)
+        return ExistingPostgres(host="db", secret=SECRET)
     return DOCUMENTED[section].model_construct()
 
 

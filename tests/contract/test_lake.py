@@ -15,18 +15,18 @@ from pydantic import ValidationError
 
 from connectors.deployment import MAX_EVENT_MB
 from tests.contract.lake_files import lake_files, toml
+from tests.postgres_source import postgres_source
+from tributary.contract.engines.postgres import PostgresConnection, PostgresSource
 from tributary.contract.lake import (
-    Connection,
     Defaults,
-    Events,
     Lake,
     LakeFileError,
     Local,
-    SourceEntry,
     TablePolicy,
     parse_lake,
     read_lake,
 )
+from tributary.contract.source import Events
 from tributary.contract.table_name import TableName
 
 ROOT = Path(__file__).parents[2]
@@ -248,13 +248,14 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
 
 def test_the_lake_file_of_the_project_is_valid() -> None:
     lake = read_lake(ROOT / "lake.toml")
-    assert [source.database for source in lake.sources] == ["tickit"]
+    assert len(lake.sources) == 1
+    assert postgres_source(lake).database == "tickit"
 
 
 def test_the_reference_tells_of_every_entry_and_its_default() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[aws]`")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
-    models = (SourceEntry, Connection, Events, TablePolicy, Local)
+    models = (PostgresSource, PostgresConnection, Events, TablePolicy, Local)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
     assert rows.keys() == {"name", "max_event_mb", *fields} - {"connection", "events"}
     assert rows.pop("max_event_mb").strip("`") == str(MAX_EVENT_MB)
@@ -307,7 +308,7 @@ def _file_of(lake: Lake) -> dict[str, Any]:
     """The file that says everything that the lake holds, defaults too."""
     sources = {}
     for source in lake.sources:
-        entry = source.model_dump(exclude={"name"}, exclude_none=True)
+        entry = source.model_dump(exclude_none=True)
         sources[source.name] = {**entry, "tables": list(source.tables)}
     tables = {
         str(name): _lists({key: _text(value) for key, value in entry if value not in (None, ())})

@@ -21,9 +21,12 @@ from tributary.contract.naming import (
 )
 from tributary.contract.patterns import is_traceable
 from tributary.contract.table_name import TableName
+from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
 
 ALPHABET = st.text(st.sampled_from("abz09-_.A"), min_size=1, max_size=8)
 TABLES = st.tuples(IDENTIFIERS, IDENTIFIERS)
+FORMS = st.sampled_from([SCHEMA_AND_TABLE, TopicForm(("sales db",))])
+"""Two names below the prefix, as PostgreSQL and MySQL have, and three, as SQL Server has."""
 
 
 def names_of_lake(lake: LakeNames) -> set[str]:
@@ -44,7 +47,7 @@ def names_of_lake(lake: LakeNames) -> set[str]:
 
 
 def names_of_source(source: SourceNames) -> set[str]:
-    return {source.topic_prefix, source.heartbeat_topic, source.connector, source.slot}
+    return {source.topic_prefix, source.heartbeat_topic, source.connector}
 
 
 @given(LAKE_NAMES, LAKE_NAMES, SOURCE_NAMES, SOURCE_NAMES)
@@ -55,8 +58,8 @@ def test_no_two_lakes_share_a_name(one: str, other: str, a: str, b: str) -> None
     assume(one != other)
     first, second = LakeNames(one), LakeNames(other)
     assert not names_of_lake(first) & names_of_lake(second)
-    ours = names_of_lake(first) | names_of_source(first.source(a))
-    theirs = names_of_lake(second) | names_of_source(second.source(b))
+    ours = names_of_lake(first) | names_of_source(first.source(a, SCHEMA_AND_TABLE))
+    theirs = names_of_lake(second) | names_of_source(second.source(b, SCHEMA_AND_TABLE))
     assert not ours & theirs
 
 
@@ -64,8 +67,9 @@ def test_no_two_lakes_share_a_name(one: str, other: str, a: str, b: str) -> None
 def test_no_two_sources_of_a_lake_share_a_name(lake: str, one: str, other: str) -> None:
     assume(one != other)
     names = LakeNames(lake)
-    assert not names_of_source(names.source(one)) & names_of_source(names.source(other))
-    assert not names_of_source(names.source(one)) & names_of_lake(names)
+    ours, theirs = (names_of_source(names.source(name, SCHEMA_AND_TABLE)) for name in (one, other))
+    assert not ours & theirs
+    assert not ours & names_of_lake(names)
 
 
 @given(LAKE_NAMES, LAKE_NAMES)
@@ -94,8 +98,8 @@ def test_every_name_keeps_the_limits_of_its_server(lake: str, source: str) -> No
         assert len(bucket) <= 63 - len("-123456789012-ap-southeast-1")
     for database in (names.glue_database, names.bronze_namespace):
         assert re.fullmatch(r"[a-z0-9_]{1,255}", database)
-    assert re.fullmatch(r"[a-z0-9_]{1,63}", names.source(source).slot)
-    topics = [names.connect_offsets_topic, names.bronze_control_topic, names.source(source).heartbeat_topic]
+    heartbeat_topic = names.source(source, SCHEMA_AND_TABLE).heartbeat_topic
+    topics = [names.connect_offsets_topic, names.bronze_control_topic, heartbeat_topic]
     assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) for topic in topics)
 
 
@@ -107,54 +111,103 @@ def test_a_name_is_allowed_or_its_problem_told(name: str) -> None:
     assert (source_name_problem(name) is None) == is_snake
 
 
-@given(LAKE_NAMES, SOURCE_NAMES, TABLES)
-@example("tickit", "box_office", ("public", "order_items"))
-@example("tickit", "shop", ("public", "ł"))
-def test_a_table_is_read_back_from_its_topic(lake: str, source: str, table: tuple[str, str]) -> None:
-    names = LakeNames(lake)
-    assume(names.source(source).topic_problem(*table) is None)
-    topic = names.source(source).topic(*table)
-    assert re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic)
-    assert names.table_of_topic(topic) == TableName(source, *table)
-
-
-@given(LAKE_NAMES, SOURCE_NAMES, TABLES, TABLES)
-@example("tickit", "shop", ("public", "order items"), ("public", "order_items"))
-@example("tickit", "shop", ("a_b", "c"), ("a", "b_c"))
-def test_no_two_tables_share_a_topic(
-    lake: str, source: str, one: tuple[str, str], other: tuple[str, str]
+@given(LAKE_NAMES, SOURCE_NAMES, FORMS, TABLES)
+@example("tickit", "box_office", SCHEMA_AND_TABLE, ("public", "order_items"))
+@example("tickit", "shop", SCHEMA_AND_TABLE, ("public", "ł"))
+@example("tickit", "shop", TopicForm(("Ünï",)), ("dbo", "ł"))
+def test_a_table_is_read_back_from_its_topic(
+    lake: str, source: str, form: TopicForm, table: tuple[str, str]
 ) -> None:
-    names = LakeNames(lake).source(source)
+    names = LakeNames(lake).source(source, form)
+    assume(names.topic_problem(*table) is None)
+    topic = names.topic(*table)
+    assert re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic)
+    assert len(topic.split(".")) == 4 + len(form.leading)
+    assert names.lake.table_of_topic(topic, [names]) == TableName(source, *table)
+
+
+@given(LAKE_NAMES, SOURCE_NAMES, TABLES)
+def test_a_topic_of_another_form_is_no_tables(lake: str, source: str, table: tuple[str, str]) -> None:
+    two = LakeNames(lake).source(source, SCHEMA_AND_TABLE)
+    three, other = (LakeNames(lake).source(source, TopicForm((name,))) for name in ("sales", "stock"))
+    assume(three.topic_problem(*table) is None)
+    for names, topic in (
+        (two, three.topic(*table)),
+        (three, two.topic(*table)),
+        (three, other.topic(*table)),
+    ):
+        assert names.lake.table_of_topic(topic, [names]) is None
+
+
+@given(LAKE_NAMES, SOURCE_NAMES, TABLES)
+def test_the_topics_of_a_source_that_left_the_lake_file_are_still_read(
+    lake: str, source: str, table: tuple[str, str]
+) -> None:
+    names = LakeNames(lake).source(source, SCHEMA_AND_TABLE)
+    assume(names.topic_problem(*table) is None)
+    assert names.lake.table_of_topic(names.topic(*table), []) == TableName(source, *table)
+
+
+@given(LAKE_NAMES, SOURCE_NAMES, FORMS, TABLES, TABLES)
+@example("tickit", "shop", SCHEMA_AND_TABLE, ("public", "order items"), ("public", "order_items"))
+@example("tickit", "shop", SCHEMA_AND_TABLE, ("a_b", "c"), ("a", "b_c"))
+def test_no_two_tables_share_a_topic(
+    lake: str, source: str, form: TopicForm, one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    names = LakeNames(lake).source(source, form)
     assume(one != other and names.topic_problem(*one) is None and names.topic_problem(*other) is None)
     assert names.topic(*one) != names.topic(*other)
     # Kafka refuses a topic that differs from another only in . and _, because of its metrics' names.
     assert names.topic(*one).replace(".", "_") != names.topic(*other).replace(".", "_")
 
 
-@given(LAKE_NAMES, st.text(st.sampled_from("abu._-0145fA"), max_size=30))
-@example("tickit", "tickit.shop.public.order_items")
-@example("tickit", "tickit.shop.public.a_u0142")
-@example("tickit", "tickit.Shop.public.a")
-def test_a_topic_that_is_no_tables_is_told_as_none(lake: str, topic: str) -> None:
-    table = LakeNames(lake).table_of_topic(topic)
+@given(LAKE_NAMES, st.text(st.sampled_from("abu._-0145fA"), max_size=30), FORMS)
+@example("tickit", "tickit.shop.public.order_items", SCHEMA_AND_TABLE)
+@example("tickit", "tickit.shop.public.a_u0142", SCHEMA_AND_TABLE)
+@example("tickit", "tickit.Shop.public.a", SCHEMA_AND_TABLE)
+def test_a_topic_that_is_no_tables_is_told_as_none(lake: str, topic: str, form: TopicForm) -> None:
+    shop = LakeNames(lake).source("shop", form)
+    table = LakeNames(lake).table_of_topic(topic, [shop])
     if table is not None:
-        assert LakeNames(lake).source(table.source).topic(table.schema, table.table) == topic
+        form = form if table.source == "shop" else SCHEMA_AND_TABLE
+        assert LakeNames(lake).source(table.source, form).topic(table.schema, table.table) == topic
 
 
-@given(LAKE_NAMES, LAKE_NAMES, SOURCE_NAMES, SOURCE_NAMES, TABLES)
+@given(LAKE_NAMES, LAKE_NAMES, SOURCE_NAMES, SOURCE_NAMES, FORMS, FORMS, TABLES)
 def test_the_sinks_regular_expression_takes_the_topics_of_its_lakes_tables_and_no_others(
-    lake: str, other_lake: str, source: str, other_source: str, table: tuple[str, str]
+    lake: str,
+    other_lake: str,
+    source: str,
+    other_source: str,
+    form: TopicForm,
+    other_form: TopicForm,
+    table: tuple[str, str],
 ) -> None:
-    names = LakeNames(lake)
-    assume(names.source(source).topic_problem(*table) is None)
-    regex = names.table_topics_regex([source])
-    assert re.fullmatch(regex, names.source(source).topic(*table))
-    others = [names.source(source).heartbeat_topic, names.bronze_control_topic, names.connect_status_topic]
+    ours, other = LakeNames(lake).source(source, form), LakeNames(lake).source(other_source, other_form)
+    assume(ours.topic_problem(*table) is None)
+    regex = ours.lake.table_topics_regex([ours])
+    assert re.fullmatch(regex, ours.topic(*table))
+    others = [ours.heartbeat_topic, ours.lake.bronze_control_topic, ours.lake.connect_status_topic]
     if other_source != source:
-        others.append(names.source(other_source).topic(*table))
+        assert re.fullmatch(ours.lake.table_topics_regex([other, ours]), ours.topic(*table))
+        assume(other.topic_problem(*table) is None)
+        assert re.fullmatch(ours.lake.table_topics_regex([ours, other]), other.topic(*table))
+        others.append(other.topic(*table))
+    if other_form != form:
+        others.append(LakeNames(lake).source(source, other_form).topic(*table))
     if other_lake != lake:
-        others.append(LakeNames(other_lake).source(source).topic(*table))
+        others.append(LakeNames(other_lake).source(source, form).topic(*table))
     assert not [topic for topic in others if re.fullmatch(regex, topic)]
+
+
+def test_the_regular_expression_of_a_lake_of_one_form_is_as_short_as_can_be() -> None:
+    names = LakeNames("tickit")
+    shop, crm = (names.source(name, SCHEMA_AND_TABLE) for name in ("shop", "crm"))
+    erp = names.source("erp", TopicForm(("sales",)))
+    assert names.table_topics_regex([shop, crm]) == r"tickit\.(shop|crm)\.[^.]+\.[^.]+"
+    assert names.table_topics_regex([shop, erp, crm]) == (
+        r"tickit\.((shop|crm)\.[^.]+\.[^.]+|(erp)\.sales\.[^.]+\.[^.]+)"
+    )
 
 
 @given(SOURCE_NAMES, IDENTIFIERS, IDENTIFIERS)
@@ -195,7 +248,7 @@ def test_a_path_that_is_no_tables_is_told_as_none(path: str) -> None:
 )
 def test_a_table_without_a_topic_of_its_own_is_refused_by_name(table: tuple[str, str]) -> None:
     with pytest.raises(NameNotAllowed, match="Leave the table out") as caught:
-        LakeNames("tickit").source("shop").topic(*table)
+        LakeNames("tickit").source("shop", SCHEMA_AND_TABLE).topic(*table)
     assert caught.value.where == str(TableName("shop", *table))
 
 
@@ -211,9 +264,8 @@ def test_a_name_is_traceable_unless_it_is_one_of_four_rare_kinds(name: str) -> N
 
 
 def test_the_names_of_the_demo_are_as_documented() -> None:
-    names = LakeNames("tickit").source("shop")
+    names = LakeNames("tickit").source("shop", SCHEMA_AND_TABLE)
     assert names.topic("public", "sales") == "tickit.shop.public.sales"
-    assert names.slot == "tributary_tickit__shop"
     assert names.lake.buckets == ("tickit-bronze", "tickit-silver", "tickit-quarantine")
     assert names.lake.glue_database == "tickit_silver"
     assert names.lake.glue_table(TableName("shop", "public", "order_items")) == "shop__public__order_items"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from connectors.engines.postgres.names import replication_slot
+from connectors.engines.postgres.slot import drop_slot
 from tests.faults.whole_pipeline import Pipeline
+from tests.postgres_source import postgres_source
 from tributary.local import connect
-from tributary.local.databases import drop_slot
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_a_slot_that_was_dropped_is_told_and_the_lake_gets_over_it(at_work: Pipeline) -> None:
     tributary = at_work.tributary
-    (source,) = tributary.workspace.lake.sources
+    lake = tributary.workspace.lake
     at_work.add_table(
         "CREATE TABLE owners (id int PRIMARY KEY, name text)",
         "INSERT INTO owners SELECT n, 'first' FROM generate_series(1, 5) n",
@@ -21,7 +23,7 @@ def test_a_slot_that_was_dropped_is_told_and_the_lake_gets_over_it(at_work: Pipe
 
     at_work.kill(connect.SERVICE)
     with tributary.connect() as database:
-        drop_slot(database, tributary.workspace.lake.source_names(source).slot)
+        drop_slot(database, replication_slot(lake, postgres_source(lake)))
         database.execute("DELETE FROM owners WHERE id = 2")
         database.execute("UPDATE owners SET name = 'unseen' WHERE id = 3")
     told = tributary.run("up", status=1)

@@ -31,6 +31,7 @@ from tests.local.landed import (
     wait_until,
     write_kafka,
 )
+from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
 from tributary.local import postgres
 from tributary.local.databases import DatabaseUnreachable, PasswordMissing, SourceDatabase, prepare_database
@@ -56,7 +57,9 @@ pytestmark = pytest.mark.slow
 
 def connect(pipeline: RunningPipeline) -> psycopg.Connection:
     source = pipeline.lake.sources[0]
-    return SourceDatabase(pipeline.lake, source, pipeline.state, pipeline.settings).connect()
+    database = SourceDatabase(pipeline.lake, source, pipeline.state, pipeline.settings)
+    session: psycopg.Connection = database.connect()
+    return session
 
 
 @pytest.fixture(scope="module")
@@ -439,7 +442,7 @@ def test_without_an_administrator_the_sql_to_run_is_written_and_named(
     with pytest.raises(PostgresNotReady, match=f"psql -f {database.script}"):
         prepare_database(database)
     with postgres.connect_as_admin(users_server, "crm") as admin:
-        sql = setup_sql(lake, database.source)
+        sql = setup_sql(lake, postgres_source(lake))
         assert sql in database.script.read_text()  # beside it there is what only psql understands
         admin.execute(sql.encode())
     assert prepare_database(database) == ()

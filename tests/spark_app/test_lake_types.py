@@ -158,18 +158,21 @@ def test_dates_and_moments_are_held_far_beyond_year_1_and_9999(spark: SparkSessi
 def test_infinite_dates_and_moments_are_the_last_and_first_of_the_lake_s_type(spark: SparkSession) -> None:
     moments = [(LAST_MOMENT, False), (FIRST_MOMENT, False)]
     assert converted(spark, MICROS, [9_223_372_036_825_200_000, -9_223_372_036_832_400_000]) == moments
+    assert converted(spark, MICROS, [2**63 - 1, -(2**63)]) == moments
     assert converted(spark, MILLIS, [9_223_372_036_825_200, -9_223_372_036_832_400]) == moments
+    assert converted(spark, MILLIS, [9_223_372_036_825_200_000, -9_223_372_036_832_400_000]) == moments
     assert converted(spark, ZONED, ["infinity", "-infinity"]) == moments
     in_array = "+292269055-12-02T23:00:00.000000Z"
     assert converted(spark, ZONED, ["infinity", in_array]) == moments
     days = [("+5881580-07-11", False), ("-5877641-06-24", False)]
     assert converted(spark, DAYS, [-2_147_472_692, -2_147_472_691]) == days
+    assert converted(spark, DAYS, [2_146_033_979, -2_147_472_691]) == days
     assert converted(spark, DAYS, [-622_191_234, -625_821_272]) == days
 
 
 def test_what_no_date_or_moment_is_fails(spark: SparkSession) -> None:
     assert converted(spark, DAYS, [-2_440_589, 2_145_042_906]) == [(None, True)] * 2
-    assert converted(spark, MICROS, [-210_866_803_200_000_001, 2**63 - 1]) == [(None, True)] * 2
+    assert converted(spark, MICROS, [-210_866_803_200_000_001, -(2**63) + 1]) == [(None, True)] * 2
     assert converted(spark, ZONED, ["soon", "+294277-01-01T00:00:00Z"]) == [(None, True)] * 2
 
 

@@ -200,7 +200,7 @@ def test_an_offer_never_waits_and_the_end_of_a_run_not_for_long(monkeypatch: pyt
         sender.offer(COMMIT)
     sender.close()
     assert time.monotonic() - started < 5
-    assert "faster than CloudWatch takes them" in errors.getvalue()
+    assert "faster than CloudWatch accepts them" in errors.getvalue()
 
 
 def test_reports_are_written_as_ever_and_sent_too() -> None:

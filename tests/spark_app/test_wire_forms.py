@@ -28,7 +28,8 @@ from tests.spark_app.test_recorded_events import (
     recorded,
 )
 from tests.spark_app.wire_forms import bare, converted, write_avro, write_lines
-from tributary.contract.lake import Events, TablePolicy, parse_lake
+from tributary.contract.lake import TablePolicy, parse_lake
+from tributary.contract.source import Events
 from tributary.contract.table_name import TableName
 
 TOPIC = "tickit.shop.public.listing"

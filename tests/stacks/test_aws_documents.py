@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from stacks.cost import NoPrice, as_table, charges, price_of, sum_of
@@ -11,6 +13,7 @@ from tests.stacks.conftest import Synthesized
 from tests.stacks.lakes import SETTINGS
 from tests.stacks.synthesis import PACKS
 
+ROOT = Path(__file__).parents[2]
 DESCRIBED = ("small", "production", "serverless-production")
 
 
@@ -74,6 +77,16 @@ def test_the_numbers_of_findings_are_those_of_the_packs(synthesized: Synthesized
 def test_the_cost_is_that_of_the_templates(synthesized: Synthesized, document: str, settings: str) -> None:
     table = as_table(charges(synthesized(settings).templates))
     assert_documented(document, f"cost of {settings}", table)
+
+
+@pytest.mark.parametrize(
+    ("document", "settings"),
+    [("README.md", "small"), ("docs/cost.md", "small"), ("docs/cost.md", "production")],
+)
+def test_the_text_names_the_sum_of_the_cost(synthesized: Synthesized, document: str, settings: str) -> None:
+    least, most = sum_of(charges(synthesized(settings).templates))
+    text = " ".join((ROOT / document).read_text().split())
+    assert f"{least:.2f} to {most:.2f} dollars" in text
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

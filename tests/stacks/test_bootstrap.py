@@ -13,16 +13,22 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from connectors.deployment import replication_user
+from connectors.engines.postgres.names import (
+    publication,
+    replication_role,
+    replication_slot,
+    replication_user,
+)
 from connectors.engines.postgres.preflight import check_replication
 from connectors.engines.postgres.preparation import heartbeat_query, setup_sql
-from stacks.database.prepared_database import preparation
+from stacks.database.postgres.prepared_database import preparation
 from stacks.functions.bootstrap import preparation as function_preparation
 from stacks.functions.bootstrap.data_api import StatementFailed
 from stacks.functions.bootstrap.main import Services, serve
 from stacks.functions.bootstrap.preparation import Preparation
 from stacks.functions.bootstrap.scram import verifier
 from tests.connectors import conftest as postgres_fixtures
+from tests.postgres_source import postgres_source
 from tests.stacks.data_api import DataApiOnPostgres
 from tributary.contract.lake import Lake, parse_lake
 from tributary.local.postgres import PostgresServer
@@ -142,11 +148,11 @@ def lake_of(tables: str, name: str | None = None, more: str = "") -> Lake:
 
 
 def prepared(lake: Lake, *, has_demo: bool = False) -> Preparation:
-    return preparation(lake, lake.sources[0], has_demo=has_demo)
+    return preparation(lake, postgres_source(lake), has_demo=has_demo)
 
 
 def drop_role(admin: psycopg.Connection, lake: Lake) -> None:
-    role = replication_user(lake, lake.sources[0])
+    role = replication_user(lake, postgres_source(lake))
     if admin.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is not None:
         admin.execute(sql.SQL("DROP OWNED BY {0} CASCADE; DROP ROLE {0}").format(sql.Identifier(role)))
 
@@ -154,14 +160,14 @@ def drop_role(admin: psycopg.Connection, lake: Lake) -> None:
 def log_in(
     postgres: PostgresServer, database: str, lake: Lake, password: str = PASSWORD
 ) -> psycopg.Connection:
-    user = replication_user(lake, lake.sources[0])
+    user = replication_user(lake, postgres_source(lake))
     return psycopg.connect(
         host="127.0.0.1", port=postgres.port, dbname=database, user=user, password=password, autocommit=True
     )
 
 
 def published(admin: psycopg.Connection, lake: Lake) -> set[str]:
-    name = lake.source_names(lake.sources[0]).publication
+    name = publication(lake, postgres_source(lake))
     query = "SELECT schemaname || '.' || tablename FROM pg_publication_tables WHERE pubname = %s"
     return {row[0] for row in admin.execute(query, (name,))}
 
@@ -173,20 +179,20 @@ def test_debezium_finds_all_it_needs_in_a_database_that_was_prepared(
     assert answer["Status"] == "SUCCESS", answer["Reason"]
     assert published(admin, lake) == {"public.orders", "public.Order Items", "tributary.heartbeat"}
     # What a member of rds_replication may do is RDS's own patch of PostgreSQL.
-    role = replication_user(lake, lake.sources[0])
+    role = replication_user(lake, postgres_source(lake))
     members = (
         "SELECT pg_has_role(%s, 'rds_replication', 'MEMBER'), rolreplication FROM pg_roles WHERE rolname = %s"
     )
     assert admin.execute(members, (role, role)).fetchone() == (True, False)
     admin.execute(sql.SQL("ALTER ROLE {} REPLICATION").format(sql.Identifier(role)))
     with log_in(postgres, database, lake) as replication:
-        check_replication(replication, lake, lake.sources[0])
-        replication.execute(heartbeat_query(lake, lake.sources[0]).encode())
+        check_replication(replication, lake, postgres_source(lake))
+        replication.execute(heartbeat_query(lake, postgres_source(lake)).encode())
 
 
 def test_the_statements_are_those_that_run_locally(function: Function, lake: Lake) -> None:
     function.ask("Create", prepared(lake))
-    text = setup_sql(lake, lake.sources[0])
+    text = setup_sql(lake, postgres_source(lake))
     first = function.data_api.statements.index(prepared(lake).setup[0])
     run = function.data_api.statements[first : first + len(prepared(lake).setup)]
     assert "\n\n".join(f"{statement};" for statement in run) == text
@@ -314,22 +320,24 @@ def test_a_table_without_a_replica_identity_fails_the_deployment_and_the_next_lo
 def test_what_was_made_goes_and_the_tables_stay(
     function: Function, lake: Lake, admin: psycopg.Connection
 ) -> None:
-    names = lake.source_names(lake.sources[0])
+    source = postgres_source(lake)
     function.ask("Create", prepared(lake))
-    admin.execute(heartbeat_query(lake, lake.sources[0]).encode())
+    admin.execute(heartbeat_query(lake, postgres_source(lake)).encode())
     admin.execute(
         sql.SQL("GRANT pg_create_subscription TO CURRENT_USER; ALTER ROLE {} REPLICATION").format(
             sql.Identifier(_admin_of(function))
         )
     )
-    admin.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (names.slot,))
+    admin.execute(
+        "SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (replication_slot(lake, source),)
+    )
     answer = function.ask("Delete", prepared(lake), PhysicalResourceId="it")
     assert answer["Status"] == "SUCCESS"
     assert answer["PhysicalResourceId"] == "it"
     for query in (
         "SELECT slot_name FROM pg_replication_slots",
         "SELECT pubname FROM pg_publication",
-        f"SELECT rolname FROM pg_roles WHERE rolname = '{names.replication_role}'",
+        f"SELECT rolname FROM pg_roles WHERE rolname = '{replication_role(lake, source)}'",
         "SELECT nspname FROM pg_namespace WHERE nspname = 'tributary'",
     ):
         assert admin.execute(query.encode()).fetchall() == [], query
@@ -341,7 +349,7 @@ def test_the_heartbeat_of_another_lake_stays(
     function: Function, lake: Lake, admin: psycopg.Connection
 ) -> None:
     function.ask("Create", prepared(lake))
-    admin.execute(heartbeat_query(lake, lake.sources[0]).encode())
+    admin.execute(heartbeat_query(lake, postgres_source(lake)).encode())
     admin.execute("INSERT INTO tributary.heartbeat VALUES ('another', 'shop', now())")
     function.ask("Delete", prepared(lake), PhysicalResourceId="it")
     assert admin.execute("SELECT lake FROM tributary.heartbeat").fetchall() == [("another",)]

@@ -16,11 +16,12 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import Stubber
 
 from connectors.engines.postgres.preparation import removal_statements, setup_statements
-from stacks.database import prepared_database
+from stacks.database.postgres import prepared_database
 from stacks.functions.bootstrap import demo
 from stacks.functions.bootstrap.data_api import DataApi, StatementFailed, patiently
 from stacks.functions.bootstrap.main import Services, serve
 from stacks.functions.bootstrap.preparation import Preparation
+from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
 
 CLUSTER = "arn:aws:rds:us-east-1:111122223333:cluster:tributary-shop-web"
@@ -104,7 +105,7 @@ def lake_of(tables: str = '["public.*", "!public.audit"]', more: str = "") -> La
 
 def prepared(lake: Lake | None = None) -> Preparation:
     lake = lake or lake_of()
-    return prepared_database.preparation(lake, lake.sources[0], has_demo=False)
+    return prepared_database.preparation(lake, postgres_source(lake), has_demo=False)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def prepared(lake: Lake | None = None) -> Preparation:
     ],
 )
 def test_no_statement_holds_what_the_data_api_takes_for_a_parameter_or_a_second_statement(lake: Lake) -> None:
-    source = lake.sources[0]
+    source = postgres_source(lake)
     content = prepared(lake)
     statements = [
         *setup_statements(lake, source),

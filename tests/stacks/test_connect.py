@@ -23,6 +23,7 @@ from stacks.kafka.stack import StreamingStack
 from stacks.lake.stack import LakeStack
 from stacks.network import NetworkStack
 from tests.connectors.deployments import local_deployment
+from tests.postgres_source import postgres_source
 from tests.stacks.conftest import FLAGS
 from tests.stacks.one_stack import lake_with
 from tributary.contract.errors import TributaryError
@@ -149,7 +150,7 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Connect]:
 def test_debezium_is_told_what_it_is_told_locally_but_for_addresses(connect: Callable[..., Connect]) -> None:
     for aws in ("", THREE_DAYS, SERVERLESS):
         there = connect(aws)
-        source = there.lake.source("web")
+        source = postgres_source(there.lake, "web")
         here = debezium_postgres.render(there.lake, source, local_deployment(there.lake)).config
         config = there.config("web-debezium")
         assert config.keys() == here.keys()
@@ -340,7 +341,7 @@ def test_another_sink_gets_the_lakes_topics_and_the_bronze_bucket(connect: Calla
     there = connect(more=OWN_SINK)
     config = there.config("bronze-iceberg")
     assert config["connector.class"] == "org.example.S3Sink"
-    assert config["topics.regex"] == there.lake.names.table_topics_regex(["web"])
+    assert config["topics.regex"] == there.lake.table_topics_regex
     assert config["s3.region"] == "eu-west-1"
     assert "shop-bronze-" in json.dumps(config["s3.bucket"])
 
@@ -386,7 +387,8 @@ def test_the_built_plugins_are_found_without_building_them(tmp_path: Path) -> No
     (tmp_path / "debezium-connector-postgres-0123456789ab.zip").touch()
     (tmp_path / "iceberg-sink-ba9876543210.zip").touch()
     plugins = find_plugins(lake_with(), tmp_path / "lake.toml", tmp_path)
-    assert (plugins.debezium.digest, plugins.sink.digest) == ("0123456789ab", "ba9876543210")
+    digests = {engine: plugin.digest for engine, plugin in plugins.sources.items()}
+    assert (digests, plugins.sink.digest) == ({"postgres": "0123456789ab"}, "ba9876543210")
 
 
 def test_a_plugin_of_the_users_own_is_the_one_that_the_lake_file_pins(tmp_path: Path) -> None:
@@ -416,7 +418,7 @@ def _connect_stack(lake: Lake, folder: Path) -> ConnectStack:
     plugin = folder / "plugin.zip"
     plugin.write_bytes(b"a plugin")
     plugins = ConnectPlugins(
-        debezium=PluginZip("debezium-connector-postgres", plugin, "0123456789ab"),
+        sources={"postgres": PluginZip("debezium-connector-postgres", plugin, "0123456789ab")},
         sink=PluginZip("iceberg-sink", plugin, "ba9876543210"),
     )
     app = App(outdir=str(folder / "cdk.out"), context=FLAGS)

@@ -17,6 +17,7 @@ from stacks.database.secrets import ADMIN
 from stacks.database.stack import DatabaseStack
 from stacks.functions.bootstrap.preparation import Preparation
 from stacks.network import NetworkStack
+from tests.postgres_source import postgres_source
 from tests.stacks.conftest import FLAGS
 from tests.stacks.one_stack import lake_with, template_of
 from tributary.contract.lake import Lake, LakeFileError
@@ -248,7 +249,7 @@ def test_a_database_goes_where_two_settings_agree_on_it(deletable: Template) -> 
 
 def test_the_database_is_prepared_by_the_very_sql_that_prepares_it_locally(small: Template) -> None:
     lake = lake_with()
-    assert preparation_in(small).setup == setup_statements(lake, lake.sources[0])
+    assert preparation_in(small).setup == setup_statements(lake, postgres_source(lake))
     assert preparation_in(small).has_demo is False
 
 
@@ -320,7 +321,8 @@ def test_the_function_is_in_no_vpc_and_runs_on_the_newest_python(small: Template
 def test_debezium_is_told_the_endpoint_and_where_the_password_is(tmp_path: Path) -> None:
     stack = database_stack(lake_with(), tmp_path)
     access = stack.access["web"]
-    assert (access.port, access.user, access.sslmode) == (5432, "tributary_shop__web", "require")
+    assert (access.port, access.user) == (5432, "tributary_shop__web")
+    assert access.options == {"database.sslmode": "require"}
     assert access.password.placeholder == "${secretsmanager:tributary/shop/web/replication:password}"
     assert Stack.of(stack).resolve(access.host)["Fn::GetAtt"][1] == "Endpoint.Address"
     assert set(stack.secrets) == set(stack.ready) == {"web"}
@@ -334,15 +336,14 @@ def test_an_existing_database_is_only_pointed_at(tmp_path: Path) -> None:
         port=5433,
         user="tributary_shop__web",
         password=access.password,
-        sslmode="prefer",
+        options={"database.sslmode": "prefer"},
     )
     assert access.password.placeholder == "${secretsmanager:team/webshop-debezium:password}"
     template = Template.from_stack(stack).to_json()
     assert {each["Type"] for each in template["Resources"].values()} == {
         "AWS::CloudFormation::WaitConditionHandle"
     }
-    assert stack.bootstrap is None
-    assert stack.clusters == {}
+    assert stack.own == {}
 
 
 def test_the_sql_for_an_existing_database_is_beside_the_templates_and_an_output_tells_how(
@@ -350,7 +351,7 @@ def test_the_sql_for_an_existing_database_is_beside_the_templates_and_an_output_
 ) -> None:
     lake = lake_with(more=EXISTING)
     template = database_template(lake, tmp_path)
-    assert (tmp_path / "web.sql").read_text() == setup_script(lake, lake.sources[0])
+    assert (tmp_path / "web.sql").read_text() == setup_script(lake, postgres_source(lake))
     (output,) = template.find_outputs("WebSql").values()
     assert output["Value"] == "psql -h webshop.example.org -p 5433 -d webshop -f cdk.out/web.sql"
 

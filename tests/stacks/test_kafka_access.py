@@ -75,7 +75,7 @@ def test_a_pattern_stands_for_the_prefix_of_the_topics_that_it_can_match() -> No
 
 
 def test_every_topic_that_a_pattern_matches_begins_with_its_prefix() -> None:
-    names = LAKE.names.source("web_shop")
+    names = LAKE.source_names(WEB)
     for schema, table in (("public", "Ünï x"), ("sales", "or_er_1"), ("sales", "order_a")):
         assert WEB.matches(schema, table)
         topic = names.topic(schema, table)

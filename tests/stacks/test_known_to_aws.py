@@ -12,11 +12,10 @@ from aws_cdk import aws_ec2 as ec2
 
 from stacks.checks.aws_names import (
     BROKER_TYPES,
-    DATABASE_FAMILIES,
-    _database_classes,
-    _instance_types,
     check_known,
 )
+from stacks.checks.instance_types import ec2_instance_types
+from stacks.database.postgres.aurora_names import DATABASE_FAMILIES, database_classes
 from tests.stacks.lakes import SETTINGS
 from tests.stacks.one_stack import lake_with
 from tributary.contract.errors import TributaryError
@@ -100,15 +99,15 @@ def test_every_class_that_aurora_offers_in_these_families_is_known() -> None:
     }
     of_families = {name for name in offered if name.split(".")[1] in {*DATABASE_FAMILIES, "serverless"}}
     assert {name.split(".")[1] for name in of_families} == {*DATABASE_FAMILIES, "serverless"}
-    assert of_families <= _database_classes()
+    assert of_families <= database_classes()
 
 
 def test_a_broker_is_of_a_size_that_ec2_has() -> None:
-    assert {name.partition(".")[2] for name in BROKER_TYPES} <= _instance_types()
+    assert {name.partition(".")[2] for name in BROKER_TYPES} <= ec2_instance_types()
 
 
 def test_an_instance_types_architecture_is_what_the_cdk_says() -> None:
-    families = {name.partition(".")[0]: name for name in sorted(_instance_types())}
+    families = {name.partition(".")[0]: name for name in sorted(ec2_instance_types())}
     readable = [name for family, name in families.items() if re.fullmatch(r"[a-z]+\d{1,2}[a-z]*", family)]
     assert len(readable) > 130
     for name in readable:

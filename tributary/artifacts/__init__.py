@@ -1,1 +1,1 @@
-"""The pinned files that the project runs on: which they are, where they are kept, and how they get there."""
+"""The pinned files that the project needs: their lock files, cache and downloads."""

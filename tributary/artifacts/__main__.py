@@ -1,4 +1,4 @@
-"""Knows what the set-up fetches ahead, so that everything later works without a network."""
+"""Fetch the pinned files in advance, so that everything works without a network later."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main() -> None:
         console.print(str(error), style="red", highlight=False, markup=False, soft_wrap=True)
         sys.exit(1)
     except KeyboardInterrupt:
-        console.print("stopped; what has arrived so far is kept")
+        console.print("stopped; completed downloads are kept")
         sys.exit(130)
 
 
@@ -43,7 +43,7 @@ def _arguments() -> argparse.Namespace:
         default=[],
         type=Path,
         metavar="REQUIREMENTS",
-        help="a hash-checked requirements file whose wheels the Spark app is packaged with",
+        help="a requirements file with hashes, whose wheels go into the Spark app's package",
     )
     return parser.parse_args()
 

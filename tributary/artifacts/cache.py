@@ -1,4 +1,4 @@
-"""Knows where fetched and built files are kept for later runs, and how several processes share that place."""
+"""The cache of fetched and built files, which several processes can share."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from pathlib import Path
 
 
 def cache_root() -> Path:
-    """`$TRIBUTARY_CACHE`, else `tributary` in `$XDG_CACHE_HOME`, else in `~/.cache`. It may not exist yet."""
+    """Return `$TRIBUTARY_CACHE`, or else `tributary` in `$XDG_CACHE_HOME` or `~/.cache`.
+
+    The folder may not exist yet.
+    """
     if chosen := os.environ.get("TRIBUTARY_CACHE"):
         return Path(chosen).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG base directory specification: a relative path there is to be ignored.
+    # The XDG base directory specification says to ignore a relative path.
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "tributary"
 
 
 def cached_folder(kind: str, key: str, fill: Callable[[Path], None]) -> Path:
-    """The folder `<cache>/<kind>/<key>`, filled by `fill` the first time anyone asks for it.
+    """Return the folder `<cache>/<kind>/<key>`. The first call fills it with `fill`.
 
-    `key` must say everything that the content depends on. `fill` gets an empty folder; what it leaves there
-    appears under the final name whole or, if it raises, not at all. Other processes that ask meanwhile wait.
+    `key` must cover everything that the content depends on. `fill` gets an empty folder, which gets its final
+    name only if `fill` succeeds. Other processes that need the folder wait.
     """
     folder = cache_root() / kind / key
     if folder.is_dir():
@@ -40,9 +43,9 @@ def cached_folder(kind: str, key: str, fill: Callable[[Path], None]) -> Path:
 
 @contextmanager
 def empty_folder(path: Path) -> Iterator[Path]:
-    """The folder `path`, without what a killed process may have left there; it is gone afterwards.
+    """Create the folder `path` within the context, without a killed process's remains, and delete it after.
 
-    For the holder of a lock only: two at the same time would take the folder from each other.
+    Hold a lock around it: two users at the same time would delete each other's folder.
     """
     _remove(path)
     path.mkdir(parents=True)
@@ -54,9 +57,9 @@ def empty_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds the lock file `path` alone among all processes and threads, after waiting for it.
+    """Wait for the lock file `path` and hold it exclusively, against other processes and threads.
 
-    A process that is killed lets go of it.
+    A killed process releases the lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
@@ -65,16 +68,16 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content, as hex digits."""
+    """Return the SHA-256 of a file's content as hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_intact(path: Path, sha256: str) -> bool:
-    """Whether the file is there with this SHA-256.
+    """Tell whether the file exists with this SHA-256.
 
-    It is read only if it has changed since this was last found true: a note beside it says how the file
-    system described it then.
+    The file is read only if it has changed since it was last found intact. A note next to the file has its
+    size and times at that moment.
     """
     try:
         looks = _looks(path)
@@ -85,7 +88,7 @@ def is_intact(path: Path, sha256: str) -> bool:
         if note.read_text(encoding="ascii") == expected:
             return True
     except (FileNotFoundError, UnicodeDecodeError):
-        pass  # never checked, or a note that is itself damaged: the file decides
+        pass  # the file was never checked or its note is damaged, so check the file
     if sha256_of(path) != sha256:
         return False
     fresh_note = note.with_name(f"{note.name}.{os.getpid()}.{threading.get_ident()}")
@@ -100,7 +103,7 @@ def _remove(path: Path) -> None:
 
 
 def _looks(path: Path) -> str:
-    # The change time cannot be set back, so a file that was written to always looks different.
+    # Nobody can set the change time back, so a file looks different after every write.
     status = path.stat()
     return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 

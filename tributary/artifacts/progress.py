@@ -1,4 +1,4 @@
-"""Knows how the progress of a fetch looks to a person: a bar on a terminal, a line now and then in a log."""
+"""Show the progress of a fetch: a bar on a terminal, and a few lines in a log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tributary.artifacts.fetch import FetchProgress
 
 @contextmanager
 def shown_on(console: Console) -> Iterator[Callable[[FetchProgress], None]]:
-    """A function to give to `fetch`; shows nothing unless something is fetched."""
+    """Yield a progress function for `fetch`. It shows nothing unless something is fetched."""
     if console.is_terminal:
         with Progress(
             TextColumn("fetching {task.description}"),

@@ -1,7 +1,6 @@
-"""Knows how a lock file is worked out again after its `resolve` or `add` was edited.
+"""Update lock files after an edit of `resolve` or `add`: `python -m tributary.artifacts.renew FILE…`.
 
-`python -m tributary.artifacts.renew FILE…` resolves and hashes the files as the repository gives them now:
-read the difference before you commit it.
+It resolves the artifacts and hashes the repository's current files. Review the difference before you commit.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def _resolve(context: MavenContext, coordinates: Sequence[str]) -> set[Artifact]
 
 
 def _artifact(dependency: Dependency) -> Artifact:
-    # A `bundle` is how Maven packages an OSGi jar; the file is a jar.
+    # Maven's packaging `bundle` is an OSGi jar, and the file is a jar.
     packaging = "jar" if dependency.type in ("jar", "bundle") else dependency.type
     return Artifact(
         dependency.groupId, dependency.artifactId, dependency.version, dependency.classifier, packaging

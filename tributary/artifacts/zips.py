@@ -1,4 +1,4 @@
-"""Knows how to write a zip whose bytes depend on nothing but the names and the contents of its files."""
+"""Write zips whose bytes depend only on the names and contents of their files."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MADE_ON_UNIX = 3
 
 
 def write_zip(path: Path, files: Mapping[str, Path | bytes]) -> None:
-    """Writes a zip of `files` (name in the zip → a file, or its content), in the order of their names.
+    """Write a zip of `files` (name in the zip → a file, or its content), sorted by name.
 
-    Stored, not deflated: zlib's output differs between its versions, and most of what goes in is jars, which
+    The files are stored uncompressed, because zlib's output differs between versions. Most are jars, which
     are compressed already.
     """
     with ZipFile(path, "w") as archive:
@@ -34,6 +34,6 @@ def write_zip(path: Path, files: Mapping[str, Path | bytes]) -> None:
 
 
 def unpack_zip(path: Path, folder: Path) -> None:
-    """Unpacks a zip into `folder`. zipfile.BadZipFile if a file in it is damaged."""
+    """Unpack a zip to `folder`. Raise zipfile.BadZipFile if a file in the zip is damaged."""
     with ZipFile(path) as archive:
         archive.extractall(folder)

@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import psycopg
 from rich.console import Console
 
 from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
@@ -26,9 +25,10 @@ from tributary.cli.source_links import source_links
 from tributary.cli.startup_view import start_pipeline
 from tributary.cli.workspace import Workspace
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Lake, Source
+from tributary.contract.lake import Lake
+from tributary.contract.source import Source
 from tributary.local.databases import SourceDatabase
-from tributary.local.pipeline import down
+from tributary.local.pipeline import Seed, down
 from tributary.local.status import read_status
 from tributary.tickit.generator import generate
 from tributary.tickit.load import is_loaded, write_tickit
@@ -150,14 +150,14 @@ def _check_that_lake_is_the_demo_s(lake: Lake) -> None:
     )
 
 
-def _seed(plan: DemoPlan, console: Console) -> Callable[[Source, psycopg.Connection], None]:
-    def load(source: Source, connection: psycopg.Connection) -> None:
+def _seed(plan: DemoPlan, console: Console) -> Seed:
+    def load(_: Source, connection: Any) -> None:
         if not is_loaded(connection):
             started = time.monotonic()
             rows = write_tickit(connection, generate(plan.scale))
             seconds = time.monotonic() - started
             console.print(
-                f"  {rows:,} rows loaded into {source.database} in {seconds:.1f} s", highlight=False
+                f"  {rows:,} rows loaded into {connection.info.dbname} in {seconds:.1f} s", highlight=False
             )
 
     return load

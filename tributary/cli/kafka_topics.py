@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tributary.contract.errors import TributaryError
-from tributary.contract.naming import LakeNames
+from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 
 Positions = Mapping[int, int]
@@ -21,11 +21,18 @@ class KafkaUnreachable(TributaryError):
     """Kafka does not answer."""
 
 
-def read_table_names(bootstrap: str, names: LakeNames) -> tuple[TableName, ...]:
-    """The tables that have a topic, which is those that have ever had a row, ordered by name."""
+def read_table_names(bootstrap: str, lake: Lake) -> tuple[TableName, ...]:
+    """Read which tables have a topic, ordered by name. A table has one once it has had a row."""
+    return tuple(sorted(read_table_topics(bootstrap, lake).values()))
+
+
+def read_table_topics(bootstrap: str, lake: Lake) -> dict[str, TableName]:
+    """Read the topics that Tributary's own connectors created for tables, and the table of each."""
+    sources = [lake.source_names(source) for source in lake.sources]
     with _questions(bootstrap) as consumer:
         topics = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
-    return tuple(sorted(table for topic in topics if (table := names.table_of_topic(topic)) is not None))
+    found = {topic: lake.names.table_of_topic(topic, sources) for topic in topics}
+    return {topic: table for topic, table in found.items() if table is not None}
 
 
 def read_topic_ends(bootstrap: str, topics: Collection[str]) -> dict[str, Positions]:

@@ -25,8 +25,8 @@ from tributary.contract.remedies import (
 RUNBOOKS: dict[Runbook, str] = {
     "event too large": "docs/operate.md#a-row-is-too-large-for-kafka",
     "older state": "docs/reading.md#in-spark-sql",
-    "snapshot": "docs/operate.md#the-replication-slot-was-dropped-or-has-lost-its-log",
-    "topic recreated": "docs/operate.md#a-topic-was-deleted-and-made-anew",
+    "snapshot": "docs/operate.md",
+    "topic recreated": "docs/operate.md#a-topic-was-deleted-and-recreated",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from connectors.engines.postgres.preparation import heartbeat_query
 from tributary.cli.reconcile.proof import SourceLink
 from tributary.cli.workspace import Workspace
 from tributary.local.databases import SourceDatabase
@@ -15,11 +14,10 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
         SourceLink(
             lake=workspace.lake,
             source=source,
-            # The role that Debezium logs in as may read all that the lake takes, and write the heartbeat.
+            # The user that Debezium logs in as may read all that the lake takes, and write the heartbeat.
             connect=SourceDatabase(
                 workspace.lake, source, workspace.state, workspace.settings
             ).connect_for_replication,
-            mark=heartbeat_query(workspace.lake, source),
             kafka_bootstrap=workspace.settings.kafka_bootstrap,
             files=workspace.files,
         )

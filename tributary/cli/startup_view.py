@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tributary.artifacts.progress import shown_on
 from tributary.cli.workspace import Workspace
-from tributary.contract.lake import Source
+from tributary.contract.source import Source
 from tributary.local.pipeline import RunningPipeline, Seed, up
 from tributary.local.startup import State
 

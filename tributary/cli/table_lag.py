@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tributary.api.timeline import read_last_commit
-from tributary.cli.kafka_topics import Positions, read_table_names, read_topic_ends
+from tributary.cli.kafka_topics import Positions, read_table_topics, read_topic_ends
 from tributary.cli.workspace import Workspace
 from tributary.contract.table_name import TableName
 
@@ -22,18 +22,15 @@ class TableLag:
 
 
 def events_behind(positions: Positions, ends: Positions) -> int:
-    """How many events lie between the positions and the ends."""
+    """Count the events between the positions and the ends."""
     return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
 
 
 def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
-    """The lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable."""
+    """Read the lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable."""
     workspace.require("kafka", "s3")
     bootstrap, names = workspace.settings.kafka_bootstrap, workspace.lake.names
-    topics = {
-        names.source(table.source).topic(table.schema, table.table): table
-        for table in read_table_names(bootstrap, names)
-    }
+    topics = read_table_topics(bootstrap, workspace.lake)
     ends = read_topic_ends(bootstrap, topics)
 
     def lag(topic: str) -> TableLag:

@@ -12,9 +12,13 @@ from datetime import timedelta
 from ipaddress import IPv4Network
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
-from tributary.contract.entries import Duration, Entry, Host, Names, Port, as_tuple, expecting, matching
+from tributary.contract.engines import postgres
+from tributary.contract.engines.postgres import AuroraPostgres, PostgresAlarms
+from tributary.contract.engines.registry import read_existing
+from tributary.contract.entries import Duration, Entry, Names, arn, as_tuple, expecting, matching
+from tributary.contract.source import ExistingDatabase
 
 Profile = Literal["small", "production"]
 OnDestroy = Literal["retain", "delete"]
@@ -25,18 +29,13 @@ def _identifier(prefix: str, of: str) -> AfterValidator:
     return matching(rf"{prefix}-[0-9a-f]{{8,17}}", f'the id of {of}, such as "{prefix}-0123456789abcdef0"')
 
 
-def _arn(service: str, of: str) -> AfterValidator:
-    return matching(rf"arn:aws[a-z-]*:{service}:[a-z0-9-]*:([0-9]{{12}})?:.+", f"the ARN of {of}")
-
-
 Region = Annotated[str, matching(r"[a-z]{2}(-[a-z]+)+-[1-9]", 'a region, such as "eu-west-1"')]
 Account = Annotated[str, matching(r"[0-9]{12}", "an account's 12 digits, in quotes")]
 Email = Annotated[str, matching(r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address")]
 VpcId = Annotated[str, _identifier("vpc", "a VPC")]
 SubnetId = Annotated[str, _identifier("subnet", "a subnet")]
 SecurityGroupId = Annotated[str, _identifier("sg", "a security group")]
-SecretArn = Annotated[str, _arn("secretsmanager", "a secret of Secrets Manager")]
-PrincipalArn = Annotated[str, _arn("iam", "an IAM role or user")]
+PrincipalArn = Annotated[str, arn("iam", "an IAM role or user")]
 
 
 def _network(text: str) -> str:
@@ -54,14 +53,6 @@ OwnCidr = Annotated[
 InstanceType = Annotated[
     str, matching(r"[a-z0-9-]+\.[a-z0-9-]+", 'an EC2 instance type, such as "m7g.xlarge"')
 ]
-DatabaseClass = Annotated[
-    str,
-    matching(
-        r"db\.(serverless|(?!t[0-9])[a-z0-9]+\.[a-z0-9-]+)",
-        'an RDS instance class, such as "db.serverless" or "db.r7g.large"; those of db.t have no Data API',
-    ),
-]
-HalfUnits = Annotated[float, Field(ge=0.5, le=256, multiple_of=0.5)]
 BrokerType = Annotated[
     str,
     matching(r"(kafka|express)\.[a-z0-9]+\.[a-z0-9]+", 'an MSK broker type, such as "kafka.m7g.large"'),
@@ -77,6 +68,7 @@ KafkaVersion = Annotated[
 Release = Annotated[
     str, matching(r"emr-7\.[0-9]{1,2}\.[0-9]{1,2}", 'a release of EMR 7, such as "emr-7.13.0"')
 ]
+Existing = Annotated[ExistingDatabase, PlainValidator(read_existing)]
 LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827)
 """How long CloudWatch Logs can keep a log group (API reference, PutRetentionPolicy), up to ten years."""
 
@@ -144,48 +136,6 @@ class Network(Entry):
                 "nat_gateways = 1 or more, or interface_endpoints = true: a way to AWS's services"
             )
         return self
-
-
-class Database(Entry):
-    """The Aurora PostgreSQL cluster of each source that `[aws.source.NAME]` gives no host.
-
-    engine_version  Aurora's
-    instance        of the writer and the readers; "db.serverless" grows and shrinks between capacity_min and
-                    capacity_max, in Aurora's capacity units of 2 GiB of memory, and never pauses, because a
-                    replication slot is in use
-    readers         further instances; the first of them takes over where the writer fails
-    slot_wal_gb     how much log a replication slot may hold back before PostgreSQL gives the slot up
-    demo_schema     makes the demo's tables and fills them
-    """
-
-    engine_version: Annotated[str, matching(r"1[5-9]\.[0-9]+", 'a version, such as "16.11"')] = "16.11"
-    instance: DatabaseClass = "db.serverless"
-    capacity_min: HalfUnits = 0.5
-    capacity_max: HalfUnits = 4
-    readers: Annotated[int, Field(ge=0, le=5)] = 0
-    backup_days: Annotated[int, Field(ge=1, le=35)] = 7
-    slot_wal_gb: Annotated[int, Field(ge=1, le=1000)] = 20
-    demo_schema: bool = False
-
-    @model_validator(mode="after")
-    def _range_of_capacity(self) -> Database:
-        if self.capacity_min > self.capacity_max:
-            raise expecting("capacity_min that is not above capacity_max")
-        return self
-
-
-class ExistingDatabase(Entry):
-    """One `[aws.source.NAME]`: a PostgreSQL that is there already and that the VPC reaches.
-
-    secret  JSON with the `password` of the role that Debezium logs in as: the one that the SQL makes which
-            `cdk synth` writes for the database's administrator. In the lake's own region
-    sslmode  a worker of MSK Connect holds no file to verify a certificate with
-    """
-
-    host: Host
-    port: Port = 5432
-    secret: SecretArn
-    sslmode: Literal["require", "prefer"] = "require"
 
 
 SERVERLESS_MAX_EVENT_MB = 8
@@ -325,17 +275,15 @@ def _is_graviton(instance: str) -> bool:
     return re.match(r"(a1|[a-z]+[0-9]+g)", instance) is not None
 
 
-class Alarms(Entry):
+class Alarms(PostgresAlarms):
     """email  None: the topic has no subscriber until somebody adds one
     freshness     the oldest that a table's newest rows may be
-    slot_lag_gb   how much log a replication slot may hold back
     sink_lag      events by which bronze may be behind
     quarantined   events of a table that may be set aside within five minutes
     """
 
     email: Email | None = None
     freshness: Duration = timedelta(minutes=5)
-    slot_lag_gb: Annotated[int, Field(ge=1, le=1000)] = 5
     sink_lag: Annotated[int, Field(ge=1)] = 100_000
     quarantined: Annotated[int, Field(ge=0)] = 0
 
@@ -345,7 +293,8 @@ class Aws(Entry):
 
     account       None: the account of the credentials that deploy it
     on_destroy    "delete" also removes what holds data, where `delete_data_of` is the lake's name
-    sources       existing databases, by the source's name
+    database      of the sources that no entry in `source` gives an existing one
+    source        existing databases, by the source's name
     """
 
     region: Region
@@ -354,8 +303,10 @@ class Aws(Entry):
     on_destroy: OnDestroy = "retain"
     delete_data_of: str | None = None
     network: Network = Network()
-    database: Database = Database()
-    source: dict[str, ExistingDatabase] = Field(default_factory=dict)
+    database: AuroraPostgres = AuroraPostgres()
+    source: dict[str, Annotated[ExistingDatabase, PlainValidator(read_existing)]] = Field(
+        default_factory=dict
+    )
     kafka: Kafka = Kafka()
     connect: Connect = Connect()
     storage: Storage = Storage()
@@ -387,7 +338,7 @@ class Aws(Entry):
 
 _PRODUCTION: Mapping[str, Any] = {
     "network": {"availability_zones": 3, "nat_gateways": 3, "interface_endpoints": True},
-    "database": {"instance": "db.r7g.large", "readers": 1, "backup_days": 14, "slot_wal_gb": 100},
+    "database": postgres.PRODUCTION,
     "kafka": {
         "broker": "kafka.m7g.large",
         "storage_gb": 250,

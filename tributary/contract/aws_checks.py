@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, Kafka
 from tributary.contract.entries import Problem, toml_key
+from tributary.contract.source import Source
 
 
-def aws_problems(aws: Aws, lake: str, databases: Mapping[str, str]) -> Iterator[Problem]:
-    """`databases`: the name of each source's database, by the source's name."""
-    yield from _source_problems(aws, databases)
-    yield from _own_database_problems(aws, databases)
+def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator[Problem]:
+    """Yield what `[aws]` has wrong for the lake and its sources, which are given by their names."""
+    yield from _source_problems(aws, sources)
+    for name, source in sources.items():
+        if name not in aws.source:
+            yield from source.problems_on_aws(name, aws)
     yield from _kafka_problems(aws)
     for zone in aws.network.vpc.availability_zones if aws.network.vpc else ():
         if not zone.startswith(aws.region):
@@ -34,41 +36,21 @@ def event_size_problems(kafka: Kafka, max_event_mb: int | None) -> Iterator[Prob
         yield Problem("[lake].max_event_mb", what, str(max_event_mb), f"{SERVERLESS_MAX_EVENT_MB} at most")
 
 
-def _source_problems(aws: Aws, databases: Mapping[str, str]) -> Iterator[Problem]:
+def _source_problems(aws: Aws, sources: Collection[str]) -> Iterator[Problem]:
     for name, database in aws.source.items():
         entry = f"[aws.source.{toml_key(name)}]"
-        if name not in databases:
-            yield Problem(entry, "a database of an unknown source", name, " or ".join(databases))
+        if name not in sources:
+            yield Problem(entry, "a database of an unknown source", name, " or ".join(sources))
         elif database.secret.split(":")[3] != aws.region:
             yield Problem(
                 f"{entry}.secret", "a secret of another region", database.secret, f"one of {aws.region}"
             )
     by_letters: dict[str, str] = {}
-    for name in databases:
+    for name in sources:
         # A resource's id in a template has no underscores.
         if (other := by_letters.setdefault(name.replace("_", ""), name)) != name:
             what = "on AWS two sources may not differ in underscores only"
             yield Problem(f"[source.{toml_key(name)}]", what, name, f"another name beside {other}")
-
-
-def _own_database_problems(aws: Aws, databases: Mapping[str, str]) -> Iterator[Problem]:
-    own = {name: database for name, database in databases.items() if name not in aws.source}
-    for name, database in own.items():
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", database):
-            key = toml_key(name)
-            yield Problem(
-                f"[source.{key}].database",
-                "Aurora cannot make a database of this name",
-                json.dumps(database),
-                f"letters, digits and underscores, or [aws.source.{key}] with a database's host",
-            )
-    if own and aws.alarms.slot_lag_gb >= aws.database.slot_wal_gb:
-        yield Problem(
-            "[aws.alarms].slot_lag_gb",
-            "the alarm would come when the replication slot is lost",
-            str(aws.alarms.slot_lag_gb),
-            f"less than [aws.database].slot_wal_gb, {aws.database.slot_wal_gb}",
-        )
 
 
 def _kafka_problems(aws: Aws) -> Iterator[Problem]:

@@ -78,6 +78,14 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Host = Annotated[str, matching(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "a host name or an IPv4 address")]
 
 
+def arn(service: str, of: str) -> AfterValidator:
+    """Let ARNs of the service through; `of` is what they name."""
+    return matching(rf"arn:aws[a-z-]*:{service}:[a-z0-9-]*:([0-9]{{12}})?:.+", f"the ARN of {of}")
+
+
+SecretArn = Annotated[str, arn("secretsmanager", "a secret of Secrets Manager")]
+
+
 def toml_key(key: str) -> str:
     """The key as TOML has it, in quotes where it needs them."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)

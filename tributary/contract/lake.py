@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
-    BeforeValidator,
     Field,
     PlainValidator,
     ValidationError,
@@ -28,14 +26,13 @@ from pydantic_core import ErrorDetails
 from tributary.contract.aws import Aws
 from tributary.contract.aws_checks import aws_problems, event_size_problems
 from tributary.contract.column_types import ColumnType, NotAColumnType
+from tributary.contract.engines.registry import class_in_file, engine_in, read_source, with_engines
 from tributary.contract.entries import (
     Duration,
     Entry,
-    Host,
     Names,
     Port,
     Problem,
-    as_tuple,
     expecting,
     matching,
     named_as,
@@ -43,14 +40,11 @@ from tributary.contract.entries import (
 )
 from tributary.contract.errors import TributaryError
 from tributary.contract.naming import LakeNames, SourceNames, lake_name_problem, source_name_problem
-from tributary.contract.patterns import NotATablePattern, TablePattern, TablePatterns
+from tributary.contract.source import Source
 from tributary.contract.table_name import NotATableName, TableName
 
 Storage = Literal["merge_on_read", "copy_on_write"]
 Deletes = Literal["hard", "soft"]
-Decimals = Literal["number", "base64"]
-Times = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "isostring"]
-SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
 
 class LakeFileError(TributaryError):
@@ -79,27 +73,11 @@ def parse_lake(text: str, where: str = "lake.toml") -> Lake:
     except tomllib.TOMLDecodeError as error:
         raise LakeFileError("the lake file is not TOML", where=where, found=str(error)) from error
     try:
-        file = _LakeFile.model_validate(content)
+        file = _LakeFile.model_validate(with_engines(content))
     except ValidationError as error:
-        raise _error_of(error.errors(), where) from None
+        raise _error_of(error.errors(), content, where) from None
     _check_together(file, where)
     return _lake_of(file)
-
-
-def _pattern(text: str) -> str:
-    try:
-        TablePattern.parse(text.removeprefix("!"))
-    except NotATablePattern as error:
-        raise expecting(error.expected or error.what) from None
-    return text
-
-
-def _patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        TablePatterns.parse(texts)
-    except NotATablePattern as error:
-        raise expecting(error.expected or error.what) from None
-    return texts
 
 
 def _column_types(value: object) -> tuple[tuple[str, ColumnType], ...]:
@@ -118,9 +96,6 @@ def _names_or_nothing(value: object, validate: ValidatorFunctionWrapHandler) -> 
 
 PartitionColumns = Annotated[Names, WrapValidator(_names_or_nothing)]
 ColumnTypes = Annotated[tuple[tuple[str, ColumnType], ...], PlainValidator(_column_types)]
-PatternTexts = Annotated[
-    tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(as_tuple), AfterValidator(_patterns)
-]
 Buckets = Annotated[int, Field(ge=1, le=1024)]
 QuarantineLimit = Annotated[
     str,
@@ -129,86 +104,9 @@ QuarantineLimit = Annotated[
         'a share of the events, such as "10%", or a number of them, such as "500"',
     ),
 ]
-EnvironmentVariable = Annotated[
-    str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the password")
-]
-# libpq and the JDBC driver read it out of one URL, so what would end or split that URL is kept out.
-Database = Annotated[
-    str,
-    matching(
-        r"[^\s/?#%&:@\\\"'$]{1,63}", "a database's name, without blanks and none of / ? # % & : @ \\ \" ' $"
-    ),
-]
-RoleName = Annotated[
-    str, matching(r"[^\s\"'$\\\x00]{1,63}", "a role's name, without blanks, quotes, $ or \\")
-]
 Memory = Annotated[
     str, matching(r"[1-9][0-9]*[mg]", 'a number of megabytes or gigabytes, such as "1500m" or "2g"')
 ]
-
-
-class Connection(Entry):
-    """A PostgreSQL of the user's. Passwords are in environment variables, never in the file.
-
-    user          what Debezium logs in as; None: the role that Tributary makes
-    password_env  holds that user's password; None: Tributary, as admin_user, makes one up and sets it
-    admin_user    makes the role, the publication and the heartbeat table; None: a person does that with the
-                  SQL that `tributary up` writes
-    sslrootcert   path of the certificates that sslmode verify-ca and verify-full trust
-    """
-
-    host: Host
-    port: Port = 5432
-    user: RoleName | None = None
-    password_env: EnvironmentVariable | None = None
-    admin_user: RoleName | None = None
-    admin_password_env: EnvironmentVariable | None = None
-    sslmode: SslMode = "prefer"
-    sslrootcert: str | None = None
-
-
-class Events(Entry):
-    """How the events of a source are written that Tributary's own connector did not send.
-
-    topic_prefix  Debezium's `topic.prefix`; None: Tributary's own topics
-    decimals      how JSON holds a numeric: JsonConverter's `decimal.format`
-    times         Debezium's `time.precision.mode`, for events without schemas
-    """
-
-    topic_prefix: Annotated[str, matching(r"[A-Za-z0-9._-]+", "a prefix of Kafka topics")] | None = None
-    decimals: Decimals = "number"
-    times: Times = "adaptive"
-
-
-class SourceEntry(Entry):
-    """One `[source.NAME]` of the file."""
-
-    engine: Literal["postgres"]
-    database: Database
-    tables: PatternTexts
-    partitions: Annotated[int, Field(ge=1, le=256)] = 1
-    connection: Connection | None = None
-    events: Events = Events()
-
-
-class Source(SourceEntry):
-    """A database whose tables become lake tables.
-
-    tables      patterns as the file has them; `patterns` are the same, parsed
-    partitions  of each table's Kafka topic
-    connection  None: the PostgreSQL that `tributary up` starts
-    events      what another connector than Tributary's own sends
-    """
-
-    name: str
-
-    @cached_property
-    def patterns(self) -> TablePatterns:
-        return TablePatterns.parse(self.tables)
-
-    def matches(self, schema: str, table: str) -> bool:
-        """Whether the table is one of this source's tables."""
-        return self.patterns.matches(schema, table)
 
 
 class Defaults(Entry):
@@ -289,7 +187,12 @@ class Lake(Entry):
         return LakeNames(self.name)
 
     def source_names(self, source: Source) -> SourceNames:
-        return self.names.source(source.name)
+        return self.names.source(source.name, source.topic_form)
+
+    @property
+    def table_topics_regex(self) -> str:
+        """A Java regular expression that fully matches the topics of the lake's tables, and no other."""
+        return self.names.table_topics_regex(map(self.source_names, self.sources))
 
     def source(self, name: str) -> Source:
         """Raises LakeFileError where the lake has no source of this name."""
@@ -305,14 +208,15 @@ class Lake(Entry):
     def table_of_topic(self, topic: str) -> TableName | None:
         """The table whose changes the topic carries: one of Tributary's own topics, or of a source's
         `topic_prefix`. None where it is no topic of the lake's."""
-        own = self.names.table_of_topic(topic)
+        own = self.names.table_of_topic(topic, map(self.source_names, self.sources))
         if own is not None:
             return own
         for source in self.sources:
             prefix = source.events.topic_prefix
-            parts = topic.removeprefix(f"{prefix}.").split(".")
-            if prefix is not None and topic.startswith(f"{prefix}.") and len(parts) == 2:
-                return TableName(source.name, *parts)
+            if prefix is not None and topic.startswith(f"{prefix}."):
+                found = source.topic_form.table(topic.removeprefix(f"{prefix}.").split("."))
+                if found is not None:
+                    return TableName(source.name, *found)
         return None
 
     def policy(self, table: TableName) -> TablePolicy:
@@ -329,7 +233,9 @@ class _LakeFile(Entry):
     """The file as it is laid out."""
 
     lake: _LakeSection
-    source: dict[Annotated[str, named_as(source_name_problem)], SourceEntry] = Field(min_length=1)
+    source: dict[
+        Annotated[str, named_as(source_name_problem)], Annotated[Source, PlainValidator(read_source)]
+    ] = Field(min_length=1)
     defaults: Defaults = Defaults()
     table: dict[str, TablePolicy] = Field(default_factory=dict)
     local: Local = Local()
@@ -340,7 +246,7 @@ def _lake_of(file: _LakeFile) -> Lake:
     return Lake(
         name=file.lake.name,
         max_event_mb=file.lake.max_event_mb,
-        sources=tuple(Source(name=name, **dict(entry)) for name, entry in file.source.items()),
+        sources=tuple(source.named(name) for name, source in file.source.items()),
         defaults=file.defaults,
         tables=tuple(
             (TableName.parse(name), entry.with_defaults(file.defaults)) for name, entry in file.table.items()
@@ -361,34 +267,8 @@ def _check_together(file: _LakeFile, where: str) -> None:
 
 def _connection_problems(file: _LakeFile) -> Iterator[Problem]:
     for name, source in file.source.items():
-        connection, entry = source.connection, f"[source.{name}.connection]"
-        if connection is None:
-            continue
-        if (connection.admin_user is None) != (connection.admin_password_env is None):
-            yield Problem(
-                entry, "half of an administrator", *_half(connection, "admin_user", "admin_password_env")
-            )
-        if connection.admin_user is None and connection.password_env is None:
-            expected = "password_env, or admin_user and admin_password_env"
-            yield Problem(
-                entry, "no password to log in with", "neither password_env nor admin_user", expected
-            )
-        if connection.admin_user is not None and connection.admin_user == connection.user:
-            expected = "a user of its own for the replication, with fewer rights"
-            yield Problem(
-                f"{entry}.user",
-                "the administrator may not replicate too",
-                json.dumps(connection.user),
-                expected,
-            )
-        if connection.sslmode.startswith("verify-") and connection.sslrootcert is None:
-            expected = f"sslrootcert, which sslmode {connection.sslmode} needs"
-            yield Problem(entry, "no certificates to verify the server with", "no sslrootcert", expected)
-
-
-def _half(connection: Connection, one: str, other: str) -> tuple[str, str]:
-    given, missing = (one, other) if getattr(connection, one) is not None else (other, one)
-    return f"{given} without {missing}", f"{one} and {other}, or neither of them"
+        if source.connection is not None:
+            yield from source.connection.problems(f"[source.{name}.connection]")
 
 
 def _table_problems(file: _LakeFile) -> Iterator[Problem]:
@@ -404,7 +284,7 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
         source = file.source.get(name.source)
         if source is None:
             yield Problem(entry, "a table of an unknown source", name.source, " or ".join(file.source))
-        elif not TablePatterns.parse(source.tables).matches(name.schema, name.table):
+        elif not source.matches(name.schema, name.table):
             expected = f"a table that [source.{name.source}].tables takes: {', '.join(source.tables)}"
             yield Problem(
                 entry, "a table that its source does not take", f"{name.schema}.{name.table}", expected
@@ -435,22 +315,21 @@ def _port_problems(file: _LakeFile) -> Iterator[Problem]:
 def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
     if file.aws is None:
         return iter(())
-    databases = {name: source.database for name, source in file.source.items()}
     return chain(
-        aws_problems(file.aws, file.lake.name, databases),
+        aws_problems(file.aws, file.lake.name, file.source),
         event_size_problems(file.aws.kafka, file.lake.max_event_mb),
     )
 
 
-def _error_of(errors: list[ErrorDetails], where: str) -> LakeFileError:
-    """One of pydantic's errors in the words of the file; the others are counted."""
+def _error_of(errors: list[ErrorDetails], content: Content, where: str) -> LakeFileError:
+    """Word one of pydantic's errors as the file has it, and count the others."""
     # A misspelt key is also a missing one, and the better explanation.
     error = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
     others = len(errors) - 1
     loc = tuple(part for part in error["loc"] if part != "[key]")
-    what, found, expected, suggestion = _words(error, loc)
+    what, found, expected, suggestion = _words(error, loc, content)
     remarks = (suggestion, f"Further mistakes in the file: {others}." if others else None)
-    entry = f", entry {_entry_name(loc)}" if loc else ""
+    entry = f", entry {_entry_name(loc, content)}" if loc else ""
     return LakeFileError(
         what,
         where=f"{where}{entry}",
@@ -459,6 +338,9 @@ def _error_of(errors: list[ErrorDetails], where: str) -> LakeFileError:
         remedy=" ".join(filter(None, remarks)) or None,
     )
 
+
+Content = Mapping[str, Any]
+"""The file as TOML has it."""
 
 _EXPECTED_TYPE = {
     "string_type": "a text in quotes",
@@ -473,7 +355,9 @@ _EXPECTED_TYPE = {
 }
 
 
-def _words(error: ErrorDetails, loc: tuple[int | str, ...]) -> tuple[str, str, str, str | None]:
+def _words(
+    error: ErrorDetails, loc: tuple[int | str, ...], content: Content
+) -> tuple[str, str, str, str | None]:
     """What is wrong, what was found, what was expected, and perhaps which key was meant."""
     context: Mapping[str, Any] = error.get("ctx", {})
     match error["type"]:
@@ -481,7 +365,7 @@ def _words(error: ErrorDetails, loc: tuple[int | str, ...]) -> tuple[str, str, s
             if loc[0] == "table" and isinstance(error["input"], dict):
                 expected = 'the name in quotes: [table."source.schema.table"]'
                 return "a table's name without quotes", f"[{'.'.join(map(str, loc))}]", expected, None
-            known = _keys_at(loc[:-1])
+            known = _keys_at(loc[:-1], content)
             suggestion = _suggestion(str(loc[-1]), known)
             return "unknown key", str(loc[-1]), f"one of {', '.join(known)}", suggestion
         case "missing":
@@ -502,18 +386,19 @@ def _words(error: ErrorDetails, loc: tuple[int | str, ...]) -> tuple[str, str, s
             return "wrong type", _shown(error["input"], loc), _EXPECTED_TYPE.get(kind, error["msg"]), None
 
 
-def _keys_at(loc: tuple[int | str, ...]) -> list[str]:
+def _keys_at(loc: tuple[int | str, ...], content: Content) -> list[str]:
     """The keys that the part of the file at `loc` knows."""
-    model, _ = _sections_of(loc)
+    model, _ = _sections_of(loc, content)
     return list(model.model_fields)
 
 
-def _sections_of(loc: tuple[int | str, ...]) -> tuple[type[BaseModel], int]:
+def _sections_of(loc: tuple[int | str, ...], content: Content) -> tuple[type[BaseModel], int]:
     """How many parts of `loc` name sections of the file, and what the last of them is read into."""
     model: type[BaseModel] = _LakeFile
     is_name = False
     for depth, part in enumerate(loc):
         if is_name:
+            model = class_in_file(model, engine_in(content, str(part)))
             is_name = False
             continue
         field = model.model_fields.get(str(part))
@@ -561,9 +446,9 @@ def _shown(value: object, loc: tuple[int | str, ...]) -> str:
             return str(value)
 
 
-def _entry_name(loc: tuple[int | str, ...]) -> str:
+def _entry_name(loc: tuple[int | str, ...], content: Content) -> str:
     """`("table", "a.b.c", "key", 1)` as `[table."a.b.c"].key[1]`."""
-    _, depth = _sections_of(loc)
+    _, depth = _sections_of(loc, content)
     keys = [toml_key(str(part)) for part in loc[:depth]]
     name = f"[{'.'.join(keys)}]" if keys else ""
     for part in loc[depth:]:

@@ -1,4 +1,4 @@
-"""Every physical name that a lake leads to: topics, slots, roles, connectors, buckets and paths.
+"""Every physical name that a lake leads to, whatever its engines: topics, connectors, buckets and paths.
 
 No two lakes, and no two sources of a lake, share a physical name. A lake's name holds hyphens but no
 underscore and a source's name underscores but no hyphen, so that they can be told apart where both stand.
@@ -12,27 +12,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tributary.contract.errors import TributaryError
-from tributary.contract.patterns import OWN_SCHEMA, is_traceable
+from tributary.contract.patterns import is_traceable
 from tributary.contract.remedies import EditLakeFile
 from tributary.contract.table_name import TableName
+from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
 
 MAX_LAKE_NAME = 24
 """Characters. With it a bucket's name stays below S3's 63 with room for an account and a region."""
 
 MAX_SOURCE_NAME = 24
-"""Characters. With it `tributary_<lake>__<source>` stays within PostgreSQL's 63 bytes for slots and roles."""
+"""Characters. A name that an engine builds from lake and source, such as `tributary_<lake>__<source>`, then
+has 60 at most."""
 
 MAX_TOPIC_NAME = 249
 """Characters (org.apache.kafka.common.internals.Topic). Debezium would cut a longer name off."""
 
-TOPIC_NAMING_STRATEGY = "io.debezium.schema.SchemaUnicodeTopicNamingStrategy"
-"""Debezium's strategy that `topic_escape` repeats; its default one maps several tables to one topic."""
-
 MAX_GLUE_NAME = 255
 """Characters (AWS Glue's API, NameString)."""
-
-HEARTBEAT_SCHEMA = OWN_SCHEMA
-HEARTBEAT_TABLE = "heartbeat"
 
 _LAKE_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SOURCE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -61,7 +57,7 @@ def source_name_problem(name: str) -> str | None:
         return None
     return (
         f"at most {MAX_SOURCE_NAME} lower-case letters, digits and single underscores, "
-        "beginning with a letter (it becomes part of slot and role names)"
+        "beginning with a letter (it becomes part of the names of topics and database users)"
     )
 
 
@@ -71,8 +67,8 @@ class LakeNames:
 
     lake: str
 
-    def source(self, name: str) -> SourceNames:
-        return SourceNames(self, name)
+    def source(self, name: str, topic_form: TopicForm) -> SourceNames:
+        return SourceNames(self, name, topic_form)
 
     @property
     def bronze_bucket(self) -> str:
@@ -154,21 +150,32 @@ class LakeNames:
         """Consumer group prefix of the Spark app; no other lake's begins so, as no lake's name has a dot."""
         return f"tributary.{self.lake}.spark"
 
-    def table_topics_regex(self, sources: Iterable[str]) -> str:
+    def table_topics_regex(self, sources: Iterable[SourceNames]) -> str:
         """A Java regular expression that fully matches the table topics of these sources and no other."""
-        prefixes = "|".join(re.escape(topic_escape(source)) for source in sources)
-        return rf"{re.escape(self.lake)}\.({prefixes})\.[^.]+\.[^.]+"
+        by_form: dict[TopicForm, list[str]] = {}
+        for source in sources:
+            by_form.setdefault(source.topic_form, []).append(re.escape(topic_escape(source.source)))
+        parts = [f"({'|'.join(names)}){_below_prefix(form)}" for form, names in by_form.items()]
+        below_lake = parts[0] if len(parts) == 1 else f"({'|'.join(parts)})"
+        return rf"{re.escape(self.lake)}\.{below_lake}"
 
-    def table_of_topic(self, topic: str) -> TableName | None:
-        """The table whose changes `topic` carries, or None where it is not a table topic of this lake."""
-        parts = topic.split(".")
-        if len(parts) != 4 or parts[0] != self.lake:
+    def table_of_topic(self, topic: str, sources: Iterable[SourceNames]) -> TableName | None:
+        """The table whose changes `topic` carries, or None where it is not a table topic of this lake.
+
+        `sources` tell the forms of their topics. The topics of a source that the lake no longer has are read
+        as the most common form.
+        """
+        lake, *parts = topic.split(".")
+        if lake != self.lake or not parts:
             return None
-        source, schema, table = (_topic_unescape(part) for part in parts[1:])
-        if source_name_problem(source) is not None or not (is_traceable(schema) and is_traceable(table)):
+        source, *names = map(_topic_unescape, parts)
+        forms = {known.source: known.topic_form for known in sources}
+        form = forms.get(source, SCHEMA_AND_TABLE)
+        found = form.table(names)
+        if found is None or source_name_problem(source) is not None or not all(map(is_traceable, names)):
             return None
-        name = TableName(source, schema, table)
-        return name if _topic_name(self.lake, name) == topic else None
+        is_escaped_alike = self.source(source, form).topic_name(*found) == topic
+        return TableName(source, *found) if is_escaped_alike else None
 
     def table_path(self, table: TableName) -> str:
         """`source/schema/table` below a bucket or folder; the same in silver and in quarantine."""
@@ -205,6 +212,7 @@ class SourceNames:
 
     lake: LakeNames
     source: str
+    topic_form: TopicForm
 
     @property
     def topic_prefix(self) -> str:
@@ -233,14 +241,14 @@ class SourceNames:
                     EditLakeFile('exclude it with a pattern such as "!schema.table"'),
                 ],
             )
-        return _topic_name(self.lake.lake, TableName(self.source, schema, table))
+        return self.topic_name(schema, table)
 
     def topic_problem(self, schema: str, table: str) -> str | None:
         """Why no topic can name this table, or None where one can."""
-        for name in (schema, table):
+        for name in self.topic_form.names(schema, table):
             if not is_traceable(name):
                 return f"the name {name!r} is one that Debezium cannot quote, or make a topic's name of"
-        topic = _topic_name(self.lake.lake, TableName(self.source, schema, table))
+        topic = self.topic_name(schema, table)
         if len(topic) > MAX_TOPIC_NAME:
             return (
                 f"its Kafka topic would have a name of {len(topic)} characters; Kafka allows {MAX_TOPIC_NAME}"
@@ -251,19 +259,14 @@ class SourceNames:
     def connector(self) -> str:
         return f"tributary-{self.lake.lake}-{self.source}-debezium"
 
-    @property
-    def slot(self) -> str:
-        """The replication slot: letters, digits and underscores only, at most 63."""
-        return f"tributary_{_with_underscores(self.lake.lake)}__{self.source}"
+    def topic_name(self, schema: str, table: str) -> str:
+        """The name that Debezium gives the table's topic, whether or not a topic may have it."""
+        return ".".join([self.table_topics, topic_escape(schema), topic_escape(table)])
 
     @property
-    def publication(self) -> str:
-        return self.slot
-
-    @property
-    def replication_role(self) -> str:
-        """The role that Debezium logs in as where the lake file names no other."""
-        return self.slot
+    def table_topics(self) -> str:
+        """What the topics of all tables begin with, followed by a dot."""
+        return ".".join([self.lake.lake, *map(topic_escape, (self.source, *self.topic_form.leading))])
 
 
 def topic_escape(name: str) -> str:
@@ -289,8 +292,10 @@ def _topic_unescape(text: str) -> str:
     return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "replace")
 
 
-def _topic_name(lake: str, table: TableName) -> str:
-    return ".".join([lake, *(topic_escape(part) for part in (table.source, table.schema, table.table))])
+def _below_prefix(form: TopicForm) -> str:
+    """The part of a Java regular expression for what topics of this form have below their prefix."""
+    leading = "".join(rf"\.{re.escape(topic_escape(name))}" for name in form.leading)
+    return rf"{leading}\.[^.]+\.[^.]+"
 
 
 def _path_escape(name: str) -> str:

@@ -1,1 +1,1 @@
-"""The whole pipeline on one machine: PostgreSQL, Kafka, Connect, S3 and Spark, under supervision."""
+"""The whole pipeline on one machine: start and supervise PostgreSQL, Kafka, Connect, S3 and Spark."""

@@ -34,33 +34,36 @@ _TRAINING_SECONDS = 300
 
 
 def class_archive_options(java_home: Path, jars: Sequence[Path]) -> tuple[str, ...]:
-    """Options for a JVM of this Java with these jars in front of Spark's; none where there is no archive.
+    """Return options for a JVM of this Java with these jars before Spark's, or none without an archive.
 
-    The JVM itself looks whether the archive is of its class path, and does without it if it is not. A folder
-    with files in the class path forbids one: SPARK_CONF_DIR has to name an empty folder, or one that is not
-    there."""
+    The JVM itself checks that the archive fits its class path, and otherwise ignores it. A folder with files
+    in the class path rules an archive out, so SPARK_CONF_DIR must name an empty or a missing folder.
+    """
     archive = _folder(_key(java_home, jars)) / _ARCHIVE
     if not archive.is_file():
         return ()
-    # Else it would say on standard output why it does without.
+    # Otherwise the JVM would explain on standard output why it ignores the archive.
     return (f'"-XX:SharedArchiveFile={archive}"', "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def make_class_archive(java_home: Path, jars: Sequence[Path]) -> bool:
-    """Makes the archive unless it is there; whether there is one now. A Java that cannot make one is not
-    asked again."""
+    """Create the archive if it is missing. Return whether it exists now.
+
+    A failed attempt is remembered and not repeated.
+    """
     key = _key(java_home, jars)
     folder = cached_folder(KIND, key, lambda empty: _train(java_home, jars, empty))
     return (folder / _ARCHIVE).is_file()
 
 
 def prepare_class_archive(console: Console, java_home: Path, jars: Sequence[Path]) -> None:
-    """Makes the archive unless it is there, and says so, also where it cannot be made."""
+    """Create the archive if it is missing, and print that, or that it failed."""
     if class_archive_options(java_home, jars):
         return
     console.print("preparing Spark's start (once; about half a minute)")
     if not make_class_archive(java_home, jars):
-        console.print(f"Spark will start without it: see {_folder(_key(java_home, jars)) / _LOG}")
+        log = _folder(_key(java_home, jars)) / _LOG
+        console.print(f"the preparation failed, so Spark will start more slowly; see {log}")
 
 
 def _folder(key: str) -> Path:
@@ -68,7 +71,7 @@ def _folder(key: str) -> Path:
 
 
 def _key(java_home: Path, jars: Sequence[Path]) -> str:
-    """Everything that the JVM compares, and what the archive is made from."""
+    """Return a digest of everything that the JVM compares and that the archive depends on."""
     release = java_home / "release"
     facts = [
         str(java_home.resolve()),
@@ -86,7 +89,7 @@ def _fact_of(path: Path) -> str:
 
 
 def _train(java_home: Path, jars: Sequence[Path], folder: Path) -> None:
-    """Leaves the archive in the folder, or at least a log that says why there is none."""
+    """Write the archive to the folder, or at least a log that says why it failed."""
     with TemporaryDirectory(prefix="tributary-classes-") as scratch, (folder / _LOG).open("w") as log:
         properties = Path(scratch) / "spark.properties"
         properties.write_text(as_properties(_properties(jars, folder / _ARCHIVE, scratch)))
@@ -108,7 +111,7 @@ def _train(java_home: Path, jars: Sequence[Path], folder: Path) -> None:
 
 def _properties(jars: Sequence[Path], archive: Path, scratch: str) -> Mapping[str, str]:
     s3a = "spark.hadoop.fs.s3a"
-    # There is no server: what would talk to one is loaded all the same.
+    # There is no server, but an attempt to connect loads the same classes.
     to_no_server = s3a_options("http://127.0.0.1:1")
     return {
         "spark.master": "local[*]",

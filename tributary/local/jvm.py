@@ -1,4 +1,4 @@
-"""Knows with which flags a small Java server starts fast and stays small on a machine that it shares."""
+"""The command of a small Java server, with flags for a fast start and little memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tributary.local.process import Command
 
-# One collector thread, and only the quick compiler: a server that lives for minutes spends more on optimising
-# itself than it ever gains, and start-up on two cores is what a person waits for.
+# One garbage collector thread and only the quick compiler. A server that lives for minutes never gains back
+# the time spent on optimizing, and a person waits for the start-up on two cores.
 _QUICK_START = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -38,10 +38,10 @@ def java_command(
     properties: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Command:
-    """The command of a Java server. The long class path goes by environment, so that `ps` stays readable.
+    """Return the command of a Java server. The class path is in the environment to keep `ps` readable.
 
-    `scratch` is for the server that is started next: native libraries are unpacked to it and uploads buffered
-    in it. It is emptied of what one that was killed has left.
+    `scratch` is the server's temporary folder, for unpacked native libraries and buffered uploads. The
+    remains of a killed server are deleted from it.
     """
     empty_folder(scratch)
     heap = (f"-Xms{min(64, heap_megabytes)}m", f"-Xmx{heap_megabytes}m")
@@ -61,13 +61,13 @@ def java_command(
 
 
 def empty_folder(folder: Path) -> None:
-    """Makes it, or removes what is in it."""
+    """Create the folder, or remove its content."""
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
     folder.mkdir()
 
 
 def write_log4j_properties(path: Path, level: str, quiet: Mapping[str, str] | None = None) -> None:
-    """A log4j 1 configuration to standard output; `quiet` gives single loggers another level."""
+    """Write a log4j 1 configuration for standard output. `quiet` gives single loggers another level."""
     loggers = "".join(f"log4j.logger.{logger}={own}\n" for logger, own in (quiet or {}).items())
     path.write_text(_LOG4J.format(level=level) + loggers)

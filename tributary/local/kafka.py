@@ -1,4 +1,4 @@
-"""Knows how a single Kafka broker without ZooKeeper is formatted, run and asked whether it answers."""
+"""Format, start, stop and check a single Kafka broker without ZooKeeper, and create its topics."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _ADMIN_TIMEOUT_SECONDS = 30
 
 
 class KafkaUnfit(TributaryError):
-    """The broker's folder could not be formatted, or a topic could not be made or set."""
+    """The broker's folder could not be formatted, or a topic could not be created or configured."""
 
 
 @dataclass(frozen=True)
 class KafkaBroker:
-    """One broker that is its own controller. `cluster_id` is 16 bytes in URL-safe base64."""
+    """A broker that is its own controller. `cluster_id` is 16 bytes in URL-safe base64."""
 
     java: Path
     classpath: Sequence[Path]
@@ -52,7 +52,7 @@ class KafkaBroker:
 
 
 def start_kafka(broker: KafkaBroker, cancelled: threading.Event) -> ProcessRecord:
-    """Formats the broker's folder if it is new, starts the broker and waits until it answers.
+    """Format the broker's folder if it is new, start the broker and wait until it answers.
 
     Raises KafkaUnfit or ServiceFailed.
     """
@@ -83,12 +83,12 @@ def start_kafka(broker: KafkaBroker, cancelled: threading.Event) -> ProcessRecor
 
 
 def stop_kafka(run_folder: Path, patience_seconds: float = 20.0) -> bool:
-    """A controlled shutdown; False if it was not running."""
+    """Shut the broker down cleanly. Return False if it was not running."""
     return stop_process(SERVICE, run_folder, patience_seconds=patience_seconds)
 
 
 def answers(bootstrap: str) -> bool:
-    """Whether a broker there lists its topics."""
+    """Tell whether a broker at the address lists its topics."""
     try:
         return bool(_admin(bootstrap).list_topics(timeout=0.5).brokers)
     except KafkaException:
@@ -96,9 +96,9 @@ def answers(bootstrap: str) -> bool:
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> bool:
-    """Creates the topic; False if it was there already. Raises KafkaUnfit."""
+    """Create the topic. Return False if it already exists. Raise KafkaUnfit."""
     request = NewTopic(topic, num_partitions=partitions, replication_factor=1)
-    admin = _admin(bootstrap)  # kept by name until the answer is there: its end would cancel the request
+    admin = _admin(bootstrap)  # a named reference, because a deleted client cancels its requests
     try:
         admin.create_topics([request], request_timeout=_ADMIN_TIMEOUT_SECONDS)[topic].result()
         return True
@@ -111,7 +111,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> bool:
 
 
 def configure_topics(bootstrap: str, wanted: str, config: Mapping[str, str]) -> None:
-    """Gives these options to the topics that the regular expression fully matches. Raises KafkaUnfit."""
+    """Set options of all topics that fully match the regular expression `wanted`. Raise KafkaUnfit."""
     admin = _admin(bootstrap)
     options = [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
@@ -127,9 +127,7 @@ def configure_topics(bootstrap: str, wanted: str, config: Mapping[str, str]) -> 
         for answer in answers.values():
             answer.result()
     except KafkaException as error:
-        raise KafkaUnfit(
-            "the options of topics could not be set", where=bootstrap, found=str(error)
-        ) from error
+        raise KafkaUnfit("the topics' options could not be set", where=bootstrap, found=str(error)) from error
 
 
 def _server_properties(broker: KafkaBroker) -> dict[str, str]:
@@ -141,7 +139,7 @@ def _server_properties(broker: KafkaBroker) -> dict[str, str]:
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker.port}",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": str(broker.folder / "log"),
-        # As on a managed cluster: a topic is made by who means to make it, not by a typing error.
+        # As on a managed cluster, a typo must not create a topic.
         "auto.create.topics.enable": "false",
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": "1",
@@ -149,7 +147,7 @@ def _server_properties(broker: KafkaBroker) -> dict[str, str]:
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
-        # A broker that comes back after a kill is refused until the session of the one before it has ended.
+        # After a kill, a restarted broker is refused until the killed broker's session expires.
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
         "log.cleaner.dedupe.buffer.size": "8000000",
@@ -179,7 +177,7 @@ def _format(broker: KafkaBroker, config: Path, log4j: Path) -> None:
             env=dict(command.environment),
         )
     except OSError as error:
-        raise KafkaUnfit("Java cannot be run", where=str(broker.java), found=str(error)) from error
+        raise KafkaUnfit("Java cannot run", where=str(broker.java), found=str(error)) from error
     if result.returncode != 0:
         raise KafkaUnfit(
             "Kafka could not format its folder",

@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import psycopg
-
 from connectors import iceberg_sink
 from connectors.connect_rest import ConnectRest
 from connectors.deployment import ConnectorConfig
-from connectors.engines.postgres import connector as debezium_postgres
+from connectors.engines.registry import engine_of, engine_of_connector
 from connectors.plugins import Plugin, build_plugins, unpack_plugins
 from tributary.artifacts.fetch import FetchProgress
-from tributary.contract.lake import Lake, Source
+from tributary.contract.lake import Lake
+from tributary.contract.source import Source
 from tributary.local import connect, kafka, postgres, s3, spark
 from tributary.local.connector_state import ConnectorKeeper
-from tributary.local.databases import drop_slot, prepare_database
+from tributary.local.databases import prepare_database
 from tributary.local.process import POLL_SECONDS, StartCancelled, has_died, read_process
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
+from tributary.local.start_plan import BRONZE, PLUGINS, connector_step, database_step, start_plan
 from tributary.local.startup import Progress, Startup, noted_interrupts
 from tributary.local.state import LocalSettings, StateFolder, choose_settings
 
@@ -35,8 +35,8 @@ RESPONSE_SECONDS = 10.0
 UNDO_SECONDS = 3.0
 """How long a server may take to stop when its start is undone: half started, it has nothing to lose."""
 
-Seed = Callable[[Source, psycopg.Connection], None]
-"""Fills a source's local database before Debezium reads it, over a superuser's connection."""
+Seed = Callable[[Source, Any], None]
+"""Fills a source's local database before Debezium reads it, over a session of the server's administrator."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,11 @@ def up(
     seed: Seed | None = None,
     resnapshot: Collection[Source] = (),
 ) -> RunningPipeline:
-    """Starts what is not running, and returns once the connectors run.
+    """Start what is not running, and return once the connectors run.
 
-    What runs and is as the lake file says is left alone, but Debezium begins anew with the sources in
-    `resnapshot`: it forgets how far it had come, and takes a snapshot from a new replication slot. On an
-    error and on Ctrl-C (or SIGTERM, SIGHUP) what was started is stopped again. Raises the TributaryErrors of
-    every part.
+    What runs and is as the lake file says is left alone. But Debezium forgets how far it had come with the
+    sources in `resnapshot`, and takes a new snapshot. On an error and on Ctrl-C (or SIGTERM, SIGHUP) what was
+    started is stopped again. Raises the TributaryErrors of every part.
     """
     began = time.monotonic()
     state.create()
@@ -148,33 +147,32 @@ class _Start:
     warnings: list[str] = field(default_factory=list)
 
     def run(self) -> None:
-        """PostgreSQL, Kafka and S3 at once, then Connect, and then the connectors."""
-        lake, deployment = self.servers.lake, self.servers.deployment
+        """Take the steps of the plan, each as soon as those before it are done."""
+        plan = tuple(start_plan(self.servers.lake, self.resnapshot))
         with self.startup:
-            postgres_up = self._step(postgres.SERVICE, self._ensure_postgres)
-            kafka_up = self._step(kafka.SERVICE, self._ensure_kafka)
-            s3_up = self._step(s3.SERVICE, self._ensure_s3)
-            plugin_path = self.startup.step("plugins", lambda: unpack_plugins(self.plugins))
-            connect_up = self._step(
-                connect.SERVICE,
-                lambda: self._ensure_connect(plugin_path.result()),
-                after=(postgres_up, kafka_up, s3_up, plugin_path),
-            )
-            servers = (postgres_up, kafka_up, s3_up, connect_up)
-            for source in lake.sources:
-                connector = debezium_postgres.render(lake, source, deployment)
-                own_server = (postgres_up,) if source.connection is None else ()
-                database = self._step(
-                    f"database {source.name}",
-                    self._prepare(source, connector),
-                    after=servers if source in self.resnapshot else own_server,
-                )
-                self._step(
-                    f"source {source.name}", self._run_connector(connector), after=(*servers, database)
-                )
-            sink = iceberg_sink.render(lake, deployment)
-            self._step("bronze", self._run_connector(sink), after=servers)
+            plugin_path = self.startup.step(PLUGINS, lambda: unpack_plugins(self.plugins))
+            work = self._work(plugin_path)
+            begun: dict[str, Future[Any]] = {PLUGINS: plugin_path}
+            for step in plan:
+                after = tuple(begun[name] for name in step.after)
+                begun[step.name] = self._step(step.name, work[step.name], after)
         self._remove_former_sources()
+
+    def _work(self, plugin_path: Future[Path]) -> dict[str, Callable[[], bool]]:
+        """Return what each step of the plan does. The work says whether it had to do anything."""
+        lake, deployment = self.servers.lake, self.servers.deployment
+        work: dict[str, Callable[[], bool]] = {
+            postgres.SERVICE: self._ensure_postgres,
+            kafka.SERVICE: self._ensure_kafka,
+            s3.SERVICE: self._ensure_s3,
+            connect.SERVICE: lambda: self._ensure_connect(plugin_path.result()),
+            BRONZE: self._run_connector(iceberg_sink.render(lake, deployment)),
+        }
+        for source in lake.sources:
+            connector = engine_of(source).render(lake, source, deployment)
+            work[database_step(source)] = self._prepare(source, connector)
+            work[connector_step(source)] = self._run_connector(connector)
+        return work
 
     def _step(
         self, name: str, ensure: Callable[[], bool], after: tuple[Future[Any], ...] = ()
@@ -200,9 +198,8 @@ class _Start:
             password = self.servers.settings.secrets.catalog.get_secret_value()
             postgres.create_login(admin, postgres.CATALOG_ROLE, password)
             postgres.create_database(admin, postgres.CATALOG, owner=postgres.CATALOG_ROLE)
-            for source in self.servers.lake.sources:
-                if source.connection is None:
-                    postgres.create_database(admin, source.database)
+            for database in postgres.databases_here(self.servers.lake):
+                postgres.create_database(admin, database)
         return started
 
     def _ensure_kafka(self) -> bool:
@@ -216,8 +213,7 @@ class _Start:
         # The sink expects its control topic to exist; it and Debezium make or find all others.
         kafka.create_topic(broker.bootstrap, lake.names.bronze_control_topic, partitions=1)
         # Debezium makes a topic as the lake file says, and leaves it so whatever the file says later.
-        of_tables = lake.names.table_topics_regex(source.name for source in lake.sources)
-        kafka.configure_topics(broker.bootstrap, of_tables, self.servers.topics.config)
+        kafka.configure_topics(broker.bootstrap, lake.table_topics_regex, self.servers.topics.config)
         return started
 
     def _ensure_s3(self) -> bool:
@@ -261,7 +257,7 @@ class _Start:
             if source in self.resnapshot:
                 self._keeper.remove(connector.name)
                 with database.connect() as admin:
-                    drop_slot(admin, self.servers.lake.source_names(source).slot)
+                    database.engine.forget(admin, self.servers.lake, source)
             if self.seed is not None and source.connection is None:
                 with database.connect() as admin:
                     self.seed(source, admin)
@@ -276,17 +272,17 @@ class _Start:
         return lambda: self._keeper.ensure_running(connector, self.connect_has_died)
 
     def _remove_former_sources(self) -> None:
-        """Stops reading sources that are not in the lake file any more. Their offsets stay."""
+        """Stop reading sources that are no longer in the lake file. Their offsets stay."""
         lake, rest = self.servers.lake, self._keeper.rest
         wanted = {lake.source_names(source).connector for source in lake.sources}
         for name in {*rest.connectors()} - wanted - {lake.names.bronze_connector}:
-            slot = (rest.config(name) or {}).get("slot.name")
+            config = rest.config(name) or {}
+            engine = engine_of_connector(config)
+            remains = None if engine is None else engine.remains(config)
             self._keeper.remove(name)
             self.changed.append(name)
-            self.warnings.append(
-                f"{name} was removed, as its source is no longer in the lake file. Its replication slot "
-                f"keeps the database's log until it is dropped: SELECT pg_drop_replication_slot('{slot}');"
-            )
+            removed = f"{name} was removed, as its source is no longer in the lake file."
+            self.warnings.append(" ".join(filter(None, (removed, remains))))
 
     @property
     def _keeper(self) -> ConnectorKeeper:

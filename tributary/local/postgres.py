@@ -1,4 +1,4 @@
-"""Knows how a PostgreSQL server is made and run from packaged binaries, by an ordinary user or by root."""
+"""Create and run a PostgreSQL server from packaged binaries, as an ordinary user or as root."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ import psutil
 import psycopg
 from psycopg import sql
 
+from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake
 from tributary.local.process import (
     Command,
     ProcessRecord,
@@ -45,18 +47,18 @@ _SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_checkpoints": "off",
-    # A failing statement may hold a password; the error itself is still logged.
+    # A failing statement may contain a password. The error itself is still logged.
     "log_min_error_statement": "panic",
 }
 
 
 class PostgresUnfit(TributaryError):
-    """The PostgreSQL binaries cannot be run here, or its data folder cannot be made."""
+    """The PostgreSQL binaries cannot run here, or the data folder cannot be created."""
 
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """One server: `binaries` is the folder with bin/ and lib/, `folder` for its data, one loopback port."""
+    """A server on a loopback port. `binaries` is the folder with bin/ and lib/; `folder` is for its data."""
 
     binaries: Path
     folder: Path
@@ -71,12 +73,12 @@ class PostgresServer:
 
 
 def start_postgres(server: PostgresServer, cancelled: threading.Event) -> ProcessRecord:
-    """Makes the data folder if there is none, starts the server and waits until it takes connections.
+    """Create the data folder if it is missing, start the server and wait until it accepts connections.
 
     Raises PostgresUnfit or ServiceFailed.
     """
     if not (server.data / "PG_VERSION").exists():
-        _initialise(server)
+        _create_data_folder(server)
     _remove_stale_lock(server.data / "postmaster.pid")
     settings = [argument for name, value in _SETTINGS.items() for argument in ("-c", f"{name}={value}")]
     postgres = str(server.binaries / "bin" / "postgres")
@@ -94,12 +96,15 @@ def start_postgres(server: PostgresServer, cancelled: threading.Event) -> Proces
 
 
 def stop_postgres(run_folder: Path, patience_seconds: float = 30.0) -> bool:
-    """A fast shutdown: sessions are ended, replication is drained, all is on disk. False if not running."""
+    """Shut the server down fast but cleanly. Return False if it was not running.
+
+    PostgreSQL ends sessions, drains replication and writes everything to disk.
+    """
     return stop_process(SERVICE, run_folder, signal.SIGINT, patience_seconds)
 
 
 def connect_as_admin(server: PostgresServer, database: str = "postgres") -> psycopg.Connection:
-    """An autocommit connection of the superuser to the local server."""
+    """Open an autocommit connection of the superuser to the local server."""
     return psycopg.connect(
         host="127.0.0.1",
         port=server.port,
@@ -112,15 +117,24 @@ def connect_as_admin(server: PostgresServer, database: str = "postgres") -> psyc
 
 
 def create_database(connection: psycopg.Connection, database: str, owner: str = ADMIN) -> None:
-    """Creates the database unless it is there."""
+    """Create the database if it is missing."""
     if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone() is None:
         connection.execute(
             sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(database), sql.Identifier(owner))
         )
 
 
+def databases_here(lake: Lake) -> tuple[str, ...]:
+    """Return the databases of the sources that the local server holds."""
+    return tuple(
+        source.database
+        for source in lake.sources
+        if isinstance(source, PostgresSource) and source.connection is None
+    )
+
+
 def create_login(connection: psycopg.Connection, role: str, password: str) -> None:
-    """Creates the role unless it is there, and gives it this password (which is hashed before it is sent)."""
+    """Create the role if it is missing, and set its password, which is hashed before it is sent."""
     if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone() is None:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
     verifier = connection.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
@@ -129,8 +143,8 @@ def create_login(connection: psycopg.Connection, role: str, password: str) -> No
     )
 
 
-def _initialise(server: PostgresServer) -> None:
-    # initdb works in a draft folder, so that one that was killed half-way is never taken for a database.
+def _create_data_folder(server: PostgresServer) -> None:
+    # initdb works in a draft folder, so a half-made database folder is never used.
     draft = server.folder / "data.draft"
     password_file = server.folder / "admin-password"
     shutil.rmtree(draft, ignore_errors=True)
@@ -166,22 +180,23 @@ def _run_initdb(server: PostgresServer, data: Path, password_file: Path) -> None
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=_environment(), cwd="/"
         )
     except OSError as error:
-        raise PostgresUnfit("initdb cannot be run", where=command[0], found=str(error)) from error
+        raise PostgresUnfit("initdb cannot run", where=command[0], found=str(error)) from error
     if result.returncode != 0:
         raise PostgresUnfit(
             "PostgreSQL could not make its data folder",
             where=str(data),
             found=(result.stderr or result.stdout).strip()[-1000:],
-            remedy="As root, try as an ordinary user; see docs/local.md" if _is_root() else None,
+            remedy="Do not run tributary as root; see docs/local.md" if _is_root() else None,
         )
 
 
 def _as_server_account() -> Sequence[str]:
-    """The prefix that runs a command as another account where this process is root, which PostgreSQL refuses.
+    """Return a command prefix that switches from root, which PostgreSQL refuses, to another account.
 
-    The state folder and the cache may lie below a folder that only root may enter (a home of mode 0700), so
+    The state folder and the cache may be below a folder that only root may enter (a home with mode 0700). So
     the account keeps the one capability that lets it pass. PostgreSQL checks its binaries with access(2),
-    which ignores the capabilities of others than root unless SECBIT_NO_SETUID_FIXUP is set (capabilities(7)).
+    which ignores the capabilities of users other than root unless SECBIT_NO_SETUID_FIXUP is set
+    (capabilities(7)).
     """
     if not _is_root():
         return ()
@@ -206,7 +221,7 @@ def _is_root() -> bool:
 
 
 def _environment() -> dict[str, str]:
-    # Nothing of the caller's: PGDATA, PGPORT or a foreign LD_LIBRARY_PATH would change what the server does.
+    # The caller's PGDATA, PGPORT or LD_LIBRARY_PATH would change the server's behavior.
     return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
@@ -219,15 +234,15 @@ def answers(server: PostgresServer) -> bool:
             raise ServiceFailed(
                 "the local PostgreSQL does not accept the password of this state folder",
                 where=str(server.data),
-                remedy="Take another folder with --state: settings and data do not belong together",
+                remedy="Choose another folder with --state. This folder's settings do not belong to its data",
             ) from error
         return False
 
 
 def _remove_stale_lock(lock: Path) -> None:
-    """Removes postmaster.pid if its pid belongs to a process that started later than the third line says.
+    """Remove postmaster.pid if its process started later than the time in the file's third line.
 
-    PostgreSQL itself refuses to start for as long as any process has the pid.
+    PostgreSQL itself refuses to start as long as any process has the pid.
     """
     try:
         lines = lock.read_text().splitlines()

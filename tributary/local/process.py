@@ -1,4 +1,4 @@
-"""Knows how a server process is started so that it can always be found again, waited for and stopped."""
+"""Start server processes so that they can always be found again, and wait for and stop them."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ START_TIME_TOLERANCE_SECONDS = 2.0
 LOG_TAIL_LINES = 6
 LOG_ROTATION_BYTES = 32 * 1024 * 1024
 
-# The shell waits for one line before it becomes the server: a server exists only once its record does. If the
-# starter dies in between, `read` meets the end of the pipe and nothing is left behind that nobody knows of.
+# The shell waits for one line before it becomes the server, so every server has a record. If the starter dies
+# before that, `read` meets the end of the pipe and the shell exits. No unknown server stays behind.
 _WAIT_FOR_RECORD = 'read -r go && exec "$@" </dev/null'
 
 
 class ServiceFailed(TributaryError):
-    """A server did not start, did not become healthy or would not stop."""
+    """A server did not start, did not become healthy or did not stop."""
 
 
 class StartCancelled(Exception):
-    """Another part of the start failed or was interrupted, so this part gave up."""
+    """This part of the start gave up, because another part failed or was interrupted."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A server to run. Secrets go by `environment` or in a file, never in `arguments`."""
+    """A server to run. Pass secrets in `environment` or in a file, never in `arguments`."""
 
     name: str
     arguments: Sequence[str]
@@ -48,7 +48,7 @@ class Command:
 
 @dataclass(frozen=True)
 class ProcessRecord:
-    """A started process, identified by its pid together with its start time (seconds since the epoch)."""
+    """A started process, identified by its pid and its start time (seconds since 1970)."""
 
     name: str
     pid: int
@@ -57,7 +57,7 @@ class ProcessRecord:
 
 
 def start_process(command: Command, run_folder: Path) -> ProcessRecord:
-    """Starts `command` in a session of its own and records it as `<run_folder>/<name>.json` before it runs.
+    """Start `command` in its own session, after recording it as `<run_folder>/<name>.json`.
 
     Standard output and error are appended to the command's log. Raises ServiceFailed if there is no shell.
     """
@@ -69,36 +69,36 @@ def start_process(command: Command, run_folder: Path) -> ProcessRecord:
 def start_reporting_process(
     command: Command, run_folder: Path
 ) -> tuple[subprocess.Popen[str], ProcessRecord]:
-    """As `start_process`, but what it prints is for the caller to read, who also waits for its end."""
+    """Do what `start_process` does, but let the caller read the output and wait for the end."""
     return _start(command, run_folder, stdout=subprocess.PIPE)
 
 
 def record_process(name: str, pid: int, log: Path, run_folder: Path) -> ProcessRecord:
-    """Writes the record by which the live process `pid` is found again."""
+    """Write the record by which the live process `pid` can be found again."""
     record = ProcessRecord(name, pid, psutil.Process(pid).create_time(), str(log))
     _write_record(record, run_folder)
     return record
 
 
 def remove_record(name: str, run_folder: Path) -> None:
-    """Forgets the process; it may have ended long ago."""
+    """Remove the process's record, if there is one."""
     _record_path(name, run_folder).unlink(missing_ok=True)
 
 
 def read_process(name: str, run_folder: Path) -> ProcessRecord | None:
-    """The recorded process if it is alive; None if there was none, or it has ended."""
+    """Return the recorded process, or None if there is no record or the process has ended."""
     record = _read_record(name, run_folder)
     return record if record is not None and find_process(record) is not None else None
 
 
 def has_died(name: str, run_folder: Path) -> bool:
-    """Whether the process has ended although nobody stopped it: its record is still there."""
+    """Tell whether the process ended although nobody stopped it. Its record still exists then."""
     record = _read_record(name, run_folder)
     return record is not None and find_process(record) is None
 
 
 def find_process(record: ProcessRecord) -> psutil.Process | None:
-    """The live process that `record` means. A process that merely got the same pid later is not it."""
+    """Return the live process of the record, or None. A later process with the same pid does not count."""
     try:
         process = psutil.Process(record.pid)
         same = abs(process.create_time() - record.started) <= START_TIME_TOLERANCE_SECONDS
@@ -113,10 +113,10 @@ def wait_until_healthy(
     timeout_seconds: float,
     cancelled: threading.Event,
 ) -> None:
-    """Returns as soon as `is_healthy()` is true.
+    """Return as soon as `is_healthy()` is true.
 
-    Raises ServiceFailed with the end of the log if the process ends or the time is up first, StartCancelled
-    if `cancelled` is set meanwhile.
+    Raises ServiceFailed, with the end of the log, if the process ends or the time is up first. Raises
+    StartCancelled if `cancelled` is set.
     """
     deadline = time.monotonic() + timeout_seconds
     while not is_healthy():
@@ -134,7 +134,7 @@ def wait_until_healthy(
                 f"{record.name} was not ready after {timeout_seconds:.0f} s",
                 where=record.log,
                 found=read_log_tail(Path(record.log)),
-                remedy="See the log for the cause; a very busy machine may need a second `tributary up`",
+                remedy="See the log for the cause. On a very busy machine, run `tributary up` again",
             )
         cancelled.wait(POLL_SECONDS)
 
@@ -145,9 +145,10 @@ def stop_process(
     stop_signal: signal.Signals = signal.SIGTERM,
     patience_seconds: float = 15.0,
 ) -> bool:
-    """Stops the recorded process and its children, by force after a while; False if none was running.
+    """Stop the recorded process and its children, after `patience_seconds` by force.
 
-    Raises ServiceFailed if it survives even SIGKILL (or is not ours to stop).
+    Returns False if the process was not running. Raises ServiceFailed if it survives even SIGKILL or belongs
+    to another user.
     """
     record = read_process(name, run_folder)
     process = find_process(record) if record else None
@@ -174,7 +175,7 @@ def stop_process(
 
 
 def resident_bytes(record: ProcessRecord) -> int:
-    """Memory of the process and its children, shared pages counted once where the system tells (Linux)."""
+    """Return the memory of the process and its children. On Linux, shared pages count once."""
     process = find_process(record)
     if process is None:
         return 0
@@ -186,7 +187,7 @@ def resident_bytes(record: ProcessRecord) -> int:
 
 
 def read_log_tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
-    """The last `lines` lines that say something (Java stack frames are left out)."""
+    """Return the last meaningful lines of a log, without empty lines and Java stack frames."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 64 * 1024))
@@ -227,7 +228,7 @@ def _start(
 
 
 def _reap_when_it_ends(process: subprocess.Popen[str]) -> None:
-    # Without somebody waiting for it, a server that ends stays a zombie for as long as this process lives.
+    # If nobody waits for it, a server that ends stays a zombie as long as this process lives.
     threading.Thread(target=process.wait, name=f"reap-{process.pid}", daemon=True).start()
 
 

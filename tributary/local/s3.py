@@ -1,4 +1,4 @@
-"""Knows how the local S3 server is run and how its buckets come to be."""
+"""Run the local S3 server and create its buckets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAP_MEGABYTES = 192
 
 @dataclass(frozen=True)
 class S3Server:
-    """An S3-compatible server that keeps every object as a file below `folder`/buckets."""
+    """An S3-compatible server that stores each object as a file below `folder`/buckets."""
 
     java: Path
     jar: Path
@@ -45,7 +45,7 @@ class S3Server:
 
 
 def start_s3(server: S3Server, cancelled: threading.Event) -> ProcessRecord:
-    """Starts the server and waits until it answers with these credentials. Raises ServiceFailed."""
+    """Start the server and wait until it accepts its credentials. Raise ServiceFailed."""
     (server.folder / "buckets").mkdir(exist_ok=True)
     config = server.folder / "s3proxy.conf"
     write_private_file(config, as_properties(_properties(server)))
@@ -68,26 +68,26 @@ def start_s3(server: S3Server, cancelled: threading.Event) -> ProcessRecord:
 
 
 def s3a_options(endpoint: str) -> Mapping[str, str]:
-    """How S3A speaks with the S3 server here. The names are without `fs.s3a.`, or that of one bucket."""
+    """Return S3A's options for the local server, without the prefix `fs.s3a.` or a bucket's prefix."""
     return {
         "endpoint": endpoint,
         "endpoint.region": REGION,
         "path.style.access": "true",
         "connection.ssl.enabled": "false",
-        # The server's ETags of multipart uploads differ from what S3A expects while it reads on.
+        # The server's ETags of multipart uploads differ from those that S3A expects while reading.
         "change.detection.mode": "none",
-        # Else each object that is written has S3A ask for the deletion of marks of all folders above it.
+        # Otherwise, for each object that it writes, S3A requests to delete the markers of all parent folders.
         "directory.marker.retention": "keep",
     }
 
 
 def stop_s3(run_folder: Path, patience_seconds: float = 10.0) -> bool:
-    """Stops the server; False if it was not running."""
+    """Stop the server. Return False if it was not running."""
     return stop_process(SERVICE, run_folder, patience_seconds=patience_seconds)
 
 
 def create_buckets(server: S3Server, buckets: Iterable[str]) -> None:
-    """Creates those of `buckets` that are not there yet."""
+    """Create the buckets that do not exist yet."""
     client = s3_client(server.endpoint, server.access_key, server.secret_key)
     there = {bucket["Name"] for bucket in client.list_buckets()["Buckets"]}
     for bucket in buckets:
@@ -96,7 +96,7 @@ def create_buckets(server: S3Server, buckets: Iterable[str]) -> None:
 
 
 def s3_client(endpoint: str, access_key: str, secret_key: str) -> S3Client:
-    """A client for the local server; nothing of the user's own AWS configuration is read."""
+    """Return a client for the local server that ignores the user's own AWS configuration."""
     return boto3.session.Session().client(
         "s3",
         endpoint_url=endpoint,
@@ -120,7 +120,7 @@ def _properties(server: S3Server) -> dict[str, str]:
         "s3proxy.credential": server.secret_key,
         "jclouds.provider": "filesystem-nio2",
         "jclouds.filesystem.basedir": str(server.folder / "buckets"),
-        # A client that signs the whole of a body has it buffered, up to this size.
+        # The server buffers a body that its client signs as a whole, up to this size.
         "s3proxy.v4-max-non-chunked-request-size": str(256 * 1024 * 1024),
     }
 

@@ -1,4 +1,4 @@
-"""Knows which pinned files each server runs from."""
+"""The pinned files of each server."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LOCK = Path(__file__).with_name("services.lock.json")
 
 
 class PlatformUnsupported(TributaryError):
-    """There are no PostgreSQL binaries for this machine."""
+    """No pinned PostgreSQL binaries fit this machine."""
 
 
 @dataclass(frozen=True)
 class ServerFiles:
-    """Everything the servers run from, verified. `postgres` is the folder that holds bin/ and lib/."""
+    """The verified files of all servers. `postgres` is the folder with bin/ and lib/."""
 
     java: Path
     kafka: tuple[Path, ...]
@@ -32,7 +32,10 @@ class ServerFiles:
 
 
 def read_server_files(progress: Callable[[FetchProgress], None] | None = None) -> ServerFiles:
-    """Fetches what is not cached yet. Raises FetchError, LockError, PlatformUnsupported or JavaError."""
+    """Return the files, after fetching the missing ones.
+
+    Raises FetchError, LockError, PlatformUnsupported or JavaError.
+    """
     lock = read_lock(LOCK)
     (postgres,) = _postgres_package()
     files = fetch([*lock["kafka"], *lock["s3proxy"], postgres], progress)
@@ -45,13 +48,13 @@ def read_server_files(progress: Callable[[FetchProgress], None] | None = None) -
 
 
 def unpack_postgres(package: Path, key: str) -> Path:
-    """The folder in the cache with the binaries of the archive inside the package."""
+    """Unpack the archive inside the package. Return the cached folder with its binaries."""
 
     def fill(folder: Path) -> None:
         with zipfile.ZipFile(package) as jar:
             archive = next(name for name in jar.namelist() if name.endswith(".txz"))
             with jar.open(archive) as stream, tarfile.open(fileobj=stream, mode="r:xz") as tar:
-                tar.extractall(folder)  # pinned by its SHA-256; Python before 3.11.4 knows no filters
+                tar.extractall(folder)  # safe: pinned by SHA-256; Python before 3.11.4 has no filters
 
     return cached_folder("postgres", key, fill)
 
@@ -61,7 +64,7 @@ def _postgres_package() -> tuple[Artifact, ...]:
         return read_lock(LOCK)[f"postgres-{platform_name()}"]
     except LockError as error:
         raise PlatformUnsupported(
-            "there is no PostgreSQL for this machine among the pinned files",
+            "the pinned files have no PostgreSQL for this machine",
             found=platform_name(),
             expected="Linux or macOS on x86_64 or arm64",
         ) from error

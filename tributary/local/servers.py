@@ -1,4 +1,4 @@
-"""Knows how the servers of a state folder are set up so that they find each other."""
+"""The configuration of a state folder's servers, so that they find each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from connectors.deployment import (
     TopicPolicy,
 )
 from connectors.worker import local_worker
-from tributary.contract.lake import Lake, Source
+from tributary.contract.lake import Lake
+from tributary.contract.source import Source
 from tributary.local import connect, kafka, postgres, s3
 from tributary.local.databases import SourceDatabase
 from tributary.local.server_files import ServerFiles
@@ -26,7 +27,7 @@ _CATALOG_SECRET = "catalog"
 
 @dataclass(frozen=True)
 class Servers:
-    """The servers of one state folder, as values: nothing here starts any of them."""
+    """The servers of one state folder, as values. Nothing here starts a server."""
 
     lake: Lake
     state: StateFolder
@@ -71,7 +72,7 @@ class Servers:
         )
 
     def connect(self, plugin_path: Path) -> connect.ConnectWorker:
-        """Raises PasswordMissing where a source's password is not in the environment as it ought to be."""
+        """Return the Connect worker. Raise PasswordMissing if the environment lacks a source's password."""
         port, kafka_here = self.settings.ports.connect, PlaintextKafka(self.settings.kafka_bootstrap)
         return connect.ConnectWorker(
             java=self.files.java,
@@ -94,12 +95,12 @@ class Servers:
 
     @property
     def topics(self) -> TopicPolicy:
-        """Of the topics of tables."""
+        """The policy of the tables' topics."""
         return TopicPolicy(max_event_mb=self.lake.max_event_mb or MAX_EVENT_MB)
 
     @property
     def deployment(self) -> Deployment:
-        """The servers as the connectors' configs know them."""
+        """The servers' addresses and secrets for the connectors' configs."""
         secrets = connect.secrets_folder(self.state.connect)
         return Deployment(
             kafka=PlaintextKafka(self.settings.kafka_bootstrap),

@@ -1,4 +1,4 @@
-"""Knows how the packaged Spark application is handed to spark-submit here, and how it is stopped."""
+"""Start the packaged Spark app with spark-submit on this machine, and stop it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from tributary.local.state import LocalSettings, StateFolder, write_private_file
 
 SERVICE = "spark"
 OWNER = "spark-owner"
-"""The record of the command that reads what the application reports."""
+"""The name of the record of the command that reads the app's reports."""
 
 LOG_SETTINGS = "log4j2.properties"
-"""The file's name, in the Spark folder of the state."""
+"""The name of the log settings in the state's Spark folder."""
 
 _LOG4J2 = """\
 rootLogger.level = LEVEL
@@ -58,9 +58,9 @@ _JAVA_OPTIONS = (
     "-XX:+UseParallelGC",
     "-XX:+ExitOnOutOfMemoryError",
     "-Duser.timezone=UTC",
-    # Each of S3's answers gets a parser, whose name Java would else look for in every jar of the class path.
+    # Otherwise Java searches every jar of the class path for an XML parser, for each of S3's answers.
     "-Dorg.xml.sax.driver=com.sun.org.apache.xerces.internal.parsers.SAXParser",
-    # Hudi measures the size of a record with JOL, which else starts JVMs to attach to this one, in vain.
+    # Hudi measures record sizes with JOL, which would otherwise start JVMs and fail to attach to this one.
     "-Djol.skipHotspotSAAttach=true",
     "-Djol.skipDynamicAttach=true",
     "-Djol.skipInstallAttach=true",
@@ -68,12 +68,16 @@ _JAVA_OPTIONS = (
 
 
 class SparkBusy(TributaryError):
-    """The Spark application is running already: two writers of one table would overwrite each other."""
+    """The Spark app is already running. Two writers of a table would overwrite each other's commits."""
 
 
 @dataclass(frozen=True)
 class SparkInstallation:
-    """A Java home, the jars for the driver's class path, and the folder of the unpacked package."""
+    """What the app runs on.
+
+    jars     for the driver's class path
+    package  the folder of the unpacked package
+    """
 
     java_home: Path
     jars: Sequence[Path]
@@ -81,9 +85,9 @@ class SparkInstallation:
 
 
 class RunningSpark:
-    """The application while it runs; `reports()` has to be read to its end for it to go on.
+    """The running app. Somebody must read `reports()` to the end, or the app blocks.
 
-    A Ctrl-C in the terminal does not reach it: its JVM would end in the middle of a commit.
+    Ctrl-C in the terminal does not reach the app, because its JVM would end in the middle of a commit.
     """
 
     def __init__(self, process: subprocess.Popen[str], record: ProcessRecord, state: StateFolder) -> None:
@@ -93,25 +97,25 @@ class RunningSpark:
         self.log = Path(record.log)
 
     def reports(self) -> Iterator[str]:
-        """The JSON lines of the application, as they come. Whatever else it prints goes to the log."""
+        """Yield the app's JSON lines as they arrive. All its other output goes to the log."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("{"):
                 yield line.rstrip("\n")
                 continue
-            # On a disk that is full the line is lost, not the reports: nobody would read what the app says.
+            # If the disk is full, losing this line is better than losing the reports.
             with suppress(OSError), self.log.open("a") as log:
                 log.write(line)
 
     def wait(self) -> int:
-        """The exit status, once it has ended."""
+        """Wait for the app to end. Return its exit status."""
         status = self._process.wait()
         remove_record(SERVICE, self._state.run)
         remove_record(OWNER, self._state.run)
         return status
 
     def ask_to_stop(self) -> None:
-        """Lets the application finish the commits that it is writing; `wait()` for its end."""
+        """Ask the app to finish its current commits and end. Call `wait()` after this."""
         _ask_to_stop(self.record)
 
 
@@ -122,7 +126,7 @@ def start_spark(
     installation: SparkInstallation,
     arguments: Sequence[str],
 ) -> RunningSpark:
-    """Hands `main.py arguments…` to spark-submit. Raises SparkBusy if one runs here, StateFolderBusy."""
+    """Start `main.py arguments…` with spark-submit. Raise SparkBusy or StateFolderBusy."""
     folder = state.spark
     properties = folder / "spark.properties"
     write_private_file(properties, as_properties(spark_properties(lake, state, settings, installation)))
@@ -148,12 +152,12 @@ def start_spark(
 
 
 def log_settings(level: str) -> str:
-    """Of log4j2: all that is of the level or worse goes to standard error."""
+    """Return log4j2 settings that send messages from this level up to standard error."""
     return _LOG4J2.replace("LEVEL", level)
 
 
 def stop_spark(run_folder: Path, patience_seconds: float = 60.0) -> bool:
-    """Stops an application that another command started, by force if need be. False if none was running."""
+    """Stop an app that another command started, by force if necessary. Return False if none was running."""
     record = read_process(SERVICE, run_folder)
     if record is None:
         return False
@@ -178,17 +182,17 @@ def _take_over(state: StateFolder) -> None:
             found=f"pid {record.pid}",
             remedy=StopRun(),
         )
-    # The command that started it was killed and nobody reads its reports any more.
+    # The command that started the app was killed, so nobody reads its reports anymore.
     stop_spark(state.run)
 
 
 def _scratch(state: StateFolder) -> Path:
-    """What Spark keeps while it runs: shuffled rows, buffered uploads, unpacked libraries."""
+    """Return the folder for Spark's temporary files: shuffled rows, buffered uploads, unpacked libraries."""
     return state.spark / "scratch"
 
 
 def _ask_to_stop(record: ProcessRecord) -> None:
-    """Signals the Python driver, a child of the JVM that spark-submit has become; the JVM ends with it."""
+    """Send SIGTERM to the Python driver, a child of spark-submit's JVM. The JVM ends with it."""
     jvm = find_process(record)
     if jvm is None:
         return
@@ -200,14 +204,14 @@ def _ask_to_stop(record: ProcessRecord) -> None:
 def _is_driver(process: psutil.Process) -> bool:
     try:
         return any(argument.endswith("main.py") for argument in process.cmdline())
-    except psutil.NoSuchProcess:  # also a zombie, such as the shell that spark-submit leaves behind
+    except psutil.NoSuchProcess:  # raised also for a zombie, such as the shell that spark-submit leaves
         return False
 
 
 def spark_properties(
     lake: Lake, state: StateFolder, settings: LocalSettings, installation: SparkInstallation
 ) -> Mapping[str, str]:
-    """What spark-submit is told: how Spark runs on this machine, and where it finds everything."""
+    """Return the properties for spark-submit: how Spark runs on this machine, and all addresses."""
     catalog = f"spark.sql.catalog.{lake.names.bronze_catalog}"
     s3a = {f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a_options(settings.s3_endpoint).items()}
     return {
@@ -248,7 +252,10 @@ def spark_properties(
 def spark_environment(
     settings: LocalSettings, installation: SparkInstallation, spark_home: Path, folder: Path
 ) -> dict[str, str]:
-    """Little of the caller's: another Spark's SPARK_CONF_DIR or HADOOP_CONF_DIR would take effect."""
+    """Return the app's environment with little from the caller's.
+
+    Another Spark's SPARK_CONF_DIR or HADOOP_CONF_DIR would take effect.
+    """
     kept = {name: os.environ[name] for name in ("HOME", "USER", "LANG") if name in os.environ}
     return {
         **kept,
@@ -256,7 +263,7 @@ def spark_environment(
         "TZ": "UTC",
         "JAVA_HOME": str(installation.java_home),
         "SPARK_HOME": str(spark_home),
-        # It is part of the class path. One that holds files would forbid the archive of classes.
+        # This folder is in the class path. If it contained files, the JVM would ignore the class archive.
         "SPARK_CONF_DIR": str(folder / "no-configuration"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,

@@ -1,4 +1,4 @@
-"""Knows which jars stand in front of Spark's own: those of the lock, and that of the app's Java classes."""
+"""The jars before Spark's own in the class path: the pinned ones, and the jar of the app's Java classes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,23 @@ from tributary.artifacts.lock import read_lock
 
 LOCK = Path(spark_app.__file__).with_name("jars.lock.json")
 _LINKED = ("hudi-spark", "iceberg-spark", "spark-sql-kafka", "kafka-clients")
-"""How the artifacts' names begin whose classes the app's own use, beside Spark's."""
+"""Prefixes of the artifacts, besides Spark's, whose classes the app's Java classes use."""
 
 
 def spark_jars(progress: Callable[[FetchProgress], None] | None = None) -> tuple[Path, ...]:
-    """Fetches and builds what is missing. FetchError, LockError, JavaError or NotCompiled."""
+    """Return the jars, after fetching and building the missing ones.
+
+    Raises FetchError, LockError, JavaError or NotCompiled.
+    """
     locked = fetch(read_lock(LOCK).on_this_machine(), progress)
     return (*locked.values(), classes_jar())
 
 
 def classes_jar() -> Path:
-    """The jar of the app's classes, in the cache; the same on any machine. Errors as of `spark_jars`."""
+    """Return the cached jar of the app's classes, with the same bytes on any machine.
+
+    Raises the errors of `spark_jars`.
+    """
     linked = [file for file in read_lock(LOCK).on_this_machine() if file.artifact.startswith(_LINKED)]
 
     def fill(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Knows what a state folder holds: the files of each server, and the secrets and ports chosen for them."""
+"""The state folder: the files of each server, and the secrets and ports chosen for them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tributary.contract.errors import TributaryError
 
 DEFAULT_STATE_FOLDER = Path(".tributary")
 
-# Below the ports that Linux (32768) and macOS (49152) hand out for outgoing connections, so that none of
-# those takes a server's port while the server is down.
+# The range is below the ports for outgoing connections of Linux (from 32768) and macOS (from 49152). So no
+# connection takes a server's port while the server is down.
 _FREE_PORT_RANGE = range(20000, 32000)
 _ATTEMPTS = 200
 
 
 class PortInUse(TributaryError):
-    """A port that lake.toml fixes is taken by another process."""
+    """Another process uses a port that the lake file fixes, or there is no free port."""
 
 
 class StateFolderBusy(TributaryError):
-    """Another command is just starting or stopping the servers of this state folder."""
+    """Another command is starting or stopping the servers of this state folder."""
 
 
 class StateFolderUnfit(TributaryError):
@@ -54,7 +54,7 @@ class Ports(_Value):
 
 
 class Secrets(_Value):
-    """Generated once for a state folder; every one is made of letters and digits only."""
+    """The secrets of a state folder, generated once. They contain only letters and digits."""
 
     postgres_admin: SecretStr
     replication: SecretStr
@@ -63,7 +63,7 @@ class Secrets(_Value):
     s3_secret_key: SecretStr
 
     def replication_password(self, source: str) -> SecretStr:
-        """Derived for each source, so that one database does not learn the password for another."""
+        """Return a source's password. Each source has its own, so no database learns another's password."""
         key = self.replication.get_secret_value().encode()
         return SecretStr(hmac.digest(key, source.encode(), "sha256").hex())
 
@@ -73,7 +73,7 @@ class Secrets(_Value):
 
 
 class LocalSettings(_Value):
-    """What was chosen for a state folder when it was made (secrets, ids) and at the last `up` (ports)."""
+    """The choices for a state folder: secrets and ids from its creation, and ports from the last `up`."""
 
     lake: str
     kafka_cluster_id: str
@@ -94,7 +94,7 @@ class LocalSettings(_Value):
 
 
 class StateFolder:
-    """The paths below one state folder; each server owns one folder and one log."""
+    """The paths in a state folder. Each server owns one folder and one log."""
 
     def __init__(self, path: Path = DEFAULT_STATE_FOLDER) -> None:
         self.path = path.absolute()
@@ -108,14 +108,14 @@ class StateFolder:
         self.settings_file = self.path / "settings.json"
 
     def create(self) -> None:
-        """Makes the folders, readable by their owner only. Raises StateFolderUnfit where it cannot."""
+        """Create the folders, which only their owner can read. Raise StateFolderUnfit if that fails."""
         try:
             for folder in (self.path, self.kafka, self.s3, self.connect, self.spark, self.logs, self.run):
                 folder.mkdir(parents=True, exist_ok=True)
                 folder.chmod(0o700)
         except OSError as error:
             raise StateFolderUnfit(
-                "the state folder cannot be made",
+                "the state folder cannot be created",
                 where=str(self.path),
                 found=str(error),
                 expected="a folder on a local file system that you own",
@@ -127,7 +127,7 @@ class StateFolder:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Held while servers are started or stopped. Raises StateFolderBusy if another process holds it."""
+        """Hold the lock for starting and stopping servers. Raise StateFolderBusy if it is taken."""
         with (self.path / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,7 +140,10 @@ class StateFolder:
             yield
 
     def read_settings(self) -> LocalSettings | None:
-        """None where nothing was ever started. Raises StateFolderUnfit if the file is damaged."""
+        """Read the settings, or return None if nothing was ever started.
+
+        Raises StateFolderUnfit if the file is damaged.
+        """
         try:
             return LocalSettings.model_validate_json(self.settings_file.read_text())
         except FileNotFoundError:
@@ -151,7 +154,7 @@ class StateFolder:
                 "the settings of the state folder are damaged",
                 where=str(self.settings_file),
                 found=f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}",
-                remedy="Restore the file, or start anew with another folder (--state)",
+                remedy="Restore the file, or start from scratch with another folder (--state)",
             ) from error
 
     def write_settings(self, settings: LocalSettings) -> None:
@@ -163,10 +166,10 @@ class StateFolder:
 def choose_settings(
     state: StateFolder, lake: str, fixed_ports: Mapping[str, int], running: frozenset[str]
 ) -> LocalSettings:
-    """The settings to start with: the secrets, made if new, and each port: fixed, else as last, else free.
+    """Return the settings to start with, but do not write them.
 
-    A server in `running` keeps the port on which it runs. The result is not yet written.
-    Raises PortInUse and StateFolderUnfit.
+    A new state folder gets new secrets. Each port is the fixed one, or else the last one, or else a free one.
+    A server in `running` keeps its port. Raises PortInUse and StateFolderUnfit.
     """
     last = state.read_settings()
     if last is not None and last.lake != lake:
@@ -184,7 +187,7 @@ def choose_settings(
 
 
 def choose_ports(fixed: Mapping[str, int], last: Ports | None, running: frozenset[str]) -> Ports:
-    """A port for every server. Raises PortInUse if another process than the server has a fixed one."""
+    """Choose a port for every server. Raise PortInUse if another process uses a fixed port."""
     chosen: dict[str, int] = {}
     for name in Ports.model_fields:
         previous = getattr(last, name) if last else None
@@ -201,7 +204,7 @@ def choose_ports(fixed: Mapping[str, int], last: Ports | None, running: frozense
 
 
 def write_private_file(path: Path, text: str) -> None:
-    """Writes a file that was never readable by anybody but its owner."""
+    """Write a file that nobody but its owner can read at any moment."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
@@ -211,7 +214,7 @@ def _require_unchanged(name: str, wanted: int, running_on: int) -> int:
     if wanted == running_on:
         return wanted
     raise PortInUse(
-        f"{name} is running on another port than the lake file asks for",
+        f"{name} is running on a different port than the lake file fixes",
         where=f"[local].{name}_port",
         found=str(running_on),
         expected=str(wanted),
@@ -233,7 +236,7 @@ def _require_free(name: str, port: int) -> int:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As the servers do: a port that only waits out old connections (TIME_WAIT) counts as free.
+        # As for the servers themselves, a port with only old connections (TIME_WAIT) counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -248,7 +251,7 @@ def _find_free(taken: set[int]) -> int:
         if port not in taken and _is_free(port):
             return port
     raise PortInUse(
-        "no free port was found",
+        "no port is free",
         found=f"{_ATTEMPTS} random ports between {_FREE_PORT_RANGE.start} and {_FREE_PORT_RANGE.stop} in use",
         remedy="Fix free ports in [local] of the lake file",
     )
@@ -281,7 +284,7 @@ def _new_secrets() -> Secrets:
 
 
 def _kafka_uuid() -> str:
-    # Kafka's Uuid: the 16 bytes in URL-safe base64 without padding; a leading "-" would look like an option.
+    # Kafka's Uuid is 16 bytes in URL-safe base64 without padding. A leading "-" would look like an option.
     while True:
         text = urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode()
         if not text.startswith("-"):

@@ -1,4 +1,4 @@
-"""Knows how the servers and connectors of a state folder are doing, without changing anything."""
+"""Read the state of a state folder's servers and connectors, without changing anything."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tributary.local.state import LocalSettings, StateFolder
 
 @dataclass(frozen=True)
 class ServiceStatus:
-    """One server. `log` is there even if the server is not; all else of one that does not run is None.
+    """The state of a server. All optional fields are None unless it is running.
 
-    died  it ended although nobody stopped it
+    died  the server ended although nobody stopped it
     """
 
     name: str
@@ -30,7 +30,11 @@ class ServiceStatus:
 
 @dataclass(frozen=True)
 class PipelineStatus:
-    """`settings` is None where nothing was ever started; `connectors` is empty without a worker."""
+    """The state of a pipeline.
+
+    settings    None if nothing was ever started
+    connectors  empty if the Connect worker is not running
+    """
 
     settings: LocalSettings | None
     services: tuple[ServiceStatus, ...]
@@ -38,7 +42,7 @@ class PipelineStatus:
 
     @property
     def is_well(self) -> bool:
-        """Whether every server runs (Spark apart) and every connector with its task."""
+        """True if every server except Spark is running, and every connector with its tasks."""
         servers = [service for service in self.services if service.name != spark.SERVICE]
         return (
             all(service.state == "running" for service in servers)
@@ -48,12 +52,12 @@ class PipelineStatus:
 
     @property
     def resident_bytes(self) -> int:
-        """Memory of all that runs."""
+        """The memory of everything that runs."""
         return sum(service.resident_bytes or 0 for service in self.services)
 
 
 def read_status(state: StateFolder) -> PipelineStatus:
-    """Raises StateFolderUnfit if the settings are damaged."""
+    """Read the state of the pipeline. Raise StateFolderUnfit if the settings are damaged."""
     settings = state.read_settings()
     services = tuple(_read_service(state, name, port) for name, port in _services_and_ports(settings))
     running = {service.name for service in services if service.state == "running"}
@@ -86,5 +90,5 @@ def _read_connectors(settings: LocalSettings) -> tuple[ConnectorStatus, ...]:
     try:
         return tuple(rest.status(name) for name in rest.connectors())
     except (ConnectUnreachable, ConnectRefused):
-        # A worker that is just starting or stopping; that it runs is told by its ServiceStatus.
+        # The worker is starting or stopping. Its ServiceStatus already says that it runs.
         return ()

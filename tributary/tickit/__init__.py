@@ -1,1 +1,1 @@
-"""The demo's database: TICKIT, the sample schema of a ticket exchange, and the trade on it."""
+"""The demo's database: TICKIT, the sample schema of a ticket exchange, and a workload on it."""

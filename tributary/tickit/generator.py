@@ -1,4 +1,4 @@
-"""How TICKIT's rows come from a scale and a seed: the same ones every time, and every reference holds."""
+"""Generate TICKIT's rows from a scale and a seed, always the same rows and with valid references."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Row = tuple[Any, ...]
 
 FIRST_DAY = date(2008, 1, 1)
 FIRST_DATE_ID = 1827
-"""TICKIT's own number for the first day of 2008."""
+"""TICKIT's number for the first day of 2008."""
 
 COMMISSION = Decimal("0.15")
 _CENT = Decimal("0.01")
 
 
 def generate(scale: float, seed: int = 2008) -> Mapping[str, list[Row]]:
-    """The rows of all tables by table name, each in the order of its `TickitTable.columns`.
+    """Return the rows of all tables by table name, with values in the order of `TickitTable.columns`.
 
-    The rows of a table depend on the seed, the scale and the tables before it, never on the clock.
+    A table's rows depend on the seed, the scale and the tables before it, never on the clock.
     """
     count = {table.name: table.rows_at(scale) for table in TABLES}
     events = list(_events(_random(seed, EVENT.name), count[EVENT.name], count[VENUE.name]))
@@ -43,7 +43,7 @@ def generate(scale: float, seed: int = 2008) -> Mapping[str, list[Row]]:
 
 
 def calendar() -> Iterator[Row]:
-    """Every day of TICKIT's year; 2008 was a leap year, of which TICKIT has 365 days."""
+    """Yield every day of TICKIT's year. 2008 was a leap year, but TICKIT has only 365 of its days."""
     for number in range(DATE.full_size):
         day = FIRST_DAY + timedelta(days=number)
         yield (
@@ -59,7 +59,7 @@ def calendar() -> Iterator[Row]:
 
 
 def user(source: random.Random, userid: int) -> Row:
-    """One user, with the name in `username` made from the id so that no two are the same."""
+    """Return a user. The `username` comes from the id, so it is unique."""
     first, last = source.choice(vocabulary.FIRST_NAMES), source.choice(vocabulary.LAST_NAMES)
     city, state = source.choice(vocabulary.CITIES)
     likes = tuple(source.choice((True, False, None)) for _ in range(10))
@@ -79,7 +79,7 @@ def user(source: random.Random, userid: int) -> Row:
 
 
 def preferences(source: random.Random) -> str | None:
-    """The JSON text of a user's preferences; some have none."""
+    """Return the JSON text of a user's preferences. Some users have none."""
     if source.random() < 0.1:
         return None
     return json.dumps(
@@ -93,19 +93,19 @@ def preferences(source: random.Random) -> str | None:
 
 
 def tags(source: random.Random) -> list[str] | None:
-    """The tags of an event: none known, none, or some."""
+    """Return an event's tags: unknown (None), an empty list, or some."""
     if source.random() < 0.1:
         return None
     return source.sample(vocabulary.TAGS, source.randrange(4))
 
 
 def price(source: random.Random) -> Decimal:
-    """What one ticket costs."""
+    """Return the price of one ticket."""
     return Decimal(source.randrange(20_00, 500_00)) / 100
 
 
 def _random(seed: int, purpose: str) -> random.Random:
-    # Of its own for each purpose, so that one table's rows do not hang on how many numbers another one drew.
+    # Each purpose has its own generator, so a table's rows do not depend on how many numbers another drew.
     return random.Random(f"{seed} {purpose}")
 
 
@@ -153,7 +153,7 @@ def _listings(source: random.Random, count: int, users: int, events: list[Row]) 
 
 
 def _sales(source: random.Random, count: int, users: int, listings: list[Row]) -> Iterator[Row]:
-    """At most one sale of a listing, so that never more is sold than was offered."""
+    """Yield at most one sale for each listing, so that nobody sells more than was offered."""
     for salesid, listing in enumerate(source.sample(listings, count), start=1):
         listid, sellerid, eventid, dateid, offered, each, _, listed = listing
         buyerid = (sellerid + source.randrange(users - 1)) % users + 1

@@ -1,4 +1,4 @@
-"""How TICKIT gets into a PostgreSQL database: created and copied in one transaction."""
+"""Load TICKIT into a PostgreSQL database in one transaction."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tributary.tickit.generator import Row
 from tributary.tickit.schema import INDEXES, SCHEMA, TABLES
 
 Progress = Callable[[str, int], None]
-"""Told the name of each table that has been loaded, and its number of rows."""
+"""Called with the name of each loaded table and its number of rows."""
 
 
 def write_tickit(
     connection: psycopg.Connection, rows: Mapping[str, list[Row]], progress: Progress = lambda *_: None
 ) -> int:
-    """Creates the tables and copies the rows in; all or nothing. Returns the number of rows.
+    """Create the tables and copy the rows, all or nothing. Return the number of rows.
 
-    `rows` is what `generator.generate` makes. Raises psycopg.errors.DuplicateTable where a table exists.
+    `rows` comes from `generator.generate`. Raises psycopg.errors.DuplicateTable if a table exists.
     """
     with connection.transaction(), connection.cursor() as cursor:
         cursor.execute(sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(SCHEMA)))
@@ -39,7 +39,7 @@ def write_tickit(
 
 
 def is_loaded(connection: psycopg.Connection) -> bool:
-    """Whether the database holds TICKIT's tables."""
+    """Tell whether the database has all of TICKIT's tables."""
     query = "SELECT count(*) FROM pg_tables WHERE schemaname = %s AND tablename = ANY(%s)"
     row = connection.execute(query, (SCHEMA, [table.name for table in TABLES])).fetchone()
     return row is not None and row[0] == len(TABLES)

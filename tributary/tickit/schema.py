@@ -1,8 +1,7 @@
-"""The seven tables of TICKIT as PostgreSQL holds them, and how many rows each has at full size.
+"""The seven tables of TICKIT in PostgreSQL, with their full sizes in rows.
 
-Source: the TICKIT sample database of the Amazon Redshift documentation. Added to it here: constraints that
-are enforced, a JSON column (`users.preferences`), an array column (`event.tags`), and a time zone for
-`saletime`.
+They come from the TICKIT sample database of the Amazon Redshift documentation. We added enforced constraints,
+a JSON column (`users.preferences`), an array column (`event.tags`) and a time zone for `saletime`.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ SCHEMA = "public"
 
 @dataclass(frozen=True)
 class TickitTable:
-    """One table: its DDL, its columns in the order of the generated rows, and its full size.
+    """A table with its DDL, its columns in the order of the generated rows, and its full size in rows.
 
-    `scaled` is false of the tables whose size does not depend on how much is traded.
+    `scaled` is false if the size does not depend on the amount of trade.
     """
 
     name: str
@@ -27,7 +26,7 @@ class TickitTable:
     scaled: bool = True
 
     def rows_at(self, scale: float) -> int:
-        """How many rows the table has at a scale: at least two, for the references to it."""
+        """Return the number of rows at a scale: at least two, because other tables refer to them."""
         return max(2, round(self.full_size * scale)) if self.scaled else self.full_size
 
 
@@ -183,7 +182,7 @@ SALES = TickitTable(
 )
 
 TABLES = (CATEGORY, DATE, VENUE, USERS, EVENT, LISTING, SALES)
-"""In the order in which rows can be loaded: what is referred to comes first."""
+"""The tables in loading order: a table comes after the tables that it refers to."""
 
 INDEXES: tuple[LiteralString, ...] = (
     "CREATE INDEX ON listing (sellerid)",
@@ -191,4 +190,4 @@ INDEXES: tuple[LiteralString, ...] = (
     "CREATE INDEX ON sales (sellerid)",
     "CREATE INDEX ON sales (buyerid)",
 )
-"""What the cascade of a changed user id and the refund of a sale look rows up by."""
+"""Indexes for the cascade of a changed user id and for the refund of a sale."""

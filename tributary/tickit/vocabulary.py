@@ -1,4 +1,4 @@
-"""The words that TICKIT's generated rows are made of."""
+"""The words in TICKIT's generated rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens on a ticket exchange: a trading day's transactions, and the rare ones that trip pipelines."""
+"""The workload of a ticket exchange: a trading day's transactions, and rare ones that trip up pipelines."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tributary.tickit.schema import DATE, SALES, USERS
 
 Connection = psycopg.Connection
 Transaction = Callable[["Exchange"], int]
-"""Does the work of one transaction; returns how many row changes it made."""
+"""A function that does the work of one transaction and returns the number of row changes."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many transactions, how many a second (None: as fast as they go), and which."""
+    """The number of transactions, their rate a second (None: as fast as possible), and their seed."""
 
     transactions: int
     rate: float | None
@@ -35,14 +35,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a workload did: transactions by their name, and the row changes of all of them."""
+    """The work done: the number of transactions by name, and the total of row changes."""
 
     transactions: Mapping[str, int]
     changes: int
 
 
 class Exchange:
-    """The exchange as its transactions see it: a connection, a source of chance, and the ids in use."""
+    """The state that transactions share: a connection, a random generator, and the highest ids in use."""
 
     def __init__(self, connection: Connection, source: random.Random) -> None:
         self.connection = connection
@@ -60,7 +60,7 @@ class Exchange:
         self.now = datetime(2009, 1, 1, 9, tzinfo=UTC)
 
     def tick(self) -> datetime:
-        """The exchange's own clock, which depends on the seed alone."""
+        """Advance the exchange's own clock, which depends only on the seed, and return its time."""
         self.now += timedelta(microseconds=self.random.randrange(1, 60_000_000))
         return self.now
 
@@ -92,10 +92,10 @@ def apply_workload(
     progress: Callable[[str, int], None] = lambda *_: None,
     stop: threading.Event | None = None,
 ) -> Summary:
-    """Runs the plan's transactions on a database that holds TICKIT, each one committed by itself.
+    """Run the plan's transactions on a database with TICKIT, and commit each separately.
 
-    The same plan on the same database makes the same changes. `progress` is told the name of each transaction
-    and how many rows it changed. `stop` ends the work before the next transaction.
+    The same plan on the same database makes the same changes. `progress` is called with each transaction's
+    name and number of changed rows. `stop` ends the work before the next transaction.
     """
     exchange = Exchange(connection, random.Random(plan.seed))
     counts: Counter[str] = Counter()
@@ -115,7 +115,7 @@ def apply_workload(
 
 
 def schedule(plan: Plan) -> Iterator[Transaction]:
-    """The plan's transactions in their order: the ordinary ones by chance, each rare one at its moment."""
+    """Yield the plan's transactions: ordinary ones at random, and each rare one at its fixed place."""
     source = random.Random(f"{plan.seed} schedule")
     transactions, weights = zip(*_ORDINARY, strict=True)
     rare = deque(_RARE)
@@ -127,7 +127,7 @@ def schedule(plan: Plan) -> Iterator[Transaction]:
 
 
 def sell_tickets(exchange: Exchange) -> int:
-    """Some of a listing's tickets find a buyer."""
+    """Sell some tickets of a listing."""
     listing = exchange.row(
         """SELECT listid, sellerid, eventid, dateid, numtickets, priceperticket FROM listing
         WHERE listid >= %s AND numtickets > 0 ORDER BY listid LIMIT 1 FOR UPDATE""",
@@ -170,7 +170,7 @@ def sell_tickets(exchange: Exchange) -> int:
 
 
 def change_price(exchange: Exchange) -> int:
-    """A seller reprices one listing."""
+    """Change the price of a listing."""
     each = price(exchange.random)
     return exchange.change(
         """UPDATE listing SET priceperticket = %s, totalprice = least(%s * numtickets, 999999.99)
@@ -182,7 +182,7 @@ def change_price(exchange: Exchange) -> int:
 
 
 def list_tickets(exchange: Exchange) -> int:
-    """A seller offers tickets."""
+    """Offer tickets in a new listing."""
     event = exchange.row(
         "SELECT eventid, dateid FROM event WHERE eventid = %s", exchange.pick(exchange.last_event)
     )
@@ -207,7 +207,7 @@ def list_tickets(exchange: Exchange) -> int:
 
 
 def refund_sale(exchange: Exchange) -> int:
-    """A sale is undone: its row goes, its tickets are on offer again."""
+    """Delete a sale and offer its tickets again."""
     sale = exchange.row(
         "DELETE FROM sales WHERE salesid = %s RETURNING listid, qtysold", exchange.pick(exchange.last_sale)
     )
@@ -220,14 +220,14 @@ def refund_sale(exchange: Exchange) -> int:
 
 
 def sign_up(exchange: Exchange) -> int:
-    """A new user."""
+    """Add a user."""
     exchange.last_user += 1
     row = user(exchange.random, exchange.last_user)
     return exchange.insert(USERS.name, dict(zip(USERS.columns, row, strict=True)))
 
 
 def change_preferences(exchange: Exchange) -> int:
-    """A user edits the JSON of the preferences, or removes it."""
+    """Edit the JSON of a user's preferences, or replace or remove it."""
     userid = exchange.pick(exchange.last_user)
     if exchange.random.random() < 0.3:
         return exchange.change(
@@ -243,7 +243,7 @@ def change_preferences(exchange: Exchange) -> int:
 
 
 def retag_event(exchange: Exchange) -> int:
-    """An event gets other tags and starts at another time."""
+    """Change an event's tags and start time."""
     return exchange.change(
         "UPDATE event SET tags = %s, starttime = starttime + %s WHERE eventid = %s",
         tags(exchange.random),
@@ -253,7 +253,7 @@ def retag_event(exchange: Exchange) -> int:
 
 
 def give_user_another_id(exchange: Exchange) -> int:
-    """A primary key changes, and with it every row that refers to it."""
+    """Change a user's primary key, and with it every row that refers to the user."""
     found = exchange.row(
         """SELECT userid, (SELECT count(*) FROM listing WHERE sellerid = userid)
             + (SELECT count(*) FROM sales WHERE sellerid = userid)
@@ -271,14 +271,14 @@ def give_user_another_id(exchange: Exchange) -> int:
 
 
 def add_sales_channel(exchange: Exchange) -> int:
-    """The source's schema grows a column while rows flow."""
+    """Add a column to a table while its rows change."""
     exchange.change("ALTER TABLE sales ADD COLUMN IF NOT EXISTS channel text")
     exchange.has_channel = True
     return 0
 
 
 def rebuild_calendar(exchange: Exchange) -> int:
-    """The calendar is emptied, and refilled without the first quarter."""
+    """Truncate the calendar and refill it without the first quarter."""
     exchange.change("TRUNCATE date")
     days = (dict(zip(DATE.columns, day, strict=True)) for day in calendar())
     return sum(exchange.insert(DATE.name, day) for day in days if day["qtr"] != "1")
@@ -293,7 +293,7 @@ _ORDINARY: tuple[tuple[Transaction, int], ...] = (
     (retag_event, 5),
     (sign_up, 4),
 )
-"""Each with how many of a hundred transactions it is."""
+"""The ordinary transactions with their number in a hundred."""
 
 _RARE: tuple[tuple[Transaction, float], ...] = (
     (give_user_another_id, 0.25),
@@ -301,7 +301,7 @@ _RARE: tuple[tuple[Transaction, float], ...] = (
     (rebuild_calendar, 0.6),
     (give_user_another_id, 0.75),
 )
-"""Each with the part of the plan after which it happens, once."""
+"""The rare transactions, each with the share of the plan after which it happens once."""
 
 
 def _name(transaction: Transaction) -> str:

@@ -1,1 +1,1 @@
-"""PostgreSQL: its connector, its preparation and its preflight check."""
+"""PostgreSQL: its connector, its preparation and preflight check, and how its rows are read."""

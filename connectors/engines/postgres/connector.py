@@ -5,28 +5,42 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, TopicPolicy
+from connectors.deployment import (
+    ConnectorConfig,
+    DatabaseAccess,
+    Deployment,
+    SecretReference,
+    TopicPolicy,
+)
+from connectors.engines.postgres.names import publication, replication_slot, replication_user
 from connectors.engines.postgres.preparation import heartbeat_query
-from tributary.contract.lake import Lake, Source
-from tributary.contract.naming import TOPIC_NAMING_STRATEGY
+from tributary.contract.engines.postgres import PostgresSource, SslMode
+from tributary.contract.lake import Lake
+
+PLUGIN = "debezium-connector-postgres"
+CONNECTOR_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
+SLOT_OPTION = "slot.name"
+
+TOPIC_NAMING_STRATEGY = "io.debezium.schema.SchemaUnicodeTopicNamingStrategy"
+"""Debezium's strategy that `naming.topic_escape` repeats; its default maps several tables to one topic."""
 
 
-def render(lake: Lake, source: Source, deployment: Deployment) -> ConnectorConfig:
-    """The connector that turns the source's changes into Kafka events; it only says where the password is."""
+def render(lake: Lake, source: PostgresSource, deployment: Deployment) -> ConnectorConfig:
+    """Return the connector that turns the source's changes into Kafka events, without its password."""
     names = lake.source_names(source)
     return ConnectorConfig(
         name=names.connector,
         config={
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "connector.class": CONNECTOR_CLASS,
             "tasks.max": "1",
             **_database(source, deployment.databases[source.name]),
             "plugin.name": "pgoutput",
-            "slot.name": names.slot,
-            # A connector that is behind looks for its place in the log, and then opens the slot anew, often
+            SLOT_OPTION: replication_slot(lake, source),
+            # A connector that is behind finds its place in the log, and then opens the slot again, often
             # before PostgreSQL has closed it: by default it would wait for 10 seconds (6 times at most).
             "slot.retry.delay.ms": "1000",
             "slot.max.retries": "60",
-            "publication.name": names.publication,
+            "publication.name": publication(lake, source),
             "publication.autocreate.mode": "disabled",
             "snapshot.mode": "initial",
             "topic.prefix": names.topic_prefix,
@@ -50,6 +64,23 @@ def render(lake: Lake, source: Source, deployment: Deployment) -> ConnectorConfi
     )
 
 
+def access_at(
+    lake: Lake, source: PostgresSource, host: str, port: int, password: SecretReference
+) -> DatabaseAccess:
+    """Return the access to the database at this address; what `tributary up` starts is not encrypted."""
+    connection = source.connection
+    encryption = (
+        encrypted("disable") if connection is None else encrypted(connection.sslmode, connection.sslrootcert)
+    )
+    return DatabaseAccess(host, port, replication_user(lake, source), password, encryption)
+
+
+def encrypted(sslmode: SslMode, sslrootcert: str | None = None) -> Mapping[str, str]:
+    """Return the connector's options for how its connections are encrypted."""
+    certificates = {} if sslrootcert is None else {"database.sslrootcert": sslrootcert}
+    return {"database.sslmode": sslmode, **certificates}
+
+
 _LOSSLESS: Mapping[str, str] = {
     "tombstones.on.delete": "true",
     # The default skips truncates.
@@ -65,7 +96,7 @@ _LOSSLESS: Mapping[str, str] = {
     "binary.handling.mode": "bytes",
     # The default leaves columns of a type that Debezium does not know out of the event.
     "include.unknown.datatypes": "true",
-    # The default puts null where a value cannot be converted, and goes on.
+    # The default puts null where a value cannot be converted, and continues.
     "event.converting.failure.handling.mode": "fail",
     "event.processing.failure.handling.mode": "fail",
 }
@@ -89,21 +120,19 @@ _JSON_WITH_SCHEMAS: Mapping[str, str] = {
 }
 
 
-def _database(source: Source, access: DatabaseAccess) -> dict[str, str]:
-    certificates = {} if access.sslrootcert is None else {"database.sslrootcert": access.sslrootcert}
+def _database(source: PostgresSource, access: DatabaseAccess) -> dict[str, str]:
     return {
         "database.hostname": access.host,
         "database.port": str(access.port),
         "database.user": access.user,
         "database.password": access.password.placeholder,
         "database.dbname": source.database,
-        "database.sslmode": access.sslmode,
-        **certificates,
+        **access.options,
     }
 
 
-def _keys(lake: Lake, source: Source) -> dict[str, str]:
-    """`message.key.columns` for the tables whose key the lake file names.
+def _keys(lake: Lake, source: PostgresSource) -> dict[str, str]:
+    """Return `message.key.columns` for the tables whose key the lake file names.
 
     Its form is `table:column,column;…`; Debezium joins the table to each column with a dot and takes that for
     a regular expression (io.debezium.relational.Key.CustomKeyMapper): hence letters and digits, or escapes.
@@ -136,7 +165,10 @@ def _pace(topics: TopicPolicy) -> dict[str, str]:
     }
 
 
-def _topics(source: Source, topics: TopicPolicy) -> dict[str, str]:
-    """How Debezium makes the topic of a table that it meets for the first time; -1: as the broker does."""
+def _topics(source: PostgresSource, topics: TopicPolicy) -> dict[str, str]:
+    """Return how Debezium creates the topic of a table that it meets for the first time.
+
+    A replication factor of -1 is the broker's default.
+    """
     made = {"replication.factor": "-1", "partitions": str(source.partitions), **topics.config}
     return {f"topic.creation.default.{option}": value for option, value in made.items()}

@@ -1,4 +1,4 @@
-"""What makes a PostgreSQL, or a table in it, unfit to be read without loss, and what to do about it."""
+"""The preflight check: which servers, roles and tables Debezium cannot read without loss, and what to do."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from typing import Any, Literal
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from connectors.deployment import replication_user
+from connectors.engines.engine import DatabaseNotReady
+from connectors.engines.postgres.names import (
+    HEARTBEAT_SCHEMA,
+    HEARTBEAT_TABLE,
+    publication,
+    replication_slot,
+    replication_user,
+)
 from connectors.engines.postgres.preparation import whole_schemas
 from tributary.contract.column_names import ALLOWED, is_column_name
-from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Lake, Source
-from tributary.contract.naming import HEARTBEAT_SCHEMA, HEARTBEAT_TABLE
+from tributary.contract.engines.postgres import PostgresSource
+from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA, TablePattern
 from tributary.contract.remedies import BringUp, RemedyOrText, TakeSnapshot, remedies_of
 from tributary.contract.table_name import TableName
@@ -23,7 +29,7 @@ OLDEST_VERSION = 13
 """PostgreSQL's first version whose publications know publish_via_partition_root."""
 
 
-class PostgresNotReady(TributaryError):
+class PostgresNotReady(DatabaseNotReady):
     """A server, a role or a table that cannot be read without loss as it is."""
 
 
@@ -42,7 +48,7 @@ class UniqueKey:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """What PostgreSQL's catalog says of one table.
+    """One table as PostgreSQL's catalog describes it.
 
     nested_arrays     columns declared with more than one dimension, such as text[][]
     unsent            columns of a type that Debezium leaves out of its events
@@ -87,7 +93,7 @@ class TableFacts:
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """What a server says of itself, and of the lake's replication slot where it has one already."""
+    """A server, and the lake's replication slot if the server has one already."""
 
     version: int
     release: str
@@ -116,21 +122,21 @@ class RoleFacts:
 
 @dataclass(frozen=True)
 class PostgresFindings:
-    """The tables that the lake takes, in order, and what a person ought to know though it stops nothing."""
+    """The tables that the lake takes, in order, and warnings that stop nothing."""
 
     tables: tuple[TableName, ...]
     warnings: tuple[str, ...]
 
 
-def check_server(connection: psycopg.Connection, lake: Lake, source: Source) -> None:
-    """Raises PostgresNotReady where the server cannot replicate logically to one more reader."""
-    judge_server(source, _read_server(connection, lake.source_names(source).slot), _address(connection))
+def check_server(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
+    """Check that the server can replicate logically to one more reader. Raises PostgresNotReady."""
+    judge_server(source, _read_server(connection, replication_slot(lake, source)), _address(connection))
 
 
-def check_tables(connection: psycopg.Connection, lake: Lake, source: Source) -> PostgresFindings:
-    """Raises PostgresNotReady for a table that cannot be kept exact, and for a pattern that matches nothing.
+def check_tables(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> PostgresFindings:
+    """Check that each table can be kept exact, and that each pattern matches one. Raises PostgresNotReady.
 
-    Where Tributary started the database itself, its tables may not be there yet: then it is a warning.
+    In a database that Tributary started itself, a table may still be missing: that is a warning.
     """
     for enum in connection.execute(_ENUMS_WITHOUT_VALUES).fetchall():
         raise PostgresNotReady(
@@ -142,8 +148,8 @@ def check_tables(connection: psycopg.Connection, lake: Lake, source: Source) -> 
     return judge_tables(lake, source, read_tables(connection))
 
 
-def check_replication(connection: psycopg.Connection, lake: Lake, source: Source) -> None:
-    """Raises PostgresNotReady where the connection's user, the replication user, lacks what it needs."""
+def check_replication(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
+    """Check that the connection's user, the replication user, has all it needs. Raises PostgresNotReady."""
     where = f"source {source.name}, {_address(connection)}"
     taken = [
         (facts.schema, facts.table)
@@ -164,8 +170,8 @@ def check_replication(connection: psycopg.Connection, lake: Lake, source: Source
         )
 
 
-def judge_server(source: Source, server: ServerFacts, address: str) -> None:
-    """The judgement that `check_server` passes on what it read."""
+def judge_server(source: PostgresSource, server: ServerFacts, address: str) -> None:
+    """Judge what `check_server` has read. Raises PostgresNotReady."""
     for found, expected, remedy in _server_problems(server, source):
         raise PostgresNotReady(
             "the database server cannot replicate",
@@ -176,8 +182,8 @@ def judge_server(source: Source, server: ServerFacts, address: str) -> None:
         )
 
 
-def judge_tables(lake: Lake, source: Source, tables: Sequence[TableFacts]) -> PostgresFindings:
-    """The judgement that `check_tables` passes on what it read."""
+def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts]) -> PostgresFindings:
+    """Judge what `check_tables` has read. Raises PostgresNotReady."""
     may_be_empty = source.connection is None
     taken = [facts for facts in tables if source.matches(facts.schema, facts.table)]
     absent = [*_patterns_without_table(source, tables), *_entries_without_table(lake, source, taken)]
@@ -201,7 +207,7 @@ def judge_tables(lake: Lake, source: Source, tables: Sequence[TableFacts]) -> Po
 
 
 def read_tables(connection: psycopg.Connection) -> list[TableFacts]:
-    """All tables of the database, the system's and Tributary's own left out."""
+    """Read all tables of the database, without the system's and Tributary's own."""
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(_TABLES, {"own_schema": OWN_SCHEMA}).fetchall()
     return [_table_facts(row) for row in rows]
@@ -213,7 +219,7 @@ FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 WHERE t.typcategory = 'E' AND NOT EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = t.oid)
 ORDER BY 1
 """
-"""Those of any schema: io.debezium.connector.postgresql.TypeRegistry reads all types, and ends in a
+"""In any schema: io.debezium.connector.postgresql.TypeRegistry reads all types, and fails with a
 NullPointerException."""
 
 
@@ -274,7 +280,9 @@ def _with_count(problems: list[PostgresNotReady]) -> PostgresNotReady:
     return first
 
 
-def _patterns_without_table(source: Source, tables: Sequence[TableFacts]) -> Iterator[PostgresNotReady]:
+def _patterns_without_table(
+    source: PostgresSource, tables: Sequence[TableFacts]
+) -> Iterator[PostgresNotReady]:
     for pattern in source.patterns.include:
         if not any(pattern.matches(facts.schema, facts.table) for facts in tables):
             yield PostgresNotReady(
@@ -295,7 +303,7 @@ def _like_it(pattern: TablePattern, tables: Sequence[TableFacts]) -> str:
 
 
 def _entries_without_table(
-    lake: Lake, source: Source, taken: Sequence[TableFacts]
+    lake: Lake, source: PostgresSource, taken: Sequence[TableFacts]
 ) -> Iterator[PostgresNotReady]:
     existing = {(facts.schema, facts.table) for facts in taken}
     for name, _ in lake.tables:
@@ -308,7 +316,7 @@ def _entries_without_table(
             )
 
 
-def _table_problems(lake: Lake, source: Source, facts: TableFacts) -> Iterator[PostgresNotReady]:
+def _table_problems(lake: Lake, source: PostgresSource, facts: TableFacts) -> Iterator[PostgresNotReady]:
     name = TableName(source.name, facts.schema, facts.table)
     leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
 
@@ -455,7 +463,7 @@ def _no_such_column(entry: str, column: str, facts: TableFacts) -> PostgresNotRe
     )
 
 
-def _unsafe_neighbours(source: Source, tables: Sequence[TableFacts]) -> Iterator[PostgresNotReady]:
+def _unsafe_neighbours(source: PostgresSource, tables: Sequence[TableFacts]) -> Iterator[PostgresNotReady]:
     """Tables that the lake does not take but that a published schema publishes."""
     schemas = whole_schemas(source)
     for facts in tables:
@@ -466,7 +474,7 @@ def _unsafe_neighbours(source: Source, tables: Sequence[TableFacts]) -> Iterator
             yield _without_identity(name, facts, leave_out)
 
 
-def _left_out(source: Source, tables: Sequence[TableFacts]) -> Iterator[str]:
+def _left_out(source: PostgresSource, tables: Sequence[TableFacts]) -> Iterator[str]:
     for facts in tables:
         if source.patterns.would_match(facts.schema, facts.table) and not source.matches(
             facts.schema, facts.table
@@ -475,7 +483,7 @@ def _left_out(source: Source, tables: Sequence[TableFacts]) -> Iterator[str]:
             yield f"{name} is left out: Debezium cannot quote its name, or make a Kafka topic's name of it."
 
 
-def _warnings_of_generated_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+def _warnings_of_generated_columns(source: PostgresSource, taken: Sequence[TableFacts]) -> Iterator[str]:
     for facts in taken:
         if facts.generated:
             name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.generated)
@@ -485,14 +493,14 @@ def _warnings_of_generated_columns(source: Source, taken: Sequence[TableFacts]) 
             )
 
 
-def _warnings_of_unsent_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+def _warnings_of_unsent_columns(source: PostgresSource, taken: Sequence[TableFacts]) -> Iterator[str]:
     for facts in taken:
         if facts.unsent:
             name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unsent)
             yield f"{name}: the lake will not have {columns}: Debezium leaves arrays of such a type out."
 
 
-def _warnings_of_unmarked_columns(source: Source, taken: Sequence[TableFacts]) -> Iterator[str]:
+def _warnings_of_unmarked_columns(source: PostgresSource, taken: Sequence[TableFacts]) -> Iterator[str]:
     for facts in taken:
         if facts.unmarked and facts.replica_identity != "f":
             name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unmarked)
@@ -519,7 +527,7 @@ FROM (SELECT 1) one LEFT JOIN pg_replication_slots own ON own.slot_name = %(slot
 """
 
 
-def _server_problems(server: ServerFacts, source: Source) -> Iterator[tuple[str, str, RemedyOrText]]:
+def _server_problems(server: ServerFacts, source: PostgresSource) -> Iterator[tuple[str, str, RemedyOrText]]:
     """What was found, what was expected, what to do."""
     if server.version < OLDEST_VERSION:
         yield f"PostgreSQL {server.release}", f"PostgreSQL {OLDEST_VERSION} or newer", "Upgrade the server."
@@ -564,13 +572,13 @@ def _capacity_problems(server: ServerFacts) -> Iterator[tuple[str, str, str]]:
 
 
 def _replication_problems(
-    connection: psycopg.Connection, lake: Lake, source: Source, taken: Sequence[tuple[str, str]]
+    connection: psycopg.Connection, lake: Lake, source: PostgresSource, taken: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """What was found, what was expected."""
-    name = lake.source_names(source).publication
+    name = publication(lake, source)
     with connection.cursor(row_factory=class_row(RoleFacts)) as cursor:
         role = cursor.execute(_ROLE).fetchall()[0]
-    publication = connection.execute(_PUBLICATION, (name,)).fetchone()
+    publishes_all = connection.execute(_PUBLICATION, (name,)).fetchone()
     published = _published(connection, name)
     unreadable = [table for table in taken if not _is_readable(connection, *table)]
     if role.name != replication_user(lake, source):
@@ -586,9 +594,9 @@ def _replication_problems(
         )
     if unreadable:
         yield f"{role.name} may not read {_listed(unreadable)}", "SELECT on every table that the lake takes"
-    if publication is None:
+    if publishes_all is None:
         yield "no publication", f"the publication {name}"
-    elif not publication[0]:
+    elif not publishes_all[0]:
         yield "a publication that leaves out a kind of change", "insert, update, delete and truncate"
     elif missing := [table for table in taken if table not in published]:
         yield f"a publication without {_listed(missing)}", "one with every table that the lake takes"
@@ -611,9 +619,9 @@ SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication
 """
 
 
-def _published(connection: psycopg.Connection, publication: str) -> set[tuple[str, str]]:
+def _published(connection: psycopg.Connection, name: str) -> set[tuple[str, str]]:
     query = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
-    return {(schema, table) for schema, table in connection.execute(query, (publication,))}
+    return {(schema, table) for schema, table in connection.execute(query, (name,))}
 
 
 def _is_readable(connection: psycopg.Connection, schema: str, table: str) -> bool:

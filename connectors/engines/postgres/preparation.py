@@ -1,8 +1,8 @@
-"""What a PostgreSQL needs before Debezium may read it: a role, its rights, a publication and a heartbeat.
+"""The SQL that prepares a PostgreSQL for Debezium: a role, its rights, a publication and a heartbeat table.
 
-`setup_statements` is the whole of it, as SQL that may be run again at any time: an administrator can run it
-by hand, and `apply_postgres_setup` and the AWS deployment run the very same. `connectors.postgres_check`
-tells what a table lacks. No statement holds a colon: the RDS Data API takes what follows one for a parameter.
+`setup_statements` returns this SQL, which may run again at any time: an administrator can run it by hand, and
+`apply_postgres_setup` and the deployment on AWS run the same. The module `preflight` checks what a table
+lacks. No statement holds a colon, because the RDS Data API takes what follows a colon for a parameter.
 """
 
 from __future__ import annotations
@@ -13,10 +13,17 @@ from textwrap import dedent, indent
 import psycopg
 from psycopg import sql
 
-from connectors.deployment import replication_user
+from connectors.engines.postgres.names import (
+    HEARTBEAT_SCHEMA,
+    HEARTBEAT_TABLE,
+    publication,
+    replication_role,
+    replication_slot,
+    replication_user,
+)
+from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Lake, Source
-from tributary.contract.naming import HEARTBEAT_SCHEMA, HEARTBEAT_TABLE
+from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA, TablePattern
 
 _HEARTBEAT = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
@@ -24,16 +31,19 @@ _HEARTBEAT = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
 
 _ATTEMPTS = 5
 _CHANGED_MEANWHILE = "tuple concurrently"
-"""At a row of its catalog that another changes, PostgreSQL waits, and then fails: a GRANT beside another one,
-or at a table of which a vacuum has just ended (simple_heap_update)."""
+"""PostgreSQL waits for a catalog row that somebody else changes, and then fails: a GRANT beside another one,
+or at a table whose vacuum has just ended (simple_heap_update)."""
 
 
 class PostgresSetupFailed(TributaryError):
     """The SQL that prepares the database did not run."""
 
 
-def heartbeat_query(lake: Lake, source: Source) -> str:
-    """What Debezium runs with each heartbeat: a write, so that the slot moves on in a quiet database."""
+def heartbeat_query(lake: Lake, source: PostgresSource) -> str:
+    """Return the statement that Debezium runs with each heartbeat.
+
+    It writes, so that the slot also advances in a quiet database.
+    """
     return (
         f"INSERT INTO {_HEARTBEAT} (lake, source, beaten_at) "
         f"VALUES ({_literal(lake.name)}, {_literal(source.name)}, now()) "
@@ -41,26 +51,26 @@ def heartbeat_query(lake: Lake, source: Source) -> str:
     )
 
 
-def setup_script(lake: Lake, source: Source) -> str:
-    """What an administrator runs with psql where Tributary has no administrator's password.
+def setup_script(lake: Lake, source: PostgresSource) -> str:
+    """Return what an administrator runs with psql if Tributary has no administrator's password.
 
-    A superuser can run it, or the owner of the database and its tables who may create roles.
+    A superuser can run it, and so can the owner of the database and its tables who may create roles.
     """
     set_password = f"-- Then set its password:\n\\password {_identifier(replication_user(lake, source))}"
     return f"BEGIN;\n\n{setup_sql(lake, source)}\n\nCOMMIT;\n\n{set_password}\n"
 
 
-def setup_sql(lake: Lake, source: Source) -> str:
-    """`setup_statements` as one text."""
+def setup_sql(lake: Lake, source: PostgresSource) -> str:
+    """Return `setup_statements` as one text."""
     return "\n\n".join(f"{statement};" for statement in setup_statements(lake, source))
 
 
-def setup_statements(lake: Lake, source: Source) -> tuple[str, ...]:
-    """The SQL that prepares the source's database; to be run in one transaction.
+def setup_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
+    """Return the SQL that prepares the source's database in one transaction.
 
-    It sets no password. Run again, it takes in tables that were created in the meantime.
+    It sets no password. Another run adds the tables that were created in the meantime.
     """
-    role, names = replication_user(lake, source), lake.source_names(source)
+    role = replication_user(lake, source)
     return (
         _role(role),
         *_heartbeat(role),
@@ -68,47 +78,46 @@ def setup_statements(lake: Lake, source: Source) -> tuple[str, ...]:
         _replica_identity_guard(source),
         _rights(role),
         *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
-        _publication(names.publication, names.slot, source),
+        _publication(publication(lake, source), replication_slot(lake, source), source),
         "DROP TABLE pg_temp.tributary_matched",
     )
 
 
-def removal_statements(lake: Lake, source: Source) -> tuple[str, ...]:
-    """The SQL that undoes `setup_statements`, each of them on its own; the slot has to be inactive by then.
+def removal_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
+    """Return the SQL that undoes `setup_statements`, one transaction a statement. The slot must be inactive.
 
-    The tables of the source stay as they are. Whoever runs it is the one who ran the other, or a superuser.
+    The source's tables stay as they are. Only who ran the setup, or a superuser, may run this.
     """
-    names = lake.source_names(source)
     return (
-        slot_removal(names.slot),
-        f"DROP PUBLICATION IF EXISTS {_identifier(names.publication)}",
+        slot_removal(replication_slot(lake, source)),
+        f"DROP PUBLICATION IF EXISTS {_identifier(publication(lake, source))}",
         _heartbeat_removal(lake, source),
         _role_removal(replication_user(lake, source)),
     )
 
 
 def slot_removal(slot: str) -> str:
-    """The SQL that drops a replication slot if it is there and nobody reads from it."""
+    """Return the SQL that drops a replication slot if it exists and nobody reads from it."""
     return (
         "SELECT count(pg_drop_replication_slot(slot_name)) FROM pg_replication_slots "
         f"WHERE slot_name = {_literal(slot)} AND NOT active"
     )
 
 
-def unpublished_tables_query(lake: Lake, source: Source) -> str:
-    """A query for the tables, as texts, that the lake takes and that are not published yet."""
-    publication = _literal(lake.source_names(source).publication)
+def unpublished_tables_query(lake: Lake, source: PostgresSource) -> str:
+    """Return a query for the names of the tables that the lake takes and that are not published yet."""
+    name = _literal(publication(lake, source))
     return (
         "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
         f"WHERE {_taken(source)}\n"
         "AND NOT EXISTS (SELECT FROM pg_publication_tables p\n"
-        f"  WHERE p.pubname = {publication} AND p.schemaname = n.nspname AND p.tablename = c.relname)\n"
+        f"  WHERE p.pubname = {name} AND p.schemaname = n.nspname AND p.tablename = c.relname)\n"
         "ORDER BY 1"
     )
 
 
-def patterns_without_table_query(source: Source) -> str:
-    """A query for the source's patterns, as texts, that no table of the database matches."""
+def patterns_without_table_query(source: PostgresSource) -> str:
+    """Return a query for the source's patterns that no table of the database matches."""
     table = (
         "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')"
     )
@@ -119,8 +128,8 @@ def patterns_without_table_query(source: Source) -> str:
     return f"SELECT pattern FROM (VALUES\n  {rows}\n) AS patterns (pattern, has_table) WHERE NOT has_table"
 
 
-def whole_schemas(source: Source) -> tuple[str, ...]:
-    """The schemas of which the source takes every table, be it there already or not."""
+def whole_schemas(source: PostgresSource) -> tuple[str, ...]:
+    """Return the schemas of which the source takes every table, existing or future."""
     patterns = source.patterns
     return tuple(
         pattern.schema
@@ -131,12 +140,12 @@ def whole_schemas(source: Source) -> tuple[str, ...]:
 
 
 def apply_postgres_setup(
-    admin: psycopg.Connection, lake: Lake, source: Source, password: str
+    admin: psycopg.Connection, lake: Lake, source: PostgresSource, password: str
 ) -> tuple[str, ...]:
-    """Prepares the database in one transaction and gives the replication user the password; returns warnings.
+    """Prepare the database in one transaction, give the replication user the password, and return warnings.
 
-    The password of a role that exists already and that the lake file names is left as it is. Only a SCRAM
-    verifier of the password reaches the server, so that no log of it can hold it. Raises PostgresSetupFailed.
+    A role that exists already and that the lake file names keeps its password. Only a SCRAM verifier of the
+    password reaches the server, so no log can hold the password. Raises PostgresSetupFailed.
     """
     role = replication_user(lake, source)
     warnings: list[str] = []
@@ -153,7 +162,7 @@ def apply_postgres_setup(
                 with admin.transaction():
                     is_new = _is_missing(admin, role)
                     admin.execute(setup_sql(lake, source).encode())
-                    if is_new or role == lake.source_names(source).replication_role:
+                    if is_new or role == replication_role(lake, source):
                         _set_password(admin, role, password)
                 break
             except psycopg.errors.InternalError_ as error:
@@ -216,7 +225,7 @@ def _heartbeat(role: str) -> tuple[str, ...]:
     )
 
 
-def _matched_tables(source: Source) -> tuple[str, ...]:
+def _matched_tables(source: PostgresSource) -> tuple[str, ...]:
     return (
         "-- The tables that the lake takes.\nDROP TABLE IF EXISTS pg_temp.tributary_matched",
         "CREATE TEMPORARY TABLE tributary_matched AS\n"
@@ -226,7 +235,7 @@ def _matched_tables(source: Source) -> tuple[str, ...]:
     )
 
 
-def _taken(source: Source) -> str:
+def _taken(source: PostgresSource) -> str:
     """The tables that the lake takes, as SQL over n and c."""
     return (
         "c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relispartition\n"
@@ -234,7 +243,7 @@ def _taken(source: Source) -> str:
     )
 
 
-def _replica_identity_guard(source: Source) -> str:
+def _replica_identity_guard(source: PostgresSource) -> str:
     """Refuses to publish what PostgreSQL would then refuse to update."""
     schemas = _literals(whole_schemas(source))
     return dedent(
@@ -315,9 +324,9 @@ def _rights_on_later_tables(role: str, schema: str) -> str:
     )
 
 
-def _publication(publication: str, replication_slot: str, source: Source) -> str:
+def _publication(publication_name: str, slot_name: str, source: PostgresSource) -> str:
     schemas = _literals(whole_schemas(source))
-    name, slot = _literal(publication), _literal(replication_slot)
+    name, slot = _literal(publication_name), _literal(slot_name)
     return dedent(
         f"""\
         -- Published are whole schemas where the lake takes them whole (so that tables created later come by
@@ -375,7 +384,7 @@ def _publication(publication: str, replication_slot: str, source: Source) -> str
     )
 
 
-def _heartbeat_removal(lake: Lake, source: Source) -> str:
+def _heartbeat_removal(lake: Lake, source: PostgresSource) -> str:
     """Other sources may have their row in the same table."""
     return dedent(
         f"""\
@@ -412,7 +421,7 @@ def _role_removal(role: str) -> str:
     )
 
 
-def _patterns_condition(source: Source) -> str:
+def _patterns_condition(source: PostgresSource) -> str:
     """The source's patterns as SQL over n.nspname and c.relname, without the system's schemas and our own."""
     # The common ones of the names that tributary.contract.patterns.is_traceable refuses.
     untraceable = _literal('[.]|^"|"$')

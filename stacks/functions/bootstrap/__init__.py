@@ -1,1 +1,1 @@
-"""What runs in AWS Lambda: the standard library, boto3 and `tickit` are all there is beside it."""
+"""What prepares PostgreSQL databases, in AWS Lambda. It has the standard library, boto3 and `tickit`."""

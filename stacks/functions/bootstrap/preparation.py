@@ -1,4 +1,4 @@
-"""What is done to a source's database when it is made, changed, looked after and given up."""
+"""How the function prepares a source's PostgreSQL database, refreshes it, and gives it up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Preparation:
-    """The SQL of `connectors.postgres_setup` for one source.
+    """The SQL of `connectors.engines.postgres.preparation` for one source.
 
     setup                    one transaction
     removal                  each on its own, that of the role last

@@ -1,1 +1,1 @@
-"""The function that makes the certificate of an EMR cluster; main.py runs on Lambda, on its own."""
+"""The function that creates an EMR cluster's certificate. main.py runs on Lambda without other modules."""

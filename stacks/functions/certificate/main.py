@@ -1,7 +1,7 @@
-"""How the nodes of an EMR cluster get a certificate: KMS makes a key pair, and signs with a key of its own.
+"""Create the certificate of an EMR cluster's nodes: KMS generates a key pair and signs with another key.
 
-EMR wants both as PEM files in a zip in S3; the private key is there and nowhere else. CloudFormation waits
-for an hour for an answer that never comes: whatever happens, it gets one.
+EMR reads key and certificate as PEM files from a zip in S3, the only place that has the private key. Without
+an answer, CloudFormation waits for an hour, so the function answers in every case.
 https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-encryption-enable.html
 """
 
@@ -33,7 +33,7 @@ _KEY_USAGE = bytes.fromhex("0603551d0f")
 _EXTENDED_KEY_USAGE = bytes.fromhex("0603551d25")
 _ALTERNATIVE_NAMES = bytes.fromhex("0603551d11")
 _SERVER_AND_CLIENT = bytes.fromhex("06082b06010505070301") + bytes.fromhex("06082b06010505070302")
-"""Object identifiers of X.509 (RFC 5280, RFC 4055), encoded."""
+"""Encoded object identifiers of X.509 (RFC 5280, RFC 4055)."""
 
 _CRITICAL = b"\x01\x01\xff"
 _SIGNS_CERTIFICATES = b"\x03\x02\x02\x04"
@@ -41,12 +41,12 @@ _SIGNS_AND_ENCIPHERS_KEYS = b"\x03\x02\x05\xa0"
 
 
 def handle(event: Event, context: object) -> None:  # noqa: ARG001
-    """What Lambda calls."""
+    """Handle a request. Lambda calls this function."""
     serve(event, boto3.client("kms"), boto3.client("s3"), _put)
 
 
 def serve(event: Event, kms: Any, s3: Any, answer: Callable[[str, bytes], None]) -> None:
-    """Makes a certificate, or removes the one that was made, and answers the request."""
+    """Create a certificate, or remove the one created earlier, and answer the request."""
     failure, key = None, event.get("PhysicalResourceId", event["LogicalResourceId"])
     properties = event["ResourceProperties"]
     try:
@@ -72,7 +72,7 @@ def serve(event: Event, kms: Any, s3: Any, answer: Callable[[str, bytes], None])
 
 
 def make_zip(kms: Any, properties: Mapping[str, str]) -> bytes:
-    """The three files that EMR looks for."""
+    """Return a zip with the three files that EMR looks for."""
     signer, wildcard = properties["SigningKey"], f"*.{properties['Domain']}"
 
     def sign(text: bytes) -> bytes:
@@ -117,7 +117,7 @@ def make_zip(kms: Any, properties: Mapping[str, str]) -> bytes:
 def certificate(
     subject: str, issuer: str, public_key: bytes, extensions: list[bytes], sign: Callable[[bytes], bytes]
 ) -> bytes:
-    """X.509 in DER. `public_key` is a SubjectPublicKeyInfo in DER."""
+    """Return an X.509 certificate in DER. `public_key` is a SubjectPublicKeyInfo in DER."""
     now = datetime.now(UTC)
     to_be_signed = _sequence(
         _encoded(0xA0, b"\x02\x01\x02"),  # version 3
@@ -139,7 +139,7 @@ def _name(common_name: str) -> bytes:
 
 
 def _time(moment: datetime) -> bytes:
-    """UTCTime, which RFC 5280 wants before 2050."""
+    """Encode a UTCTime, which RFC 5280 requires before 2050."""
     return _encoded(0x17, f"{moment:%y%m%d%H%M%SZ}".encode())
 
 
@@ -152,7 +152,7 @@ def _sequence(*parts: bytes) -> bytes:
 
 
 def _encoded(tag: int, content: bytes) -> bytes:
-    """Tag, length, content (ITU-T X.690)."""
+    """Encode tag, length and content (ITU-T X.690)."""
     if len(content) < 0x80:
         return bytes([tag, len(content)]) + content
     length = len(content).to_bytes((len(content).bit_length() + 7) // 8, "big")

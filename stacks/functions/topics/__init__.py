@@ -1,1 +1,1 @@
-"""The function that makes topics on MSK Serverless; what is in main.py runs on Lambda, on its own."""
+"""The function that creates topics on MSK Serverless. main.py runs on Lambda without our other modules."""

@@ -1,7 +1,7 @@
-"""How CloudFormation has topics made that only Kafka's own protocol makes: those of MSK Serverless.
+"""Create topics on MSK Serverless for CloudFormation. Only Kafka's own protocol can create them there.
 
-A topic that is there already stays as it is, and none is ever removed: they go with their cluster.
-CloudFormation waits for an hour for an answer that never comes: whatever happens, it gets one.
+The function leaves existing topics as they are and never deletes one: topics go with their cluster. Without
+an answer, CloudFormation waits for an hour, so the function answers in every case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_REASON = 1000
 
 
 class Admin(Protocol):
-    """As much of kafka-python's KafkaAdminClient as is used."""
+    """The part of kafka-python's KafkaAdminClient that this module uses."""
 
     def create_topics(
         self, topics: Mapping[str, Mapping[str, Any]], timeout_ms: int, *, raise_errors: bool
@@ -31,12 +31,12 @@ class Admin(Protocol):
 
 
 def handle(event: Event, context: object) -> None:  # noqa: ARG001
-    """What Lambda calls."""
+    """Handle a request. Lambda calls this function."""
     serve(event, _connect, _put)
 
 
 def serve(event: Event, connect: Callable[[str], Admin], answer: Callable[[str, bytes], None]) -> None:
-    """Makes the topics of a request, and answers it."""
+    """Create the topics of a request and answer the request."""
     failure = None
     try:
         if event["RequestType"] != "Delete":

@@ -28,7 +28,7 @@ from tributary.contract.remedies import (
 RUNBOOKS: dict[Runbook, str] = {
     "event too large": "docs/operate-aws.md#event-too-large",
     "older state": "docs/reading.md#in-spark-sql",
-    "snapshot": "docs/operate-aws.md#slot-lost",
+    "snapshot": "docs/operate-aws.md",
     "topic recreated": "docs/operate-aws.md#topic-recreated",
 }
 

@@ -65,7 +65,7 @@ def ingest(
     else:
         workspace.require("kafka")
         if tables:
-            known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake.names)
+            known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
             wanted = resolve_names(tables, known)
     run = start_ingest(
         workspace,

@@ -92,7 +92,7 @@ def _run(
     from tributary.cli.run_watch import watch_run
 
     workspace.require("kafka")
-    known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake.names)
+    known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
     wanted = resolve_names(tables, known)
     on_line = typer.echo if as_json else None
     run = start_ingest(workspace, messages, command, events_from, wanted, on_line=on_line, options=options)

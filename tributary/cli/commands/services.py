@@ -36,9 +36,9 @@ def up(
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="Let Debezium forget how far it had come with this source, and begin anew with a snapshot, "
-            "as it has to where its replication slot was dropped or has lost its log. Several times for "
-            "several sources.",
+            help="Let Debezium forget how far it had come with this source, and take a new snapshot. It has "
+            "to where the database no longer holds changes that it has not read. Name several sources by "
+            "several options.",
         ),
     ] = None,
     lake: LakeFile = DEFAULT_LAKE_FILE,

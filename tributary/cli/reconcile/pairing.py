@@ -1,4 +1,4 @@
-"""Which column of the lake is held against which of the database, and what stands in nobody's comparison."""
+"""Which columns of the lake and the database are compared with each other, and which are not compared."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
+from connectors.engines.engine import DatabaseTable
+from connectors.engines.forms import Form
 from tributary.api.rows import APP_COLUMNS
-from tributary.cli.reconcile.database import DatabaseTable
-from tributary.cli.reconcile.forms import Form, form_of
 
 _DELETED = "_deleted"
 
@@ -19,10 +19,12 @@ _DELETED = "_deleted"
 class Pairing:
     """How the rows of a table are compared.
 
-    `forms` are the columns that are, in the database's order. `unheard`: columns that the lake has not got,
-    as one that was added and not written since; they are compared with nulls. `dropped`: columns that only
-    the lake still has. `mismatched`: columns whose types do not belong together, with the reason.
-    `uncompared`: columns of a type whose values cannot be compared exactly.
+    forms       the columns that are compared, in the database's order
+    unheard     columns that the lake does not have yet, because nothing has been written to them since they
+                were added; they are compared with nulls
+    dropped     columns that only the lake still has
+    mismatched  columns whose types do not belong together, with the reason
+    uncompared  columns of a type whose values cannot be compared exactly
     """
 
     key: tuple[str, ...]
@@ -38,13 +40,13 @@ class Pairing:
 
 
 def pair(table: DatabaseTable, lake: pa.Schema, key: tuple[str, ...]) -> Pairing:
-    """The pairing of a database table with the columns of its lake table."""
+    """Pair the columns of a database table with those of its lake table."""
     forms: dict[str, Form] = {}
     mismatched: dict[str, str] = {}
     uncompared: list[str] = []
     unheard: list[str] = []
     for column in table.columns:
-        form = form_of(column.type)
+        form = column.form
         place = lake.get_field_index(column.name)
         if form is None:
             uncompared.append(column.name)
@@ -61,7 +63,7 @@ def pair(table: DatabaseTable, lake: pa.Schema, key: tuple[str, ...]) -> Pairing
 
 
 def comparable_lake_rows(lake: pa.Table, pairing: Pairing) -> Iterator[pa.RecordBatch]:
-    """The lake's rows in comparable form, without those that are only kept as deleted."""
+    """Return the lake's rows in comparable form, without rows that are only kept as deleted."""
     if not lake.column_names:
         return  # There is no such table in the lake, and DuckDB knows no table without columns.
     columns = ", ".join(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-import psycopg
 import pyarrow as pa
 
+from connectors.engines.engine import DatabaseTable
+from connectors.engines.registry import AnyEngine, engine_of
 from tributary.api.lake_files import LakeFiles
 from tributary.api.rows import read_table
 from tributary.api.tables import LakeTable, read_silver_tables
@@ -15,31 +17,37 @@ from tributary.api.timeline import read_last_commit
 from tributary.cli.kafka_topics import Positions, read_topic_ends
 from tributary.cli.reconcile.barrier import Patience, wait_for_connector, wait_for_lake
 from tributary.cli.reconcile.comparison import compare
-from tributary.cli.reconcile.database import DatabaseTable, one_snapshot, read_rows, read_tables
 from tributary.cli.reconcile.pairing import Pairing, comparable_lake_rows, pair
 from tributary.cli.reconcile.rounds import Findings
-from tributary.contract.lake import Lake, Source
+from tributary.contract.lake import Lake
+from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
+
+Session = Any
+"""What the source's engine calls a session: only the engine uses it."""
 
 
 @dataclass(frozen=True)
 class SourceLink:
     """A source and the ways to it and to its lake.
 
-    `connect` opens a connection in autocommit. `mark` is the statement that `wait_for_connector` takes.
+    connect  opens a session of the engine's as the connector's user
     """
 
     lake: Lake
     source: Source
-    connect: Callable[[], psycopg.Connection]
-    mark: str
+    connect: Callable[[], Session]
     kafka_bootstrap: str
     files: LakeFiles
+
+    @property
+    def engine(self) -> AnyEngine:
+        return engine_of(self.source)
 
 
 @dataclass(frozen=True)
 class TableProof:
-    """What was found of one table. `problem`: why its rows cannot be compared at all."""
+    """The findings of one table. `problem` says why its rows cannot be compared at all."""
 
     name: TableName
     findings: Findings = field(default_factory=Findings)
@@ -48,7 +56,7 @@ class TableProof:
 
     @property
     def is_open(self) -> bool:
-        """Whether another round can tell more."""
+        """Tell whether another round can find out more."""
         return self.problem is None and self.findings.is_open
 
     @property
@@ -60,7 +68,7 @@ class TableProof:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """What was found of all tables of a source, by name."""
+    """The findings of all tables of a source, by name."""
 
     tables: tuple[TableProof, ...]
 
@@ -75,9 +83,9 @@ class Reconciliation:
 
 
 def reconcile(link: SourceLink, patience: Patience) -> Reconciliation:
-    """Compares all tables of the source; those with differences again, until each is certain or gone.
+    """Compare all tables of the source, and tables with differences again until each is certain or gone.
 
-    Raises `LakeBehind` where the lake does not come up to the database in time.
+    Raises `LakeBehind` if the lake does not catch up with the database in time.
     """
     with link.connect() as reader, link.connect() as writer:
         proofs = _round(link, reader, writer, None, patience)
@@ -88,15 +96,15 @@ def reconcile(link: SourceLink, patience: Patience) -> Reconciliation:
 
 
 def wait_until_lake_holds(
-    link: SourceLink, writer: psycopg.Connection, tables: Iterable[TableName], patience: Patience
+    link: SourceLink, writer: Session, tables: Iterable[TableName], patience: Patience
 ) -> None:
-    """Returns when the lake holds all that was committed to the tables before the call.
+    """Return when the lake holds all that was committed to the tables before the call.
 
-    `writer` is a connection that is in no transaction. Raises `LakeBehind`.
+    `writer` is a session that is in no transaction. Raises `LakeBehind`.
     """
     names = link.lake.names
-    source = names.source(link.source.name)
-    wait_for_connector(writer, source.slot, link.mark, patience)
+    wait_for_connector(link.engine.steps_to_kafka(writer, link.lake, link.source), patience)
+    source = link.lake.source_names(link.source)
     topics = {source.topic(table.schema, table.table): table for table in tables}
 
     def read_positions(topic: str) -> Positions:
@@ -107,24 +115,24 @@ def wait_until_lake_holds(
     wait_for_lake(read_topic_ends(link.kafka_bootstrap, topics), read_positions, patience)
 
 
-def read_source_tables(source: Source, connection: psycopg.Connection) -> dict[TableName, DatabaseTable]:
-    """The tables of the database that the source takes, by their names in the lake."""
+def read_source_tables(source: Source, session: Session) -> dict[TableName, DatabaseTable]:
+    """Read the tables of the database that the source takes, by their names in the lake."""
     return {
         TableName(source.name, table.schema, table.name): table
-        for table in read_tables(connection)
+        for table in engine_of(source).read_tables(session)
         if source.matches(table.schema, table.name)
     }
 
 
 def _round(
     link: SourceLink,
-    reader: psycopg.Connection,
-    writer: psycopg.Connection,
+    reader: Session,
+    writer: Session,
     before: Mapping[TableName, TableProof] | None,
     patience: Patience,
 ) -> dict[TableName, TableProof]:
-    """One look at the tables of `before`, or at all tables; those that are no longer there are left out."""
-    with one_snapshot(reader):
+    """Compare the tables of `before`, or all tables, once. Tables that no longer exist are left out."""
+    with link.engine.snapshot(reader):
         tables = {
             name: table
             for name, table in read_source_tables(link.source, reader).items()
@@ -144,7 +152,7 @@ def _round(
 
 def _look_at_table(
     link: SourceLink,
-    reader: psycopg.Connection,
+    reader: Session,
     table: DatabaseTable,
     silver: LakeTable | None,
     known: TableProof,
@@ -157,7 +165,7 @@ def _look_at_table(
     if unfit:
         return replace(known, problem=f"its key column {unfit[0]} cannot be compared")
     comparison = compare(
-        read_rows(reader, table, pairing.forms),
+        link.engine.read_rows(reader, table, pairing.forms),
         comparable_lake_rows(lake, pairing),
         pairing.schema,
         pairing.key,
@@ -168,7 +176,7 @@ def _look_at_table(
 def _key(
     link: SourceLink, table: DatabaseTable, silver: LakeTable | None, name: TableName
 ) -> tuple[str, ...]:
-    """The key that the lake goes by or, where it has no such table yet, will go by."""
+    """Return the key that the lake uses, or will use once it has the table."""
     commit = None if silver is None else read_last_commit(link.files.filesystem, silver.path)
     if commit is not None and commit.ledger.key_columns:
         return commit.ledger.key_columns

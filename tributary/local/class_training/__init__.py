@@ -1,1 +1,1 @@
-"""The Spark application that loads the classes of an archive: `main.py`, which spark-submit starts."""
+"""The Spark application whose classes go into the archive. spark-submit starts `main.py`."""

@@ -1,4 +1,4 @@
-"""A short life of a lake table without any server, so that the JVM loads what it loads in a real run."""
+"""Create, change and read a small table without a server, so that the JVM loads the classes of a real run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SOURCE_US = 1_700_000_000_000_000
 
 @dataclass(frozen=True)
 class Things:
-    """Inserts of all things, updates of all, deletes of all."""
+    """A source of events: inserts of all things, then updates of all, then deletes of all."""
 
     keeps_headers: ClassVar[bool] = True
 
@@ -61,7 +61,7 @@ def main(folder: Path) -> None:
         try:
             talk(spark, jvm)
         except Py4JError as error:
-            print(f"As it should be, there is no server: {str(error)[:200]}")
+            print(f"No server answered, as expected: {str(error)[:200]}")
     spark.stop()
 
 

@@ -1,4 +1,4 @@
-"""What a deployment needs to prepare databases: one function a stack, and one custom resource a database."""
+"""How a deployment prepares databases: one function a stack, and one custom resource a database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from connectors.deployment import replication_user
+from connectors.engines.postgres.names import publication, replication_slot, replication_user
 from connectors.engines.postgres.preparation import (
     patterns_without_table_query,
     removal_statements,
@@ -31,7 +31,8 @@ from stacks.functions import bootstrap as function
 from stacks.functions.bootstrap.preparation import Preparation
 from stacks.log_groups import LakeLogGroup
 from tributary import tickit
-from tributary.contract.lake import Lake, Source
+from tributary.contract.engines.postgres import PostgresSource
+from tributary.contract.lake import Lake
 
 _PROJECT = Path(tickit.__file__).parents[2]
 _REFRESH_MINUTES = 1
@@ -110,7 +111,7 @@ class PreparedDatabase(Construct):
         scope: Construct,
         construct_id: str,
         lake: Lake,
-        source: Source,
+        source: PostgresSource,
         database: DatabaseToPrepare,
         bootstrap: BootstrapFunction,
     ) -> None:
@@ -164,13 +165,12 @@ class PreparedDatabase(Construct):
         schedule.node.add_dependency(policy, prepared)
 
 
-def preparation(lake: Lake, source: Source, *, has_demo: bool) -> Preparation:
-    """All that the function is told of a source."""
-    names = lake.source_names(source)
+def preparation(lake: Lake, source: PostgresSource, *, has_demo: bool) -> Preparation:
+    """Return all that the function has to know of a source."""
     return Preparation(
         role=replication_user(lake, source),
-        publication=names.publication,
-        slot=names.slot,
+        publication=publication(lake, source),
+        slot=replication_slot(lake, source),
         setup=setup_statements(lake, source),
         removal=removal_statements(lake, source),
         unpublished=unpublished_tables_query(lake, source),

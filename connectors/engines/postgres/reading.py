@@ -1,42 +1,23 @@
-"""What tables a PostgreSQL database has and which rows they hold, as one snapshot sees them."""
+"""Which tables a PostgreSQL database has and which rows they hold, as one snapshot sees them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from tributary.cli.reconcile.forms import DatabaseType, Form
+from connectors.engines.engine import DatabaseColumn, DatabaseTable
+from connectors.engines.postgres.forms import DatabaseType, readable
 
 ROWS_AT_ONCE = 20_000
 
 
-@dataclass(frozen=True)
-class DatabaseColumn:
-    """A column whose values are stored: generated columns are not replicated and so are none."""
-
-    name: str
-    type: DatabaseType
-
-
-@dataclass(frozen=True)
-class DatabaseTable:
-    """A table, or a partitioned table as a whole. `primary_key` is empty where there is none."""
-
-    schema: str
-    name: str
-    columns: tuple[DatabaseColumn, ...]
-    primary_key: tuple[str, ...]
-    is_partitioned: bool = False
-
-
 @contextmanager
 def one_snapshot(connection: psycopg.Connection) -> Iterator[None]:
-    """All that is read within sees the database as it is now. The connection has to be in autocommit."""
+    """Let all reads within the context see the database as it is now. The connection is in autocommit."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         # As Debezium's session prints what it sends as text, such as the bounds of a range.
@@ -46,7 +27,10 @@ def one_snapshot(connection: psycopg.Connection) -> Iterator[None]:
 
 
 def read_tables(connection: psycopg.Connection) -> tuple[DatabaseTable, ...]:
-    """All tables of the database that can be replicated, ordered by schema and name."""
+    """Read all tables that can be replicated, ordered by schema and name.
+
+    A partitioned table is one table. Generated columns are left out, as they are not replicated.
+    """
     columns: dict[tuple[str, str, bool], list[DatabaseColumn]] = {}
     for (
         schema,
@@ -62,34 +46,51 @@ def read_tables(connection: psycopg.Connection) -> tuple[DatabaseTable, ...]:
         found = columns.setdefault((schema, table, is_partitioned), [])
         if column is not None:
             element_type = DatabaseType(element, is_enum=element_is_enum) if element else None
-            database_type = DatabaseType(type_name, element_type, is_enum, modifier)
-            found.append(DatabaseColumn(column, database_type))
+            found.append(_column(column, DatabaseType(type_name, element_type, is_enum, modifier)))
     keys: dict[tuple[str, str], list[str]] = {}
     for schema, table, column in connection.execute(_PRIMARY_KEYS):
         keys.setdefault((schema, table), []).append(column)
     return tuple(
-        DatabaseTable(schema, table, tuple(found), tuple(keys.get((schema, table), ())), is_partitioned)
-        for (schema, table, is_partitioned), found in sorted(columns.items())
+        DatabaseTable(
+            schema,
+            table,
+            tuple(found),
+            tuple(keys.get((schema, table), ())),
+            _relation(schema, table, is_partitioned),
+        )
+        for (schema, table, is_partitioned), found in sorted(columns.items(), key=lambda item: item[0])
     )
 
 
 def read_rows(
-    connection: psycopg.Connection, table: DatabaseTable, forms: Mapping[str, Form]
+    connection: psycopg.Connection, table: DatabaseTable, columns: Iterable[str]
 ) -> Iterator[pa.RecordBatch]:
-    """The table's rows, of the given columns in comparable form. To be read within `one_snapshot`."""
-    schema = pa.schema([(name, form.arrow) for name, form in forms.items()])
-    # What inherits from a table is a table of its own, unlike what a partitioned table is made of.
-    query = sql.SQL("SELECT {} FROM {} {} AS t").format(
-        sql.SQL(", ").join(form.database(sql.Identifier("t", name)) for name, form in forms.items()),
-        sql.SQL("" if table.is_partitioned else "ONLY"),
-        sql.Identifier(table.schema, table.name),
-    )
+    """Read these columns of the table's rows in their forms, within `one_snapshot`."""
+    by_name = {column.name: column for column in table.columns}
+    wanted = [by_name[name] for name in columns]
+    schema = pa.schema([(column.name, column.form.arrow) for column in wanted if column.form is not None])
+    query = f"SELECT {', '.join(column.expression for column in wanted)} FROM {table.relation}"
     with connection.cursor(name="tributary_reconcile", binary=True) as cursor:
-        cursor.execute(query)
+        cursor.execute(query.encode())
         while rows := cursor.fetchmany(ROWS_AT_ONCE):
-            columns = zip(*rows, strict=True)
-            values = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-            yield pa.RecordBatch.from_arrays(values, schema=schema)
+            values = zip(*rows, strict=True)
+            arrays = [
+                pa.array(of_column, field.type) for of_column, field in zip(values, schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _column(name: str, database_type: DatabaseType) -> DatabaseColumn:
+    found = readable(database_type)
+    if found is None:
+        return DatabaseColumn(name, str(database_type), form=None)
+    expression = found.expression(sql.Identifier("t", name)).as_string()
+    return DatabaseColumn(name, str(database_type), found.form, expression)
+
+
+def _relation(schema: str, table: str, is_partitioned: bool) -> str:
+    """Return the table without tables that inherit from it, but with the partitions of a partitioned one."""
+    return f"{'' if is_partitioned else 'ONLY '}{sql.Identifier(schema, table).as_string()} AS t"
 
 
 _COLUMNS = """
@@ -115,7 +116,7 @@ _COLUMNS = """
     WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
         AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
     ORDER BY n.nspname, c.relname, a.attnum"""
-"""Domains are followed down to the type that they are made of; arrays come with their elements' type."""
+"""Domains are followed down to their base type; arrays come with the type of their elements."""
 
 _PRIMARY_KEYS = """
     SELECT n.nspname, c.relname, a.attname

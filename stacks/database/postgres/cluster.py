@@ -1,4 +1,4 @@
-"""An Aurora PostgreSQL cluster as logical replication needs it, and who may log in to it."""
+"""An Aurora PostgreSQL cluster that is set for logical replication, and who may log in to it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from connectors.deployment import DatabaseAccess, SecretsManagerSecret, replication_user
+from connectors.deployment import DatabaseAccess, SecretsManagerSecret
+from connectors.engines.postgres.connector import encrypted
+from connectors.engines.postgres.names import replication_user
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip
-from stacks.database.prepared_database import DatabaseToPrepare
+from stacks.database.outputs import construct_id
+from stacks.database.postgres.prepared_database import DatabaseToPrepare
 from stacks.database.secrets import UNSAFE_CHARACTERS, AdminSecret, ReplicationSecret
-from stacks.network import POSTGRES_PORT, NetworkStack
-from tributary.contract.lake import Source
+from stacks.network import NetworkStack
+from tributary.contract.engines.postgres import PORT, PostgresSource
 
 _SERVERLESS = "db.serverless"
 _NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
@@ -25,14 +28,14 @@ _PACKS = (*_NIST_AND_HIPAA, "PCI.DSS.321")
 
 
 class PostgresCluster(Construct):
-    """The database of one source in a cluster of its own. Where data stays, so does all that it needs.
+    """The database of one source in a cluster of its own. If its data stays, so does all that it needs.
 
     cluster      writer and readers
     replication  of the role that Debezium logs in as
     """
 
     def __init__(
-        self, stack: TributaryStack, source: Source, network: NetworkStack, key: kms.IKey | None
+        self, stack: TributaryStack, source: PostgresSource, network: NetworkStack, key: kms.IKey | None
     ) -> None:
         super().__init__(stack, construct_id(source.name))
         self._stack, self._source, self._network, self._key = stack, source, network, key
@@ -55,13 +58,13 @@ class PostgresCluster(Construct):
 
     @property
     def access(self) -> DatabaseAccess:
-        """How Debezium reaches it; the workers of MSK Connect hold no file to verify the certificate with."""
+        """How Debezium reaches it. A worker of MSK Connect holds no file to verify the certificate with."""
         return DatabaseAccess(
             host=self.cluster.cluster_endpoint.hostname,
-            port=POSTGRES_PORT,
+            port=PORT,
             user=replication_user(self._stack.lake, self._source),
             password=SecretsManagerSecret(self.replication.name, "password"),
-            sslmode="require",
+            options=encrypted("require"),
         )
 
     def rotate_secret(self) -> secretsmanager.RotationSchedule:
@@ -77,7 +80,7 @@ class PostgresCluster(Construct):
         )
 
     def _log_group(self) -> logs.CfnLogGroup:
-        """Aurora writes to the group of this name, and would make one that keeps its logs for ever."""
+        """Create the group that Aurora writes to. A group that Aurora creates keeps its logs forever."""
         group = logs.CfnLogGroup(
             self,
             "Logs",
@@ -110,7 +113,7 @@ class PostgresCluster(Construct):
             vpc=self._network.vpc,
             vpc_subnets=self._network.private,
             security_groups=[self._security_group()],
-            port=POSTGRES_PORT,
+            port=PORT,
             storage_encrypted=True,
             storage_encryption_key=self._key,
             iam_authentication=True,
@@ -185,8 +188,8 @@ class PostgresCluster(Construct):
         )
         group.apply_removal_policy(self._stack.of_data)
         # Not the cluster's own rules: their port is a token, which no security pack can read.
-        group.add_ingress_rule(self._network.debezium, ec2.Port.tcp(POSTGRES_PORT), "Debezium")
-        group.add_ingress_rule(self._network.functions, ec2.Port.tcp(POSTGRES_PORT), "rotation of the secret")
+        group.add_ingress_rule(self._network.debezium, ec2.Port.tcp(PORT), "Debezium")
+        group.add_ingress_rule(self._network.functions, ec2.Port.tcp(PORT), "rotation of the secret")
         return group
 
     def _monitoring_role(self) -> iam.Role:
@@ -201,11 +204,6 @@ class PostgresCluster(Construct):
         role.apply_removal_policy(self._stack.of_data)
         acknowledge(role, _MONITORING)
         return role
-
-
-def construct_id(name: str) -> str:
-    """`web_shop` as WebShop."""
-    return "".join(part.title() for part in name.split("_"))
 
 
 _LOGS_OF_AWS_KEY = (

@@ -1,0 +1,187 @@
+"""What a database engine has to know: the interface behind which each engine keeps its words to itself.
+
+An engine is one folder beside this module, one line in `connectors.engines.registry`, and its entries in the
+lake file (`tributary.contract.engines`). Nobody else names it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import pyarrow as pa
+from pydantic import SecretStr
+
+from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.forms import Form
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake
+from tributary.contract.remedies import Remedies
+from tributary.contract.source import Source
+
+SourceT = TypeVar("SourceT", bound=Source)
+SessionT = TypeVar("SessionT", bound=AbstractContextManager[Any])
+
+
+class NotConnected(Exception):
+    """A database lets nobody in.
+
+    to     names the database
+    found  is the driver's message, in one line
+    """
+
+    def __init__(self, to: str, found: str) -> None:
+        super().__init__(f"{to}: {found}")
+        self.to, self.found = to, found
+
+
+class DatabaseNotReady(TributaryError):
+    """A server, a user or a table that cannot be read without loss as it is."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """Where a database server is for this machine, and who logs in to it."""
+
+    host: str
+    port: int
+    user: str
+    password: SecretStr
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """Something that has to happen before Kafka holds all that a database has committed.
+
+    lacking  returns what is still missing, or None once nothing is
+    """
+
+    what: str
+    lacking: Callable[[], str | None]
+
+
+@dataclass(frozen=True)
+class DatabaseColumn:
+    """A column whose values reach the lake.
+
+    type        as the database calls it
+    form        in which its values are compared with the lake's; None: they cannot be compared exactly
+    expression  makes that form of the value, in the engine's own language
+    """
+
+    name: str
+    type: str
+    form: Form | None
+    expression: str = ""
+
+
+@dataclass(frozen=True)
+class DatabaseTable:
+    """A table as the database's catalog describes it. `primary_key` is empty where there is none.
+
+    relation  stands for the table's rows, in the engine's own language
+    """
+
+    schema: str
+    name: str
+    columns: tuple[DatabaseColumn, ...]
+    primary_key: tuple[str, ...]
+    relation: str = ""
+
+
+class Engine(ABC, Generic[SourceT, SessionT]):
+    """One database engine. It works on its own class of `[source.NAME]` and on sessions of its own driver.
+
+    title            what people call the engine
+    port             that its servers usually listen on
+    plugin           the set of the plugin lock that its connector runs from
+    connector_class  the connector's Java class
+    connection_keys  of `[source.NAME.connection]`: what to check where no session can be opened
+    """
+
+    title: ClassVar[str]
+    port: ClassVar[int]
+    plugin: ClassVar[str]
+    connector_class: ClassVar[str]
+    connection_keys: ClassVar[str]
+
+    # The connector.
+
+    @abstractmethod
+    def render(self, lake: Lake, source: SourceT, deployment: Deployment) -> ConnectorConfig:
+        """Return the connector that turns the source's changes into Kafka events, without any secret."""
+
+    @abstractmethod
+    def user(self, lake: Lake, source: SourceT) -> str:
+        """Return who the connector logs in as."""
+
+    @abstractmethod
+    def access(
+        self, lake: Lake, source: SourceT, host: str, port: int, password: SecretReference
+    ) -> DatabaseAccess:
+        """Return how the connector reaches the database at this address, encrypted as the lake file says."""
+
+    @abstractmethod
+    def remedies(self) -> Mapping[str, Remedies]:
+        """Return what to do about a failed connector, by a part of the failure's words."""
+
+    @abstractmethod
+    def remains(self, config: Mapping[str, str]) -> str | None:
+        """Return what a removed connector with this config leaves in the database, and how to remove it."""
+
+    # The database.
+
+    @abstractmethod
+    def connect(self, source: SourceT, login: Login) -> SessionT:
+        """Open a session in which each statement commits by itself. Raises NotConnected."""
+
+    @abstractmethod
+    def check(self, session: SessionT, lake: Lake, source: SourceT) -> tuple[str, ...]:
+        """Check the server and the source's tables, and return warnings. Raises DatabaseNotReady."""
+
+    @abstractmethod
+    def prepare(self, admin: SessionT, lake: Lake, source: SourceT, password: str) -> tuple[str, ...]:
+        """Make the database ready for the connector, as often as wanted, and return warnings.
+
+        The connector's user gets the password. Raises TributaryError.
+        """
+
+    @abstractmethod
+    def check_prepared(self, session: SessionT, lake: Lake, source: SourceT) -> None:
+        """Check that the session's user, the connector's, finds all it needs. Raises DatabaseNotReady."""
+
+    @abstractmethod
+    def script(self, lake: Lake, source: SourceT) -> str:
+        """Return what an administrator runs to prepare the database."""
+
+    @abstractmethod
+    def script_command(self, script: Path) -> str:
+        """Return the command that runs such a script."""
+
+    @abstractmethod
+    def forget(self, admin: SessionT, lake: Lake, source: SourceT) -> None:
+        """Remove what the database keeps for a connector to resume from. It need not be there."""
+
+    # Reconciling. The session is the connector's user's.
+
+    @abstractmethod
+    def steps_to_kafka(self, session: SessionT, lake: Lake, source: SourceT) -> Iterator[Awaited]:
+        """Yield what to wait for, one after the other, until Kafka holds all that was committed before."""
+
+    @abstractmethod
+    def snapshot(self, session: SessionT) -> AbstractContextManager[None]:
+        """Return a context within which all reads see the database as it is now."""
+
+    @abstractmethod
+    def read_tables(self, session: SessionT) -> tuple[DatabaseTable, ...]:
+        """Read which tables can be replicated, ordered by schema and name."""
+
+    @abstractmethod
+    def read_rows(
+        self, session: SessionT, table: DatabaseTable, columns: Iterable[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Read the rows within a snapshot: these columns in their forms, which they all have."""

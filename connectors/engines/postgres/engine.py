@@ -1,0 +1,113 @@
+"""PostgreSQL, as every other engine is known: each method points at the module that knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import psycopg
+import pyarrow as pa
+from psycopg.conninfo import make_conninfo
+
+from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.engine import Awaited, DatabaseTable, Engine, Login, NotConnected
+from connectors.engines.postgres import connector, preflight, preparation, reading, slot
+from connectors.engines.postgres.names import replication_slot, replication_user
+from tributary.contract.engines.postgres import PORT, PostgresSource
+from tributary.contract.lake import Lake
+from tributary.contract.remedies import Remedies, TakeSnapshot, remedies_of
+
+
+class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
+    """The engine of sources with `engine = "postgres"`."""
+
+    title = "PostgreSQL"
+    port = PORT
+    plugin = connector.PLUGIN
+    connector_class = connector.CONNECTOR_CLASS
+    connection_keys = "host, port, database, user, password and sslmode"
+
+    def render(self, lake: Lake, source: PostgresSource, deployment: Deployment) -> ConnectorConfig:
+        return connector.render(lake, source, deployment)
+
+    def user(self, lake: Lake, source: PostgresSource) -> str:
+        return replication_user(lake, source)
+
+    def access(
+        self, lake: Lake, source: PostgresSource, host: str, port: int, password: SecretReference
+    ) -> DatabaseAccess:
+        return connector.access_at(lake, source, host, port, password)
+
+    def remedies(self) -> Mapping[str, Remedies]:
+        # Debezium cannot resume from its offset (BaseSourceTask#validateSchemaHistory).
+        return {
+            "no longer available on the server": remedies_of(
+                ["Its replication slot was dropped or has lost its log.", TakeSnapshot()]
+            )
+        }
+
+    def remains(self, config: Mapping[str, str]) -> str | None:
+        name = config.get(connector.SLOT_OPTION)
+        if name is None:
+            return None
+        return (
+            "Its replication slot keeps the database's log until it is dropped: "
+            f"SELECT pg_drop_replication_slot('{name}');"
+        )
+
+    def connect(self, source: PostgresSource, login: Login) -> psycopg.Connection:
+        own = source.connection
+        conninfo = make_conninfo(
+            host=login.host,
+            port=login.port,
+            dbname=source.database,
+            user=login.user,
+            password=login.password.get_secret_value(),
+            sslmode="disable" if own is None else own.sslmode,
+            sslrootcert=None if own is None else own.sslrootcert,
+            connect_timeout=10,
+            application_name="tributary",
+        )
+        try:
+            return psycopg.connect(conninfo, autocommit=True)
+        except psycopg.Error as error:
+            found = " ".join(str(error).split()) or type(error).__name__
+            raise NotConnected(f"database {source.database}", found) from error
+
+    def check(self, session: psycopg.Connection, lake: Lake, source: PostgresSource) -> tuple[str, ...]:
+        preflight.check_server(session, lake, source)
+        return preflight.check_tables(session, lake, source).warnings
+
+    def prepare(
+        self, admin: psycopg.Connection, lake: Lake, source: PostgresSource, password: str
+    ) -> tuple[str, ...]:
+        return preparation.apply_postgres_setup(admin, lake, source, password)
+
+    def check_prepared(self, session: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
+        preflight.check_replication(session, lake, source)
+
+    def script(self, lake: Lake, source: PostgresSource) -> str:
+        return preparation.setup_script(lake, source)
+
+    def script_command(self, script: Path) -> str:
+        return f"psql -f {script}"
+
+    def forget(self, admin: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
+        slot.drop_slot(admin, replication_slot(lake, source))
+
+    def steps_to_kafka(
+        self, session: psycopg.Connection, lake: Lake, source: PostgresSource
+    ) -> Iterator[Awaited]:
+        return slot.steps_to_kafka(session, lake, source)
+
+    def snapshot(self, session: psycopg.Connection) -> AbstractContextManager[None]:
+        return reading.one_snapshot(session)
+
+    def read_tables(self, session: psycopg.Connection) -> tuple[DatabaseTable, ...]:
+        return reading.read_tables(session)
+
+    def read_rows(
+        self, session: psycopg.Connection, table: DatabaseTable, columns: Iterable[str]
+    ) -> Iterator[pa.RecordBatch]:
+        return reading.read_rows(session, table, columns)

@@ -1,0 +1,45 @@
+"""The physical names in a source's PostgreSQL: replication slot, publication, role and heartbeat table."""
+
+from __future__ import annotations
+
+from tributary.contract.engines.postgres import PostgresSource
+from tributary.contract.lake import Lake
+from tributary.contract.naming import NameNotAllowed
+from tributary.contract.patterns import OWN_SCHEMA
+
+MAX_NAME = 63
+"""Bytes (NAMEDATALEN - 1)."""
+
+HEARTBEAT_SCHEMA = OWN_SCHEMA
+HEARTBEAT_TABLE = "heartbeat"
+
+
+def replication_slot(lake: Lake, source: PostgresSource) -> str:
+    """Return the name of the source's slot: letters, digits and underscores. Raises NameNotAllowed."""
+    name = f"tributary_{lake.name.replace('-', '_')}__{source.name}"
+    if len(name.encode()) > MAX_NAME:
+        raise NameNotAllowed(
+            "PostgreSQL would cut the name of the replication slot off",
+            where=f"[source.{source.name}]",
+            found=f"{name}, of {len(name.encode())} bytes",
+            expected=f"{MAX_NAME} bytes at most",
+            remedy="Give the lake or the source a shorter name.",
+        )
+    return name
+
+
+def publication(lake: Lake, source: PostgresSource) -> str:
+    """Return the name of the source's publication."""
+    return replication_slot(lake, source)
+
+
+def replication_role(lake: Lake, source: PostgresSource) -> str:
+    """Return the role that Tributary creates for Debezium."""
+    return replication_slot(lake, source)
+
+
+def replication_user(lake: Lake, source: PostgresSource) -> str:
+    """Return who Debezium logs in as: the user that the lake file names, else Tributary's own role."""
+    if source.connection is not None and source.connection.user is not None:
+        return source.connection.user
+    return replication_role(lake, source)

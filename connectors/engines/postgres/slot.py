@@ -1,0 +1,81 @@
+"""The replication slot of a source: what Debezium has confirmed to it, and how it is dropped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import psycopg
+
+from connectors.engines.engine import Awaited
+from connectors.engines.postgres.names import replication_slot
+from connectors.engines.postgres.preparation import heartbeat_query, slot_removal
+from tributary.contract.engines.postgres import PostgresSource
+from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake
+
+_POLL_SECONDS = 0.2
+_DROP_SECONDS = 90.0
+"""How long the server may take to notice that a slot's reader has gone: wal_sender_timeout is 60 seconds."""
+
+
+class SlotInUse(TributaryError):
+    """A replication slot cannot be dropped while somebody reads from it."""
+
+
+def steps_to_kafka(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> Iterator[Awaited]:
+    """Yield what to wait for until Kafka holds every change that was committed before the first step.
+
+    Kafka holds all changes up to an LSN once Debezium has confirmed that LSN to its slot: it confirms what
+    Kafka Connect has stored as the connector's offset, which is what Kafka has acknowledged.
+    """
+    # A write to a table that Debezium reads makes it confirm, even if the source is at rest.
+    slot, mark = replication_slot(lake, source), heartbeat_query(lake, source).encode()
+    yield Awaited("Debezium's replication slot", lambda: _slot_problem(connection, slot))
+    # Once before, because a slot just made has confirmed where it starts, though its snapshot is still being
+    # read; once after, because what is confirmed may fall short of the very end of the WAL.
+    connection.execute(mark)
+    row = connection.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+    assert row is not None
+    connection.execute(mark)
+    yield Awaited("Debezium", lambda: _unconfirmed(connection, slot, row[0]))
+
+
+def drop_slot(connection: psycopg.Connection, slot: str) -> None:
+    """Drop the replication slot, if it is there. Raises SlotInUse if somebody keeps reading from it."""
+    deadline = time.monotonic() + _DROP_SECONDS
+    while True:
+        connection.execute(slot_removal(slot).encode())
+        reader = connection.execute(
+            "SELECT active_pid FROM pg_replication_slots WHERE slot_name = %s", [slot]
+        ).fetchone()
+        if reader is None:
+            return
+        if time.monotonic() > deadline:
+            raise SlotInUse(
+                "the replication slot cannot be dropped",
+                where=slot,
+                found=f"the server's process {reader[0]} reads from it for somebody",
+                remedy=f"End what reads from it: SELECT pg_terminate_backend({reader[0]});",
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _slot_problem(connection: psycopg.Connection, slot: str) -> str | None:
+    row = connection.execute(
+        "SELECT active FROM pg_replication_slots WHERE slot_name = %s", [slot]
+    ).fetchone()
+    if row is None:
+        return f"there is no slot {slot}"
+    return None if row[0] else f"nobody reads the slot {slot}"
+
+
+def _unconfirmed(connection: psycopg.Connection, slot: str, lsn: str) -> str | None:
+    row = connection.execute(
+        """SELECT greatest(pg_wal_lsn_diff(%s::pg_lsn, confirmed_flush_lsn), 0)::bigint
+        FROM pg_replication_slots WHERE slot_name = %s""",
+        [lsn, slot],
+    ).fetchone()
+    if row is None:
+        return f"there is no slot {slot}"
+    return None if row[0] == 0 else f"{row[0]:,} bytes of WAL are not confirmed yet"

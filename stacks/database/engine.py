@@ -1,0 +1,91 @@
+"""What an engine builds on AWS: the interface behind which each engine keeps its resources and alarms.
+
+An engine is one folder beside this module, and one line in `stacks.database.registry`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import IDependable
+
+from connectors.deployment import DatabaseAccess
+from stacks.base import TributaryStack
+from stacks.network import NetworkStack
+from stacks.observability.watched import Graph, Watched
+from tributary.contract.aws import Aws
+from tributary.contract.source import ExistingDatabase, Source
+
+SourceT = TypeVar("SourceT", bound=Source)
+ExistingT = TypeVar("ExistingT", bound=ExistingDatabase)
+
+
+@dataclass(frozen=True)
+class SourceDatabase:
+    """The database of one source.
+
+    access  how Debezium reaches it
+    secret  what Debezium logs in with
+    ready   there once the database is prepared; an existing one is its administrator's to prepare
+    """
+
+    access: DatabaseAccess
+    secret: secretsmanager.ISecret
+    ready: IDependable
+
+
+@dataclass(frozen=True)
+class NameOnAws:
+    """A name that AWS has to know, and the key of `[aws]` that holds it, such as `database.instance`."""
+
+    setting: str
+    found: str
+    known: frozenset[str]
+    expected: str
+
+
+class EngineOnAws(ABC, Generic[SourceT, ExistingT]):
+    """One engine on AWS.
+
+    services         of AWS that its own databases need, as botocore calls them
+    plugin_construct the id of the construct that holds its connector's plugin
+    sections         of the runbook that its alarms lead to
+    """
+
+    services: ClassVar[tuple[str, ...]]
+    plugin_construct: ClassVar[str]
+    sections: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def names(self, aws: Aws) -> Iterator[NameOnAws]:
+        """Yield the names in `[aws]` that its own databases need AWS to know."""
+
+    @abstractmethod
+    def add_existing(self, stack: TributaryStack, source: SourceT, database: ExistingT) -> SourceDatabase:
+        """Point at a database that exists already, and say what its administrator has to run."""
+
+    @abstractmethod
+    def add_own(
+        self,
+        stack: TributaryStack,
+        sources: Sequence[SourceT],
+        network: NetworkStack,
+        key: kms.IKey | None,
+    ) -> Mapping[str, SourceDatabase]:
+        """Create the databases of the sources, prepared for replication; return them by the sources' names.
+
+        `key` encrypts them; None: AWS's own keys do.
+        """
+
+    @abstractmethod
+    def watched(self, stack: TributaryStack) -> list[Watched]:
+        """Return what to watch of the engine's own databases in the lake."""
+
+    @abstractmethod
+    def graphs(self, stack: TributaryStack) -> list[Graph]:
+        """Return what the dashboard shows of them."""

@@ -1,0 +1,61 @@
+"""Alarms and graphs of the lake's Aurora PostgreSQL clusters: the log they hold back, and their disks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stacks.base import TributaryStack
+from stacks.observability.metrics import writer_metric
+from stacks.observability.watched import Graph, Threshold, Watched
+from tributary.contract.engines.postgres import PostgresSource
+
+SECTIONS = ("slot-lag", "database-disk")
+"""The runbook's sections that the alarms lead to."""
+
+_GB = 1_000_000_000
+_WAL_PERCENT = 80
+"""The part of `slot_wal_gb` at which to raise the alarm: beyond all of it PostgreSQL gives the slot up."""
+
+_LEAST_LOCAL_GB = 5
+
+
+def watched(stack: TributaryStack) -> list[Watched]:
+    """Return what to watch of each cluster."""
+    aws, found = stack.aws, []
+    for source, cluster in _clusters(stack).items():
+        slot_lag = Threshold(aws.alarms.slot_lag_gb * _GB)
+        wal = Threshold(aws.database.slot_wal_gb * _GB * _WAL_PERCENT / 100)
+        lag = writer_metric(cluster, "OldestReplicationSlotLag", "Maximum")
+        held = writer_metric(cluster, "TransactionLogsDiskUsage", "Maximum")
+        found += [
+            Watched("slot-lag", f"Debezium of {source} is far behind the database.", lag, slot_lag, source),
+            Watched("database-disk", f"The log of {source} is nearly cut off.", held, wal, f"{source}-log"),
+        ]
+        if aws.database.instance != "db.serverless":
+            free = writer_metric(cluster, "FreeLocalStorage", "Minimum")
+            least = Threshold(_LEAST_LOCAL_GB * _GB, is_least=True)
+            found.append(
+                Watched("database-disk", f"The writer of {source} has little disk.", free, least, source)
+            )
+    return found
+
+
+def graphs(stack: TributaryStack) -> list[Graph]:
+    """Return what the dashboard shows of the clusters."""
+    clusters = _clusters(stack)
+    if not clusters:
+        return []
+    lags = [
+        writer_metric(cluster, "OldestReplicationSlotLag", "Maximum").with_(label=source)
+        for source, cluster in clusters.items()
+    ]
+    return [Graph("What the databases hold back (bytes)", tuple(lags))]
+
+
+def _clusters(stack: TributaryStack) -> Mapping[str, str]:
+    """Return the identifiers of the lake's own clusters, by their sources."""
+    return {
+        source.name: f"{stack.names.resource}-{source.name.replace('_', '-')}"
+        for source in stack.lake.sources
+        if isinstance(source, PostgresSource) and source.name not in stack.aws.source
+    }

@@ -1,0 +1,98 @@
+"""PostgreSQL on AWS, as every other engine is known there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from aws_cdk import CfnWaitConditionHandle
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_secretsmanager as secretsmanager
+from constructs import Construct
+
+from connectors.deployment import DatabaseAccess, SecretsManagerSecret
+from connectors.engines.postgres.connector import encrypted
+from connectors.engines.postgres.names import replication_user
+from connectors.engines.postgres.preparation import setup_script
+from stacks.base import TributaryStack
+from stacks.database.engine import EngineOnAws, NameOnAws, SourceDatabase
+from stacks.database.outputs import beside_the_templates, construct_id, tell
+from stacks.database.postgres.alarms import SECTIONS, graphs, watched
+from stacks.database.postgres.aurora_names import aurora_names
+from stacks.database.postgres.cluster import PostgresCluster
+from stacks.database.postgres.prepared_database import BootstrapFunction, PreparedDatabase
+from stacks.network import NetworkStack
+from stacks.observability.watched import Graph, Watched
+from tributary.contract.aws import Aws
+from tributary.contract.engines.postgres import ExistingPostgres, PostgresSource
+
+
+class PostgresOnAws(EngineOnAws[PostgresSource, ExistingPostgres]):
+    """The engine of sources with `engine = "postgres"`."""
+
+    services = ("rds",)
+    plugin_construct = "DebeziumPlugin"
+    sections = SECTIONS
+
+    def names(self, aws: Aws) -> Iterator[NameOnAws]:
+        return aurora_names(aws.database)
+
+    def add_existing(
+        self, stack: TributaryStack, source: PostgresSource, database: ExistingPostgres
+    ) -> SourceDatabase:
+        place = Construct(stack, construct_id(source.name))
+        secret = secretsmanager.Secret.from_secret_complete_arn(place, "Secret", database.secret)
+        # A stack without any resource is none.
+        CfnWaitConditionHandle(place, "Existing")
+        script = beside_the_templates(stack, f"{source.name}.sql")
+        script.write_text(setup_script(stack.lake, source))
+        tell(
+            stack,
+            source,
+            "Sql",
+            "What an administrator of the database runs, once, before the connectors are made",
+            f"psql -h {database.host} -p {database.port} -d {source.database} -f cdk.out/{script.name}",
+        )
+        access = DatabaseAccess(
+            host=database.host,
+            port=database.port,
+            user=replication_user(stack.lake, source),
+            password=SecretsManagerSecret(_secret_name(database.secret), "password"),
+            options=encrypted(database.sslmode),
+        )
+        return SourceDatabase(access, secret, ready=place)
+
+    def add_own(
+        self,
+        stack: TributaryStack,
+        sources: Sequence[PostgresSource],
+        network: NetworkStack,
+        key: kms.IKey | None,
+    ) -> Mapping[str, SourceDatabase]:
+        clusters = {source.name: PostgresCluster(stack, source, network, key) for source in sources}
+        to_prepare = [cluster.to_prepare for cluster in clusters.values()]
+        bootstrap = BootstrapFunction(stack, "Bootstrap", to_prepare, key, network.log_key)
+        return {source.name: _prepared(stack, source, clusters[source.name], bootstrap) for source in sources}
+
+    def watched(self, stack: TributaryStack) -> list[Watched]:
+        return watched(stack)
+
+    def graphs(self, stack: TributaryStack) -> list[Graph]:
+        return graphs(stack)
+
+
+def _prepared(
+    stack: TributaryStack, source: PostgresSource, cluster: PostgresCluster, bootstrap: BootstrapFunction
+) -> SourceDatabase:
+    prepared = PreparedDatabase(cluster, "Prepared", stack.lake, source, cluster.to_prepare, bootstrap)
+    # A password that changes while the database is prepared would only make it wait.
+    cluster.rotate_secret().node.add_dependency(prepared)
+    tell(stack, source, "Endpoint", "Where the database is", cluster.access.host)
+    tell(stack, source, "AdminSecret", "What its administrator logs in with", cluster.secret.secret_arn)
+    tell(stack, source, "Remarks", "What is to be known of its preparation", prepared.remarks)
+    return SourceDatabase(cluster.access, cluster.replication, ready=prepared)
+
+
+def _secret_name(arn: str) -> str:
+    """Secrets Manager ends the name with a hyphen and six characters of its own."""
+    return re.sub(r"-[0-9A-Za-z]{6}\Z", "", arn.split(":secret:", 1)[-1])

@@ -1,0 +1,33 @@
+"""Which engines can be built on AWS, and which of them a lake uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stacks.database.engine import EngineOnAws
+from stacks.database.postgres.engine import PostgresOnAws
+from tributary.contract.lake import Lake
+from tributary.contract.source import Source
+
+AnyEngineOnAws = EngineOnAws[Any, Any]
+
+ENGINES_ON_AWS: dict[str, AnyEngineOnAws] = {
+    "postgres": PostgresOnAws(),
+}
+"""By what the key `engine` of a `[source.NAME]` says."""
+
+
+def engine_on_aws(source: Source) -> AnyEngineOnAws:
+    """Return the source's engine."""
+    return ENGINES_ON_AWS[source.engine]
+
+
+def own_sources(lake: Lake) -> Mapping[AnyEngineOnAws, list[Source]]:
+    """Return the sources whose databases the lake creates on AWS, by their engines."""
+    existing = {} if lake.aws is None else lake.aws.source
+    found: dict[AnyEngineOnAws, list[Source]] = {}
+    for source in lake.sources:
+        if source.name not in existing:
+            found.setdefault(engine_on_aws(source), []).append(source)
+    return found

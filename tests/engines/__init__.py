@@ -1,0 +1,1 @@
+"""Engines behind their interface: a second one that only tests know, and the law that keeps words apart."""

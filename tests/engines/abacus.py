@@ -1,0 +1,204 @@
+"""A made-up engine, with entries, names, types and steps of its own; it records what it is asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import pyarrow as pa
+
+from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.engine import (
+    Awaited,
+    DatabaseColumn,
+    DatabaseNotReady,
+    DatabaseTable,
+    Engine,
+    Login,
+    NotConnected,
+)
+from connectors.engines.forms import INTEGER, TEXT, TIME_OF_DAY
+from tributary.contract.entries import Port, Problem
+from tributary.contract.lake import Lake
+from tributary.contract.remedies import Remedies, remedies_of
+from tributary.contract.source import Connection, ExistingDatabase, Source
+from tributary.contract.topic_form import TopicForm
+
+PORT = 7777
+
+
+class AbacusConnection(Connection):
+    """Its servers have a number of rods."""
+
+    port: Port = PORT
+    rods: int = 13
+
+    def problems(self, entry: str) -> Iterator[Problem]:
+        yield from super().problems(entry)
+        if self.rods < 2:
+            yield Problem(f"{entry}.rods", "too few rods", str(self.rods), "2 or more")
+
+
+class ExistingAbacus(ExistingDatabase):
+    """On AWS, too."""
+
+    port: Port = PORT
+    rods: int = 13
+
+
+class AbacusSource(Source):
+    """`frame` is in the name of each topic where it is given."""
+
+    existing: ClassVar[type[ExistingDatabase]] = ExistingAbacus
+
+    engine: Literal["abacus"]
+    connection: AbacusConnection | None = None
+    frame: str | None = None
+
+    @property
+    def topic_form(self) -> TopicForm:
+        return TopicForm(() if self.frame is None else (self.frame,))
+
+
+TABLE = DatabaseTable(
+    schema="counting",
+    name="beads",
+    columns=(
+        DatabaseColumn("id", "whole", INTEGER),
+        DatabaseColumn("colour", "word", TEXT),
+        DatabaseColumn("moved_at", "clock", TIME_OF_DAY),
+        DatabaseColumn("sound", "noise", form=None),
+    ),
+    primary_key=("id",),
+)
+
+
+@dataclass
+class AbacusServer:
+    """What is in the one server of the tests. `said` is what it was asked to do, in order.
+
+    lags  how often it says that something has not reached Kafka yet
+    """
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    is_prepared: bool = False
+    refuses: str | None = None
+    lags: int = 0
+
+
+@dataclass
+class AbacusSession:
+    server: AbacusServer
+    user: str
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.said.append(f"{self.user} leaves")
+
+
+class AbacusEngine(Engine[AbacusSource, AbacusSession]):
+    title = "Abacus"
+    port = PORT
+    plugin = "debezium-connector-abacus"
+    connector_class = "org.example.AbacusConnector"
+    connection_keys = "host, port and rods"
+
+    def __init__(self, server: AbacusServer) -> None:
+        self.server = server
+
+    def render(self, lake: Lake, source: AbacusSource, deployment: Deployment) -> ConnectorConfig:
+        access = deployment.databases[source.name]
+        config = {
+            "connector.class": self.connector_class,
+            "abacus.address": f"{access.user}@{access.host}:{access.port}",
+            "abacus.password": access.password.placeholder,
+            "abacus.beam": self.beam(lake, source),
+            "topic.prefix": lake.source_names(source).topic_prefix,
+            **access.options,
+        }
+        return ConnectorConfig(lake.source_names(source).connector, config)
+
+    def beam(self, lake: Lake, source: AbacusSource) -> str:
+        """A physical name that no other engine has."""
+        return f"beam-of-{lake.name}-{source.name}"
+
+    def user(self, lake: Lake, source: AbacusSource) -> str:
+        named = None if source.connection is None else source.connection.user
+        return named or f"counter-{lake.name}"
+
+    def access(
+        self, lake: Lake, source: AbacusSource, host: str, port: int, password: SecretReference
+    ) -> DatabaseAccess:
+        rods = 13 if source.connection is None else source.connection.rods
+        return DatabaseAccess(host, port, self.user(lake, source), password, {"abacus.rods": str(rods)})
+
+    def remedies(self) -> Mapping[str, Remedies]:
+        return {"a rod broke": remedies_of("Replace the rod.")}
+
+    def remains(self, config: Mapping[str, str]) -> str | None:
+        return f"Take {config['abacus.beam']} off the frame."
+
+    def connect(self, source: AbacusSource, login: Login) -> AbacusSession:
+        if self.server.refuses is not None:
+            raise NotConnected(f"frame {source.frame}", self.server.refuses)
+        self.server.said.append(f"{login.user} comes to {login.host}:{login.port}")
+        return AbacusSession(self.server, login.user)
+
+    def check(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> tuple[str, ...]:
+        session.server.said.append(f"{session.user} checks {lake.name}.{source.name}")
+        return ("a bead is loose",)
+
+    def prepare(
+        self, admin: AbacusSession, lake: Lake, source: AbacusSource, password: str
+    ) -> tuple[str, ...]:
+        admin.server.said.append(f"{admin.user} prepares {self.beam(lake, source)}")
+        admin.server.is_prepared = bool(password)
+        return ("oil the rods",)
+
+    def check_prepared(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> None:
+        if not session.server.is_prepared:
+            raise DatabaseNotReady("no beam", where=source.name, expected=self.beam(lake, source))
+
+    def script(self, lake: Lake, source: AbacusSource) -> str:
+        return f"MOUNT {self.beam(lake, source)}\n"
+
+    def script_command(self, script: Path) -> str:
+        return f"abacus < {script}"
+
+    def forget(self, admin: AbacusSession, lake: Lake, source: AbacusSource) -> None:
+        admin.server.said.append(f"{admin.user} forgets {self.beam(lake, source)}")
+
+    def steps_to_kafka(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> Iterator[Awaited]:
+        def lacking() -> str | None:
+            session.server.lags -= 1
+            return f"{session.server.lags} beads" if session.server.lags >= 0 else None
+
+        session.server.said.append(f"{session.user} marks {self.beam(lake, source)}")
+        yield Awaited("the beads", lacking)
+
+    def snapshot(self, session: AbacusSession) -> AbstractContextManager[None]:
+        @contextmanager
+        def held() -> Iterator[None]:
+            session.server.said.append("snapshot begins")
+            yield
+            session.server.said.append("snapshot ends")
+
+        return held()
+
+    def read_tables(self, session: AbacusSession) -> tuple[DatabaseTable, ...]:
+        session.server.said.append("tables are read")
+        other = DatabaseTable("hidden", "beads", TABLE.columns, TABLE.primary_key)
+        return (TABLE, other)
+
+    def read_rows(
+        self, session: AbacusSession, table: DatabaseTable, columns: Iterable[str]
+    ) -> Iterator[pa.RecordBatch]:
+        forms = {column.name: column.form for column in table.columns}
+        schema = pa.schema([(name, form.arrow) for name in columns if (form := forms[name]) is not None])
+        yield pa.RecordBatch.from_pylist(session.server.rows, schema)

@@ -1,0 +1,114 @@
+"""Reconciling reads and compares the rows of a second engine as it does those of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.engines.abacus import AbacusServer
+from tests.engines.lakes import BEADS, lake_with, servers_of
+from tributary.api.lake_files import LocalFiles
+from tributary.api.tables import LakeTable
+from tributary.cli.reconcile import proof
+from tributary.cli.reconcile.barrier import LakeBehind, Patience
+from tributary.cli.reconcile.comparison import Kind
+from tributary.cli.reconcile.proof import SourceLink, reconcile
+from tributary.local.databases import SourceDatabase
+
+pytestmark = pytest.mark.usefixtures("abacus")
+
+
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "colour": "red", "moved_at": "01:02:03.000000", "sound": "click"},
+    {"id": 2, "colour": None, "moved_at": "23:59:59.999999", "sound": None},
+]
+LAKE = pa.table(
+    {
+        "id": pa.array([1, 2], pa.int32()),
+        "colour": ["red", None],
+        "moved_at": ["01:02:03.000000", "23:59:59.999999"],
+        "_op": ["r", "r"],
+    }
+)
+
+
+@pytest.fixture
+def link(tmp_path: Path) -> SourceLink:
+    lake = lake_with()
+    state = servers_of(lake, tmp_path)
+    database = SourceDatabase(lake, lake.source("counter"), state.state, state.settings)
+    return SourceLink(lake, database.source, database.connect_for_replication, "", LocalFiles("", "", ""))
+
+
+def holds(monkeypatch: pytest.MonkeyPatch, lake: pa.Table) -> None:
+    """Lets the lake hold this table of beads, and Kafka nothing that it has not applied."""
+    silver = (LakeTable(BEADS, "silver/beads"),)
+    monkeypatch.setattr(proof, "read_silver_tables", lambda *_: silver)
+    monkeypatch.setattr(proof, "read_table", lambda *_: lake)
+    monkeypatch.setattr(proof, "read_last_commit", lambda *_: None)
+    monkeypatch.setattr(LocalFiles, "filesystem", None)
+
+    def ends(_: str, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+        assert list(topics) == ["shop.counter.counting.beads"]
+        return {topic: {0: 0} for topic in topics}
+
+    monkeypatch.setattr(proof, "read_topic_ends", ends)
+
+
+def test_its_rows_are_compared_in_the_forms_of_its_types(
+    link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holds(monkeypatch, LAKE)
+    abacus.rows, abacus.lags = ROWS, 1
+    told: list[str] = []
+    found = reconcile(link, Patience.of(30, told.append))
+    assert found.identical
+    assert [table.name for table in found.tables] == [BEADS]
+    assert found.rows == 2
+    (table,) = found.tables
+    assert table.pairing is not None
+    assert table.pairing.uncompared == ("sound",)
+    assert "waiting for the beads: 0 beads" in told
+    order = ["snapshot begins", "counter-shop marks beam-of-shop-counter", "snapshot ends"]
+    assert [said for said in abacus.said if said in order] == order
+
+
+def test_a_row_that_differs_is_found_and_shown(
+    link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holds(monkeypatch, LAKE)
+    abacus.rows = [{**ROWS[0], "colour": "green"}, {**ROWS[1], "id": 3}]
+    found = reconcile(link, Patience.of(30))
+    assert not found.identical
+    (table,) = found.tables
+    assert {
+        one.key: (one.kind, [cell.column for cell in one.cells]) for one in table.findings.differences
+    } == {
+        (1,): (Kind.CHANGED, ["colour"]),
+        (2,): (Kind.EXTRA, []),
+        (3,): (Kind.MISSING, []),
+    }
+
+
+def test_a_type_that_the_lake_cannot_have_made_is_a_mismatch_in_its_words(
+    link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holds(monkeypatch, LAKE.set_column(1, "colour", pa.array([1.5, 2.5])))
+    abacus.rows = ROWS
+    (table,) = reconcile(link, Patience.of(30)).tables
+    assert table.pairing is not None
+    assert table.pairing.mismatched == {"colour": "word in the database is double in the lake"}
+    assert not table.identical
+
+
+def test_what_it_waits_for_is_told_when_it_does_not_come(
+    link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holds(monkeypatch, LAKE)
+    abacus.lags = 1_000
+    with pytest.raises(LakeBehind, match=r"waiting for the beads.*999 beads"):
+        reconcile(link, Patience.of(0))

@@ -1,0 +1,181 @@
+"""The start on one machine takes a second engine as it takes the first."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.connect_rest import ConnectRest
+from connectors.deployment import ConnectorConfig
+from connectors.engines.engine import DatabaseNotReady
+from connectors.engines.registry import engine_of
+from tests.engines.abacus import AbacusServer, AbacusSource
+from tests.engines.lakes import POSTGRES, lake_with, servers_of
+from tributary.contract.lake import Lake, parse_lake
+from tributary.local import pipeline
+from tributary.local.connector_state import ConnectorKeeper
+from tributary.local.databases import DatabaseUnreachable, SourceDatabase, prepare_database
+from tributary.local.engine_servers import NoServerHere
+from tributary.local.start_plan import start_plan
+from tributary.local.startup import Startup
+
+pytestmark = pytest.mark.usefixtures("abacus")
+
+
+def test_its_database_needs_no_server_of_this_machine() -> None:
+    lake = lake_with()
+    steps = {step.name: set(step.after) for step in start_plan(lake, ())}
+    servers = {"postgres", "kafka", "s3", "connect"}
+    assert steps == {
+        "postgres": set(),
+        "kafka": set(),
+        "s3": set(),
+        "connect": {"postgres", "kafka", "s3", "plugins"},
+        "database web": {"postgres"},
+        "source web": {*servers, "database web"},
+        "database counter": set(),
+        "source counter": {*servers, "database counter"},
+        "bronze": servers,
+    }
+    again = {step.name: set(step.after) for step in start_plan(lake, [lake.source("counter")])}
+    assert again == steps | {"database counter": servers}
+
+
+def test_a_source_that_needs_a_server_here_is_refused_where_there_is_none(tmp_path: Path) -> None:
+    lake = lake_with(more="")
+    with pytest.raises(NoServerHere, match=r"\[source\.counter\.connection\]"):
+        list(start_plan(lake, ()))
+    with pytest.raises(NoServerHere, match=r"\[source\.counter\.connection\]"):
+        servers_of(lake, tmp_path).deployment  # noqa: B018
+
+
+def test_its_database_is_checked_and_prepared_by_the_administrator(
+    abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+    lake = lake_with()
+    warnings = prepare_database(servers_of(lake, tmp_path).database(lake.source("counter")))
+    assert warnings == ("a bead is loose", "oil the rods")
+    assert abacus.said == [
+        "abbot comes to abacus.example.org:7777",
+        "abbot checks shop.counter",
+        "abbot prepares beam-of-shop-counter",
+        "abbot leaves",
+        "counter-shop comes to abacus.example.org:7777",
+        "counter-shop leaves",
+    ]
+
+
+def test_without_an_administrator_its_script_is_written_and_named_in_its_words(
+    abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MONK", "om")
+    lake = lake_with('[source.counter.connection]\nhost = "h"\nuser = "monk"\npassword_env = "MONK"\n')
+    database = servers_of(lake, tmp_path).database(lake.source("counter"))
+    with pytest.raises(DatabaseNotReady, match=f"beam-of-shop-counter.*abacus < {database.script}"):
+        prepare_database(database)
+    assert database.script.read_text() == "MOUNT beam-of-shop-counter\n"
+    abacus.is_prepared = True
+    assert prepare_database(database) == ("a bead is loose",)
+    assert not any("prepares" in said for said in abacus.said)
+
+
+def test_a_database_of_its_own_that_lets_nobody_in_is_told_in_its_words(
+    abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+    abacus.refuses = "the gate is shut"
+    lake = lake_with(frame='frame = "left"\n')
+    database = servers_of(lake, tmp_path).database(lake.source("counter"))
+    told = r"\[source\.counter\], frame left as abbot: .*the gate is shut.*Check host, port and rods"
+    with pytest.raises(DatabaseUnreachable, match=told):
+        database.connect()
+
+
+class Connect:
+    """A Connect worker and its keeper, which record what is done to connectors."""
+
+    def __init__(self, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.known: dict[str, dict[str, str]] = {}
+
+        def run(_: ConnectorKeeper, connector: ConnectorConfig, __: bool) -> bool:
+            abacus.said.append(f"run {connector.name}")
+            return True
+
+        def remove(_: ConnectorKeeper, name: str) -> None:
+            abacus.said.append(f"remove {name}")
+
+        def forget(_: ConnectorKeeper, connector: ConnectorConfig) -> None:
+            abacus.said.append(f"forget {connector.name}")
+
+        monkeypatch.setattr(ConnectRest, "connectors", lambda _: tuple(self.known))
+        monkeypatch.setattr(ConnectRest, "config", lambda _, name: self.known.get(name))
+        monkeypatch.setattr(ConnectorKeeper, "ensure_running", run)
+        monkeypatch.setattr(ConnectorKeeper, "remove", remove)
+        monkeypatch.setattr(ConnectorKeeper, "forget_offsets", forget)
+
+
+def started(lake: Lake, folder: Path, monkeypatch: pytest.MonkeyPatch, *resnapshot: str) -> Any:
+    """A start of the pipeline without its servers, which prepares no database of another engine."""
+    for server in ("postgres", "kafka", "s3", "connect"):
+        monkeypatch.setattr(pipeline._Start, f"_ensure_{server}", lambda *_: False)
+    monkeypatch.setattr(pipeline, "unpack_plugins", lambda _: folder)
+
+    def prepare(database: SourceDatabase) -> tuple[str, ...]:
+        return prepare_database(database) if isinstance(database.source, AbacusSource) else ()
+
+    monkeypatch.setattr(pipeline, "prepare_database", prepare)
+    anew = frozenset(lake.source(name) for name in resnapshot)
+    startup = Startup(lambda *_: None, threading.Event())
+    start = pipeline._Start(servers_of(lake, folder), (), None, anew, startup, connect_has_died=False)
+    start.run()
+    return start
+
+
+def test_a_start_prepares_its_database_and_runs_its_connector(
+    abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+    Connect(abacus, monkeypatch)
+    start = started(lake_with(), tmp_path, monkeypatch)
+    assert {*start.changed} == {"source web", "source counter", "bronze"}
+    assert start.warnings == ["a bead is loose", "oil the rods"]
+    prepared, ran = "abbot prepares beam-of-shop-counter", "run tributary-shop-counter-debezium"
+    assert abacus.said.index(prepared) < abacus.said.index(ran)
+    assert not any("forget" in said or "remove" in said for said in abacus.said)
+
+
+def test_a_new_snapshot_begins_with_what_its_database_and_connect_have_kept(
+    abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+    Connect(abacus, monkeypatch)
+    started(lake_with(), tmp_path, monkeypatch, "counter")
+    connector = "tributary-shop-counter-debezium"
+    order = [
+        f"remove {connector}",
+        "abbot forgets beam-of-shop-counter",
+        "abbot prepares beam-of-shop-counter",
+        f"forget {connector}",
+        f"run {connector}",
+    ]
+    assert [said for said in abacus.said if said in order] == order
+
+
+def test_a_source_that_leaves_the_lake_file_is_told_with_what_remains_of_it(
+    abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+    connect = Connect(abacus, monkeypatch)
+    both = lake_with()
+    deployment = servers_of(both, tmp_path / "before").deployment
+    for source in both.sources:
+        connector = engine_of(source).render(both, source, deployment)
+        connect.known[connector.name] = dict(connector.config)
+    start = started(parse_lake(POSTGRES), tmp_path, monkeypatch)
+    (warning,) = start.warnings
+    assert warning.startswith("tributary-shop-counter-debezium was removed, as its source is no longer")
+    assert warning.endswith("Take beam-of-shop-counter off the frame.")

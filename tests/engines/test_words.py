@@ -1,0 +1,131 @@
+"""The law that keeps engines apart: where the words of an engine may stand, and who may name an engine."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from connectors.engines.registry import ENGINES
+
+PROJECT = Path(__file__).parents[2]
+
+WORDS = ("lsn", "slot", "slots", "publication", "publications", "wal", "pgoutput", "psycopg")
+"""What only PostgreSQL has. Part of a longer name, such as `slot_name` or `PgLsn`, they count as well."""
+
+OF_AN_ENGINE = (
+    "connectors/engines/postgres/",
+    "tributary/contract/engines/postgres.py",
+    "stacks/database/postgres/",
+    "stacks/functions/bootstrap/",
+)
+"""The engine's own rooms."""
+
+OF_A_SERVER_OR_AN_EVENT = {
+    "tributary/local/postgres.py": "runs the server, which also holds Iceberg's catalog",
+    "tributary/local/class_training/": "holds an event of Debezium's for a first run of Spark",
+    "tributary/tickit/": "the demo's database is a PostgreSQL",
+    "bench/": "measures with a PostgreSQL and its events",
+    "spark_app/": "orders events by their place in PostgreSQL's log",
+    "tributary/api/rows.py": "names the column that holds that place",
+}
+"""What may use the words although it is no part of an engine, and why."""
+
+ONLY_REGISTRIES_IMPORT = {
+    "connectors.engines.postgres": ("connectors/engines/registry.py",),
+    "tributary.contract.engines.postgres": (
+        "tributary/contract/engines/registry.py",
+        "tributary/contract/aws.py",
+        "connectors/engines/postgres/",
+    ),
+    "stacks.database.postgres": ("stacks/database/registry.py",),
+}
+"""Beside the engine's own rooms: who may import an engine's modules."""
+
+
+@cache
+def modules() -> tuple[tuple[str, str], ...]:
+    """Path below the project, and text, of every module but those of the tests."""
+    folders = ("bench", "connectors", "spark_app", "stacks", "tributary")
+    paths = [path for folder in folders for path in (PROJECT / folder).rglob("*.py")]
+    return tuple(
+        (path.relative_to(PROJECT).as_posix(), path.read_text()) for path in (PROJECT / "app.py", *paths)
+    )
+
+
+def words_of(text: str) -> set[str]:
+    """The words of a text in lower case; names are taken apart at underscores and capital letters."""
+    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", text)
+    return {part.lower() for part in parts}
+
+
+def is_in(path: str, rooms: Iterable[str]) -> bool:
+    return any(path == room or (room.endswith("/") and path.startswith(room)) for room in rooms)
+
+
+def test_a_name_is_taken_apart_into_its_words() -> None:
+    assert words_of("drop_slot(PgLsn, slotName, WAL_LEVEL, 'pg_wal') walk") >= {"slot", "lsn", "wal"}
+    assert "wal" not in words_of("walk wallet")
+
+
+def test_the_words_of_an_engine_stay_in_its_rooms() -> None:
+    allowed = (*OF_AN_ENGINE, *OF_A_SERVER_OR_AN_EVENT)
+    found = {
+        f"{path}:{number}: {word}"
+        for path, text in modules()
+        if not is_in(path, allowed)
+        for number, line in enumerate(text.splitlines(), start=1)
+        for word in words_of(line).intersection(WORDS)
+    }
+    assert sorted(found) == []
+
+
+@pytest.mark.parametrize("room", [*OF_AN_ENGINE, *OF_A_SERVER_OR_AN_EVENT])
+def test_every_room_that_may_use_the_words_does(room: str) -> None:
+    texts = [text for path, text in modules() if is_in(path, (room,))]
+    assert any(words_of(text).intersection(WORDS) for text in texts)
+
+
+@pytest.mark.parametrize(
+    "text", ['source.engine == "postgres"', 'engine in ("postgres", "x")', 'match e:\n case "postgres": pass']
+)
+def test_a_question_for_an_engine_is_found(text: str) -> None:
+    assert list(questions_for_an_engine(text)) == [1 + text.count("\n")]
+    assert not list(questions_for_an_engine('engine == other; engines = {"postgres": 1}'))
+
+
+def test_nobody_asks_which_engine_a_source_has() -> None:
+    found = [f"{path}:{line}" for path, text in modules() for line in questions_for_an_engine(text)]
+    assert found == []
+
+
+def questions_for_an_engine(text: str) -> Iterator[int]:
+    """The lines in which the name of an engine is compared, or is a case of a match."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Compare | ast.MatchValue):
+            constants = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+            if any(isinstance(constant, str) and constant in ENGINES for constant in constants):
+                yield node.lineno
+
+
+@pytest.mark.parametrize("package", ONLY_REGISTRIES_IMPORT)
+def test_only_a_registry_imports_an_engine(package: str) -> None:
+    rooms = (*OF_AN_ENGINE, *ONLY_REGISTRIES_IMPORT[package], *OF_A_SERVER_OR_AN_EVENT)
+    importers = {path for path, text in modules() if package in imported_by(text)}
+    assert {path for path in importers if not is_in(path, rooms)} == set()
+    assert importers & set(ONLY_REGISTRIES_IMPORT[package])
+
+
+def imported_by(text: str) -> set[str]:
+    """The modules that a module imports, and the packages that they are in."""
+    names = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name.rsplit(".", levels)[0] for name in names for levels in range(name.count(".") + 1)}

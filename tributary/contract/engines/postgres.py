@@ -1,0 +1,143 @@
+"""PostgreSQL in the lake file: its source, how to connect to it, and its database on AWS."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from tributary.contract.entries import Entry, Port, Problem, expecting, matching, toml_key
+from tributary.contract.source import Connection, ExistingDatabase, Source
+
+if TYPE_CHECKING:
+    from tributary.contract.aws import Aws
+
+PORT = 5432
+
+SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+
+# libpq and the JDBC driver read it out of one URL, so what would end or split that URL is kept out.
+Database = Annotated[
+    str,
+    matching(
+        r"[^\s/?#%&:@\\\"'$]{1,63}", "a database's name, without blanks and none of / ? # % & : @ \\ \" ' $"
+    ),
+]
+RoleName = Annotated[
+    str, matching(r"[^\s\"'$\\\x00]{1,63}", "a role's name, without blanks, quotes, $ or \\")
+]
+DatabaseClass = Annotated[
+    str,
+    matching(
+        r"db\.(serverless|(?!t[0-9])[a-z0-9]+\.[a-z0-9-]+)",
+        'an RDS instance class, such as "db.serverless" or "db.r7g.large"; those of db.t have no Data API',
+    ),
+]
+HalfUnits = Annotated[float, Field(ge=0.5, le=256, multiple_of=0.5)]
+
+
+class PostgresConnection(Connection):
+    """A PostgreSQL of the user's.
+
+    user         None: the role that Tributary creates
+    admin_user   creates the role, the publication and the heartbeat table
+    sslrootcert  path of the certificates that sslmode verify-ca and verify-full trust
+    """
+
+    port: Port = PORT
+    user: RoleName | None = None
+    admin_user: RoleName | None = None
+    sslmode: SslMode = "prefer"
+    sslrootcert: str | None = None
+
+    def problems(self, entry: str) -> Iterator[Problem]:
+        yield from super().problems(entry)
+        if self.sslmode.startswith("verify-") and self.sslrootcert is None:
+            expected = f"sslrootcert, which sslmode {self.sslmode} needs"
+            yield Problem(entry, "no certificates to verify the server with", "no sslrootcert", expected)
+
+
+class ExistingPostgres(ExistingDatabase):
+    """A PostgreSQL that exists already on AWS. `cdk synth` writes the SQL for its administrator.
+
+    sslmode  a worker of MSK Connect holds no file to verify a certificate with
+    """
+
+    port: Port = PORT
+    sslmode: Literal["require", "prefer"] = "require"
+
+
+class PostgresSource(Source):
+    """A database of a PostgreSQL server."""
+
+    existing: ClassVar[type[ExistingDatabase]] = ExistingPostgres
+
+    engine: Literal["postgres"]
+    database: Database
+    connection: PostgresConnection | None = None
+
+    def problems_on_aws(self, name: str, aws: Aws) -> Iterator[Problem]:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", self.database):
+            key = toml_key(name)
+            yield Problem(
+                f"[source.{key}].database",
+                "Aurora cannot make a database of this name",
+                json.dumps(self.database),
+                f"letters, digits and underscores, or [aws.source.{key}] with a database's host",
+            )
+        if aws.alarms.slot_lag_gb >= aws.database.slot_wal_gb:
+            yield Problem(
+                "[aws.alarms].slot_lag_gb",
+                "the alarm would come when the replication slot is lost",
+                str(aws.alarms.slot_lag_gb),
+                f"less than [aws.database].slot_wal_gb, {aws.database.slot_wal_gb}",
+            )
+
+
+class AuroraPostgres(Entry):
+    """`[aws.database]`: the Aurora PostgreSQL cluster of each source without an `[aws.source.NAME]`.
+
+    engine_version  Aurora's
+    instance        of the writer and the readers; "db.serverless" grows and shrinks between capacity_min and
+                    capacity_max, in Aurora's capacity units of 2 GiB of memory, and never pauses, because a
+                    replication slot is in use
+    readers         further instances; the first of them takes over where the writer fails
+    slot_wal_gb     how much log a replication slot may hold back before PostgreSQL gives the slot up
+    demo_schema     creates the demo's tables and fills them
+    """
+
+    engine_version: Annotated[str, matching(r"1[5-9]\.[0-9]+", 'a version, such as "16.11"')] = "16.11"
+    instance: DatabaseClass = "db.serverless"
+    capacity_min: HalfUnits = 0.5
+    capacity_max: HalfUnits = 4
+    readers: Annotated[int, Field(ge=0, le=5)] = 0
+    backup_days: Annotated[int, Field(ge=1, le=35)] = 7
+    slot_wal_gb: Annotated[int, Field(ge=1, le=1000)] = 20
+    demo_schema: bool = False
+
+    @model_validator(mode="after")
+    def _range_of_capacity(self) -> AuroraPostgres:
+        if self.capacity_min > self.capacity_max:
+            raise expecting("capacity_min that is not above capacity_max")
+        return self
+
+
+PRODUCTION: Mapping[str, Any] = {
+    "instance": "db.r7g.large",
+    "readers": 1,
+    "backup_days": 14,
+    "slot_wal_gb": 100,
+}
+"""What the profile "production" sets in `[aws.database]`."""
+
+
+class PostgresAlarms(Entry):
+    """What `[aws.alarms]` says of PostgreSQL.
+
+    slot_lag_gb  how much log a replication slot may hold back
+    """
+
+    slot_lag_gb: Annotated[int, Field(ge=1, le=1000)] = 5

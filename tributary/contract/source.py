@@ -1,0 +1,154 @@
+"""What the lake file says of any source, whatever its engine; each engine adds entries of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
+
+from tributary.contract.entries import Entry, Host, Port, Problem, SecretArn, as_tuple, expecting, matching
+from tributary.contract.patterns import NotATablePattern, TablePattern, TablePatterns
+from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
+
+if TYPE_CHECKING:
+    from tributary.contract.aws import Aws
+
+Decimals = Literal["number", "base64"]
+Times = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "isostring"]
+
+
+def _pattern(text: str) -> str:
+    try:
+        TablePattern.parse(text.removeprefix("!"))
+    except NotATablePattern as error:
+        raise expecting(error.expected or error.what) from None
+    return text
+
+
+def _patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        TablePatterns.parse(texts)
+    except NotATablePattern as error:
+        raise expecting(error.expected or error.what) from None
+    return texts
+
+
+PatternTexts = Annotated[
+    tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(as_tuple), AfterValidator(_patterns)
+]
+EnvironmentVariable = Annotated[
+    str, matching(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable that holds the password")
+]
+
+
+class Connection(Entry):
+    """`[source.NAME.connection]`: a database of the user's. Environment variables hold the passwords.
+
+    user          who Debezium logs in as; None: the user that Tributary creates
+    password_env  holds that user's password; None: Tributary, as admin_user, makes one up and sets it
+    admin_user    prepares the database; None: a person does, with the SQL that `tributary up` writes
+    """
+
+    host: Host
+    port: Port
+    user: str | None = None
+    password_env: EnvironmentVariable | None = None
+    admin_user: str | None = None
+    admin_password_env: EnvironmentVariable | None = None
+
+    def problems(self, entry: str) -> Iterator[Problem]:
+        """Yield what no single key shows; `entry` is what errors call the connection."""
+        if (self.admin_user is None) != (self.admin_password_env is None):
+            yield Problem(entry, "half of an administrator", *self._half("admin_user", "admin_password_env"))
+        if self.admin_user is None and self.password_env is None:
+            expected = "password_env, or admin_user and admin_password_env"
+            yield Problem(
+                entry, "no password to log in with", "neither password_env nor admin_user", expected
+            )
+        if self.admin_user is not None and self.admin_user == self.user:
+            expected = "a user of its own for the replication, with fewer rights"
+            yield Problem(
+                f"{entry}.user", "the administrator may not replicate too", json.dumps(self.user), expected
+            )
+
+    def _half(self, one: str, other: str) -> tuple[str, str]:
+        given, missing = (one, other) if getattr(self, one) is not None else (other, one)
+        return f"{given} without {missing}", f"{one} and {other}, or neither of them"
+
+
+class ExistingDatabase(Entry):
+    """`[aws.source.NAME]`: a database that exists already and that the VPC reaches.
+
+    secret  JSON with the `password` of the user that Debezium logs in as, in the lake's own region
+    """
+
+    host: Host
+    port: Port
+    secret: SecretArn
+
+
+class Events(Entry):
+    """How the events of a source are written that Tributary's own connector did not send.
+
+    topic_prefix  Debezium's `topic.prefix`; None: Tributary's own topics
+    decimals      how JSON holds a numeric: JsonConverter's `decimal.format`
+    times         Debezium's `time.precision.mode`, for events without schemas
+    """
+
+    topic_prefix: Annotated[str, matching(r"[A-Za-z0-9._-]+", "a prefix of Kafka topics")] | None = None
+    decimals: Decimals = "number"
+    times: Times = "adaptive"
+
+
+class Source(Entry):
+    """`[source.NAME]`: a database whose tables become lake tables. An engine's own class adds its entries.
+
+    engine      by which the registry of engines finds that class
+    tables      patterns as the file has them; `patterns` holds them parsed
+    partitions  of each table's Kafka topic
+    connection  None: the server that `tributary up` starts
+    events      what another connector than Tributary's own sends
+
+    existing    the engine's class of `[aws.source.NAME]`
+    """
+
+    existing: ClassVar[type[ExistingDatabase]] = ExistingDatabase
+
+    engine: str
+    tables: PatternTexts
+    partitions: Annotated[int, Field(ge=1, le=256)] = 1
+    connection: Connection | None = None
+    events: Events = Events()
+
+    _name: str = PrivateAttr(default="")
+
+    @property
+    def name(self) -> str:
+        """The name in the section's title, which is no key of the section."""
+        return self._name
+
+    def named(self, name: str) -> Self:
+        """Return the same source under this name."""
+        source = self.model_copy()
+        source._name = name
+        return source
+
+    @cached_property
+    def patterns(self) -> TablePatterns:
+        return TablePatterns.parse(self.tables)
+
+    def matches(self, schema: str, table: str) -> bool:
+        """Tell whether the table is one of this source's tables."""
+        return self.patterns.matches(schema, table)
+
+    @property
+    def topic_form(self) -> TopicForm:
+        """The form that the engine gives the topics of tables."""
+        return SCHEMA_AND_TABLE
+
+    def problems_on_aws(self, name: str, _aws: Aws) -> Iterator[Problem]:  # noqa: ARG002
+        """Yield what keeps the lake from creating the database of the source `name` on AWS."""
+        return iter(())

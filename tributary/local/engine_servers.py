@@ -1,0 +1,54 @@
+"""Which engines have a server on this machine, for sources that the lake file gives no connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from connectors.engines.engine import Login
+from connectors.engines.registry import engine_of
+from tributary.contract.errors import TributaryError
+from tributary.contract.source import Source
+from tributary.local import postgres
+from tributary.local.state import LocalSettings
+
+HOST = "127.0.0.1"
+
+
+class NoServerHere(TributaryError):
+    """A source needs a connection, because `tributary up` starts no server of its engine."""
+
+
+@dataclass(frozen=True)
+class EngineServer:
+    """A server that `tributary up` starts. The step of that name also creates the databases of its sources.
+
+    service  its name among the services
+    admin    returns the port, the user and the password of its administrator
+    """
+
+    service: str
+    admin: Callable[[LocalSettings], Login]
+
+
+def _postgres_admin(settings: LocalSettings) -> Login:
+    return Login(HOST, settings.ports.postgres, postgres.ADMIN, settings.secrets.postgres_admin)
+
+
+ENGINE_SERVERS: dict[str, EngineServer] = {
+    "postgres": EngineServer(postgres.SERVICE, _postgres_admin),
+}
+"""By the engine's name in the lake file."""
+
+
+def server_of(source: Source) -> EngineServer:
+    """Return the server that holds the source's database here. Raises NoServerHere."""
+    try:
+        return ENGINE_SERVERS[source.engine]
+    except KeyError:
+        raise NoServerHere(
+            f"Tributary starts no {engine_of(source).title} server on this machine",
+            where=f"[source.{source.name}]",
+            found="no connection",
+            expected=f"a section [source.{source.name}.connection] that names a server of yours",
+        ) from None

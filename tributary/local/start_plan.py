@@ -1,0 +1,49 @@
+"""Which steps a start of the pipeline has, and which of them wait for which others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from tributary.contract.lake import Lake
+from tributary.contract.source import Source
+from tributary.local import connect, kafka, postgres, s3
+from tributary.local.engine_servers import server_of
+
+PLUGINS = "plugins"
+BRONZE = "bronze"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step, which begins once all steps in `after` are done."""
+
+    name: str
+    after: tuple[str, ...] = ()
+
+
+def start_plan(lake: Lake, resnapshot: Collection[Source]) -> Iterator[Step]:
+    """Yield the steps of a start, each after the steps that it waits for. Raises NoServerHere.
+
+    The step PLUGINS, which has a result, begins before them. A source in `resnapshot` has its connector
+    removed before its database is prepared, so Connect comes first.
+    """
+    before_connect = (postgres.SERVICE, kafka.SERVICE, s3.SERVICE)
+    servers = (*before_connect, connect.SERVICE)
+    yield from map(Step, before_connect)
+    yield Step(connect.SERVICE, (*before_connect, PLUGINS))
+    for source in lake.sources:
+        own_server = () if source.connection is not None else (server_of(source).service,)
+        yield Step(database_step(source), servers if source in resnapshot else own_server)
+        yield Step(connector_step(source), (*servers, database_step(source)))
+    yield Step(BRONZE, servers)
+
+
+def database_step(source: Source) -> str:
+    """Return the name of the step that prepares the source's database."""
+    return f"database {source.name}"
+
+
+def connector_step(source: Source) -> str:
+    """Return the name of the step that runs the source's connector."""
+    return f"source {source.name}"
