@@ -39,7 +39,7 @@ from tributary.contract.table_name import TableName
 from tributary.local.kafka import create_topic, start_kafka, stop_kafka
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
-from tributary.local.state import StateFolder, settle
+from tributary.local.state import StateFolder, choose_settings
 
 Form = Literal["bare", "schemas"]
 PEER_HOME = "PEER_HOME"
@@ -538,7 +538,7 @@ def _arena(settings: Settings, folder: Path) -> Iterator[Arena]:
     lake = lake_of(settings.memory)
     state = StateFolder(folder / "state")
     state.create()
-    local = settle(state, lake.name, {}, frozenset())
+    local = choose_settings(state, lake.name, {}, frozenset())
     servers = Servers(lake, state, local, read_server_files())
     try:
         start_kafka(servers.kafka, threading.Event())

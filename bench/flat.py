@@ -19,7 +19,7 @@ from bench.results import Figure, Results
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from tributary.contract.lake import TablePolicy, parse_lake
-from tributary.local.state import StateFolder, settle
+from tributary.local.state import StateFolder, choose_settings
 
 LAKE = parse_lake(
     """
@@ -115,5 +115,5 @@ def table_session() -> Iterator[tuple[SparkSession, Path]]:
     with tempfile.TemporaryDirectory(prefix="tributary-bench-") as folder:
         state = StateFolder(Path(folder) / "state")
         state.create()
-        with driver(LAKE, state, settle(state, LAKE.name, {}, frozenset())) as running:
+        with driver(LAKE, state, choose_settings(state, LAKE.name, {}, frozenset())) as running:
             yield running.spark, Path(folder)

@@ -39,7 +39,7 @@ from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.connect_schema import SchemaTexts, read_schema_version
 from spark_app.wire.decode import decode
-from tributary.local.state import StateFolder, settle
+from tributary.local.state import StateFolder, choose_settings
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,6 @@ def _session(settings: Settings, folder: Path) -> Iterator[SparkSession]:
     lake = lake_of(settings.memory)
     state = StateFolder(folder / "state")
     state.create()
-    local = settle(state, lake.name, {}, frozenset())
+    local = choose_settings(state, lake.name, {}, frozenset())
     with driver(lake, state, local, session_options(folder)) as running:
         yield running.spark

@@ -27,7 +27,7 @@ from hudi import HudiReadOptions, HudiTableBuilder
 from psycopg import sql
 
 from bench.workload import SCHEMA, until_closed
-from tributary.lake.files import REGION, LakeFiles
+from tributary.api.lake_files import REGION, LocalFiles
 
 PATIENCE_SECONDS = 120.0
 """How long the probe waits for a row. A row that takes longer makes the whole result invalid."""
@@ -122,7 +122,7 @@ def latest_commit(names: Iterable[str]) -> str | None:
 class Lake:
     """The lake's tables, read with hudi-rs."""
 
-    def __init__(self, files: LakeFiles, paths: dict[str, str]) -> None:
+    def __init__(self, files: LocalFiles, paths: dict[str, str]) -> None:
         self._files = files
         self._paths = paths
 
@@ -144,7 +144,7 @@ class Probe:
 
     def __init__(self, orders: Orders) -> None:
         self._orders = orders
-        files = LakeFiles(orders.endpoint, orders.access_key, orders.secret_key)
+        files = LocalFiles(orders.endpoint, orders.access_key, orders.secret_key)
         client = boto3.session.Session().client(
             "s3",
             endpoint_url=orders.endpoint,

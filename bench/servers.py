@@ -13,7 +13,7 @@ from tributary.contract.lake import Lake
 from tributary.local import kafka, s3
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
-from tributary.local.state import LocalSettings, StateFolder, settle
+from tributary.local.state import LocalSettings, StateFolder, choose_settings
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class StorageAndKafka:
 def storage(lake: Lake, folder: Path) -> Iterator[Storage]:
     state = StateFolder(folder)
     state.create()
-    settings = settle(state, lake.name, {}, frozenset())
+    settings = choose_settings(state, lake.name, {}, frozenset())
     servers = Servers(lake, state, settings, read_server_files())
     try:
         s3.start_s3(servers.s3, threading.Event())

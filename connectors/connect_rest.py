@@ -13,6 +13,7 @@ import requests
 from connectors.deployment import ConnectorConfig
 from connectors.engines.registry import remedies
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import CheckStatus, ReadRunbook, Remedies, remedies_of
 
 _POLL_SECONDS = 0.2
 _REBALANCE_SECONDS = 60.0
@@ -28,8 +29,9 @@ _REBALANCE_EXPECTED = "a rebalance is expected"
 
 _REMEDIES = {
     # Kafka's producer (KafkaProducer#ensureValidRecordSize).
-    "the value of the max.request.size configuration": "An event is larger than [lake].max_event_mb. "
-    "docs/operate.md says how to go on.",
+    "the value of the max.request.size configuration": remedies_of(
+        ["An event is larger than [lake].max_event_mb.", ReadRunbook("event too large")]
+    ),
 }
 """Remedies by a part of the innermost cause's text. The engines of the sources know more of them."""
 
@@ -88,14 +90,14 @@ class ConnectorStatus:
         return None
 
     @property
-    def remedy(self) -> str | None:
-        """What to do about the failure; None where nothing failed."""
+    def remedies(self) -> Remedies:
+        """What to do about the failure; nothing where nothing failed."""
         failure = self.failure
         if failure is None:
-            return None
+            return ()
         known = {**remedies(), **_REMEDIES}
-        found = (remedy for words, remedy in known.items() if words in failure)
-        return next(found, "See the log of the Connect worker.")
+        found = (known_remedies for words, known_remedies in known.items() if words in failure)
+        return next(found, remedies_of("See the log of the Connect worker."))
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ class ConnectRest:
                     "the Kafka Connect worker does not answer",
                     where=self.url,
                     found=type(error).__name__,
-                    remedy="`tributary status` tells whether it runs, and its log why it does not.",
+                    remedy=[CheckStatus(), "The log of the worker says why it does not run."],
                 ) from error
             if not _is_rebalancing(answer) or time.monotonic() >= deadline:
                 break
@@ -216,7 +218,7 @@ class ConnectRest:
 
 def _failed(status: ConnectorStatus) -> ConnectorFailed:
     return ConnectorFailed(
-        "the connector failed", where=status.name, found=status.failure, remedy=status.remedy
+        "the connector failed", where=status.name, found=status.failure, remedy=status.remedies
     )
 
 

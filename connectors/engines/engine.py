@@ -20,6 +20,7 @@ from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, S
 from connectors.engines.forms import Form
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
+from tributary.contract.remedies import Remedies
 from tributary.contract.source import Source
 
 SourceT = TypeVar("SourceT", bound=Source)
@@ -125,7 +126,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
         """Return how the connector reaches the database at this address, encrypted as the lake file says."""
 
     @abstractmethod
-    def remedies(self) -> Mapping[str, str]:
+    def remedies(self) -> Mapping[str, Remedies]:
         """Return what to do about a failed connector, by a part of the failure's words."""
 
     @abstractmethod

@@ -7,6 +7,7 @@ from typing import Any
 
 from connectors.engines.engine import Engine
 from connectors.engines.postgres.engine import PostgresEngine
+from tributary.contract.remedies import Remedies
 from tributary.contract.source import Source
 
 AnyEngine = Engine[Any, Any]
@@ -33,6 +34,6 @@ def source_plugins() -> frozenset[str]:
     return frozenset(engine.plugin for engine in ENGINES.values())
 
 
-def remedies() -> dict[str, str]:
+def remedies() -> dict[str, Remedies]:
     """Return what to do about a failed connector of any engine, by a part of the failure's words."""
     return {words: remedy for engine in ENGINES.values() for words, remedy in engine.remedies().items()}

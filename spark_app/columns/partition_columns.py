@@ -6,6 +6,7 @@ from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType, Timest
 
 from spark_app.columns.table_columns import TableColumns
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import EditLakeFile
 
 _IN_TWO_PATHS = (TimestampType, TimestampNTZType, BinaryType, ArrayType, MapType, StructType)
 """Hudi's writers of Spark's rows and of Avro do not give a value of these the same partition: the path of one
@@ -27,7 +28,7 @@ def check_partition_columns(partition_by: tuple[str, ...], columns: TableColumns
                 what="A table cannot be partitioned by a column that it does not have",
                 where=f"column {column}",
                 found=f"columns {', '.join(columns.names)}",
-                remedy="Name one of them as partition_by in lake.toml, or leave the entry out.",
+                remedy=EditLakeFile("set partition_by to one of these columns, or leave the entry out"),
             )
         if isinstance(types[column], _IN_TWO_PATHS):
             raise NotAPartitionColumn(
@@ -35,5 +36,5 @@ def check_partition_columns(partition_by: tuple[str, ...], columns: TableColumns
                 where=f"column {column}",
                 found=types[column].simpleString(),
                 expected="text, a number, a date or a boolean",
-                remedy="Name another column as partition_by in lake.toml, for a time one that has its day.",
+                remedy=EditLakeFile("set partition_by to another column, such as one with the day of a time"),
             )

@@ -26,6 +26,7 @@ from spark_app.wire.connect_schema import SchemaVersion
 from spark_app.wire.lake_types import conversion
 from tributary.contract.column_names import ALLOWED, HUDI_PREFIX, is_column_name
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import EditLakeFile, RebuildTable, RemedyOrText
 
 DELETED = "_deleted"
 LOG_POSITION = "_lsn"
@@ -145,7 +146,7 @@ def _merge_two(current: TableColumns, version: TableColumns, wider: _Wider) -> T
             what="The primary key of the source table is another one than the lake table's",
             found=f"key ({', '.join(version.key)})",
             expected=f"key ({', '.join(current.key)})",
-            remedy="Set the key that the table was made with as its key in lake.toml.",
+            remedy=EditLakeFile("set the table's key to the one that the table was made with"),
         )
     row = dict(current.row)
     for name, data_type in version.row:
@@ -174,10 +175,11 @@ def _wider(name: str, current: DataType, new: DataType) -> DataType:
         return decimal
     if _is_text_of(current, new):
         return current
-    raise _conflict(name, current, new, "Rebuild the table (tributary rebuild): it then has a type for both.")
+    advice = "Rebuild the table: the column then gets a type that holds both."
+    raise _conflict(name, current, new, [advice, RebuildTable()])
 
 
-def _conflict(name: str, current: DataType, new: DataType, remedy: str) -> SchemaConflict:
+def _conflict(name: str, current: DataType, new: DataType, remedy: RemedyOrText) -> SchemaConflict:
     return SchemaConflict(
         what="A column of the source table has changed to a type that the lake table cannot take",
         where=f"column {name}",

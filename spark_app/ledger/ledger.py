@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import RebuildTable
 
 LEDGER_KEY = "_ledger"
 RETYPED_KEY = f"{LEDGER_KEY}.retyped"
@@ -140,7 +141,10 @@ class Ledger:
                 where=f"commit metadata, key {LEDGER_KEY}",
                 found=f"ledger version {found.get('version')!r}",
                 expected=f"version {FORMAT_VERSION}",
-                remedy="Use the version of Tributary that wrote the table, or rebuild the table from bronze.",
+                remedy=[
+                    "Use the version of Tributary that wrote the table, or rebuild the table from bronze.",
+                    RebuildTable(),
+                ],
             )
         times, truncate = found["source_ts_us"], found.get("truncate")
         return Ledger(

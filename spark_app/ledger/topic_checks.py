@@ -5,6 +5,7 @@ from __future__ import annotations
 from spark_app.ledger.ledger import Ledger
 from spark_app.sources.event import OffsetRange, Positions, TopicExtent, positions_text
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import Ingest, OpenEpoch
 
 
 class PositionLost(TributaryError):
@@ -32,7 +33,7 @@ def check_topic(ledger: Ledger, extent: TopicExtent) -> None:
             where=where,
             found=f"topic id {extent.topic_id}, events up to {positions_text(extent.end)}",
             expected=f"topic id {ledger.topic_id}, events up to {positions_text(ledger.positions)} or later",
-            remedy="Go on at the new topic's beginning with tributary new-epoch (docs/operate.md says when).",
+            remedy=OpenEpoch(),
         )
     if is_shorter:
         raise PositionLost(
@@ -63,7 +64,7 @@ def check_held(topic: str, positions: Positions, extent: TopicExtent) -> None:
             where=f"topic {topic}, partition {partition}",
             found=f"the first offset held is {extent.beginning[partition]}",
             expected=f"offset {positions.get(partition, 0)}",
-            remedy="Read them from bronze, if it has them: tributary ingest --from bronze.",
+            remedy=["Read them from bronze, if bronze has them.", Ingest(events_from="bronze")],
         )
 
 

@@ -21,6 +21,7 @@ from spark_app.merge.survey import (
 )
 from spark_app.wire.decode import READ
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import TakeSnapshot
 
 
 class SourceRewound(TributaryError):
@@ -148,5 +149,5 @@ def _refuse_rewound(
         where=f"topic {ledger.topic}, partition {partition}, offset {first}",
         found="a change with a lower log sequence number and a later commit time than the last applied one",
         expected=f"a log sequence number of {ledger.sequences[partition].lsn} or more",
-        remedy="Let the connector begin anew with a snapshot, as docs/operate.md says.",
+        remedy=TakeSnapshot(),
     )

@@ -19,6 +19,7 @@ from spark_app.run.progress import Blocked, CaughtUp, Failed, ProgressWriter, St
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import remedies_for_table
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ class _TableRun:
         self.got_on_at = time.monotonic()
 
     def set_outcome(self, state: State, error: Exception) -> None:
-        self.outcome, self.is_known = Outcome.of(state, error, self.outcome or self.recorded), True
+        before = self.outcome or self.recorded
+        self.outcome, self.is_known = Outcome.of(state, error, before, self.table.name), True
 
     @property
     def state(self) -> TableState:
@@ -325,9 +327,10 @@ class Ingest:
                     raise error
 
     def _block(self, run: _TableRun, error: TributaryError) -> None:
-        run.is_blocked, run.error = True, str(error)
+        run.is_blocked, run.error = True, error.reason
         run.set_outcome("blocked", error)
-        self.progress.write(Blocked(run.table.name, run.error))
+        remedies = remedies_for_table(error.remedies, run.table.name)
+        self.progress.write(Blocked(run.table.name, run.error, remedies))
 
     def _retry_later(self, run: _TableRun, error: Exception) -> None:
         """Schedule a retry. The table then reads its state again, because the failed commit may be in it."""

@@ -7,11 +7,12 @@ The outcome outlives the run. A healthy table has none. This module does not nee
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import Remedies, remedies_as_json, remedies_for_table, remedies_from_json
 
 OUTCOME_FILE = "_outcome.json"
 """The file in the table's quarantine folder. Spark ignores names that begin with an underscore."""
@@ -21,10 +22,14 @@ State = Literal["blocked", "retrying"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """`blocked`: the run has given the table up until a person does something. `retrying`: it had not yet,
-    when it was last heard of.
+    """Why a table is not well.
 
-    `since`: when the table was first found so, in ISO 8601. The rest is as in `TributaryError`."""
+    state  blocked: the run leaves the table alone until a person does something; retrying: the run was still
+           trying when it last reported
+    since  when the table was first found so, in ISO 8601
+
+    The other fields are as in `TributaryError`.
+    """
 
     state: State
     since: str
@@ -32,33 +37,38 @@ class Outcome:
     where: str | None = None
     found: str | None = None
     expected: str | None = None
-    remedy: str | None = None
+    remedies: Remedies = ()
 
     @staticmethod
-    def of(state: State, error: Exception, before: Outcome | None) -> Outcome:
-        """`before` is the table's last outcome: if this is the same, it has been so since then."""
+    def of(state: State, error: Exception, before: Outcome | None, table: str) -> Outcome:
+        """Return the outcome of a table's error.
+
+        `before` is the table's last outcome. The new one keeps its time if the reason is the same.
+        """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         if isinstance(error, TributaryError):
-            new = Outcome(state, now, error.what, error.where, error.found, error.expected, error.remedy)
+            remedies = remedies_for_table(error.remedies, table)
+            new = Outcome(state, now, error.what, error.where, error.found, error.expected, remedies)
         else:
             new = Outcome(state, now, f"{type(error).__name__}: {error}")
         is_same = before is not None and (before.state, before.what) == (new.state, new.what)
-        return Outcome(**{**asdict(new), "since": before.since}) if before and is_same else new
+        return replace(new, since=before.since) if before and is_same else new
 
     @property
     def reason(self) -> str:
-        """All but the remedy, in one sentence or two."""
-        return str(TributaryError(self.what, where=self.where, found=self.found, expected=self.expected))
+        """What is wrong, in one sentence."""
+        return TributaryError(self.what, where=self.where, found=self.found, expected=self.expected).reason
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=2)
+        return json.dumps({**asdict(self), "remedies": remedies_as_json(self.remedies)}, indent=2)
 
     @staticmethod
     def from_json(text: str) -> Outcome | None:
-        """None for a text that only another version understands: no table waits for that."""
+        """Return None for a text that only another version understands: no table waits for that."""
         try:
-            return Outcome(**json.loads(text))
-        except (TypeError, ValueError):
+            found = json.loads(text)
+            return Outcome(**{**found, "remedies": remedies_from_json(found["remedies"])})
+        except (AttributeError, KeyError, TypeError, ValueError):
             return None
 
 

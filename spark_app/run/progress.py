@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
-from typing import ClassVar, TextIO
+from typing import Any, ClassVar, TextIO
 
 from spark_app.ledger.ledger import SourceTimes
+from tributary.contract.remedies import Remedies, remedies_as_json
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,12 @@ class Failed:
 
 @dataclass(frozen=True)
 class Blocked:
-    """The table stays as it is until a person has done something; its events are unread, not lost."""
+    """The table stays as it is until a person does something; its events are unread, not lost."""
 
     event: ClassVar[str] = "blocked"
     table: str
     error: str
+    remedies: Remedies = ()
 
 
 @dataclass(frozen=True)
@@ -168,9 +170,16 @@ class ProgressWriter:
         self._lock = Lock()
 
     def write(self, report: Report) -> None:
-        line = json.dumps({"event": report.event, **asdict(report)})
+        line = json.dumps(_as_json(report))
         with self._lock:
             print(line, file=self._out, flush=True)
+
+
+def _as_json(report: Report) -> Mapping[str, Any]:
+    content = {"event": report.event, **asdict(report)}
+    if isinstance(report, Blocked):
+        content["remedies"] = remedies_as_json(report.remedies)
+    return content
 
 
 def iso_utc(microseconds: int) -> str:

@@ -9,6 +9,7 @@ from spark_app.run.progress import Blocked, Committed, ProgressWriter, Replayed,
 from spark_app.sources.event import EventSource
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import remedies_for_table
 
 TableTask = Callable[[TableIngest], Committed | Replayed | Serviced]
 
@@ -35,7 +36,8 @@ def run_for_each_table(
                 outcomes.clear(table.quarantine_path)
             results[table.name] = "ok"
         except TributaryError as error:
-            progress.write(Blocked(table.name, str(error)))
-            results[table.name] = str(error)
+            remedies = remedies_for_table(error.remedies, table.name)
+            progress.write(Blocked(table.name, error.reason, remedies))
+            results[table.name] = error.reason
     progress.write(Stopped(results))
     return all(result == "ok" for result in results.values())

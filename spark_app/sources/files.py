@@ -30,6 +30,7 @@ from spark_app.sources.file_layouts import (
 from spark_app.wire.json_frame import is_bare
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import TablePolicy
+from tributary.contract.remedies import EditLakeFile
 
 LISTING_SECONDS = 10.0
 """How long a listing is reused. Listing a large bucket is slow, and sinks write a file every few minutes."""
@@ -202,7 +203,7 @@ class FilesSource:
                 what="Files contain no keys, and the lake file does not name the table's key",
                 where=f"topic {topic} in {self.location}",
                 expected='key = ["…"] in the table\'s entry',
-                remedy="Name the columns of its primary key.",
+                remedy=EditLakeFile("set the table's key to the columns of its primary key"),
             )
         lines = [file for file in files if self._kind(file) == "json"]
         if policy.columns is None and lines and not self._lines([lines[0].path]).where(is_bare()).isEmpty():
@@ -210,7 +211,7 @@ class FilesSource:
                 what="The events come without schemas, and the lake file does not name the table's columns",
                 where=lines[0].path,
                 expected='columns = { id = "bigint", … } in the table\'s entry',
-                remedy="Name all columns of the table with their types.",
+                remedy=EditLakeFile("list all columns of the table with their types"),
             )
         self._described.add(topic)
 

@@ -31,6 +31,7 @@ from spark_app.table.table_ingest import TableIngest
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import ShowQuarantine, TakeSnapshot
 
 PATIENCE_SECONDS = 120.0
 """The sink lands events some seconds after they are in Kafka."""
@@ -58,7 +59,7 @@ def rebuild_table(
             what="The table's topic was made anew once, so that no source has all of its events in one order",
             where=f"topic {table.topic}",
             found=f"epoch {before.epoch}",
-            remedy="Remove the table's folder in silver, and let Debezium take a new snapshot.",
+            remedy=["Remove the table's folder in silver, and take a new snapshot.", TakeSnapshot()],
         )
     ranges = _all_ranges(table, before, patience_seconds)
     timeline = table.hudi.timeline()
@@ -77,7 +78,7 @@ def rebuild_table(
         raise NotRebuilt(
             what="No event of the table can be read",
             where=f"topic {table.topic}",
-            remedy="tributary quarantine list says why.",
+            remedy=ShowQuarantine(),
         )
     if quarantine is not None:
         new = applied.quarantine_folder

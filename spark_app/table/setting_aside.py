@@ -11,6 +11,7 @@ from spark_app.sources.event import OffsetRange
 from spark_app.table.quarantine import quarantined, write_quarantine
 from spark_app.table.quarantine_limit import LATEST_EVENTS, LatestEvents, QuarantineLimitReached
 from tributary.contract.lake import TablePolicy
+from tributary.contract.remedies import EditLakeFile
 
 
 @dataclass
@@ -43,8 +44,10 @@ class SettingAside:
             found=f"{found}; of the {self._latest.events + events:,} latest events "
             f"{self._latest.set_aside + set_aside:,} cannot be read",
             expected=f"at most {self.policy.quarantine_limit} of the latest {LATEST_EVENTS:,}",
-            remedy="Mend what writes to the topic. To set these events aside all the same, raise the table's "
-            "quarantine_limit in lake.toml, and start the ingest again.",
+            remedy=[
+                "Correct what writes to the topic.",
+                EditLakeFile("raise the table's quarantine_limit to set these events aside all the same"),
+            ],
         )
 
     def write(self, events: DataFrame, bad: DataFrame, epoch: int, ranges: tuple[OffsetRange, ...]) -> str:

@@ -42,6 +42,7 @@ from spark_app.wire.connect_schema import (
     ConnectSchema,
 )
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import EditLakeFile
 
 MAX_DECIMAL_PRECISION = 38
 _PLACEHOLDER = "__debezium_unavailable_value"
@@ -102,7 +103,10 @@ def conversion(column: str, schema: ConnectSchema) -> Conversion:
         what="A column has a type that the lake cannot hold",
         where=f"column {column}",
         found=f"Connect type {schema.type!r}, semantic type {schema.name!r}",
-        remedy='Change the column\'s type, or leave the table out with "!schema.table" in lake.toml.',
+        remedy=[
+            "Change the column's type, or leave the table out.",
+            EditLakeFile('exclude the table with a pattern such as "!schema.table"'),
+        ],
     )
 
 
@@ -225,7 +229,7 @@ def _decimal(schema: ConnectSchema) -> Conversion:
             found=f"numeric({precision},{scale}) as a JSON number",
             expected=f"at most {MAX_DECIMAL_PRECISION} digits, or a number as text",
             remedy="Set decimal.handling.mode=string and column.propagate.source.type=.* in the source "
-            "connector, as `tributary up` does, and make the table anew.",
+            "connector, as Tributary's own connector has them, and make the table anew.",
         )
     lake = DecimalType(precision, scale)
     if WRITTEN_AS_BASE64 not in schema.parameters:

@@ -14,11 +14,12 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 import spark_app
+from spark_app.jvm.classes_jar import CLASSES_JAR
 from tributary.artifacts.lock import read_lock
+from tributary.aws.spark_submit import LAKE_FILE
 from tributary.contract.aws import Processing
 from tributary.contract.aws_names import Output
 from tributary.contract.errors import TributaryError
-from tributary.contract.spark_submit import CLASSES_JAR, LAKE_FILE
 
 JARS_LOCK = Path(spark_app.__file__).with_name("emr-jars.lock.json")
 _ENTRY_POINT = Path(spark_app.__file__).with_name("main.py")

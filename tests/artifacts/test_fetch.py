@@ -100,7 +100,7 @@ def test_without_a_repository_the_error_says_what_is_missing_and_what_to_do(
     with pytest.raises(FetchError) as failure:
         fetch(jars)
     assert failure.value.where == "org.example:jar-0:1.0"
-    assert "network" in str(failure.value.remedy)
+    assert "network" in str(failure.value.remedies)
 
 
 def test_files_that_arrived_before_a_failure_are_kept(repository: Repository, jars: list[Artifact]) -> None:

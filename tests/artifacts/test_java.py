@@ -80,7 +80,7 @@ def test_without_a_fitting_java_and_without_pypi_the_error_names_those_that_are_
         find_java()
     assert failure.value.found == f"Java 11.0.22 at {tmp_path}/old (JAVA_HOME)"
     assert failure.value.expected == "Java 17"
-    assert "JAVA_HOME" in str(failure.value.remedy)
+    assert "JAVA_HOME" in str(failure.value.remedies)
 
 
 def test_without_any_java_the_pinned_one_of_pypi_is_installed_and_can_be_run(

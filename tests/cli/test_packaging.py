@@ -12,12 +12,12 @@ from zipfile import ZipFile
 
 import pytest
 
+from spark_app.jvm.classes_jar import CLASSES_JAR
 from tributary.artifacts.cache import sha256_of
 from tributary.artifacts.lock import platform_name, read_lock
 from tributary.artifacts.pip import PipError
 from tributary.cli import packaging
 from tributary.cli.packaging import build_jars, build_package, unpack_package
-from tributary.contract.spark_submit import CLASSES_JAR
 from tributary.local.spark_jars import classes_jar
 
 

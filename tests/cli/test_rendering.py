@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from spark_app.run.progress import Blocked, CaughtUp, Committed, Freshness, Started
-from tributary.cli.app_reports import RunProgress
+from tributary.api.tables import UnknownTable, resolve_names
 from tributary.cli.live_view import live_view, progress_table
 from tributary.cli.rendering import as_json, bytes_text, moment_text, positions_text, rows_of, value_text
+from tributary.cli.run_progress import RunProgress
 from tributary.contract.table_name import TableName
-from tributary.lake.tables import UnknownTable, resolve_names
 
 ORDERS, LINES = TableName("shop", "public", "orders"), TableName("shop", "public", "lines")
 OTHER = TableName("erp", "public", "orders")

@@ -16,13 +16,17 @@ from moto.emr.models import emr_backends
 
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, Deployed, deploy, make_stack, moto_aws
+from tributary.aws.session import AwsSession
 from tributary.cli import main
-from tributary.cli.aws.session import AwsSession
 from tributary.contract.aws_names import METRICS_NAMESPACE, Output
+from tributary.contract.remedies import RebuildTable
 
 DEBEZIUM, SINK = "tributary-shop-shop-debezium", "tributary-shop-bronze-iceberg"
 BLOCKED = Outcome(
-    "blocked", "2026-11-20T10:00:00+00:00", "a type has changed", remedy="Rebuild it: tributary rebuild."
+    "blocked",
+    "2026-11-20T10:00:00+00:00",
+    "a type has changed",
+    remedies=(RebuildTable("shop.public.orders"),),
 )
 
 
@@ -196,7 +200,7 @@ def test_a_blocked_table_is_told_with_reason_and_remedy(
         "shop.public.orders is blocked since 2026-11-20T10:00:00+00:00: A type has changed"
         in told.replace(": a type", ": A type")
     )
-    assert "Rebuild it: tributary submit rebuild." in told
+    assert "tributary submit rebuild shop.public.orders." in told
     (line,) = [line for line in told.splitlines() if line.startswith("shop.public.lines")]
     assert line.split()[1:] == ["well", "-", "-", "-"]
 

@@ -18,8 +18,8 @@ from moto.emr.models import emr_backends
 from moto.emrserverless.models import emrserverless_backends
 
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, ROLE, SERVERLESS, Deployed, deploy, moto_aws
+from tributary.aws.session import AwsSession
 from tributary.cli import main
-from tributary.cli.aws.session import AwsSession
 from tributary.cli.commands import submit as submit_command
 from tributary.contract.aws_names import Output
 

@@ -13,10 +13,10 @@ import pytest
 from botocore.stub import Stubber
 
 from tests.cli.deployed import LAKE, REGION, ROLE, SERVERLESS, deploy, make_stack, moto_aws
+from tributary.aws.session import AwsSession, aws_session
 from tributary.cli import main
 from tributary.cli.aws.deployed_lake import DeployedLake
 from tributary.cli.aws.jobs import failure
-from tributary.cli.aws.session import AwsSession, aws_session
 from tributary.cli.commands import submit as submit_command
 from tributary.contract.aws_names import Output
 from tributary.contract.lake import parse_lake

@@ -280,4 +280,4 @@ def test_a_server_that_cannot_replicate_is_refused_with_what_to_do(flaw: str) ->
         judge_server(postgres_source(lake()), server, "h:5432/shop")
     for part in ("source shop, h:5432/shop", *expected):
         assert part in str(caught.value)
-    assert caught.value.remedy
+    assert caught.value.remedies

@@ -22,7 +22,6 @@ from tributary.contract.lake import (
     Lake,
     LakeFileError,
     Local,
-    TableEntry,
     TablePolicy,
     parse_lake,
     read_lake,
@@ -101,7 +100,7 @@ def test_a_policy_is_the_defaults_overlaid_by_what_the_table_says(file: dict[str
     lake = parse_lake(toml(file))
     for text, entry in file.get("table", {}).items():
         policy = lake.policy(TableName.parse(text))
-        own = TableEntry.model_validate({**entry, **_tuples(entry)})
+        own = TablePolicy.model_validate({**entry, **_tuples(entry)})
         for field in ("storage", "deletes", "history", "longest_query", "buckets", "quarantine_limit"):
             expected = getattr(own, field) if field in entry else getattr(lake.defaults, field)
             assert getattr(policy, field) == expected
@@ -258,18 +257,25 @@ def test_the_lake_file_of_the_project_is_valid() -> None:
 def test_the_reference_tells_of_every_entry_and_its_default() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[aws]`")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
-    models = (PostgresSource, PostgresConnection, Events, Defaults, TableEntry, Local)
+    models = (PostgresSource, PostgresConnection, Events, TablePolicy, Local)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
     assert rows.keys() == {"name", "max_event_mb", *fields} - {"connection", "events"}
     assert rows.pop("max_event_mb").strip("`") == str(MAX_EVENT_MB)
     for name, cell in rows.items():
         default = fields[name].default if name in fields else None
-        if name in Defaults.model_fields:
-            default = getattr(Defaults(), name)
-        expected = {timedelta(hours=24): "24h", timedelta(minutes=20): "20m", None: "none"}.get(
+        expected = {timedelta(hours=24): "24h", timedelta(minutes=20): "20m", None: "none", (): "none"}.get(
             default, default
         )
         assert cell.strip('`"') in {str(expected), "required", *_EXPLAINED_DEFAULTS}, name
+
+
+def test_the_reference_tells_which_entries_have_defaults_for_all_tables() -> None:
+    reference = (ROOT / "docs" / "lake-file.md").read_text()
+    (section,) = re.findall(r"^## `\[defaults\]` (.*?)^## ", reference, re.MULTILINE | re.DOTALL)
+    tables = re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    of_all, of_one = (re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) for table in tables)
+    assert of_all == list(Defaults.model_fields)
+    assert of_one == [name for name in TablePolicy.model_fields if name not in Defaults.model_fields]
 
 
 def test_the_example_in_the_reference_is_a_valid_lake_file() -> None:
@@ -307,7 +313,7 @@ def _file_of(lake: Lake) -> dict[str, Any]:
         entry = source.model_dump(exclude_none=True)
         sources[source.name] = {**entry, "tables": list(source.tables)}
     tables = {
-        str(name): _lists({key: _text(value) for key, value in entry if value is not None})
+        str(name): _lists({key: _text(value) for key, value in entry if value not in (None, ())})
         for name, entry in lake.tables
     }
     return {

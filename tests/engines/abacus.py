@@ -23,6 +23,7 @@ from connectors.engines.engine import (
 from connectors.engines.forms import INTEGER, TEXT, TIME_OF_DAY
 from tributary.contract.entries import Port, Problem
 from tributary.contract.lake import Lake
+from tributary.contract.remedies import Remedies, remedies_of
 from tributary.contract.source import Connection, ExistingDatabase, Source
 from tributary.contract.topic_form import TopicForm
 
@@ -137,8 +138,8 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
         rods = 13 if source.connection is None else source.connection.rods
         return DatabaseAccess(host, port, self.user(lake, source), password, {"abacus.rods": str(rods)})
 
-    def remedies(self) -> Mapping[str, str]:
-        return {"a rod broke": "Replace the rod."}
+    def remedies(self) -> Mapping[str, Remedies]:
+        return {"a rod broke": remedies_of("Replace the rod.")}
 
     def remains(self, config: Mapping[str, str]) -> str | None:
         return f"Take {config['abacus.beam']} off the frame."

@@ -8,7 +8,7 @@ from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.table_name import TableName
 from tributary.local.server_files import ServerFiles
 from tributary.local.servers import Servers
-from tributary.local.state import StateFolder, settle
+from tributary.local.state import StateFolder, choose_settings
 
 POSTGRES = """
 [lake]
@@ -41,4 +41,4 @@ def servers_of(lake: Lake, folder: Path) -> Servers:
     state = StateFolder(folder / "state")
     state.create()
     files = ServerFiles(java=folder, kafka=(), s3proxy=folder, postgres=folder)
-    return Servers(lake, state, settle(state, lake.name, {}, frozenset()), files)
+    return Servers(lake, state, choose_settings(state, lake.name, {}, frozenset()), files)

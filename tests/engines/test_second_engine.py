@@ -13,6 +13,7 @@ from connectors.engines.registry import engine_of, engine_of_connector, source_p
 from tests.engines.abacus import PORT, AbacusSource
 from tests.engines.lakes import ABACUS, BEADS, CONNECTION, POSTGRES, lake_with, servers_of
 from tributary.contract.lake import LakeFileError, parse_lake
+from tributary.contract.remedies import Advice
 from tributary.contract.table_name import TableName
 
 pytestmark = pytest.mark.usefixtures("abacus")
@@ -118,4 +119,4 @@ def test_its_plugin_gets_its_secrets_like_every_source_s() -> None:
 def test_a_failure_that_it_knows_has_its_remedy() -> None:
     trace = "org.example.Failed: a rod broke in frame 3"
     status = ConnectorStatus("c", "RUNNING", (TaskStatus(0, "FAILED", trace),))
-    assert status.remedy == "Replace the rod."
+    assert status.remedies == (Advice("Replace the rod."),)

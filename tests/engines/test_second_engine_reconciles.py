@@ -11,12 +11,12 @@ import pytest
 
 from tests.engines.abacus import AbacusServer
 from tests.engines.lakes import BEADS, lake_with, servers_of
+from tributary.api.lake_files import LocalFiles
+from tributary.api.tables import LakeTable
 from tributary.cli.reconcile import proof
 from tributary.cli.reconcile.barrier import LakeBehind, Patience
 from tributary.cli.reconcile.comparison import Kind
 from tributary.cli.reconcile.proof import SourceLink, reconcile
-from tributary.lake.files import LakeFiles
-from tributary.lake.tables import LakeTable
 from tributary.local.databases import SourceDatabase
 
 pytestmark = pytest.mark.usefixtures("abacus")
@@ -41,7 +41,7 @@ def link(tmp_path: Path) -> SourceLink:
     lake = lake_with()
     state = servers_of(lake, tmp_path)
     database = SourceDatabase(lake, lake.source("counter"), state.state, state.settings)
-    return SourceLink(lake, database.source, database.connect_for_replication, "", LakeFiles("", "", ""))
+    return SourceLink(lake, database.source, database.connect_for_replication, "", LocalFiles("", "", ""))
 
 
 def holds(monkeypatch: pytest.MonkeyPatch, lake: pa.Table) -> None:
@@ -50,7 +50,7 @@ def holds(monkeypatch: pytest.MonkeyPatch, lake: pa.Table) -> None:
     monkeypatch.setattr(proof, "read_silver_tables", lambda *_: silver)
     monkeypatch.setattr(proof, "read_table", lambda *_: lake)
     monkeypatch.setattr(proof, "read_last_commit", lambda *_: None)
-    monkeypatch.setattr(LakeFiles, "filesystem", None)
+    monkeypatch.setattr(LocalFiles, "filesystem", None)
 
     def ends(_: str, topics: Iterable[str]) -> dict[str, dict[int, int]]:
         assert list(topics) == ["shop.counter.counting.beads"]

@@ -31,7 +31,7 @@ OF_A_SERVER_OR_AN_EVENT = {
     "tributary/tickit/": "the demo's database is a PostgreSQL",
     "bench/": "measures with a PostgreSQL and its events",
     "spark_app/": "orders events by their place in PostgreSQL's log",
-    "tributary/lake/reader.py": "names the column that holds that place",
+    "tributary/api/rows.py": "names the column that holds that place",
 }
 """What may use the words although it is no part of an engine, and why."""
 

@@ -21,16 +21,16 @@ from tests.faults.injected import Harm
 from tests.faults.s3_faults import FaultyS3, Moment, Point, faulty_s3
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.api.lake_files import LakeFiles, LocalFiles
+from tributary.api.rows import read_table
+from tributary.api.tables import LakeTable as TableOfLake
 from tributary.contract.lake import TablePolicy, parse_lake
 from tributary.contract.table_name import TableName
-from tributary.lake.files import LakeFiles
-from tributary.lake.reader import read_table
-from tributary.lake.tables import LakeTable as TableOfLake
 from tributary.local import s3
 from tributary.local.s3 import s3a_options
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
-from tributary.local.state import StateFolder, settle
+from tributary.local.state import StateFolder, choose_settings
 
 BUCKET = "silver"
 _LAKE = parse_lake(
@@ -62,11 +62,11 @@ def storage(spark: SparkSession, folder: Path) -> Iterator[Storage]:
     does not."""
     state = StateFolder(folder / "state")
     state.create()
-    settings = settle(state, _LAKE.name, {}, frozenset())
+    settings = choose_settings(state, _LAKE.name, {}, frozenset())
     server = Servers(_LAKE, state, settings, read_server_files()).s3
     # Connect does not run here: its port is free.
     port = settings.ports.connect
-    files = LakeFiles(f"http://127.0.0.1:{port}", server.access_key, server.secret_key)
+    files = LocalFiles(f"http://127.0.0.1:{port}", server.access_key, server.secret_key)
     options = {
         **s3a_options(files.endpoint),
         "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",

@@ -17,7 +17,7 @@ from tributary.artifacts.java import find_java
 from tributary.contract.lake import parse_lake
 from tributary.local.process import read_process
 from tributary.local.spark import OWNER, SERVICE, SparkBusy, SparkInstallation, start_spark, stop_spark
-from tributary.local.state import LocalSettings, StateFolder, settle
+from tributary.local.state import LocalSettings, StateFolder, choose_settings
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +49,7 @@ sys.exit(int(os.environ.get("STATUS", "7")))
 def state(tmp_path: Path) -> Iterator[StateFolder]:
     folder = StateFolder(tmp_path / "state")
     folder.create()
-    folder.write_settings(settle(folder, "shop", {}, frozenset()))
+    folder.write_settings(choose_settings(folder, "shop", {}, frozenset()))
     yield folder
     stop_spark(folder.run, patience_seconds=0)
 

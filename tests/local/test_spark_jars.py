@@ -7,9 +7,9 @@ from zipfile import ZipFile
 
 import pytest
 
+from spark_app.jvm.classes_jar import CLASSES_JAR
 from tributary.artifacts.cache import cache_root, sha256_of
 from tributary.artifacts.java_compiler import NotCompiled, compile_jar
-from tributary.contract.spark_submit import CLASSES_JAR
 from tributary.local.spark_jars import classes_jar
 
 

@@ -20,7 +20,7 @@ from tributary.local.state import (
     StateFolderBusy,
     StateFolderUnfit,
     choose_ports,
-    settle,
+    choose_settings,
 )
 
 PROJECT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def a_listener() -> Iterator[int]:
 
 
 def settled(state: StateFolder, lake: str = "shop") -> LocalSettings:
-    settings = settle(state, lake, {}, NOTHING)
+    settings = choose_settings(state, lake, {}, NOTHING)
     state.write_settings(settings)
     return settings
 
@@ -62,7 +62,7 @@ def test_settings_come_back_as_they_were_written(state: StateFolder) -> None:
 
 def test_secrets_and_the_cluster_id_stay_the_same_for_the_life_of_the_folder(state: StateFolder) -> None:
     first = settled(state)
-    second = settle(state, "shop", {}, NOTHING)
+    second = choose_settings(state, "shop", {}, NOTHING)
 
     assert second.secrets == first.secrets
     assert second.kafka_cluster_id == first.kafka_cluster_id
@@ -112,7 +112,7 @@ def test_a_folder_belongs_to_one_lake(state: StateFolder) -> None:
     settled(state, "shop")
 
     with pytest.raises(StateFolderUnfit, match=r"found shop, expected crm.*--state"):
-        settle(state, "crm", {}, NOTHING)
+        choose_settings(state, "crm", {}, NOTHING)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from spark_app.run.progress import Committed, ProgressWriter
 from spark_app.sources.event import OffsetRange, TopicExtent, ranges_from
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import RebuildTable
 
 FAST = Pace(
     poll_seconds=0.001,
@@ -204,7 +205,12 @@ def test_a_table_that_waits_for_a_person_is_not_tried_again() -> None:
     assert not run.run()
     assert blocked.attempts == 1
     (report,) = [r for r in reports(out) if r["event"] == "blocked"]
-    assert report == {"event": "blocked", "table": "a", "error": "a column changed its type. Change it back."}
+    assert report == {
+        "event": "blocked",
+        "table": "a",
+        "error": "a column changed its type.",
+        "remedies": [{"kind": "advice", "text": "Change it back."}],
+    }
 
 
 def test_a_run_that_follows_takes_up_new_topics_and_goes_on_until_it_is_stopped() -> None:
@@ -335,7 +341,7 @@ def test_a_run_once_ends_when_all_parts_of_a_service_are_done() -> None:
 
 
 def test_why_a_table_is_blocked_outlives_the_run_until_one_finds_it_well() -> None:
-    conflict = TributaryError("a column changed its type", where="column n", remedy="Rebuild the table.")
+    conflict = TributaryError("a column changed its type", where="column n", remedy=RebuildTable())
     outcomes, source = FakeOutcomes(), FakeSource({"a": 4, "b": 4})
     well = FakeTable("b")
 
@@ -343,10 +349,10 @@ def test_why_a_table_is_blocked_outlives_the_run_until_one_finds_it_well() -> No
     assert not run.run()
     (first,) = outcomes.by_folder.items()
     assert first[0] == "quarantine/a"
-    assert (first[1].state, first[1].reason, first[1].remedy) == (
+    assert (first[1].state, first[1].reason, first[1].remedies) == (
         "blocked",
         "column n: a column changed its type.",
-        "Rebuild the table.",
+        (RebuildTable("a"),),
     )
 
     run, _ = ingest(source, {"a": FakeTable("a", failures=[conflict]), "b": well}, outcomes=outcomes)

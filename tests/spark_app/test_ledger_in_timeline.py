@@ -23,11 +23,11 @@ from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.api.tables import LakeTable
+from tributary.api.time_travel import OutOfHistory, check_readable
+from tributary.api.timeline import read_earliest_retained, read_last_commit
 from tributary.contract.lake import TablePolicy
 from tributary.contract.table_name import TableName
-from tributary.lake.tables import LakeTable
-from tributary.lake.time_travel import OutOfHistory, check_readable
-from tributary.lake.timeline import read_earliest_retained, read_last_commit
 
 COMMITS = 8
 

@@ -32,8 +32,9 @@ from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import decode
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tributary.api.timeline import read_retyped_columns
 from tributary.contract.lake import TablePolicy
-from tributary.lake.timeline import read_retyped_columns
+from tributary.contract.remedies import RebuildTable
 
 BATCHES = ((0, 13), (13, 18))
 
@@ -92,10 +93,11 @@ def test_a_table_that_a_changed_type_has_blocked_goes_on_after_its_rebuild(
     table = _table(spark, tmp_path, rows, TablePolicy(storage="copy_on_write"))
     table.apply((OffsetRange(0, 0, 3),))
     before = _last_instant(table)
-    with pytest.raises(SchemaConflict, match="tributary rebuild") as conflict:
+    with pytest.raises(SchemaConflict) as conflict:
         table.apply((OffsetRange(0, 3, 5),))
     outcomes = OutcomeFiles(spark)
-    outcomes.write(table.quarantine_path, Outcome.of("blocked", conflict.value, None))
+    assert RebuildTable() in conflict.value.remedies
+    outcomes.write(table.quarantine_path, Outcome.of("blocked", conflict.value, None, table.name))
     table.parts.reader.source = MemorySource(spark, rows[:5])
 
     assert run_for_each_table(

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from spark_app.jvm.classes_jar import CLASSES_JAR
 from stacks.processing.spark_package import JARS_LOCK
 from tributary.artifacts.lock import read_lock
-from tributary.contract.spark_submit import CLASSES_JAR
 
 ACCOUNT = "111122223333"
 """One of AWS's own examples, for settings that name an account."""

@@ -126,7 +126,11 @@ def read_lock(path: Path) -> Lock:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise LockError("The lock file is missing", where=str(path), remedy="Restore it with git.") from error
+        raise LockError(
+            "The lock file is missing",
+            where=str(path),
+            remedy="Install Tributary again. In a clone, restore the file with git.",
+        ) from error
     except ValueError as error:
         raise LockError(f"The lock file is not JSON ({error})", where=str(path)) from error
     if not isinstance(document, dict):

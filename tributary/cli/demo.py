@@ -10,15 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
 
-from tributary.cli.app_reports import RunProgress
 from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.cli.live_view import Show, live_view
 from tributary.cli.reconcile.barrier import Patience
 from tributary.cli.reconcile.proof import Reconciliation, read_source_tables, reconcile, wait_until_lake_holds
+from tributary.cli.run_progress import RunProgress
 from tributary.cli.run_watch import stop_run
 from tributary.cli.source_links import source_links
 from tributary.cli.startup_view import start_pipeline
@@ -37,6 +38,7 @@ from tributary.tickit.workload import Plan, Summary, apply_workload
 Result = TypeVar("Result")
 
 CATCH_UP_SECONDS = 300.0
+_LAKE_FILE = Path(__file__).with_name("demo-lake.toml")
 _MARK = "demo"
 _SECONDS_BETWEEN_LOOKS = 0.25
 
@@ -80,6 +82,11 @@ class DemoOutcome:
     workload: Summary
     resident_bytes: int
     reconciliation: Reconciliation
+
+
+def write_lake_file(path: Path) -> None:
+    """Write the lake file of the demo to `path`."""
+    shutil.copyfile(_LAKE_FILE, path)
 
 
 def prepare_state_folder(workspace: Workspace) -> None:
@@ -139,7 +146,7 @@ def _check_that_lake_is_the_demo_s(lake: Lake) -> None:
         "The demo loads a database of its own, and this lake file does not describe it",
         found=", ".join(source.name for source in lake.sources),
         expected=f"one source without a connection, that takes {', '.join(tables)}",
-        remedy="Name the lake file that came with Tributary: --lake lake.toml.",
+        remedy="Run the demo in an empty folder: it writes the lake file that it needs.",
     )
 
 
@@ -192,7 +199,7 @@ def _meanwhile(work: Callable[[threading.Event], Result], run: IngestRun, show: 
 def _check_that_no_table_is_blocked(progress: RunProgress) -> None:
     for name, table in progress.tables.items():
         if table.state == "blocked":
-            raise IngestFailed(f"The table {name} cannot go on", found=table.error)
+            raise IngestFailed(f"The table {name} cannot go on", found=table.failure)
 
 
 def _wait_until_lake_holds_all(workspace: Workspace, stop: threading.Event) -> None:

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from tributary.artifacts.java import find_java
 from tributary.artifacts.progress import shown_on
-from tributary.cli.app_reports import RunProgress, parse_report
 from tributary.cli.packaging import build_package, unpack_package
+from tributary.cli.run_progress import RunProgress, parse_report
 from tributary.cli.workspace import Workspace
 from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName

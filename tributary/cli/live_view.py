@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from tributary.cli.app_reports import RunProgress, TableProgress
 from tributary.cli.rendering import duration_text, positions_text
+from tributary.cli.run_progress import RunProgress, TableProgress
 
 Show = Callable[[RunProgress], None]
 
@@ -93,5 +93,5 @@ def _line(name: str, one: TableProgress) -> str:
     facts = f"{rows} rows written, {deletes} deletes, position {position}, {commits} commits"
     bad = f", {quarantined} quarantined" if one.quarantined else ""
     fresh = f", fresh p50 {p50} p95 {p95}" if one.p50_ms is not None else ""
-    error = f": {one.error}" if one.error else ""
+    error = f": {one.failure}" if one.failure else ""
     return f"{name}: {one.state}, {facts}{bad}{fresh}{error}"

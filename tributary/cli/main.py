@@ -21,6 +21,7 @@ from tributary.cli.commands.rebuild import new_epoch, rebuild
 from tributary.cli.commands.reconcile import reconcile
 from tributary.cli.commands.services import down, status, up
 from tributary.cli.commands.submit import submit
+from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages
 from tributary.contract.errors import TributaryError
 
@@ -72,7 +73,7 @@ def run(arguments: list[str]) -> int:
             _say("Stopped.")
         return end.code if isinstance(end.code, int) else 0
     except TributaryError as error:
-        _say(f"tributary: {error}")
+        _say(f"tributary: {error.text(remedy_words)}")
     except _Terminated:
         return TERMINATED
     except Exception as error:  # noqa: BLE001  The last resort: no traceback on the terminal.

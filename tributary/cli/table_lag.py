@@ -5,10 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from tributary.api.timeline import read_last_commit
 from tributary.cli.kafka_topics import Positions, read_table_topics, read_topic_ends
 from tributary.cli.workspace import Workspace
 from tributary.contract.table_name import TableName
-from tributary.lake.timeline import read_last_commit
 
 _READERS = 8
 

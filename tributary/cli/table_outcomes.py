@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
+from tributary.api.tables import LakeTable, read_quarantined_tables
 from tributary.cli.workspace import Workspace
 from tributary.contract.table_name import TableName
-from tributary.lake.tables import LakeTable, read_quarantined_tables
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
@@ -19,8 +19,9 @@ _READERS = 8
 
 def read_outcomes(workspace: Workspace) -> Mapping[TableName, Outcome]:
     """The tables that are not well, by name. Raises PipelineDown."""
-    filesystem = workspace.files.filesystem
-    tables = read_quarantined_tables(filesystem, workspace.lake.names)
+    lake = workspace.open_lake
+    filesystem = lake.files.filesystem
+    tables = read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)
     with ThreadPoolExecutor(_READERS) as pool:
         outcomes = pool.map(lambda table: _read_outcome(filesystem, table), tables)
         return {

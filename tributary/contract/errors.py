@@ -1,6 +1,8 @@
-"""What an error must tell a person: what is wrong, where, what was found and expected, and what to do."""
+"""What an error tells a person: what is wrong, where, what was found and expected, and what to do."""
 
 from __future__ import annotations
+
+from tributary.contract.remedies import RemedyOrText, Words, as_sentence, in_words, plain_words, remedies_of
 
 
 class TributaryError(Exception):
@@ -10,7 +12,7 @@ class TributaryError(Exception):
     where     the file and entry, the server, the table or the command it concerns
     found     what is there
     expected  what ought to be there
-    remedy    what to do, as a sentence
+    remedy    what to do: one remedy or several; a text stands for advice without a command
     """
 
     def __init__(
@@ -20,25 +22,27 @@ class TributaryError(Exception):
         where: str | None = None,
         found: str | None = None,
         expected: str | None = None,
-        remedy: str | None = None,
+        remedy: RemedyOrText = None,
     ) -> None:
         super().__init__(what)
         self.what = what
         self.where = where
         self.found = found
         self.expected = expected
-        self.remedy = remedy
+        self.remedies = remedies_of(remedy)
 
-    def __str__(self) -> str:
+    @property
+    def reason(self) -> str:
+        """One sentence about what is wrong, without what to do."""
         sentence = f"{self.where}: {self.what}" if self.where else self.what
         facts = [
             f"{label} {fact}" for label, fact in (("found", self.found), ("expected", self.expected)) if fact
         ]
-        if facts:
-            sentence = f"{sentence}: {', '.join(facts)}"
-        return " ".join([_as_sentence(sentence), *([_as_sentence(self.remedy)] if self.remedy else [])])
+        return as_sentence(f"{sentence}: {', '.join(facts)}" if facts else sentence)
 
+    def text(self, words: Words) -> str:
+        """Return what is wrong and what to do as one paragraph, in the words of a surface."""
+        return " ".join([self.reason, *([in_words(self.remedies, words)] if self.remedies else [])])
 
-def _as_sentence(text: str) -> str:
-    text = " ".join(text.split())
-    return text if text.endswith((".", "!", "?")) else f"{text}."
+    def __str__(self) -> str:
+        return self.text(plain_words)

@@ -13,7 +13,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, Field, PlainValidator, ValidationError
+from pydantic import (
+    BaseModel,
+    Field,
+    PlainValidator,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic_core import ErrorDetails
 
 from tributary.contract.aws import Aws
@@ -82,6 +89,12 @@ def _column_types(value: object) -> tuple[tuple[str, ColumnType], ...]:
         raise expecting(error.expected or error.what) from None
 
 
+def _names_or_nothing(value: object, validate: ValidatorFunctionWrapHandler) -> object:
+    # A file gives a list, which has to name a column. The empty tuple stands for an entry that is missing.
+    return () if value == () else validate(value)
+
+
+PartitionColumns = Annotated[Names, WrapValidator(_names_or_nothing)]
 ColumnTypes = Annotated[tuple[tuple[str, ColumnType], ...], PlainValidator(_column_types)]
 Buckets = Annotated[int, Field(ge=1, le=1024)]
 QuarantineLimit = Annotated[
@@ -97,58 +110,46 @@ Memory = Annotated[
 
 
 class Defaults(Entry):
-    """What holds for every table that does not say otherwise."""
+    """`[defaults]`: how every table is kept that has no other value in an entry of its own.
 
-    storage: Storage = "merge_on_read"
-    deletes: Deletes = "hard"
-    history: Duration = timedelta(hours=24)
-    longest_query: Duration = timedelta(minutes=20)
-    buckets: Buckets = 2
-    quarantine_limit: QuarantineLimit = "10%"
-
-
-class TableEntry(Entry):
-    """One `[table."source.schema.table"]` of the file; None is what the defaults say."""
-
-    storage: Storage | None = None
-    deletes: Deletes | None = None
-    history: Duration | None = None
-    longest_query: Duration | None = None
-    buckets: Buckets | None = None
-    quarantine_limit: QuarantineLimit | None = None
-    key: Names | None = None
-    partition_by: Names | None = None
-    columns: ColumnTypes | None = None
-
-
-class TablePolicy(Entry):
-    """How one table is kept in the lake.
-
-    history       how far back time travel reaches, at least
-    longest_query  how long the files stay that a query has found when it began
-    key           the columns that identify a row; None is the primary key that Debezium reports
-    partition_by  columns by which the files are partitioned; they must not change for a key
-    buckets       file groups of a partition, over which the keys are hashed
+    history           how far back time travel reaches, at least
+    longest_query     how long the files stay that a query has found when it began
+    buckets           file groups of a table, or of each of its partitions, over which the keys are hashed
     quarantine_limit  how many events may be set aside, as a share ("10%") or a number ("500")
-    columns       for events without schemas: all columns and their types in the source
     """
 
     storage: Storage = "merge_on_read"
     deletes: Deletes = "hard"
     history: Duration = timedelta(hours=24)
     longest_query: Duration = timedelta(minutes=20)
-    key: tuple[str, ...] | None = None
-    partition_by: tuple[str, ...] = ()
     buckets: Buckets = 2
     quarantine_limit: QuarantineLimit = "10%"
 
+
+class TablePolicy(Defaults):
+    """How one table is kept in the lake; also its entry `[table."source.schema.table"]` in the file.
+
+    A value that the entry does not give is that of the defaults.
+
+    key           the columns that identify a row; None for the primary key that Debezium reports
+    partition_by  columns by which the files are partitioned; they must not change for a key
+    columns       for events without schemas: all columns and their types in the source
+    """
+
+    key: Names | None = None
+    partition_by: PartitionColumns = ()
+    columns: ColumnTypes | None = None
+
     def may_be_quarantined(self, events: int) -> float:
-        """How many of so many events, at most, may be set aside."""
+        """Return how many of so many events may be set aside."""
         if self.quarantine_limit.endswith("%"):
             return events * int(self.quarantine_limit[:-1]) / 100
         return int(self.quarantine_limit)
 
-    columns: tuple[tuple[str, ColumnType], ...] | None = None
+    def with_defaults(self, defaults: Defaults) -> TablePolicy:
+        """Return the policy with the defaults where this entry gives no value."""
+        missing = {name: value for name, value in defaults if name not in self.model_fields_set}
+        return self.model_copy(update=missing)
 
 
 class Local(Entry):
@@ -165,14 +166,19 @@ MaxEventMegabytes = Annotated[int, Field(ge=1, le=512)]
 
 
 class Lake(Entry):
-    """A whole lake file. `tables` holds the table entries, in the file's order; `aws` is None where the file
-    says nothing of AWS, `max_event_mb` where it leaves the size of events to the kind of Kafka."""
+    """A whole lake file.
+
+    max_event_mb  None where the kind of Kafka decides
+    tables        the tables that have an entry, in the file's order, each with the defaults where the entry
+                  gives no value
+    aws           None where the file says nothing about AWS
+    """
 
     name: str
     max_event_mb: MaxEventMegabytes | None = None
     sources: tuple[Source, ...]
     defaults: Defaults
-    tables: tuple[tuple[TableName, TableEntry], ...]
+    tables: tuple[tuple[TableName, TablePolicy], ...]
     local: Local
     aws: Aws | None = None
 
@@ -214,12 +220,8 @@ class Lake(Entry):
         return None
 
     def policy(self, table: TableName) -> TablePolicy:
-        """The defaults, overlaid by what the table's own entry says."""
-        own: dict[str, Any] = {}
-        for name, entry in self.tables:
-            if name == table:
-                own = {field: value for field, value in entry if value is not None}
-        return TablePolicy(**{**dict(self.defaults), **own})
+        """Return how a table of the lake is kept, whether it has an entry or not."""
+        return dict(self.tables).get(table) or TablePolicy(**dict(self.defaults))
 
 
 class _LakeSection(Entry):
@@ -235,7 +237,7 @@ class _LakeFile(Entry):
         Annotated[str, named_as(source_name_problem)], Annotated[Source, PlainValidator(read_source)]
     ] = Field(min_length=1)
     defaults: Defaults = Defaults()
-    table: dict[str, TableEntry] = Field(default_factory=dict)
+    table: dict[str, TablePolicy] = Field(default_factory=dict)
     local: Local = Local()
     aws: Aws | None = None
 
@@ -246,7 +248,9 @@ def _lake_of(file: _LakeFile) -> Lake:
         max_event_mb=file.lake.max_event_mb,
         sources=tuple(source.named(name) for name, source in file.source.items()),
         defaults=file.defaults,
-        tables=tuple((TableName.parse(name), entry) for name, entry in file.table.items()),
+        tables=tuple(
+            (TableName.parse(name), entry.with_defaults(file.defaults)) for name, entry in file.table.items()
+        ),
         local=file.local,
         aws=file.aws,
     )

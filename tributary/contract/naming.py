@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tributary.contract.errors import TributaryError
 from tributary.contract.patterns import is_traceable
+from tributary.contract.remedies import EditLakeFile
 from tributary.contract.table_name import TableName
 from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
 
@@ -235,7 +236,10 @@ class SourceNames:
             raise NameNotAllowed(
                 problem,
                 where=str(TableName(self.source, schema, table)),
-                remedy='Leave the table out with an exclude pattern ("!schema.table"), or rename it.',
+                remedy=[
+                    "Leave the table out, or rename it.",
+                    EditLakeFile('exclude it with a pattern such as "!schema.table"'),
+                ],
             )
         return self.topic_name(schema, table)
 

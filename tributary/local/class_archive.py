@@ -1,8 +1,9 @@
-"""Knows how Spark's JVM is spared most of what it does at its start: it maps an archive of classes that
-another JVM has loaded and verified before (AppCDS), instead of reading them from 250 jars.
+"""An archive of classes that shortens the start of Spark's JVM (AppCDS).
 
-`python -m local.class_archive` makes it, once for each Java and set of jars, which takes half a minute.
-Without it all works as well, only later."""
+Another JVM has loaded and verified these classes before. Spark's JVM maps the archive instead of reading the
+classes from 250 jars. `python -m tributary.local.class_archive` makes it in half a minute, once for each Java
+and set of jars. Without it everything works, but starts later.
+"""
 
 from __future__ import annotations
 

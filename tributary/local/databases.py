@@ -14,6 +14,7 @@ from connectors.engines.engine import DatabaseNotReady, Login, NotConnected
 from connectors.engines.registry import AnyEngine, engine_of
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
+from tributary.contract.remedies import remedies_of
 from tributary.contract.source import Source
 from tributary.local.engine_servers import server_of
 from tributary.local.state import LocalSettings, StateFolder
@@ -150,6 +151,6 @@ def _check_prepared(database: SourceDatabase) -> tuple[str, ...]:
             engine.check_prepared(replication, lake, source)
         except DatabaseNotReady as error:
             command = engine.script_command(database.script)
-            error.remedy = f"Let an administrator of the database run: {command}"
+            error.remedies = remedies_of(f"Let an administrator of the database run: {command}")
             raise
     return warnings

@@ -25,7 +25,7 @@ from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
 from tributary.local.start_plan import BRONZE, PLUGINS, connector_step, database_step, start_plan
 from tributary.local.startup import Progress, Startup, noted_interrupts
-from tributary.local.state import LocalSettings, StateFolder, settle
+from tributary.local.state import LocalSettings, StateFolder, choose_settings
 
 SERVICES = (postgres.SERVICE, kafka.SERVICE, s3.SERVICE, connect.SERVICE)
 
@@ -73,7 +73,7 @@ def up(
         plugins = build_plugins(progress=fetch_progress)
         connect_has_died = has_died(connect.SERVICE, state.run)
         running = frozenset(name for name in SERVICES if read_process(name, state.run) is not None)
-        settings = settle(state, lake.name, _fixed_ports(lake), running)
+        settings = choose_settings(state, lake.name, _fixed_ports(lake), running)
         state.write_settings(settings)
         with noted_interrupts() as interrupted:
             startup = Startup(progress, interrupted)

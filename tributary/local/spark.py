@@ -18,6 +18,7 @@ import pyspark
 from connectors.worker import as_properties
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
+from tributary.contract.remedies import StopRun
 from tributary.local.class_archive import class_archive_options
 from tributary.local.jvm import empty_folder
 from tributary.local.postgres import CATALOG, CATALOG_ROLE
@@ -179,7 +180,7 @@ def _take_over(state: StateFolder) -> None:
             "the Spark application of this state folder is running already",
             where=str(state.path),
             found=f"pid {record.pid}",
-            remedy="Let the command that started it end, or stop it with Ctrl-C",
+            remedy=StopRun(),
         )
     # The command that started the app was killed, so nobody reads its reports anymore.
     stop_spark(state.run)

@@ -9,16 +9,15 @@ from pathlib import Path
 import pyspark
 
 import spark_app
+from spark_app.jvm.classes_jar import CLASSES_JAR, SOURCES
 from tributary.artifacts.cache import cached_folder
 from tributary.artifacts.fetch import FetchProgress, fetch
 from tributary.artifacts.java_compiler import compile_jar, compiled_from
 from tributary.artifacts.lock import read_lock
-from tributary.contract.spark_submit import CLASSES_JAR
 
 LOCK = Path(spark_app.__file__).with_name("jars.lock.json")
 _LINKED = ("hudi-spark", "iceberg-spark", "spark-sql-kafka", "kafka-clients")
 """Prefixes of the artifacts, besides Spark's, whose classes the app's Java classes use."""
-_SOURCES = Path(spark_app.__file__).parent / "jvm" / "java"
 
 
 def spark_jars(progress: Callable[[FetchProgress], None] | None = None) -> tuple[Path, ...]:
@@ -39,8 +38,8 @@ def classes_jar() -> Path:
 
     def fill(folder: Path) -> None:
         spark = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
-        compile_jar(folder / CLASSES_JAR, _SOURCES, [*sorted(spark), *fetch(linked).values()])
+        compile_jar(folder / CLASSES_JAR, SOURCES, [*sorted(spark), *fetch(linked).values()])
 
-    inputs = (compiled_from(_SOURCES), pyspark.__version__, *(file.sha256 for file in linked))
+    inputs = (compiled_from(SOURCES), pyspark.__version__, *(file.sha256 for file in linked))
     key = hashlib.sha256(" ".join(inputs).encode()).hexdigest()[:16]
     return cached_folder("spark-classes", key, fill) / CLASSES_JAR

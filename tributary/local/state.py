@@ -163,7 +163,7 @@ class StateFolder:
         draft.replace(self.settings_file)
 
 
-def settle(
+def choose_settings(
     state: StateFolder, lake: str, fixed_ports: Mapping[str, int], running: frozenset[str]
 ) -> LocalSettings:
     """Return the settings to start with, but do not write them.

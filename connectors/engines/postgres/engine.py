@@ -16,6 +16,7 @@ from connectors.engines.postgres import connector, preflight, preparation, readi
 from connectors.engines.postgres.names import replication_slot, replication_user
 from tributary.contract.engines.postgres import PORT, PostgresSource
 from tributary.contract.lake import Lake
+from tributary.contract.remedies import Remedies, TakeSnapshot, remedies_of
 
 
 class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
@@ -38,11 +39,12 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
     ) -> DatabaseAccess:
         return connector.access_at(lake, source, host, port, password)
 
-    def remedies(self) -> Mapping[str, str]:
+    def remedies(self) -> Mapping[str, Remedies]:
         # Debezium cannot resume from its offset (BaseSourceTask#validateSchemaHistory).
         return {
-            "no longer available on the server": "Its replication slot was dropped or has lost its log. "
-            "docs/operate.md says how to begin anew."
+            "no longer available on the server": remedies_of(
+                ["Its replication slot was dropped or has lost its log.", TakeSnapshot()]
+            )
         }
 
     def remains(self, config: Mapping[str, str]) -> str | None:

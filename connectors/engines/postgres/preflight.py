@@ -22,6 +22,7 @@ from tributary.contract.column_names import ALLOWED, is_column_name
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA, TablePattern
+from tributary.contract.remedies import BringUp, RemedyOrText, TakeSnapshot, remedies_of
 from tributary.contract.table_name import TableName
 
 OLDEST_VERSION = 13
@@ -161,8 +162,11 @@ def check_replication(connection: psycopg.Connection, lake: Lake, source: Postgr
             where=where,
             found=found,
             expected=expected,
-            remedy="Run `tributary up` with admin_user in the lake file, or let an administrator run the SQL "
-            "that it writes without.",
+            remedy=[
+                "Name an admin_user in the lake file and start the pipeline again. Without an admin_user, "
+                "the start writes the SQL to a file, for an administrator to run.",
+                BringUp(),
+            ],
         )
 
 
@@ -272,7 +276,7 @@ def _with_count(problems: list[PostgresNotReady]) -> PostgresNotReady:
     first, others = problems[0], len(problems) - 1
     if others:
         more = f"{others} more like it {'is' if others == 1 else 'are'} to be mended."
-        first.remedy = f"{first.remedy} {more}" if first.remedy else more
+        first.remedies = remedies_of((*first.remedies, more))
     return first
 
 
@@ -523,7 +527,7 @@ FROM (SELECT 1) one LEFT JOIN pg_replication_slots own ON own.slot_name = %(slot
 """
 
 
-def _server_problems(server: ServerFacts, source: PostgresSource) -> Iterator[tuple[str, str, str]]:
+def _server_problems(server: ServerFacts, source: PostgresSource) -> Iterator[tuple[str, str, RemedyOrText]]:
     """What was found, what was expected, what to do."""
     if server.version < OLDEST_VERSION:
         yield f"PostgreSQL {server.release}", f"PostgreSQL {OLDEST_VERSION} or newer", "Upgrade the server."
@@ -546,11 +550,12 @@ def _server_problems(server: ServerFacts, source: PostgresSource) -> Iterator[tu
             "Drop that replication slot, or give the lake another name.",
         )
     elif server.wal_status == "lost":
-        remedy = (
-            "Changes are lost to it for good: drop the slot and take a new snapshot, as docs/operate.md says "
+        advice = (
+            "Changes are lost to it for good: drop the slot and take a new snapshot "
             "(and raise max_slot_wal_keep_size so that it does not happen again)."
         )
-        yield "a slot whose log the server has removed (wal_status = lost)", "a slot that can go on", remedy
+        found = "a slot whose log the server has removed (wal_status = lost)"
+        yield found, "a slot that can go on", [advice, TakeSnapshot(source.name)]
 
 
 def _capacity_problems(server: ServerFacts) -> Iterator[tuple[str, str, str]]:

@@ -175,7 +175,8 @@ def apply_postgres_setup(
             found=str(error).splitlines()[0] if str(error) else type(error).__name__,
             expected=error.diag.message_detail,
             remedy=error.diag.message_hint
-            or "Let an administrator run the SQL that `tributary up` writes where no admin_user is named.",
+            or "Remove admin_user from the lake file and start the pipeline again: it then writes the SQL "
+            "to a file, for an administrator to run.",
         ) from error
     finally:
         admin.remove_notice_handler(note)

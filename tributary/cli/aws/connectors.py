@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tributary.aws.session import AwsSession
 from tributary.cli.aws.metrics import Metric, read_latest
-from tributary.cli.aws.session import AwsSession
 
 if TYPE_CHECKING:
     from mypy_boto3_kafkaconnect.type_defs import ConnectorSummaryTypeDef

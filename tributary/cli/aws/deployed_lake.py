@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tributary.api.tables import resolve_names
+from tributary.aws.session import AwsSession
+from tributary.aws.spark_submit import Addresses
+from tributary.aws.stack_outputs import StackOutputs
 from tributary.cli.aws.emr import EmrCluster
 from tributary.cli.aws.emr_serverless import ServerlessApplication
 from tributary.cli.aws.jobs import JobPlace
 from tributary.cli.aws.lake_objects import read_table_names
-from tributary.cli.aws.remedies import remedy_on_aws
-from tributary.cli.aws.session import AwsSession
-from tributary.cli.aws.stack_outputs import StackOutputs
 from tributary.contract.aws_names import AwsNames, Output, StackKind
 from tributary.contract.lake import Lake
-from tributary.contract.spark_submit import Addresses
 from tributary.contract.table_name import TableName
-from tributary.lake.tables import UnknownTable, resolve_names
 
 OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
     "lake": (Output.BRONZE, Output.SILVER, Output.QUARANTINE, Output.GLUE_DATABASE),
@@ -60,11 +59,7 @@ class DeployedLake:
         Raises UnknownTable and NotDeployed."""
         uris = (self.addresses.silver, self.addresses.quarantine)
         known = read_table_names(self.session.s3, self.lake.names, *uris)
-        try:
-            return resolve_names(texts, known)
-        except UnknownTable as error:
-            error.remedy = remedy_on_aws(error.remedy)
-            raise
+        return resolve_names(texts, known)
 
     def output(self, kind: StackKind, output: str) -> str:
         """Raises NotDeployed."""

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
+from tributary.aws.session import AwsSession, Unreachable
+from tributary.aws.spark_submit import Addresses, Job, submit_arguments
 from tributary.cli.aws.jobs import STOP, Call, JobRun, NothingToRunOn, NoWayToStop, State, moment
-from tributary.cli.aws.session import AwsSession, Unreachable
 from tributary.contract.aws import Processing
 from tributary.contract.aws_names import AwsNames
-from tributary.contract.spark_submit import Addresses, Job, submit_arguments
+from tributary.contract.remedies import CheckStatus
 
 if TYPE_CHECKING:
     from mypy_boto3_emr.literals import StepStateType
@@ -76,7 +77,7 @@ class EmrCluster:
                 "EMR has not answered, and may have added the step or not",
                 where=self.name,
                 found=str(error),
-                remedy="See with tributary status --aws before you submit it again.",
+                remedy=["Look whether the step is there before you submit it again.", CheckStatus()],
             ) from error
 
     def read(self, job_id: str) -> JobRun:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
+from tributary.aws.spark_submit import Addresses, Job
 from tributary.contract.errors import TributaryError
-from tributary.contract.spark_submit import Addresses, Job
+from tributary.contract.remedies import StopRun
 
 State = Literal["waiting", "running", "ended", "cancelled", "failed"]
 """`ended`: as it should."""
@@ -112,7 +113,7 @@ def refusal(place: JobPlace, name: str) -> JobRefused | None:
         f"{run.name} has not ended, and a table has one writer at a time",
         where=place.name,
         found=f"{run.kind} {run.id}, {run.aws_state} since {moment(run.created)}",
-        remedy="Wait until it has ended, or end it with tributary submit stop.",
+        remedy=StopRun(),
     )
 
 

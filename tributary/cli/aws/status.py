@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 from spark_app.run.outcome import Outcome
@@ -13,7 +13,6 @@ from tributary.cli.aws.deployed_lake import DeployedLake
 from tributary.cli.aws.jobs import JobFailed, JobRun, NothingToRunOn, failure
 from tributary.cli.aws.lake_objects import read_outcomes, read_table_names
 from tributary.cli.aws.metrics import Metric, find_metrics, read_latest
-from tributary.cli.aws.remedies import remedy_on_aws
 from tributary.contract.aws_names import METRICS_NAMESPACE, Output
 from tributary.contract.table_name import NotATableName, TableName
 
@@ -107,10 +106,7 @@ def _read_jobs(deployed: DeployedLake) -> tuple[NothingToRunOn | None, tuple[Job
 def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
     s3, names = deployed.session.s3, deployed.lake.names
     silver, quarantine = (deployed.output("lake", key) for key in (Output.SILVER, Output.QUARANTINE))
-    outcomes = {
-        table: replace(outcome, remedy=remedy_on_aws(outcome.remedy))
-        for table, outcome in read_outcomes(s3, names, quarantine).items()
-    }
+    outcomes = read_outcomes(s3, names, quarantine)
     fresh, behind = (_read_measured(deployed, name) for name in (_FRESHNESS, _LAG))
     bronze = _read_sink_lags(deployed)
     tables = {*read_table_names(s3, names, silver), *outcomes, *fresh, *behind, *bronze}

@@ -8,8 +8,9 @@ from typing import Any
 from tributary.cli.aws.connectors import Connector
 from tributary.cli.aws.job_view import elapsed_text, run_facts
 from tributary.cli.aws.jobs import moment
+from tributary.cli.aws.remedy_words import remedy_words
 from tributary.cli.aws.status import LakeStatus, TableState
-from tributary.cli.outcome_view import outcome_facts, tell_outcome
+from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.rendering import output, print_table
 
 
@@ -18,7 +19,7 @@ def status_facts(found: LakeStatus) -> dict[str, Any]:
         "is_well": found.is_well,
         "connectors": [{**asdict(one), "is_running": one.is_well} for one in found.connectors],
         "place": found.place,
-        "place_problem": None if found.place_problem is None else str(found.place_problem),
+        "place_problem": None if found.place_problem is None else found.place_problem.text(remedy_words),
         "jobs": [run_facts(run) for run in found.jobs],
         "tables": [
             {
@@ -26,14 +27,14 @@ def status_facts(found: LakeStatus) -> dict[str, Any]:
                 "fresh_seconds": one.fresh_seconds,
                 "events_behind": one.behind,
                 "bronze_events_behind": one.bronze_behind,
-                **outcome_facts(one.outcome),
+                **outcome_facts(one.outcome, remedy_words),
             }
             for one in found.tables
         ],
     }
 
 
-def tell_status(found: LakeStatus) -> None:
+def print_status(found: LakeStatus) -> None:
     """Three tables, and a paragraph for each thing that is not well."""
     if found.connectors:
         rows = [
@@ -55,20 +56,20 @@ def tell_status(found: LakeStatus) -> None:
             [_table_row(one) for one in found.tables],
             (False, False, True, True, True),
         )
-    _tell_problems(found)
+    _print_problems(found)
 
 
-def _tell_problems(found: LakeStatus) -> None:
+def _print_problems(found: LakeStatus) -> None:
     for connector in found.connectors:
         if connector.reason is not None:
-            _tell(f"{connector.name} is {connector.state}: {connector.reason}")
+            _print_paragraph(f"{connector.name} is {connector.state}: {connector.reason}")
     if found.place_problem is not None:
-        _tell(str(found.place_problem))
+        _print_paragraph(found.place_problem.text(remedy_words))
     if found.last_failure is not None:
-        _tell(str(found.last_failure))
+        _print_paragraph(found.last_failure.text(remedy_words))
     for table in found.tables:
         if table.outcome is not None:
-            tell_outcome(table.table, table.outcome)
+            print_outcome(table.table, table.outcome, remedy_words)
 
 
 def _table_row(one: TableState) -> tuple[str, ...]:
@@ -88,6 +89,6 @@ def _count(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
 
-def _tell(text: str) -> None:
+def _print_paragraph(text: str) -> None:
     output.print()
     output.print(text, style="red", markup=False, highlight=False, soft_wrap=True)

@@ -63,39 +63,41 @@ def demo(
     inserts, updates, deletes, changed primary keys, an added column, a truncated table. Then it asks the
     lake in SQL, and compares every row of every table with the database.
 
-    The exit status is 0 only if they are identical. What an earlier demo has left in its folder is removed.
+    Without a lake.toml in this folder, the demo writes its own one there. It removes what an earlier demo has
+    left in its state folder. The exit status is 0 only if the lake and the database are identical.
     """
-    from tributary.cli.demo import DemoPlan, Phases, prepare_state_folder, run_demo
-    from tributary.cli.reconcile.report import tell_findings
+    from tributary.cli.demo import DemoPlan, Phases, prepare_state_folder, run_demo, write_lake_file
+    from tributary.cli.reconcile.report import print_findings
     from tributary.local.pipeline import down
     from tributary.tickit.workload import Plan
 
+    if lake == DEFAULT_LAKE_FILE and not lake.exists():
+        write_lake_file(lake)
+        output.print(f"Wrote {lake}, the lake file of the demo.", highlight=False)
     workspace = Workspace.open(lake, state)
     phases = Phases(output)
     prepare_state_folder(workspace)
     try:
         plan = DemoPlan(scale, Plan(transactions, rate, seed))
         outcome = run_demo(workspace, plan, phases, lambda: _ask(workspace))
-        tell_findings(outcome.reconciliation)
+        print_findings(outcome.reconciliation)
     finally:
         if not keep_running:
             with phases.phase("Stopping"):
                 down(workspace.state)
-    _tell_what_it_took(phases, outcome)
-    _tell_what_is_left(state, keep_running)
+    _print_what_it_took(phases, outcome)
+    _print_what_is_left(state, keep_running)
     if not outcome.reconciliation.identical:
         raise typer.Exit(1)
 
 
 def _ask(workspace: Workspace) -> None:
-    from tributary.lake.reader import answer
-
     for question, sql in _QUESTIONS:
         output.print(f"\n{question}", style="italic", highlight=False)
-        print_answer(answer(workspace.files, workspace.silver_tables(), sql))
+        print_answer(workspace.open_lake.sql(sql))
 
 
-def _tell_what_it_took(phases: Phases, outcome: DemoOutcome) -> None:
+def _print_what_it_took(phases: Phases, outcome: DemoOutcome) -> None:
     output.print()
     rows = [(name, f"{seconds:.1f} s") for name, seconds in phases.seconds.items()]
     rows.append(("all of it", f"{sum(phases.seconds.values()):.1f} s"))
@@ -111,7 +113,7 @@ def _tell_what_it_took(phases: Phases, outcome: DemoOutcome) -> None:
     )
 
 
-def _tell_what_is_left(state: Path, is_up: bool) -> None:
+def _print_what_is_left(state: Path, is_up: bool) -> None:
     query = f'tributary query --state {state} "SELECT * FROM sales LIMIT 5"'
     if is_up:
         text = f"All but Spark is still up: {query}. tributary down --state {state} stops it."

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tributary.api.tables import resolve_names
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
@@ -17,7 +18,6 @@ from tributary.cli.commands.options import (
 from tributary.cli.rendering import messages, output
 from tributary.cli.workspace import Workspace
 from tributary.contract.table_name import TableName
-from tributary.lake.tables import resolve_names
 
 
 def ingest(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tributary.api.quarantine import QuarantinedEvent, read_quarantine
+from tributary.api.tables import LakeTable, find_table, read_quarantined_tables, resolve_names
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
@@ -17,8 +19,10 @@ from tributary.cli.commands.options import (
 from tributary.cli.rendering import bytes_text, messages, moment_text, output, print_json, print_table
 from tributary.cli.workspace import Workspace
 from tributary.contract.errors import TributaryError
-from tributary.lake.quarantine import QuarantinedEvent, read_quarantine
-from tributary.lake.tables import find_table, read_quarantined_tables, resolve_names
+from tributary.contract.remedies import ShowQuarantine
+
+if TYPE_CHECKING:
+    from pyarrow.fs import S3FileSystem
 
 quarantine = typer.Typer(
     no_args_is_help=True,
@@ -35,9 +39,7 @@ def list_events(
     as_json: AsJson = False,
 ) -> None:
     """List the events in quarantine: table, position, reason and message."""
-    workspace = Workspace.open(lake, state)
-    filesystem = workspace.files.filesystem
-    tables = read_quarantined_tables(filesystem, workspace.lake.names)
+    filesystem, tables = _quarantined_tables(Workspace.open(lake, state))
     if table is not None:
         tables = (find_table(tables, table),)
     found = [(one.name, event) for one in tables for event in read_quarantine(filesystem, one.path)]
@@ -70,9 +72,8 @@ def show_event(
 
     With --json the raw bytes are in base64.
     """
-    workspace = Workspace.open(lake, state)
-    filesystem = workspace.files.filesystem
-    found = find_table(read_quarantined_tables(filesystem, workspace.lake.names), table)
+    filesystem, tables = _quarantined_tables(Workspace.open(lake, state))
+    found = find_table(tables, table)
     event = find_event(read_quarantine(filesystem, found.path), position)
     if as_json:
         print_json({"table": str(found.name), "position": event.position, **asdict(event)})
@@ -105,9 +106,7 @@ def replay(
     from tributary.cli.run_watch import watch_run
 
     workspace = Workspace.open(lake, state)
-    known = [
-        table.name for table in read_quarantined_tables(workspace.files.filesystem, workspace.lake.names)
-    ]
+    known = [table.name for table in _quarantined_tables(workspace)[1]]
     wanted = resolve_names(tables or (), known)
     if not known:
         messages.print("Nothing is in quarantine.")
@@ -124,6 +123,12 @@ def replay(
         print_table(("table", "applied", "left in quarantine"), rows, (False, True, True))
 
 
+def _quarantined_tables(workspace: Workspace) -> tuple[S3FileSystem, tuple[LakeTable, ...]]:
+    lake = workspace.open_lake
+    filesystem = lake.files.filesystem
+    return filesystem, read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)
+
+
 class UnknownEvent(TributaryError):
     """An event that is not in quarantine."""
 
@@ -137,5 +142,5 @@ def find_event(events: tuple[QuarantinedEvent, ...], position: str) -> Quarantin
         "No event with this position is in quarantine",
         found=position,
         expected=", ".join(event.position for event in events[:5]) or "an empty quarantine has none",
-        remedy="tributary quarantine list shows them all.",
+        remedy=ShowQuarantine(),
     )

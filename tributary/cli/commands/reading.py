@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from tributary.api.open_lake import TableSummary
+from tributary.api.timeline import Commit
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
@@ -25,9 +27,6 @@ from tributary.cli.rendering import (
     rows_of,
 )
 from tributary.cli.workspace import Workspace
-from tributary.lake.tables import LakeTable
-from tributary.lake.time_travel import instant_of
-from tributary.lake.timeline import Commit, read_commits, read_last_commit
 
 _READERS = 8
 
@@ -56,11 +55,7 @@ def query(
 
     Example: tributary query "SELECT state, count(*) FROM users GROUP BY ALL ORDER BY 2 DESC LIMIT 5"
     """
-    from tributary.lake.reader import answer
-
-    instant = None if as_of is None else instant_of(as_of)
-    workspace = Workspace.open(lake, state)
-    found = answer(workspace.files, workspace.silver_tables(), sql, instant)
+    found = Workspace.open(lake, state).open_lake.sql(sql, as_of)
     if as_json:
         print_json([dict(zip(found.column_names, row, strict=True)) for row in rows_of(found)])
     else:
@@ -71,9 +66,8 @@ def tables(
     lake: LakeFile = DEFAULT_LAKE_FILE, state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False
 ) -> None:
     """List the tables of the lake: rows, last commit, and the position in Kafka that each has reached."""
-    workspace = Workspace.open(lake, state)
     with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(lambda table: _facts(workspace, table), workspace.silver_tables()))
+        found = list(pool.map(_facts, Workspace.open(lake, state).open_lake.tables()))
     if as_json:
         print_json(found)
         return
@@ -108,9 +102,7 @@ def history(
     Times and freshness are to the second, as S3 knows them. The last 20 commits are listed at least: older
     ones do not stay in the table's timeline.
     """
-    workspace = Workspace.open(lake, state)
-    found = workspace.silver_table(table)
-    commits = read_commits(workspace.files.filesystem, found.path, limit)
+    commits = Workspace.open(lake, state).open_lake.table(table).history(limit)
     if as_json:
         print_json([_commit_facts(commit) for commit in commits])
         return
@@ -129,11 +121,11 @@ def history(
         (
             commit.instant,
             moment_text(commit.completed),
-            f"{commit.ledger.events:,}",
+            f"{commit.events:,}",
             f"{commit.rows:,}",
             f"{commit.deletes:,}",
-            f"{commit.ledger.quarantined:,}",
-            positions_text(commit.ledger.positions),
+            f"{commit.quarantined:,}",
+            positions_text(commit.positions),
             duration_text(commit.freshness.p50 if commit.freshness else None),
             duration_text(commit.freshness.p95 if commit.freshness else None),
         )
@@ -142,22 +134,17 @@ def history(
     print_table(columns, rows, [False, False, *[True] * 7])
 
 
-def _facts(workspace: Workspace, table: LakeTable) -> dict[str, Any]:
-    from tributary.lake.quarantine import read_quarantine
-    from tributary.lake.reader import count_rows
-
-    filesystem = workspace.files.filesystem
-    commit = read_last_commit(filesystem, table.path)
-    policy = workspace.lake.policy(table.name)
+def _facts(summary: TableSummary) -> dict[str, Any]:
+    table, commit = summary.table, summary.last_commit
     return {
-        "table": str(table.name),
-        "storage": policy.storage,
-        "deletes": policy.deletes,
-        "rows": count_rows(workspace.files, table),
-        "positions": commit.ledger.positions if commit else {},
+        "table": str(summary.name),
+        "storage": summary.storage,
+        "deletes": summary.deletes,
+        "rows": table.count(),
+        "positions": commit.positions if commit else {},
         "last_commit": commit.completed if commit else None,
         "freshness_p95_ms": commit.freshness.p95 if commit and commit.freshness else None,
-        "quarantined": len(read_quarantine(filesystem, workspace.quarantine_path(table))),
+        "quarantined": len(table.quarantine()),
     }
 
 
@@ -166,12 +153,12 @@ def _commit_facts(commit: Commit) -> dict[str, Any]:
     return {
         "instant": commit.instant,
         "completed": commit.completed,
-        "events": commit.ledger.events,
+        "events": commit.events,
         "rows": commit.rows,
         "deletes": commit.deletes,
-        "quarantined": commit.ledger.quarantined,
-        "topic": commit.ledger.topic,
-        "positions": commit.ledger.positions,
+        "quarantined": commit.quarantined,
+        "topic": commit.topic,
+        "positions": commit.positions,
         "freshness_ms": None
         if freshness is None
         else {"p50": freshness.p50, "p95": freshness.p95, "max": freshness.max},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tributary.api.tables import resolve_names
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
@@ -16,11 +17,10 @@ from tributary.cli.commands.options import (
 )
 from tributary.cli.rendering import messages, output, print_table
 from tributary.cli.workspace import Workspace
-from tributary.lake.tables import resolve_names
 
 if TYPE_CHECKING:
-    from tributary.cli.app_reports import RunProgress
     from tributary.cli.ingest_run import Command
+    from tributary.cli.run_progress import RunProgress
 
 
 def rebuild(

@@ -36,13 +36,13 @@ def reconcile(
 
     The exit status is 0 only if the lake holds the source's rows, all of them and no other.
     """
-    from tributary.cli.reconcile.report import reconciliation_facts, tell_findings
+    from tributary.cli.reconcile.report import print_findings, reconciliation_facts
 
     found = _find_differences(Workspace.open(lake, state), wait)
     if as_json:
         print_json(reconciliation_facts(found))
     else:
-        tell_findings(found)
+        print_findings(found)
     if not found.identical:
         raise typer.Exit(1)
 

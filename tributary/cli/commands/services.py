@@ -17,9 +17,11 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
-from tributary.cli.outcome_view import outcome_facts, tell_outcome
+from tributary.cli.outcome_view import outcome_facts, print_outcome
+from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages, output, print_json, print_table
 from tributary.cli.workspace import Workspace
+from tributary.contract.remedies import in_words
 
 if TYPE_CHECKING:
     from connectors.connect_rest import ConnectorStatus
@@ -107,25 +109,26 @@ def status(
     if as_json:
         print_json(_facts(found, tables, is_well))
     else:
-        _tell(found, tables)
+        _print_status(found, tables)
     if not is_well:
         raise typer.Exit(1)
 
 
 def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
+    from tributary.aws.session import aws_session
     from tributary.cli.aws.deployed_lake import DeployedLake
-    from tributary.cli.aws.session import aws_session
+    from tributary.cli.aws.remedy_words import worded_for_aws
     from tributary.cli.aws.status import read_status
-    from tributary.cli.aws.status_view import status_facts, tell_status
+    from tributary.cli.aws.status_view import print_status, status_facts
     from tributary.contract.lake import read_lake
 
     lake = read_lake(lake_file)
-    with aws_session(lake, lake_file) as session:
+    with worded_for_aws(), aws_session(lake, lake_file) as session:
         found = read_status(DeployedLake(lake, session))
     if as_json:
         print_json(status_facts(found))
     else:
-        tell_status(found)
+        print_status(found)
     if not found.is_well:
         raise typer.Exit(1)
 
@@ -161,7 +164,7 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
                 "is_running": one.is_running,
                 "state": one.state,
                 "failure": one.failure,
-                "remedy": one.remedy,
+                "remedy": in_words(one.remedies, remedy_words) or None,
             }
             for one in found.connectors
         ],
@@ -169,14 +172,14 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
             {
                 "table": str(one.table),
                 "events_behind": one.behind,
-                **outcome_facts(one.outcome),
+                **outcome_facts(one.outcome, remedy_words),
             }
             for one in tables
         ],
     }
 
 
-def _tell(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
+def _print_status(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
     rows = [
         (
             service.name,
@@ -208,7 +211,7 @@ def _tell(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
         )
     for one in tables:
         if one.outcome is not None:
-            tell_outcome(one.table, one.outcome)
+            print_outcome(one.table, one.outcome, remedy_words)
 
 
 def _uptime_text(seconds: float | None) -> str:
@@ -217,5 +220,5 @@ def _uptime_text(seconds: float | None) -> str:
 
 def _connector_text(connector: ConnectorStatus) -> str:
     if connector.failure is not None:
-        return f"FAILED: {connector.failure} {connector.remedy}"
+        return f"FAILED: {connector.failure} {in_words(connector.remedies, remedy_words)}"
     return "RUNNING" if connector.is_running else f"{connector.state}, its task does not run"

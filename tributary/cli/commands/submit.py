@@ -13,9 +13,9 @@ from tributary.cli.rendering import messages, output, print_json
 from tributary.contract.errors import TributaryError
 
 if TYPE_CHECKING:
+    from tributary.aws.spark_submit import Job
     from tributary.cli.aws.deployed_lake import DeployedLake
     from tributary.cli.aws.jobs import Call, JobPlace, JobRun
-    from tributary.contract.spark_submit import Job
 
 Start = Literal["ingest", "follow", "rebuild", "compact", "replay", "new-epoch"]
 Operation = Literal[Start, "stop"]
@@ -69,13 +69,14 @@ def submit(
 
     The exit status is 0 if the job was taken, with --wait only if it has also ended well.
     """
+    from tributary.aws.session import aws_session
     from tributary.cli.aws.deployed_lake import DeployedLake
-    from tributary.cli.aws.session import aws_session
+    from tributary.cli.aws.remedy_words import worded_for_aws
     from tributary.contract.lake import read_lake
 
     _check_usage(operation, tables or (), events_from, since_snapshot)
     the_lake = read_lake(lake)
-    with aws_session(the_lake, lake) as session:
+    with worded_for_aws(), aws_session(the_lake, lake) as session:
         deployed = DeployedLake(the_lake, session)
         place = deployed.job_place
         place.require_usable()
@@ -106,7 +107,7 @@ def _job(
     source: str | None,
     since_snapshot: bool,
 ) -> Job:
-    from tributary.contract.spark_submit import Job
+    from tributary.aws.spark_submit import Job
 
     _check_source(deployed, operation, source)
     if operation == "follow":
@@ -130,6 +131,7 @@ def _check_source(deployed: DeployedLake, operation: Start, source: str | None) 
 def _submit(deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json: bool) -> None:
     from tributary.cli.aws.job_view import run_facts
     from tributary.cli.aws.jobs import refusal
+    from tributary.cli.aws.remedy_words import remedy_words
 
     place = deployed.job_place
     call = place.start_call(job, deployed.addresses)
@@ -137,13 +139,18 @@ def _submit(deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json
     if dry_run:
         _print_call(call)
         if refused is not None:
-            messages.print(f"It would be refused: {refused}", style="yellow", markup=False, soft_wrap=True)
+            messages.print(
+                f"It would be refused: {refused.text(remedy_words)}",
+                style="yellow",
+                markup=False,
+                soft_wrap=True,
+            )
         return
     if refused is not None:
         raise refused
     run = _start(place, call)
     if not as_json:
-        _tell_started(place, run)
+        _print_started(place, run)
     if wait:
         run = _wait(place, run, until_it_runs=job.follow)
     if as_json:
@@ -154,7 +161,7 @@ def _start(place: JobPlace, call: Call) -> JobRun:
     return place.read(place.start(call))
 
 
-def _tell_started(place: JobPlace, run: JobRun) -> None:
+def _print_started(place: JobPlace, run: JobRun) -> None:
     output.print(f"{run.name} is {run.kind} {run.id} of {place.name}.", highlight=False, soft_wrap=True)
     for log in run.logs:
         output.print(f"Its log will be in {log}", highlight=False, soft_wrap=True)

@@ -15,6 +15,7 @@ from connectors.engines.engine import Awaited
 from tributary.cli.kafka_topics import Positions
 from tributary.cli.table_lag import events_behind
 from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import CheckStatus, Ingest, RemedyOrText
 
 POLL_SECONDS = 0.2
 
@@ -44,7 +45,7 @@ class Patience:
     ) -> Patience:
         return cls(time.monotonic() + seconds, tell, stop or threading.Event())
 
-    def wait(self, for_what: str, lacking: Callable[[], str | None], remedy: str) -> None:
+    def wait(self, for_what: str, lacking: Callable[[], str | None], remedy: RemedyOrText) -> None:
         """Wait until nothing is lacking. Raises `LakeBehind`, which names what is, once the time is over."""
         while (missing := lacking()) is not None:
             if time.monotonic() >= self.deadline or self.stop.is_set():
@@ -59,7 +60,7 @@ def wait_for_connector(steps: Iterable[Awaited], patience: Patience) -> None:
     Raises `LakeBehind`.
     """
     for step in steps:
-        patience.wait(step.what, step.lacking, "See whether the source connector runs: tributary status.")
+        patience.wait(step.what, step.lacking, ["Check that the source connector runs.", CheckStatus()])
 
 
 def wait_for_lake(
@@ -69,7 +70,7 @@ def wait_for_lake(
 
     `read_positions` reads how far a topic's table is from the table's ledger. Raises `LakeBehind`.
     """
-    remedy = "See whether the Spark app runs and is well; tributary ingest brings the lake up to date."
+    remedy: RemedyOrText = ["Check that the Spark app runs and is well.", Ingest()]
     left = set(ends)
 
     def lacking() -> str | None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from connectors.engines.engine import DatabaseTable
 from connectors.engines.forms import Form
-from tributary.lake.reader import APP_COLUMNS
+from tributary.api.rows import APP_COLUMNS
 
 _DELETED = "_deleted"
 

@@ -10,6 +10,10 @@ import pyarrow as pa
 
 from connectors.engines.engine import DatabaseTable
 from connectors.engines.registry import AnyEngine, engine_of
+from tributary.api.lake_files import LakeFiles
+from tributary.api.rows import read_table
+from tributary.api.tables import LakeTable, read_silver_tables
+from tributary.api.timeline import read_last_commit
 from tributary.cli.kafka_topics import Positions, read_topic_ends
 from tributary.cli.reconcile.barrier import Patience, wait_for_connector, wait_for_lake
 from tributary.cli.reconcile.comparison import compare
@@ -18,10 +22,6 @@ from tributary.cli.reconcile.rounds import Findings
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
-from tributary.lake.files import LakeFiles
-from tributary.lake.reader import read_table
-from tributary.lake.tables import LakeTable, read_silver_tables
-from tributary.lake.timeline import read_last_commit
 
 Session = Any
 """What the source's engine calls a session: only the engine uses it."""
@@ -139,7 +139,9 @@ def _round(
             if before is None or name in before
         }
         wait_until_lake_holds(link, writer, tables, patience)
-        silver = {table.name: table for table in read_silver_tables(link.files.filesystem, link.lake.names)}
+        filesystem, names = link.files.filesystem, link.lake.names
+        places = read_silver_tables(filesystem, names, names.silver_bucket)
+        silver = {table.name: table for table in places}
         proofs = {}
         for number, (name, table) in enumerate(sorted(tables.items()), start=1):
             patience.tell(f"comparing {name} ({number} of {len(tables)})")

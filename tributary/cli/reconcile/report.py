@@ -12,10 +12,10 @@ from tributary.cli.rendering import output
 _EXAMPLES = 10
 
 
-def tell_findings(found: Reconciliation) -> None:
+def print_findings(found: Reconciliation) -> None:
     """One line if all is well; else what differs, table by table, with some examples."""
     for table in found.tables:
-        _tell_table(table)
+        _print_table(table)
     count = f"{len(found.tables)} tables, {found.rows:,} rows"
     if found.identical:
         output.print(f"{count}, identical", style="green", highlight=False)
@@ -46,7 +46,7 @@ def reconciliation_facts(found: Reconciliation) -> dict[str, Any]:
     }
 
 
-def _tell_table(table: TableProof) -> None:
+def _print_table(table: TableProof) -> None:
     if table.problem is not None:
         _say(f"{table.name}: cannot be compared: {table.problem}", "red")
         return

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pyarrow.fs import LocalFileSystem
 
 from spark_app.ledger.ledger import RETYPED_KEY
+from tributary.api.tables import LakeTable
+from tributary.api.time_travel import NotAMoment, OutOfHistory, ReadInSpark, check_readable, instant_of
+from tributary.api.timeline import earliest_retained
 from tributary.contract.table_name import TableName
-from tributary.lake.tables import LakeTable
-from tributary.lake.time_travel import NotAMoment, OutOfHistory, ReadInSpark, check_readable, instant_of
-from tributary.lake.timeline import earliest_retained
 
 FILES: Any = LocalFileSystem()
 INSTANTS = ["20260102030405678", "20260102040000000", "20260102050000000"]

@@ -6,9 +6,10 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tributary.api.tables import LakeTable
+from tributary.api.timeline import read_earliest_retained, read_first_instant, read_retyped_columns
 from tributary.contract.errors import TributaryError
-from tributary.lake.tables import LakeTable
-from tributary.lake.timeline import read_earliest_retained, read_first_instant, read_retyped_columns
+from tributary.contract.remedies import EditLakeFile, ReadRunbook
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
@@ -28,21 +29,28 @@ class ReadInSpark(TributaryError):
     """A state that hudi-rs cannot read."""
 
 
-def instant_of(text: str) -> str:
-    """The instant, as Hudi writes it (17 digits, UTC), of a text that is one or a time in ISO 8601. A time
-    without a zone is in UTC. Raises `NotAMoment`."""
-    if _INSTANT.fullmatch(text):
-        return text
+def instant_of(moment: str | datetime) -> str:
+    """Return the instant of a time as Hudi writes it: 17 digits, in UTC.
+
+    A text is an instant already or a time in ISO 8601. A time without a zone is in UTC. Raises `NotAMoment`.
+    """
+    if isinstance(moment, str):
+        if _INSTANT.fullmatch(moment):
+            return moment
+        moment = _parsed(moment)
+    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return f"{utc:%Y%m%d%H%M%S}{utc.microsecond // 1000:03}"
+
+
+def _parsed(text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError as error:
         raise NotAMoment(
             "This is neither an instant nor a time",
             found=text,
-            expected="an instant that tributary history lists, or a UTC time such as 2026-01-02 03:04:05",
+            expected="the instant of a commit, or a UTC time such as 2026-01-02 03:04:05",
         ) from error
-    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    return f"{utc:%Y%m%d%H%M%S}{utc.microsecond // 1000:03}"
 
 
 def check_readable(filesystem: S3FileSystem, table: LakeTable, instant: str) -> None:
@@ -55,7 +63,7 @@ def check_readable(filesystem: S3FileSystem, table: LakeTable, instant: str) -> 
             "Types have changed since, and this state can only be read in Spark SQL",
             where=str(table.name),
             found=f"another type of {', '.join(sorted(retyped))}",
-            remedy="docs/reading.md has the statement.",
+            remedy=ReadRunbook("older state"),
         )
 
 
@@ -68,7 +76,7 @@ def _check_retained(filesystem: S3FileSystem, table: LakeTable, instant: str) ->
                 where=str(table.name),
                 found=instant,
                 expected=f"{retained} or later",
-                remedy="history in lake.toml says how far back time travel reaches, from then on.",
+                remedy=EditLakeFile("raise the table's history to keep states for longer from now on"),
             )
         return
     first = read_first_instant(filesystem, table.path)

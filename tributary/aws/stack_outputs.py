@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 from botocore.exceptions import ClientError
 
-from tributary.cli.aws.session import AwsSession
+from tributary.aws.session import AwsSession
 from tributary.contract.aws_names import AwsNames, StackKind
 from tributary.contract.errors import TributaryError
-
-_DEPLOY = "Build it with cdk deploy --all."
+from tributary.contract.remedies import BringUp
 
 
 class NotDeployed(TributaryError):
@@ -40,7 +39,7 @@ class StackOutputs:
                 f"the stack has no output {output}",
                 where=self._where(kind),
                 found=f"{', '.join(sorted(stack.outputs)) or 'no output'}, in state {stack.state}",
-                remedy="Bring it up to date with cdk deploy --all.",
+                remedy=BringUp(),
             )
         return stack.outputs[output]
 
@@ -63,7 +62,7 @@ class StackOutputs:
                 "there is no such stack",
                 where=self._where(kind),
                 found=error.response["Error"].get("Message"),
-                remedy=f"{_DEPLOY} If it is elsewhere: [aws].region and AWS_PROFILE say where to look.",
+                remedy=[BringUp(), "If it is elsewhere: [aws].region and AWS_PROFILE say where to look."],
             ) from error
         outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
         return _Stack(found["StackStatus"], outputs)

@@ -10,10 +10,7 @@ import pytest
 from connectors.deployment import MskIamKafka
 from spark_app.main import _parser
 from spark_app.sources.kafka import MSK_IAM
-from tributary.contract.aws import Aws, Connect, OtherSink, Processing
-from tributary.contract.aws_names import Output
-from tributary.contract.errors import TributaryError
-from tributary.contract.spark_submit import (
+from tributary.aws.spark_submit import (
     HUDI_JAR,
     ICEBERG_JAR,
     Addresses,
@@ -22,6 +19,9 @@ from tributary.contract.spark_submit import (
     job_driver,
     submit_arguments,
 )
+from tributary.contract.aws import Aws, Connect, OtherSink, Processing
+from tributary.contract.aws_names import Output
+from tributary.contract.errors import TributaryError
 
 AWS = Aws(region="eu-west-1")
 OUTPUTS = {

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import boto3
 from botocore import exceptions
@@ -56,6 +56,14 @@ class Unreachable(AwsError):
     """AWS does not answer, or has put the request off again and again."""
 
 
+class Credentials(NamedTuple):
+    """What requests are signed with. `token` is None for those of a user, which do not expire."""
+
+    access_key: str
+    secret_key: str
+    token: str | None
+
+
 @dataclass(frozen=True)
 class AwsSession:
     """AWS's services in the region of the lake's `[aws]`, for whoever is logged in to `account`."""
@@ -96,6 +104,23 @@ class AwsSession:
     @cached_property
     def s3(self) -> S3Client:
         return self.boto.client("s3", config=_PATIENT)
+
+    @property
+    def s3_endpoint(self) -> str | None:
+        """The S3 server that AWS's settings name, such as AWS_ENDPOINT_URL_S3; None for AWS's own."""
+        # The types of botocore do not know this setting yet.
+        ignoring = _PATIENT.merge(Config(ignore_configured_endpoint_urls=True))  # type: ignore[call-arg]
+        own = self.boto.client("s3", config=ignoring).meta.endpoint_url
+        return None if self.s3.meta.endpoint_url == own else self.s3.meta.endpoint_url
+
+    def read_credentials(self) -> Credentials:
+        """Return the credentials for now; those of a role are renewed. Raises AwsError."""
+        with _told_errors(self.region):
+            found = self.boto.get_credentials()
+            frozen = found and found.get_frozen_credentials()
+            if not (frozen and frozen.access_key and frozen.secret_key):
+                raise exceptions.NoCredentialsError
+            return Credentials(frozen.access_key, frozen.secret_key, frozen.token)
 
 
 @contextmanager

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from spark_app.columns import table_columns
+from tributary.api.rows import APP_COLUMNS
+from tributary.api.sql import QueryError, named_in, query_arrow
 from tributary.contract.table_name import TableName
-from tributary.lake.reader import APP_COLUMNS, QueryError, ask, named_in
 
 ORDERS = TableName("shop", "public", "orders")
 LINES = TableName("shop", "public", "Order Lines")
@@ -18,32 +19,34 @@ LINE_ROWS = pa.table({"id": [2, 2, 3], "_seq": [3, 4, 5]})
 
 @pytest.mark.parametrize("name", ["orders", "public.orders", "shop.public.orders", "ORDERS"])
 def test_a_table_answers_to_each_of_its_names(name: str) -> None:
-    assert ask({ORDERS: ORDER_ROWS}, f"SELECT sum(id) AS n FROM {name}").to_pylist() == [{"n": 3}]
+    assert query_arrow({ORDERS: ORDER_ROWS}, f"SELECT sum(id) AS n FROM {name}").to_pylist() == [{"n": 3}]
 
 
 def test_tables_join_by_name_and_using() -> None:
     tables = {ORDERS: ORDER_ROWS, LINES: LINE_ROWS}
     query = """SELECT count(*) AS n FROM orders JOIN public."Order Lines" USING (id)"""
-    assert ask(tables, query).to_pylist() == [{"n": 2}]
+    assert query_arrow(tables, query).to_pylist() == [{"n": 2}]
 
 
 def test_a_short_name_of_two_tables_is_refused_rather_than_guessed() -> None:
     tables = {ORDERS: ORDER_ROWS, ARCHIVED: LINE_ROWS}
-    assert ask(tables, "SELECT count(*) AS n FROM archive.orders").to_pylist() == [{"n": 3}]
+    assert query_arrow(tables, "SELECT count(*) AS n FROM archive.orders").to_pylist() == [{"n": 3}]
     with pytest.raises(QueryError, match=r"shop\.public\.orders"):
-        ask(tables, "SELECT * FROM orders")
+        query_arrow(tables, "SELECT * FROM orders")
 
 
 def test_a_schema_that_is_called_as_its_source_is_no_riddle() -> None:
     orders = TableName("shop", "shop", "orders")
     for name in ("orders", "shop.orders", "shop.shop.orders"):
-        assert ask({orders: ORDER_ROWS}, f"SELECT count(*) AS n FROM {name}").to_pylist() == [{"n": 2}]
+        assert query_arrow({orders: ORDER_ROWS}, f"SELECT count(*) AS n FROM {name}").to_pylist() == [
+            {"n": 2}
+        ]
 
 
 @pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing FROM orders", "SELECT f(1)", ""])
 def test_a_mistake_in_the_query_is_one_error(query: str) -> None:
     with pytest.raises(QueryError):
-        ask({ORDERS: ORDER_ROWS}, query)
+        query_arrow({ORDERS: ORDER_ROWS}, query)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +73,9 @@ def test_of_tables_whose_names_differ_in_case_only_a_query_has_the_one_that_it_n
     names = [TableName("shop", "public", name) for name in ("Orders", "ORDERS", "orders", "select")]
     assert named_in('SELECT * FROM "Orders"', names) == {names[0], names[3]}
     assert named_in("SELECT * FROM oRDERS", names) == {names[3]}
-    assert ask({names[0]: ORDER_ROWS, names[3]: ORDER_ROWS}, 'SELECT count(*) AS n FROM "Orders"').to_pylist()
+    assert query_arrow(
+        {names[0]: ORDER_ROWS, names[3]: ORDER_ROWS}, 'SELECT count(*) AS n FROM "Orders"'
+    ).to_pylist()
 
 
 def test_a_short_name_that_two_tables_share_but_for_its_case_means_none_of_them() -> None:
@@ -78,15 +83,15 @@ def test_a_short_name_that_two_tables_share_but_for_its_case_means_none_of_them(
         TableName("shop", "public", "orders"): ORDER_ROWS,
         TableName("shop", "old", "Orders"): ORDER_ROWS,
     }
-    assert ask(tables, "SELECT * FROM public.orders").num_rows == ORDER_ROWS.num_rows
+    assert query_arrow(tables, "SELECT * FROM public.orders").num_rows == ORDER_ROWS.num_rows
     with pytest.raises(QueryError):
-        ask(tables, "SELECT * FROM orders")
+        query_arrow(tables, "SELECT * FROM orders")
 
 
 def test_moments_are_in_utc_whatever_the_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     moments = pa.table({"moment": pa.array([0], pa.timestamp("us", "UTC"))})
-    found = ask({ORDERS: moments}, "SELECT CAST(moment AS VARCHAR) AS seen FROM orders").to_pylist()
+    found = query_arrow({ORDERS: moments}, "SELECT CAST(moment AS VARCHAR) AS seen FROM orders").to_pylist()
     assert found == [{"seen": "1970-01-01 00:00:00+00"}]
 
 

@@ -8,9 +8,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.cli.deployed import LAKE, REGION, moto_aws
+from tributary.aws import session
+from tributary.aws.session import AwsError, NoCredentials, NotAllowed, Unreachable, aws_session
 from tributary.cli import main
-from tributary.cli.aws import session
-from tributary.cli.aws.session import AwsError, NoCredentials, NotAllowed, Unreachable, aws_session
 from tributary.contract.lake import parse_lake
 
 

@@ -1,8 +1,8 @@
-"""What spark-submit is told on AWS: class path, Python, catalogs, and the Spark app's own arguments.
+"""A job of the Spark app on EMR: class path, Python, catalogs, and the app's own arguments.
 
-Hudi and Iceberg are those that EMR brings; the other jars, the package, the lake file and the entry point are
-assets, so that no cluster asks Maven or PyPI for anything. Both kinds of EMR get the same job: they differ in
-where a driver's environment is set, and in who does the submitting.
+EMR brings Hudi and Iceberg. The other jars, the package, the lake file and the entry point are assets, so
+no cluster downloads anything from Maven or PyPI. EMR on EC2 and EMR Serverless run the same job. Only the
+request, and how the driver gets its environment, differ.
 """
 
 from __future__ import annotations
@@ -16,37 +16,35 @@ from tributary.contract.aws import Aws, Processing
 from tributary.contract.aws_names import AwsNames, Output
 from tributary.contract.errors import TributaryError
 from tributary.contract.naming import LakeNames
+from tributary.contract.remedies import BringUp
 
 Command = Literal["ingest", "rebuild", "replay", "new-epoch", "compact"]
-"""Of the Spark app (`spark_app.main`)."""
+"""The commands of `spark_app.main`."""
 
 HUDI_JAR = "/usr/lib/hudi/hudi-spark-bundle.jar"
 ICEBERG_JAR = "/usr/share/aws/iceberg/lib/iceberg-spark3-runtime.jar"
-"""Where EMR 7 and EMR Serverless keep them (Amazon EMR Release Guide, "Hudi" and "Iceberg")."""
+"""Where EMR 7 and EMR Serverless keep these jars (Amazon EMR Release Guide, "Hudi" and "Iceberg")."""
 
 PYTHON = "/usr/bin/python3.11"
-"""EMR 7's second Python; its first one is 3.9, for which the package has no wheels."""
-
-CLASSES_JAR = "tributary-spark-classes.jar"
-"""The name of the jar of the app's own Java classes."""
+"""EMR 7 also has Python 3.9, its default, but the package has no wheels for it."""
 
 PACKAGE_FOLDER = "app"
 LAKE_FOLDER = "lake"
 LAKE_FILE = "lake.toml"
-"""The archives are unpacked under these names in the working folder of each container."""
+"""Each container unpacks the archives under these names in its working folder."""
 
 _FOLLOW_ATTEMPTS = "2"
-"""YARN allows no more by default; after an hour without a failure it counts anew."""
+"""YARN's default limit. The count restarts after an hour without a failure."""
 
 
 @dataclass(frozen=True)
 class Job:
     """One run of the Spark app.
 
-    follow  goes on until it is stopped; for `ingest` only
-    since_snapshot  of the events since the last snapshot only; for `rebuild` only
-    tables  source.schema.table; none: all of the lake
-    source  kafka, bronze or files:URI; None: what the command does by itself
+    follow          run until somebody stops it; for `ingest` only
+    tables          names, written source.schema.table; empty for all tables of the lake
+    source          kafka, bronze or files:URI; None for the command's default
+    since_snapshot  use only the events since the last snapshot; for `rebuild` only
     """
 
     command: Command
@@ -62,19 +60,20 @@ class Job:
             raise ValueError(f"{self.command} does not follow")
 
     def name(self, lake: str) -> str:
-        """What the step or job run is called, by which a second one of the same kind is found."""
+        """Return the name of the step or job run, which identifies a second job of the same kind."""
         what = "follow" if self.follow else self.command
         return f"{AwsNames(lake).resource}-{what}"
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the deployed lake is: what the stacks' outputs say of it.
+    """Where the parts of a deployed lake are, from the outputs of its stacks.
 
-    entry_point, package, lake_file  s3:// addresses of the assets; the last two are zips
-    jars              s3:// addresses of the jars that EMR does not bring
-    bronze, silver, quarantine  s3:// addresses without a slash at the end
-    bronze_table      None where another sink than Iceberg's fills bronze
+    entry_point                  s3:// address of main.py
+    package, lake_file           s3:// addresses of zips
+    jars                         s3:// addresses of the jars that EMR does not bring
+    bronze, silver, quarantine   s3:// addresses without a slash at the end
+    bronze_table                 None if another sink than Iceberg's fills bronze
     """
 
     lake: str
@@ -92,7 +91,7 @@ class Addresses:
 
     @classmethod
     def of_outputs(cls, lake: str, aws: Aws, outputs: Mapping[str, str]) -> Addresses:
-        """From the outputs of all stacks of the lake. Raises TributaryError where one is missing."""
+        """Read the addresses from the outputs of all stacks. Raises TributaryError if one is missing."""
 
         def output(key: str) -> str:
             if key not in outputs:
@@ -100,7 +99,7 @@ class Addresses:
                     f"no stack of the lake has an output {key}",
                     where=f"lake {lake}, region {aws.region}",
                     found=", ".join(sorted(outputs)) or "no outputs",
-                    remedy="Deploy all of the lake's stacks with this version of Tributary.",
+                    remedy=["Deploy all of the lake's stacks with this version of Tributary.", BringUp()],
                 )
             return outputs[key]
 
@@ -121,11 +120,11 @@ class Addresses:
 
 
 def submit_arguments(job: Job, addresses: Addresses, processing: Processing) -> tuple[str, ...]:
-    """For `command-runner.jar` as a step of an EMR cluster; the first of them is spark-submit itself.
+    """Return the arguments of `command-runner.jar` for a step of an EMR cluster.
 
-    The driver runs on a core node: in client mode it would not get the archives. With a runtime role the
-    arguments go through a shell (Amazon EMR Management Guide, "Runtime roles for Amazon EMR steps"): none but
-    the last ones, which a person may have written, hold anything that it would take for its own.
+    The driver runs on a core node, because in client mode it would not get the archives. With a runtime role
+    a shell interprets the arguments (Amazon EMR Management Guide, "Runtime roles for Amazon EMR steps"). Only
+    the app's own arguments come from a person, so only those are quoted.
     """
     environment = {
         f"spark.yarn.appMasterEnv.{name}": value for name, value in _environment(addresses).items()
@@ -147,7 +146,7 @@ def submit_arguments(job: Job, addresses: Addresses, processing: Processing) -> 
 
 
 def job_driver(job: Job, addresses: Addresses, processing: Processing) -> dict[str, Any]:
-    """The `jobDriver` of a job run on EMR Serverless."""
+    """Return the `jobDriver` of a job run on EMR Serverless."""
     environment = {
         f"spark.emr-serverless.driverEnv.{name}": value for name, value in _environment(addresses).items()
     }
@@ -162,7 +161,7 @@ def job_driver(job: Job, addresses: Addresses, processing: Processing) -> dict[s
 
 
 def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
-    """Those of `spark_app.main` itself."""
+    """Return the arguments of `spark_app.main`."""
     arguments = [job.command, *("--lake", f"{LAKE_FOLDER}/{LAKE_FILE}")]
     if job.source is not None:
         arguments += ["--from", job.source]
@@ -183,7 +182,7 @@ def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
 
 
 def _options(addresses: Addresses) -> dict[str, str]:
-    """Of every job. What the app needs of any Spark it sets itself (`spark_app.session`)."""
+    """Return the Spark options of every job. The app itself sets what it needs on any Spark."""
     catalog = f"spark.sql.catalog.{LakeNames(addresses.lake).bronze_catalog}"
     return {
         "spark.jars": ",".join((HUDI_JAR, ICEBERG_JAR, *addresses.jars)),
@@ -195,7 +194,7 @@ def _options(addresses: Addresses) -> dict[str, str]:
         "spark.executorEnv.AWS_REGION": addresses.region,
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
         "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
-        # The app shows its tables in Glue itself; Hive's client would ask for the database `default` first.
+        # The app itself registers its tables in Glue; Hive's client would ask for the database `default`.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
@@ -206,7 +205,7 @@ def _options(addresses: Addresses) -> dict[str, str]:
 
 
 def _environment(addresses: Addresses) -> dict[str, str]:
-    """Of the driver."""
+    """Return the environment of the driver."""
     return {
         "PYSPARK_PYTHON": PYTHON,
         "PYSPARK_DRIVER_PYTHON": PYTHON,
@@ -216,7 +215,7 @@ def _environment(addresses: Addresses) -> dict[str, str]:
 
 
 def _sizes(processing: Processing) -> dict[str, str]:
-    """Small executors: one fits beside the driver on an m7g.xlarge, of which YARN has 12 GB."""
+    """Return sizes for small executors: one fits beside the driver in the 12 GB of YARN on an m7g.xlarge."""
     return {
         "spark.driver.cores": "2",
         "spark.driver.memory": "4g",
@@ -230,7 +229,7 @@ def _sizes(processing: Processing) -> dict[str, str]:
 
 
 def _most_executors(processing: Processing) -> int:
-    """Two an instance of a cluster; on EMR Serverless all workers but the driver."""
+    """Return two for each instance of a cluster; on EMR Serverless, every worker except the driver."""
     if processing.on == "emr-serverless":
         return processing.units_max - 1
     return 2 * processing.units_max

@@ -14,11 +14,11 @@ from pyarrow import parquet
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from spark_app.ledger.ledger import LEDGER_KEY, Ledger, SourceTimes
+from tributary.api.quarantine import read_quarantine
+from tributary.api.tables import LakeTable, UnknownTable, find_table, read_silver_tables
+from tributary.api.timeline import read_commits, read_last_commit
 from tributary.contract.naming import LakeNames
 from tributary.contract.table_name import TableName
-from tributary.lake.quarantine import read_quarantine
-from tributary.lake.tables import LakeTable, UnknownTable, find_table, read_silver_tables
-from tributary.lake.timeline import read_commits, read_last_commit
 
 NAMES = LakeNames("shop")
 ORDERS = TableName("erp", "public", "orders")
@@ -54,13 +54,13 @@ def test_tables_are_found_by_their_paths_whatever_their_names(
     (tmp_path / NAMES.silver_bucket / "erp" / "public" / "begun_but_never_made").mkdir()
     begun = _make_table(tmp_path, TableName("erp", "public", "in its first commit"))
     (begun / "20251231000000000.deltacommit").rename(begun / "20251231000000000.deltacommit.inflight")
-    assert read_silver_tables(buckets, NAMES) == tuple(
+    assert read_silver_tables(buckets, NAMES, NAMES.silver_bucket) == tuple(
         LakeTable(name, f"{NAMES.silver_bucket}/{NAMES.table_path(name)}") for name in sorted((ORDERS, ODD))
     )
 
 
 def test_a_lake_without_a_bucket_has_no_tables(buckets: SubTreeFileSystem) -> None:
-    assert read_silver_tables(buckets, NAMES) == ()
+    assert read_silver_tables(buckets, NAMES, NAMES.silver_bucket) == ()
 
 
 def test_a_table_is_found_by_each_of_its_names_and_near_ones_are_suggested() -> None:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from tributary.api.timeline import has_commit
 from tributary.contract.errors import TributaryError
 from tributary.contract.naming import LakeNames
+from tributary.contract.remedies import Ingest, ListTables
 from tributary.contract.table_name import TableName
-from tributary.lake.timeline import has_commit
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
@@ -34,23 +35,28 @@ class LakeTable:
     path: str
 
 
-def read_silver_tables(filesystem: S3FileSystem, names: LakeNames) -> tuple[LakeTable, ...]:
-    """The tables that have a completed commit, by name. Without one, Hudi's readers refuse a table."""
-    folders = _table_folders(filesystem, names, names.silver_bucket)
+def read_silver_tables(filesystem: S3FileSystem, names: LakeNames, silver: str) -> tuple[LakeTable, ...]:
+    """Return the tables below `silver` (a bucket, or bucket/prefix) that have a completed commit, by name.
+
+    Hudi's readers refuse a table without one.
+    """
+    folders = _table_folders(filesystem, names, silver)
     with ThreadPoolExecutor(_READERS) as pool:
         have_commit = pool.map(lambda table: has_commit(filesystem, table.path), folders)
         return tuple(table for table, has_one in zip(folders, have_commit, strict=True) if has_one)
 
 
-def read_quarantined_tables(filesystem: S3FileSystem, names: LakeNames) -> tuple[LakeTable, ...]:
-    """The tables that have a quarantine, by name; it may be empty by now."""
-    return _table_folders(filesystem, names, names.quarantine_bucket)
+def read_quarantined_tables(
+    filesystem: S3FileSystem, names: LakeNames, quarantine: str
+) -> tuple[LakeTable, ...]:
+    """Return the tables that have a folder below `quarantine`, by name; it may hold no event by now."""
+    return _table_folders(filesystem, names, quarantine)
 
 
-def _table_folders(filesystem: S3FileSystem, names: LakeNames, bucket: str) -> tuple[LakeTable, ...]:
+def _table_folders(filesystem: S3FileSystem, names: LakeNames, root: str) -> tuple[LakeTable, ...]:
     from pyarrow.fs import FileSelector, FileType
 
-    folders = [bucket]
+    folders = [root]
     for _ in range(_LEVELS):
         folders = [
             info.path
@@ -58,7 +64,7 @@ def _table_folders(filesystem: S3FileSystem, names: LakeNames, bucket: str) -> t
             for info in filesystem.get_file_info(FileSelector(folder, allow_not_found=True))
             if info.type == FileType.Directory
         ]
-    tables = {folder: names.table_of_path(folder.removeprefix(f"{bucket}/")) for folder in folders}
+    tables = {folder: names.table_of_path(folder.removeprefix(f"{root}/")) for folder in folders}
     return tuple(sorted(LakeTable(name, folder) for folder, name in tables.items() if name is not None))
 
 
@@ -87,14 +93,14 @@ def unknown_table(name: str, tables: Sequence[TableName]) -> UnknownTable:
         return UnknownTable(
             f"The lake has no table {name!r}",
             found="no table at all",
-            remedy="tributary ingest fills the lake.",
+            remedy=Ingest(),
         )
     by_spelling = {spelling: str(table) for table in tables for spelling in spellings(table)}
     near = difflib.get_close_matches(name, by_spelling, n=3, cutoff=0.6)
     meant = dict.fromkeys(by_spelling[spelling] for spelling in near)
     return UnknownTable(
         f"The lake has no table {name!r}",
-        remedy=f"Did you mean {' or '.join(meant)}?" if meant else "tributary tables lists what there is.",
+        remedy=f"Did you mean {' or '.join(meant)}?" if meant else ListTables(),
     )
 
 

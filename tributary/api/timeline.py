@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -30,25 +31,48 @@ _READERS = 8
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit that applied events. `completed` is to the second: S3 knows no better.
+    """A commit that applied events.
 
-    `rows` were upserted, `deletes` removed, as Hudi counted them.
+    instant    when it began, as Hudi writes it: 17 digits, in UTC
+    completed  when it was complete, to the second: S3 knows no better
+    rows       how many rows were inserted or changed, as Hudi counted them
+    deletes    how many rows were removed, as Hudi counted them
     """
 
     instant: str
     completed: datetime
     rows: int
     deletes: int
-    ledger: Ledger
+    ledger: Ledger = field(repr=False)
+
+    @property
+    def events(self) -> int:
+        """How many events it applied."""
+        return self.ledger.events
+
+    @property
+    def quarantined(self) -> int:
+        """How many events it set aside."""
+        return self.ledger.quarantined
+
+    @property
+    def topic(self) -> str:
+        """The Kafka topic of the events."""
+        return self.ledger.topic
+
+    @property
+    def positions(self) -> Mapping[int, int]:
+        """How far the table has read the topic: the next offset of each partition."""
+        return self.ledger.positions
 
     @property
     def freshness(self) -> Freshness | None:
-        """Of the streamed changes of the commit, to the second; None where it has none."""
+        """How old the streamed changes of the commit were, to the second; None where it has none."""
         return Freshness.of(self.ledger.source_times, round(self.completed.timestamp() * 1_000_000))
 
 
 def has_commit(filesystem: S3FileSystem, path: str) -> bool:
-    """Whether there is a table at the path that has completed its first commit."""
+    """Return whether the table at the path has completed its first commit."""
     return bool(_completed_instants(filesystem, path))
 
 

@@ -1,4 +1,4 @@
-"""What the Spark app writes while it runs, read back, and what it adds up to for each table."""
+"""The progress of a run for each table, from the reports that the Spark app writes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from spark_app.run.progress import (
     Started,
     Stopped,
 )
+from tributary.cli.remedy_words import remedy_words
+from tributary.contract.remedies import Remedies, in_words, remedies_from_json
 
 State = Literal["waiting", "reading", "caught up", "retrying", "blocked", "replayed", "ended"]
 RECENT_COMMITS = 100
@@ -31,7 +33,7 @@ class TableProgress:
     """One table within the run. Counts are of this run; `positions` are the next offsets, by partition.
 
     `freshness` holds that of the recent commits, each with the number of its events. In a replay, `replayed`
-    were applied and `quarantined` are left.
+    were applied and `quarantined` are left. `error` says what is wrong, and `remedies` what to do.
     """
 
     state: State = "waiting"
@@ -44,6 +46,14 @@ class TableProgress:
     freshness: tuple[tuple[int, Freshness], ...] = ()
     replayed: int = 0
     error: str | None = None
+    remedies: Remedies = ()
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong and what to do; None where nothing is wrong."""
+        if self.error is None:
+            return None
+        return " ".join([self.error, *([in_words(self.remedies, remedy_words)] if self.remedies else [])])
 
     @property
     def p50_ms(self) -> int | None:
@@ -81,8 +91,8 @@ class RunProgress:
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """The tables that are not well, with their error."""
-        return {name: table.error for name, table in self.tables.items() if table.error is not None}
+        """The tables that are not well, with what is wrong and what to do."""
+        return {name: table.failure for name, table in self.tables.items() if table.failure is not None}
 
     @property
     def p50_ms(self) -> int | None:
@@ -129,7 +139,7 @@ def parse_report(line: str) -> Report | None:
         case "failed":
             return Failed(**found)
         case "blocked":
-            return Blocked(**found)
+            return Blocked(**{**found, "remedies": remedies_from_json(found["remedies"])})
         case "replayed":
             return Replayed(**found)
         case "serviced":
@@ -144,18 +154,19 @@ def parse_report(line: str) -> Report | None:
 
 
 def _after(table: TableProgress, report: Committed | CaughtUp | Failed | Blocked | Replayed) -> TableProgress:
+    well = replace(table, error=None, remedies=())
     match report:
         case CaughtUp():
-            return replace(table, state="caught up", error=None)
+            return replace(well, state="caught up")
         case Failed(error=error):
-            return replace(table, state="retrying", error=error)
-        case Blocked(error=error):
-            return replace(table, state="blocked", error=error)
+            return replace(well, state="retrying", error=error)
+        case Blocked(error=error, remedies=remedies):
+            return replace(well, state="blocked", error=error, remedies=remedies)
         case Replayed(applied=applied, left=left):
-            return replace(table, state="replayed", replayed=applied, quarantined=left, error=None)
+            return replace(well, state="replayed", replayed=applied, quarantined=left)
     fresh = () if report.freshness_ms is None else ((report.events, report.freshness_ms),)
     return replace(
-        table,
+        well,
         state="reading",
         commits=table.commits + 1,
         events=table.events + report.events,
@@ -164,14 +175,14 @@ def _after(table: TableProgress, report: Committed | CaughtUp | Failed | Blocked
         quarantined=table.quarantined + report.quarantined,
         positions=report.positions,
         freshness=(table.freshness + fresh)[-RECENT_COMMITS:],
-        error=None,
     )
 
 
 def _ended(table: TableProgress, outcome: str, catalog_error: str | None) -> TableProgress:
+    """The table at the end of the run. Its last report, if it was blocked, has said what to do."""
     if outcome == "ok":
         error = None if catalog_error is None else f"The catalog does not show its columns: {catalog_error}"
-        return replace(table, state="ended", error=error)
+        return replace(table, state="ended", error=error, remedies=())
     return replace(table, state="blocked", error=outcome)
 
 

@@ -1,0 +1,1 @@
+"""The lake as Python reads it."""

@@ -1,0 +1,283 @@
+"""A lake is opened and read from Python: on this machine, and on AWS with the user's own credentials."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+from moto import mock_aws
+from pyspark.sql import SparkSession
+
+import tributary
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.sources.event import OffsetRange
+from spark_app.table.table_ingest import TableIngest
+from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, make_stack
+from tests.spark_app.debezium import TOPIC, SourceTable, State, event_row
+from tests.spark_app.memory_source import MemorySource
+from tributary.api.lake_files import AwsFiles
+from tributary.aws.session import Credentials
+from tributary.aws.stack_outputs import NotDeployed
+from tributary.cli import main
+from tributary.contract.aws_names import BucketKind, Output
+from tributary.contract.lake import TablePolicy, parse_lake
+from tributary.local import s3
+from tributary.local.running import PipelineDown
+from tributary.local.server_files import read_server_files
+from tributary.local.servers import Servers
+from tributary.local.state import StateFolder, choose_settings
+
+PROJECT = Path(__file__).parents[2]
+LIGHT = """
+import sys, tributary
+heavy = {"boto3", "duckdb", "pandas", "psutil", "pyarrow", "pydantic", "pyspark"} & sys.modules.keys()
+assert not heavy, heavy
+assert set(tributary.__all__) <= set(dir(tributary))
+for name in tributary.__all__:
+    assert getattr(tributary, name).__name__ == name
+assert "boto3" not in sys.modules and "pyspark" not in sys.modules
+"""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A lake of one table, `things`, on an S3 server. `states`: its rows after each commit, by instant."""
+
+    lake_file: Path
+    state: Path
+    server: s3.S3Server
+    rows: State
+    states: dict[str, State]
+
+
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+    folder = tmp_path_factory.mktemp("lake")
+    lake_file = folder / "lake.toml"
+    lake_file.write_text(f'{LAKE}[table."shop.public.things"]\nstorage = "copy_on_write"\ndeletes = "soft"\n')
+    lake, state = parse_lake(lake_file.read_text()), StateFolder(folder / "state")
+    state.create()
+    settings = choose_settings(state, lake.name, {}, frozenset())
+    state.write_settings(settings)
+    server = Servers(lake, state, settings, read_server_files()).s3
+    buckets = server.folder / "buckets"
+    things, states = _write_things(spark, buckets / "shop-silver", buckets / "shop-quarantine")
+    for kind in ("silver", "quarantine"):
+        shutil.copytree(
+            buckets / f"shop-{kind}", buckets / NAMES.bucket(kind, ACCOUNT, REGION), dirs_exist_ok=True
+        )
+    try:
+        s3.start_s3(server, threading.Event())
+        yield Written(lake_file, state.path, server, things.rows, states)
+    finally:
+        s3.stop_s3(state.run)
+
+
+def _write_things(
+    spark: SparkSession, silver: Path, quarantine: Path
+) -> tuple[SourceTable, dict[str, State]]:
+    """Three commits: two rows; one changed, one deleted and one new; and one event that cannot be read."""
+    things, states = SourceTable(), dict[str, State]()
+    path = Path("shop", "public", "things")
+    hudi = HudiTable(
+        spark, str(silver / path), "things", TablePolicy(storage="copy_on_write", deletes="soft")
+    )
+    first = 0
+    for number in range(3):
+        things.begin()
+        match number:
+            case 0:
+                things.insert(1, "one", None)
+                things.insert(2, "two", None)
+            case 1:
+                things.update(1, "uno", None, body_is_unchanged=False)
+                things.delete(2)
+                things.insert(3, "three", None)
+            case 2:
+                things.send_garbage(b"\xff")
+        things.commit()
+        rows = [event_row(event, offset) for offset, event in enumerate(things.events)]
+        table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(quarantine / path))
+        table.recover()
+        table.apply((OffsetRange(0, first, len(rows)),))
+        first = len(rows)
+        commit = hudi.last_commit()
+        assert commit is not None
+        states[commit.instant] = dict(things.rows)
+    return things, states
+
+
+@pytest.fixture
+def lake(written: Written) -> tributary.OpenLake:
+    return tributary.open_lake(written.lake_file, state=written.state)
+
+
+@pytest.fixture
+def on_aws(written: Written, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The stacks are moto's; S3 is a server that looks at signatures, as the user's AWS settings name it."""
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_REGION", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", written.server.access_key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", written.server.secret_key)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", written.server.endpoint)
+    with mock_aws(config={"core": {"mock_credentials": False}}):
+        yield
+
+
+def _deploy() -> None:
+    kinds: dict[str, BucketKind] = {Output.SILVER: "silver", Output.QUARANTINE: "quarantine"}
+    make_stack("lake", {key: f"s3://{NAMES.bucket(kind, ACCOUNT, REGION)}" for key, kind in kinds.items()})
+
+
+def _names(rows: State) -> dict[int, object]:
+    return {key: row["name"] for key, row in rows.items()}
+
+
+def _kept(table: tributary.Table | tributary.TableAsOf) -> dict[int, object]:
+    """The names of the rows that are not deleted."""
+    return {row["id"]: row["name"] for row in table.arrow().to_pylist() if not row["_deleted"]}
+
+
+def test_importing_tributary_is_cheap_and_gives_every_name_that_it_promises() -> None:
+    subprocess.run([sys.executable, "-c", LIGHT], check=True, cwd=PROJECT)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        tributary.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_tables_are_told_with_their_files_and_last_commits(
+    written: Written, lake: tributary.OpenLake
+) -> None:
+    (summary,) = lake.tables()
+    assert str(summary.name) == "shop.public.things"
+    assert summary.uri == "s3://shop-silver/shop/public/things"
+    assert (summary.storage, summary.deletes) == ("copy_on_write", "soft")
+    assert summary.last_commit is not None
+    assert summary.last_commit.instant == max(written.states)
+    assert summary.table == lake.table("things") == lake.table("shop.public.things")
+    assert summary.table.count() == len(written.rows)
+
+
+def test_rows_are_the_same_as_arrow_pandas_and_duckdb(written: Written, lake: tributary.OpenLake) -> None:
+    things = lake.table("public.things")
+    assert _kept(things) == _names(written.rows)
+    frame = things.pandas()
+    assert dict(zip(frame["id"], frame["name"], strict=True)) == {**_names(written.rows), 2: "two"}
+    with duckdb.connect() as connection:
+        relation = things.duckdb(connection).filter("NOT _deleted").project("id, name").order("id")
+        assert relation.fetchall() == sorted(_names(written.rows).items())
+    assert things.duckdb().count("*").fetchall() == [(3,)]
+
+
+def test_sql_is_answered_over_the_tables_as_they_are_and_as_they_were(
+    written: Written, lake: tributary.OpenLake
+) -> None:
+    question = "SELECT name FROM things WHERE id = 1"
+    assert lake.sql(question).to_pylist() == [{"name": "uno"}]
+    assert lake.sql(question, as_of=min(written.states)).to_pylist() == [{"name": "one"}]
+    with pytest.raises(tributary.UnknownTable, match=r"Did you mean shop\.public\.things"):
+        lake.sql("SELECT * FROM thinks")
+
+
+def test_each_state_is_read_back_by_its_instant_and_by_a_time(
+    written: Written, lake: tributary.OpenLake
+) -> None:
+    things = lake.table("things")
+    for instant, state in written.states.items():
+        assert _kept(things.as_of(instant)) == _names(state)
+        assert things.as_of(instant).count() == len(state)
+        moment = datetime.strptime(f"{instant}000", "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
+        assert things.as_of(moment) == things.as_of(moment.isoformat(" ")) == things.as_of(instant)
+    with pytest.raises(tributary.OutOfHistory, match="no commit yet"):
+        things.as_of("2001-01-01").arrow()
+    with pytest.raises(tributary.NotAMoment):
+        things.as_of("noon")
+
+
+def test_history_and_quarantine_tell_what_became_of_the_events(
+    written: Written, lake: tributary.OpenLake
+) -> None:
+    things = lake.table("things")
+    latest, changes, _ = things.history()
+    assert [commit.instant for commit in things.history()] == sorted(written.states, reverse=True)
+    assert things.history(limit=1) == (latest,)
+    assert (changes.events, changes.quarantined, latest.quarantined) == (3, 0, 1)
+    assert latest.positions == {0: 7}
+    assert latest.topic == TOPIC
+    (event,) = things.quarantine()
+    assert (event.value, event.position) == (b"\xff", "0:6")
+
+
+def test_the_command_tells_what_the_api_gives(
+    written: Written, lake: tributary.OpenLake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_lake = ["--lake", str(written.lake_file), "--state", str(written.state), "--json"]
+    question, told = "SELECT id FROM things ORDER BY id", {}
+    for command in (["query", question], ["tables"], ["history", "things"]):
+        assert main.run([*command, *of_lake]) == 0
+        told[command[0]] = json.loads(capsys.readouterr().out)
+    (table,), things = told["tables"], lake.table("things")
+    assert told["query"] == lake.sql(question).to_pylist()
+    assert (table["table"], table["rows"], table["quarantined"]) == (
+        str(things.name),
+        things.count(),
+        len(things.quarantine()),
+    )
+    assert [commit["instant"] for commit in told["history"]] == [one.instant for one in things.history()]
+
+
+@pytest.mark.usefixtures("on_aws")
+def test_a_deployed_lake_is_read_with_the_user_s_credentials(written: Written) -> None:
+    _deploy()
+    lake = tributary.open_lake(written.lake_file, aws=True)
+    (summary,) = lake.tables()
+    assert summary.uri == f"s3://shop-silver-{ACCOUNT}-{REGION}/shop/public/things"
+    assert _kept(summary.table) == _names(written.rows)
+    assert lake.sql("SELECT count(*) AS n FROM things").to_pylist() == [{"n": 3}]
+    assert len(summary.table.quarantine()) == 1
+    assert written.server.secret_key not in repr(lake)
+
+
+@pytest.mark.usefixtures("on_aws")
+def test_a_user_whom_s3_does_not_let_in_is_told_where(
+    written: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _deploy()
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another one")
+    with pytest.raises(tributary.LakeUnreadable, match=f"s3://shop-silver-{ACCOUNT}"):
+        tributary.open_lake(written.lake_file, aws=True).tables()
+
+
+@pytest.mark.usefixtures("on_aws")
+def test_a_lake_that_is_not_deployed_is_said_to_be_so(written: Written) -> None:
+    with pytest.raises(NotDeployed, match="tributary-shop-lake"):
+        tributary.open_lake(written.lake_file, aws=True)
+
+
+def test_the_credentials_of_a_role_are_read_for_each_use() -> None:
+    credentials = [Credentials("a", "b", "first"), Credentials("a", "b", "second")]
+    files = AwsFiles(REGION, lambda: credentials.pop(0))
+    assert [files.hudi_options["aws_session_token"] for _ in range(2)] == ["first", "second"]
+
+
+def test_a_lake_that_was_never_started_is_said_to_be_so(written: Written, tmp_path: Path) -> None:
+    with pytest.raises(PipelineDown, match=r"never started here.*Start the pipeline"):
+        tributary.open_lake(written.lake_file, state=tmp_path)
+
+
+def test_without_pandas_it_is_said_how_to_get_it(
+    lake: tributary.OpenLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(tributary.PandasMissing, match=r"pip install 'tributary\[pandas\]'"):
+        lake.table("things").pandas()

@@ -1,0 +1,1 @@
+"""A deployed lake, as a client of AWS sees it."""

@@ -1,0 +1,142 @@
+"""Open a lake to read it: the local one of a state folder, or the one that is deployed on AWS."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tributary.api.lake_files import AwsFiles, LakeFiles, LocalFiles, told_unreadable
+from tributary.api.sql import query_tables
+from tributary.api.table import Table
+from tributary.api.tables import LakeTable, find_table, read_silver_tables
+from tributary.api.time_travel import instant_of
+from tributary.api.timeline import Commit
+from tributary.contract.aws_names import AwsNames, Output
+from tributary.contract.lake import Deletes, Lake, Storage, read_lake
+from tributary.contract.table_name import TableName
+from tributary.local.running import read_running_settings
+from tributary.local.state import DEFAULT_STATE_FOLDER, StateFolder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_READERS = 8
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """A table of a lake, in short.
+
+    table        the table itself, to read
+    storage      how Hudi keeps it
+    deletes      hard: deleted rows are gone; soft: their last values stay, with `_deleted`
+    last_commit  the latest commit that applied events; None where none has
+    """
+
+    table: Table
+    storage: Storage
+    deletes: Deletes
+    last_commit: Commit | None
+
+    @property
+    def name(self) -> TableName:
+        """Source, schema and table."""
+        return self.table.name
+
+    @property
+    def uri(self) -> str:
+        """Where the files are, such as s3://shop-silver/web/public/orders."""
+        return self.table.uri
+
+
+@dataclass(frozen=True)
+class OpenLake:
+    """A lake to read. Each call reads the latest commits.
+
+    lake        what the lake file says
+    silver      the bucket of the tables, and perhaps a prefix in it
+    quarantine  the bucket of events that could not be applied, and perhaps a prefix in it
+    """
+
+    lake: Lake
+    silver: str
+    quarantine: str
+    files: LakeFiles = field(repr=False)
+
+    def tables(self) -> tuple[TableSummary, ...]:
+        """Return the tables that have a commit, by name. Raises LakeUnreadable."""
+        with told_unreadable(f"s3://{self.silver}"), ThreadPoolExecutor(_READERS) as pool:
+            return tuple(pool.map(self._summary, self._places()))
+
+    def table(self, name: str) -> Table:
+        """Return the table called `source.schema.table`, `schema.table` or `table`.
+
+        Raises UnknownTable and LakeUnreadable.
+        """
+        with told_unreadable(f"s3://{self.silver}"):
+            return self._table(find_table(self._places(), name))
+
+    def sql(self, query: str, as_of: str | datetime | None = None) -> pa.Table:
+        """Return what DuckDB answers to a statement over the tables, as they are or as they were at a time.
+
+        A table can be called `table`, `schema.table` or `source.schema.table`. Raises QueryError,
+        UnknownTable, NotAMoment, OutOfHistory, ReadInSpark, UnreadableTable and LakeUnreadable.
+        """
+        instant = None if as_of is None else instant_of(as_of)
+        with told_unreadable(f"s3://{self.silver}"):
+            return query_tables(self.files, self._places(), query, instant)
+
+    def _places(self) -> tuple[LakeTable, ...]:
+        return read_silver_tables(self.files.filesystem, self.lake.names, self.silver)
+
+    def _table(self, place: LakeTable) -> Table:
+        quarantine_path = f"{self.quarantine}/{self.lake.names.table_path(place.name)}"
+        return Table(place.name, f"s3://{place.path}", self.files, quarantine_path)
+
+    def _summary(self, place: LakeTable) -> TableSummary:
+        table, policy = self._table(place), self.lake.policy(place.name)
+        return TableSummary(table, policy.storage, policy.deletes, table.last_commit())
+
+
+def open_lake(
+    lake_file: Path | str = "lake.toml", *, state: Path | str = DEFAULT_STATE_FOLDER, aws: bool = False
+) -> OpenLake:
+    """Open the lake that the lake file describes.
+
+    state  the state folder of the local pipeline, whose S3 server has to run
+    aws    open the deployed lake in the region of the lake file; `state` then has no meaning. Your own
+           credentials are found as the AWS command line finds them
+
+    Raises LakeFileError; PipelineDown for a local lake; AwsError and NotDeployed for one on AWS.
+    """
+    lake = read_lake(lake_file)
+    return _open_on_aws(lake, Path(lake_file)) if aws else open_local(lake, StateFolder(Path(state)))
+
+
+def open_local(lake: Lake, state: StateFolder) -> OpenLake:
+    """Open the lake of a state folder. Raises PipelineDown where its S3 server does not run."""
+    settings = read_running_settings(state, "s3")
+    secrets = settings.secrets
+    files = LocalFiles(
+        settings.s3_endpoint,
+        secrets.s3_access_key.get_secret_value(),
+        secrets.s3_secret_key.get_secret_value(),
+    )
+    return OpenLake(lake, lake.names.silver_bucket, lake.names.quarantine_bucket, files)
+
+
+def _open_on_aws(lake: Lake, lake_file: Path) -> OpenLake:
+    from tributary.aws.session import aws_session
+    from tributary.aws.stack_outputs import StackOutputs
+
+    with aws_session(lake, lake_file) as session:
+        outputs = StackOutputs(session, AwsNames(lake.name))
+        silver, quarantine = (
+            outputs.get("lake", output).removeprefix("s3://").rstrip("/")
+            for output in (Output.SILVER, Output.QUARANTINE)
+        )
+        files = AwsFiles(session.region, session.read_credentials, session.s3_endpoint)
+    return OpenLake(lake, silver, quarantine, files)

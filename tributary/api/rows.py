@@ -1,0 +1,96 @@
+"""The rows of a silver table as Arrow, without Spark: hudi-rs reads them."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tributary.api.lake_files import LakeFiles
+from tributary.api.tables import LakeTable
+from tributary.api.time_travel import ReadInSpark, check_readable
+from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import CheckStatus, ReadRunbook, RebuildTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HUDI_COLUMN_PREFIX = "_hoodie_"
+
+APP_COLUMNS = ("_key", "_op", "_seq", "_source_ts", "_topic", "_partition", "_offset", "_lsn", "_deleted")
+"""The columns that the app adds. Their declaration imports PySpark, which takes too long for a query."""
+
+_DELETED = "_deleted"
+_READINGS = 3
+_HUDI_ERROR = "HudiCoreError"
+"""The name of an exception that hudi-rs does not export."""
+_GONE = re.compile(r"Object at location .+ not found")
+"""The words of object_store, with which hudi-rs reads."""
+_NARROWER_ARRAYS = "partial-update column"
+"""The beginning of hudi-rs 0.5.0's error for an array in a log file that is older than an added column."""
+
+
+class UnreadableTable(TributaryError):
+    """A table whose files cannot be read as they are."""
+
+
+class _FileIsGone(UnreadableTable):
+    """A file of the table was removed since it was listed."""
+
+
+def read_table(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> pa.Table:
+    """Return the rows of the table's latest commit, or of the latest at the instant `as_of`.
+
+    The columns are the source's, then the app's, without Hudi's. Raises OutOfHistory, ReadInSpark and
+    `UnreadableTable`.
+    """
+    if as_of is not None:
+        check_readable(files.filesystem, table, as_of)
+    for _ in range(_READINGS - 1):
+        # A rollback or a cleaning removes files that were there when the reader listed them.
+        with suppress(_FileIsGone):
+            return _read_once(files, table, as_of)
+    return _read_once(files, table, as_of)
+
+
+def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Table:
+    import pyarrow as pa
+    from hudi import HudiReadOptions, HudiTableBuilder
+
+    uri, options = f"s3://{table.path}", HudiReadOptions()
+    if as_of is not None:
+        options = options.with_as_of_timestamp(as_of)
+    try:
+        hudi = HudiTableBuilder.from_base_uri(uri).with_storage_options(files.hudi_options).build()
+        batches = hudi.read(options)
+        # A table whose rows are all gone has no file, and so no batch with its schema.
+        found = pa.Table.from_batches(batches) if batches else hudi.get_schema().empty_table()
+    except Exception as error:
+        if type(error).__name__ != _HUDI_ERROR:
+            raise
+        if _NARROWER_ARRAYS in str(error):
+            raise ReadInSpark(
+                "A column has been added since, beside arrays, and this state can only be read in Spark SQL",
+                where=str(table.name),
+                found=str(error),
+                remedy=ReadRunbook("older state"),
+            ) from error
+        is_gone = _GONE.search(str(error)) is not None
+        raise (_FileIsGone if is_gone else UnreadableTable)(
+            "The table cannot be read",
+            where=str(table.name),
+            found=str(error),
+            remedy=[CheckStatus(), "If everything runs, rebuild the table.", RebuildTable(str(table.name))],
+        ) from error
+    columns = [name for name in found.column_names if not name.startswith(HUDI_COLUMN_PREFIX)]
+    return found.select(sorted(columns, key=APP_COLUMNS.__contains__))
+
+
+def count_rows(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> int:
+    """Return how many rows the table has, or had, without those that are only kept as deleted."""
+    import pyarrow.compute as pc
+
+    found = read_table(files, table, as_of)
+    if _DELETED not in found.column_names:
+        return int(found.num_rows)
+    return int(found.num_rows) - int(pc.sum(found[_DELETED]).as_py() or 0)

@@ -1,0 +1,121 @@
+"""SQL over silver tables without Spark: DuckDB answers it from their rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tributary.api.lake_files import LakeFiles
+from tributary.api.rows import read_table
+from tributary.api.tables import LakeTable, unknown_table
+from tributary.contract.errors import TributaryError
+from tributary.contract.table_name import TableName
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_WHAT = "The query cannot be answered"
+
+
+class QueryError(TributaryError):
+    """SQL that cannot be answered."""
+
+
+class NoSuchTable(QueryError):
+    """SQL over a table, `name`, that was not given."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(_WHAT, found=message)
+        self.name = name
+
+
+def query_tables(
+    files: LakeFiles, tables: Sequence[LakeTable], query: str, as_of: str | None = None
+) -> pa.Table:
+    """Return DuckDB's answer to the query over the tables, now or as they were at the instant `as_of`.
+
+    Reads only the tables whose names occur in the query. A table can be called `table`, `schema.table` or
+    `source.schema.table`. To DuckDB, names that differ in case only are the same, so a query can have one of
+    such tables. Raises `QueryError`, UnknownTable, OutOfHistory, ReadInSpark and UnreadableTable.
+    """
+    named = named_in(query, [table.name for table in tables])
+    read = {table.name: read_table(files, table, as_of) for table in tables if table.name in named}
+    try:
+        return query_arrow(read, query)
+    except NoSuchTable as error:
+        raise unknown_table(error.name, [table.name for table in tables]) from error
+
+
+def query_arrow(tables: Mapping[TableName, pa.Table], query: str) -> pa.Table:
+    """Return DuckDB's answer to the query over the tables. Raises `QueryError`."""
+    import duckdb
+
+    with duckdb.connect() as engine:
+        engine.execute("SET TimeZone = 'UTC'")
+        _define_views(engine, tables)
+        try:
+            found = engine.sql(query)
+            if found is not None:
+                return found.to_arrow_table()
+        except duckdb.Error as error:
+            raise _query_error(error) from error
+    raise QueryError("The statement gives no rows", expected="one that does, such as SELECT or DESCRIBE")
+
+
+def named_in(query: str, tables: Iterable[TableName]) -> frozenset[TableName]:
+    """Return the tables whose names occur in the query as words.
+
+    Of tables whose names differ in case only, that is the one which the query writes as it is. A word that
+    means something else costs nothing but a needless read. (DuckDB's own get_table_names binds the query, so
+    it fails on a join with USING over tables that are not read yet.)
+    """
+    alike: dict[TableName, list[TableName]] = {}
+    for table in tables:
+        if _is_named_in(query, table, re.IGNORECASE):
+            alike.setdefault(_in_one_case(table), []).append(table)
+    found: set[TableName] = set()
+    for named in alike.values():
+        told_apart = named if len(named) == 1 else [table for table in named if _is_named_in(query, table)]
+        found.update(told_apart if len(told_apart) == 1 else [])
+    return frozenset(found)
+
+
+def _is_named_in(query: str, table: TableName, flags: re.RegexFlag = re.NOFLAG) -> bool:
+    name = re.escape(table.table.replace('"', '""'))
+    return re.search(rf"(?<!\w){name}(?!\w)", query, flags) is not None
+
+
+def _in_one_case(name: TableName) -> TableName:
+    return TableName(name.source.lower(), name.schema.lower(), name.table.lower())
+
+
+def _define_views(engine: duckdb.DuckDBPyConnection, tables: Mapping[TableName, pa.Table]) -> None:
+    """Define views by all three names, without a short name that two tables share: it would be ambiguous."""
+    others = [_in_one_case(name) for name in tables]
+    for number, (name, table) in enumerate(sorted(tables.items())):
+        held, plain = f"tributary_{number}", _in_one_case(name)
+        engine.register(held, table)
+        source, schema, short = (_quoted(part) for part in (name.source, name.schema, name.table))
+        engine.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {source}")
+        engine.execute(f"CREATE SCHEMA IF NOT EXISTS {source}.{schema}")
+        engine.execute(f"CREATE VIEW {source}.{schema}.{short} AS FROM {held}")
+        if sum(other.table == plain.table for other in others) == 1:
+            engine.execute(f"CREATE VIEW {short} AS FROM {held}")
+        if plain.schema == plain.source:
+            # To DuckDB the one word would mean both, unless the catalog itself has the table.
+            engine.execute(f"CREATE VIEW {source}.main.{short} AS FROM {held}")
+        elif sum((other.schema, other.table) == (plain.schema, plain.table) for other in others) == 1:
+            engine.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+            engine.execute(f"CREATE VIEW {schema}.{short} AS FROM {held}")
+
+
+def _query_error(error: Exception) -> QueryError:
+    message, _, _ = str(error).partition("\n\n")  # Without DuckDB's drawing of the place.
+    missing = re.search(r"Table with name (\S+) does not exist", message)
+    return NoSuchTable(message, missing[1]) if missing else QueryError(_WHAT, found=message)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

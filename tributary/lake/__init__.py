@@ -1,1 +1,0 @@
-"""Read the lake without Spark: its tables, their rows, commits and quarantine."""
