@@ -31,7 +31,6 @@ REACH_INTO_THE_JVM = {
     "spark_app/merge/survey.py": "reads the counts that the tasks of a stage accumulate",
     "spark_app/run/outcome_files.py": "writes through Hadoop's file system, which knows S3's credentials",
     "spark_app/run/session.py": "trims Hadoop's configuration and caches Py4J's look-ups",
-    "spark_app/sources/bronze.py": "reads the metadata of Iceberg's files",
     "spark_app/sources/files.py": "lists files through Hadoop's file system",
     "spark_app/sources/kafka.py": "asks Kafka for offsets with the client that Spark brings",
     "spark_app/table/quarantine.py": "deletes through Hadoop's file system",

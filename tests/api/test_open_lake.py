@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import tributary
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.ledger.commits import last_commit
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, make_stack
@@ -110,7 +111,7 @@ def _write_things(
         table.recover()
         table.apply((OffsetRange(0, first, len(rows)),))
         first = len(rows)
-        commit = hudi.last_commit()
+        commit = last_commit(hudi)
         assert commit is not None
         states[commit.instant] = dict(things.rows)
     return things, states
