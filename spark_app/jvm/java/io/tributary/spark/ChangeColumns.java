@@ -91,7 +91,8 @@ final class ChangeColumns implements Serializable {
 
     /** A read of an incremental snapshot has a place among the streamed changes, as they have. */
     boolean isSnapshotRead(InternalRow row) {
-        return isRead(row) && (row.isNullAt(snapshot) || !row.getUTF8String(snapshot).equals(INCREMENTAL));
+        return isRead(row)
+                && (row.isNullAt(snapshot) || !row.getUTF8String(snapshot).equals(INCREMENTAL));
     }
 
     boolean isHalfOfMove(InternalRow row) {

@@ -48,6 +48,7 @@ public final class PayloadReader implements Serializable {
     private static final int MOST_PLACES = 1_000;
     /** Fields of an object: to remember one more copies those before it. */
     private static final int MOST_EXPECTED = 2_000;
+
     private static final UTF8String NOT_UTF8 = UTF8String.fromString("not_utf8");
     private static final UTF8String MISMATCH = UTF8String.fromString("mismatch");
 
@@ -286,7 +287,8 @@ public final class PayloadReader implements Serializable {
         }
 
         private Field field(String name) {
-            boolean isUnnamed = isClosed && !(isIgnored != null && isIgnored.matcher(name).matches());
+            boolean isUnnamed =
+                    isClosed && !(isIgnored != null && isIgnored.matcher(name).matches());
             return new Field(new SerializedString(name), places.getOrDefault(name, -1), isUnnamed);
         }
     }
@@ -348,7 +350,8 @@ public final class PayloadReader implements Serializable {
                 values.put(UTF8String.fromString(name), readValue(items, parser, findings));
             }
             return new ArrayBasedMapData(
-                    new GenericArrayData(values.keySet().toArray()), new GenericArrayData(values.values().toArray()));
+                    new GenericArrayData(values.keySet().toArray()),
+                    new GenericArrayData(values.values().toArray()));
         }
     }
 }
