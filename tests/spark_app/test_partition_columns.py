@@ -76,7 +76,9 @@ def test_hudi_finds_a_row_by_each_type_that_is_taken(
 )
 def test_a_type_of_which_hudis_writers_do_not_agree_is_refused(data_type: DataType) -> None:
     columns = TableColumns((("id", LongType()), ("of", data_type)), ("id",))
-    with pytest.raises(NotAPartitionColumn, match=r"column of: .* of this type: .* set partition_by to another"):
+    with pytest.raises(
+        NotAPartitionColumn, match=r"column of: .* of this type: .* set partition_by to another"
+    ):
         check_partition_columns(("id", "of"), columns)
 
 
