@@ -233,12 +233,18 @@ def _decimal(schema: ConnectSchema) -> Conversion:
     declared = int(schema.parameter("connect.decimal.precision") or MAX_DECIMAL_PRECISION)
     declared_scale = _signed(int(schema.parameter("scale") or 0))
     precision, scale = _as_decimal(declared, declared_scale)
+    if abs(declared_scale) > _LARGEST_SCALE:
+        raise UnsupportedType(
+            what="A column of numbers has a scale that no database has",
+            found=f"numeric({declared},{declared_scale})",
+            expected=f"at most {_LARGEST_SCALE:,} decimal places",
+            remedy="Leave the column out of the connector (column.exclude.list).",
+        )
     is_in_base64 = WRITTEN_AS_BASE64 in schema.parameters
-    zeros = F.lit("0" * -declared_scale)
 
     def text_of_bytes(value: Column) -> Column:
         number = _decimal_text(F.struct(F.lit(scale).alias("scale"), value.alias("value")))
-        return F.concat(number, zeros) if declared_scale < 0 else number
+        return number if declared_scale >= 0 else F.concat(number, F.lit("0" * -declared_scale))
 
     if precision > MAX_DECIMAL_PRECISION:
         if is_in_base64:
@@ -250,8 +256,9 @@ def _decimal(schema: ConnectSchema) -> Conversion:
     return _as_it_is(lake)
 
 
+_LARGEST_SCALE = 16_383
 _LONGEST_EXPONENT = 5
-"""Digits. The longest number that a database has is PostgreSQL's, of 131,072 digits before the point."""
+"""Digits. PostgreSQL's numbers are the longest: of 131,072 digits before the point and 16,383 after it."""
 
 
 def _digits_of_number(number: Column) -> Column:
@@ -293,14 +300,15 @@ def _decimal_text(value: Column) -> Column:
 
     def as_text(total: Column) -> Column:
         magnitude = F.when(is_negative, total + 1).otherwise(total).cast(whole).cast("string")
-        padded = F.lpad(magnitude, 2 * MAX_DECIMAL_PRECISION, "0")
+        padded = F.call_function("lpad", magnitude, scale + MAX_DECIMAL_PRECISION, F.lit("0"))
         before_point = padded.substr(F.lit(1), F.length(padded) - scale)
         after_point = F.when(scale > 0, F.concat(F.lit("."), F.right(padded, scale))).otherwise("")
         sign = F.when(is_negative, "-").otherwise("")
         return F.concat(sign, F.regexp_replace(before_point, "^0+(?=.)", ""), after_point)
 
     bytes_of_value = F.sequence(F.lit(1), (F.length(digits) / 2).cast("int"))
-    return F.aggregate(bytes_of_value, F.lit(0).cast(whole), add_byte, as_text)
+    text = F.aggregate(bytes_of_value, F.lit(0).cast(whole), add_byte, as_text)
+    return F.when(scale.between(0, _LARGEST_SCALE), text)
 
 
 def _zoned_timestamp(_: ConnectSchema) -> Conversion:
