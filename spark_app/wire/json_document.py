@@ -49,8 +49,7 @@ class KnownSchemas:
 
 def has_bare_key() -> Column:
     """Return whether the event's key is a JSON document without a schema."""
-    document = F.col(KEY)
-    return document["payload"].isNotNull() & document["schema"].isNull()
+    return F.col(KEY).isNotNull() & F.col(KEY)["schema"].isNull()
 
 
 def is_utf8(value: Column) -> Column:

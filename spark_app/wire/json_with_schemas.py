@@ -53,8 +53,9 @@ class JsonWithSchemas:
         return F.col(reading.name(_VALUE_COLUMN))
 
     def reason(self, readings: Sequence[VersionReading]) -> Column:
-        key, lacks_payload = F.col("key"), _any(_carries(readings, reading) for reading in readings)
-        schemas = _schemas(readings)
+        schemas, key = _schemas(readings), F.col("key")
+        # Then its payload is null.
+        is_of_a_version = _any(_carries(readings, reading) for reading in readings)
         is_known_without_key = _any(
             schemas.has_value_schema(_texts(reading)) for reading in readings if _texts(reading).key is None
         )
@@ -62,7 +63,7 @@ class JsonWithSchemas:
         is_no_document = key.isNotNull() & F.col(KEY).isNull()
         return F.when(
             F.col(VALUE)["schema"].isNotNull(),
-            F.when(lacks_payload, MISMATCH)
+            F.when(is_of_a_version, MISMATCH)
             .when(is_no_document | is_useless_key, NO_SCHEMA)
             .otherwise(UNKNOWN_SCHEMA),
         )
