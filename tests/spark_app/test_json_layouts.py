@@ -28,16 +28,13 @@ from tests.soak import SOAKS
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.json_layouts import Json, laid_out, parse
 from tests.spark_app.wire_forms import write_lines
-from tributary.contract.column_types import ColumnType
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
 LAYOUTS_OF_EACH_EVENT = 5
 COLUMNS = {"id": "bigint", "name": "text", "body": "text", "price": "numeric(8,2)", "tags": "text[]"}
 ONLY_KEY = TablePolicy(key=("id",))
-DESCRIBED = TablePolicy(
-    key=("id",), columns=tuple((name, ColumnType.parse(text)) for name, text in COLUMNS.items())
-)
+DESCRIBED = TablePolicy.model_validate({"key": ("id",), "columns": COLUMNS})
 METADATA = {"ts_us": "int64", "snapshot": "string", "sequence": "string", "txId": "int64", "lsn": "int64"}
 
 
