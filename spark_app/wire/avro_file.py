@@ -82,7 +82,7 @@ def _as_written(schema: Any) -> Any:
 
 
 def _fits_a_decimal(schema: Json) -> bool:
-    """Whether Spark can hold each number of the type. It fails on the first that it cannot."""
+    """Return whether Spark can hold each number of the type. Its reader fails on one that it cannot hold."""
     return 0 <= int(schema.get("scale", 0)) <= int(schema["precision"]) <= MAX_DECIMAL_PRECISION
 
 

@@ -24,7 +24,7 @@ _VALUE_COLUMN = "value"
 
 
 class JsonWithSchemas:
-    """Events whose value carries a schema. A key without a schema is not read: the row then has the key."""
+    """Reads events whose value carries a schema. If the key carries none, the key is taken from the row."""
 
     name: ClassVar = "json_with_schemas"
 

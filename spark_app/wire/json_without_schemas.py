@@ -11,17 +11,18 @@ from pyspark.sql import functions as F
 from spark_app.wire.declared_columns import declared_columns
 from spark_app.wire.form import VersionReading
 from spark_app.wire.json_document import VALUE, is_json, is_utf8
-from spark_app.wire.payload_shapes import SHAPES, read_in_its_shape
+from spark_app.wire.payload_shapes import read_in_its_shape
 from spark_app.wire.reasons import UNKNOWN_SHAPE
-from spark_app.wire.schema_version import SchemaVersion
+from spark_app.wire.schema_version import SchemaVersion, Shape
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
 _PAYLOAD = "payload_without_schema"
+_SHAPES: tuple[Shape, ...] = ("envelope", "unwrapped")
 
 
 class JsonWithoutSchemas:
-    """Events of which each shape is a version of its own. Their key is taken from the row."""
+    """Reads events whose columns the lake file names: one version for each shape. The key is in the row."""
 
     name: ClassVar = "json_without_schemas"
 
@@ -31,7 +32,7 @@ class JsonWithoutSchemas:
         row = declared_columns(policy.columns, written.decimals, written.times)
         fields = dict(row)
         key = tuple((name, fields[name]) for name in policy.key or ())
-        return tuple(SchemaVersion(self.name, None, key, row, shape, has_own_key=False) for shape in SHAPES)
+        return tuple(SchemaVersion(self.name, None, key, row, shape, has_own_key=False) for shape in _SHAPES)
 
     def parsed(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
         if not readings:
