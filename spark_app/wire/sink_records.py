@@ -47,8 +47,11 @@ def _place() -> tuple[Column, Column, Column]:
 
 def _unwrapped(line: Column) -> Column:
     """Return the line, or what is inside its `{"value":…}`. As text, no number loses a digit."""
+    # Most lines need no parsing: their first name cannot be "value", however it is escaped.
+    has_another_name = line.startswith('{"') & ~line.substr(3, 1).isin("v", "\\")
     read = read_payload(line, _WRAPPER, ClosedStruct())
     inside = read["payload"]["value"]
     has_only_value = read["problem"].isNull() & ~read["has_unnamed"]
     is_empty = F.size(F.json_object_keys(line)) == 0
-    return F.when(has_only_value & (inside.isNotNull() | ~is_empty), inside).otherwise(line)
+    is_wrapped = has_only_value & (inside.isNotNull() | ~is_empty)
+    return F.when(has_another_name, line).when(~is_wrapped, line).otherwise(inside)
