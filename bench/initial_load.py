@@ -31,14 +31,14 @@ from bench.driver import driver
 from bench.events import SPARSE, TABLE, TOPIC, Summary, Workload
 from bench.plain_app import ENVELOPE
 from bench.results import Figure, Results, WrongResult
-from spark_app.columns.table_columns import columns_of
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.run.loop import Pace
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
-from spark_app.wire.connect_schema import SchemaTexts, read_schema_version
 from spark_app.wire.decode import decode
+from spark_app.wire.json_with_schemas import read_schema_version
+from spark_app.wire.schema_version import SchemaTexts, columns_of
 from tributary.local.state import StateFolder, choose_settings
 
 

@@ -28,6 +28,7 @@ from spark_app.sources.kafka import MSK_IAM, KafkaSource
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.sink_records import RecordsOfForms
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake, TablePolicy, read_lake
 from tributary.contract.table_name import TableName
@@ -195,7 +196,8 @@ def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> Eve
             table = lake.table_of_topic(topic)
             return TablePolicy() if table is None else lake.policy(table)
 
-        return FilesSource(spark, options.source.removeprefix(FILES), policy_of, options.allow_gaps)
+        location = options.source.removeprefix(FILES)
+        return FilesSource(spark, location, RecordsOfForms(), policy_of, options.allow_gaps)
     return KafkaSource(
         spark,
         bootstrap_servers=options.kafka,

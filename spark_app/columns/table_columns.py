@@ -22,8 +22,6 @@ from pyspark.sql.types import (
 )
 
 from spark_app.columns.app_columns import OPERATION, ORDERING, RECORD_KEY
-from spark_app.wire.connect_schema import SchemaVersion
-from spark_app.wire.lake_types import conversion
 from tributary.contract.column_names import ALLOWED, HUDI_PREFIX, is_column_name
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import EditLakeFile, RebuildTable, RemedyOrText
@@ -79,13 +77,6 @@ class TableColumns:
     @property
     def beside_key(self) -> tuple[str, ...]:
         return tuple(name for name in self.names if name not in self.key)
-
-
-def columns_of(version: SchemaVersion) -> TableColumns:
-    """The columns that one version of the source table asks for. Key columns come as the key has them."""
-    key = {name: conversion(name, schema).lake for name, schema in version.key}
-    row = {name: conversion(name, schema).lake for name, schema in version.row} | key
-    return TableColumns(row=tuple(row.items()), key=tuple(key))
 
 
 def columns_of_table(schema: StructType, key: tuple[str, ...]) -> TableColumns:

@@ -31,11 +31,11 @@ from spark_app.table.batch_plan import (
 from spark_app.table.decoding import DecodedBatch, Decoding
 from spark_app.table.folding import Folding, silver_rows
 from spark_app.table.known_commits import KnownCommits
-from spark_app.table.schema_versions import SchemaVersions
 from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader
 from spark_app.wire.decode import undecodable, undecoded
+from spark_app.wire.schema_versions import SchemaVersions
 
 FIRST_EVENTS = 100
 """Of a run: enough to learn the schema that most of its events have."""

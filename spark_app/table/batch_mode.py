@@ -12,7 +12,6 @@ from spark_app.columns.table_columns import (
     APP_COLUMNS,
     DELETED,
     TableColumns,
-    columns_of,
     columns_of_table,
     merge,
 )
@@ -27,8 +26,9 @@ from spark_app.merge.survey import Survey
 from spark_app.table.batch_plan import is_work_of_one_task
 from spark_app.table.folding import Folded
 from spark_app.table.known_commits import AnotherWriter, KnownCommits
-from spark_app.table.schema_versions import SchemaVersions
 from spark_app.table.table_state import TableState
+from spark_app.wire.schema_version import columns_of
+from spark_app.wire.schema_versions import SchemaVersions
 
 
 class BatchMode(Protocol):

@@ -16,8 +16,8 @@ from spark_app.merge.fold import partial_fold
 from spark_app.merge.survey import ChangeSurvey, Survey
 from spark_app.merge.unmarked_moves import with_paired_moves
 from spark_app.table.batch_mode import BatchMode
-from spark_app.table.schema_versions import SchemaVersions
 from spark_app.wire.decode import decode
+from spark_app.wire.schema_versions import SchemaVersions
 
 
 @dataclass(frozen=True)

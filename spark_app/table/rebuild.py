@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.columns.app_columns import DELETE_MARKER, OPERATION
-from spark_app.columns.table_columns import TableColumns, columns_of, columns_of_table, merge_anew
+from spark_app.columns.table_columns import TableColumns, columns_of_table, merge_anew
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.timeline import Timeline
 from spark_app.ledger.commits import replacement_metadata
@@ -25,11 +25,12 @@ from spark_app.table.batch import BatchApplier, TableParts
 from spark_app.table.folding import Folded
 from spark_app.table.known_commits import KnownCommits
 from spark_app.table.quarantine import read_quarantine, remove_quarantine
-from spark_app.table.schema_versions import SchemaVersions
 from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_ingest import TableIngest
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader
+from spark_app.wire.schema_version import columns_of
+from spark_app.wire.schema_versions import SchemaVersions
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import ShowQuarantine, TakeSnapshot
 

@@ -18,11 +18,11 @@ from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, posit
 from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, committed_report
 from spark_app.table.batch_mode import Merging
 from spark_app.table.known_commits import KnownCommits
-from spark_app.table.schema_versions import SchemaVersions
 from spark_app.table.services import TableServices
 from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader, events_behind
+from spark_app.wire.schema_versions import SchemaVersions
 from tributary.contract.errors import TributaryError
 from tributary.contract.source import Events
 

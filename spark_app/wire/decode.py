@@ -26,13 +26,24 @@ from spark_app.jvm.payload_reader import read_payload
 from spark_app.jvm.projections import Projections
 from spark_app.jvm.sequence_text import places_of_sequence
 from spark_app.sources.event import EVENT
-from spark_app.wire.connect_schema import SchemaVersion
-from spark_app.wire.json_frame import is_framed, is_utf8, key_payload, value_payload, version_of
+from spark_app.wire.connect_schema import ConnectSchema
+from spark_app.wire.form import KEY_COLUMN, VersionReading
+from spark_app.wire.forms import FORMS, documents, parsed, schemas_of, unread_reason, with_documents
+from spark_app.wire.json_document import KEY, VALUE
 from spark_app.wire.lake_types import Conversion, conversion
-from spark_app.wire.payload_shapes import SHAPES, SOURCE, PayloadShape
+from spark_app.wire.payload_shapes import SHAPES, SOURCE, PayloadShape, operation_of
+from spark_app.wire.reasons import (
+    MISMATCH,
+    MISSING_KEY,
+    MISSING_ROW,
+    REASONS,
+    UNKNOWN_OPERATION,
+    UNKNOWN_SCHEMA,
+    UNNAMED_COLUMN,
+)
+from spark_app.wire.schema_version import SchemaVersion
 
 CREATE, UPDATE, DELETE, READ, TRUNCATE = "c", "u", "d", "r", "t"
-UNKNOWN_SCHEMA = "unknown_schema"
 
 
 def change_type(columns: TableColumns) -> StructType:
@@ -80,11 +91,15 @@ def decode(events: DataFrame, versions: tuple[SchemaVersion, ...], columns: Tabl
 def undecodable(events: DataFrame) -> DataFrame:
     """Why the events cannot be decoded while no table's key is known, as `topic, partition, offset, reason,
     message`. Tombstones are left out, and truncates: there is nothing yet that they could empty."""
-    operation = F.get_json_object(F.col("value").cast("string"), "$.payload.op")
-    is_truncate = F.coalesce(operation == TRUNCATE, F.lit(False))
-    reason = _unframed_reason().when(F.col("key").isNull(), "missing_key").otherwise(UNKNOWN_SCHEMA)
-    changes = events.where(F.col("value").isNotNull() & ~is_truncate)
-    return undecoded(changes.select(*_POSITION, reason.alias("reason")))
+    is_truncate = F.coalesce(operation_of(F.col(VALUE)["payload"]) == TRUNCATE, F.lit(False))
+    is_without_key = (F.col("reason") == UNKNOWN_SCHEMA) & F.col("key").isNull()
+    found = (
+        with_documents(events.where(F.col("value").isNotNull()), {})
+        .where(~is_truncate)
+        .select(*_POSITION, "key", unread_reason(()).alias("reason"))
+    )
+    reason = F.when(is_without_key, MISSING_KEY).otherwise(F.col("reason"))
+    return undecoded(found.select(*_POSITION, reason.alias("reason")))
 
 
 def undecoded(changes: DataFrame) -> DataFrame:
@@ -98,26 +113,28 @@ def undecoded(changes: DataFrame) -> DataFrame:
 def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> Projections:
     """To put some hundred expressions together, and to analyse them, takes longer than to read some hundred
     events."""
-    readers = [_VersionReader(number, version, columns) for number, version in enumerate(versions)]
-    versioned = (*map(F.col, EVENT.fieldNames()), version_of(versions).alias("version"))
-    steps = (versioned, _parsed(readers), _read(readers, columns), _change(columns))
+    readers = [_VersionReader.of(number, version, columns) for number, version in enumerate(versions)]
+    taken_apart = (*map(F.col, EVENT.fieldNames()), *documents(schemas_of(versions)))
+    steps = (taken_apart, _parsed(readers), _read(readers, columns), _change(columns))
     return Projections.of(EVENT, "value", steps)
 
 
 def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
     """All that is asked of an event's bytes."""
+    payloads = parsed([reader.reading for reader in readers])
     return (
-        *map(F.col, _POSITION),
-        F.col("version"),
-        F.when(F.col("version").isNull(), _unframed_reason().otherwise(UNKNOWN_SCHEMA)).alias("unreadable"),
-        F.coalesce(_of_version(readers, lambda r: r.has_key(), BooleanType()), F.lit(False)).alias("has_key"),
-        *(column for reader in readers for column in reader.parsed()),
+        *map(F.col, (*_POSITION, "key", "value", KEY, VALUE)),
+        *(column.alias(name) for name, column in payloads.items()),
+        *(column for reader in readers for column in reader.parsed_moves()),
     )
 
 
 def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Column, ...]:
+    is_read = _any([reader.is_of_version for reader in readers])
     return (
-        *map(F.col, (*_POSITION, "unreadable", "has_key")),
+        *map(F.col, _POSITION),
+        F.when(~is_read, unread_reason([reader.reading for reader in readers])).alias("unreadable"),
+        F.coalesce(_of_version(readers, lambda r: r.has_key(), BooleanType()), F.lit(False)).alias("has_key"),
         _of_version(readers, lambda r: r.problem(), StringType()).alias("problem"),
         _of_version(readers, lambda r: r.has_unnamed_column(), BooleanType()).alias("has_unnamed_column"),
         _of_version(readers, lambda r: r.operation(), StringType()).alias("op"),
@@ -156,22 +173,6 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
     )
 
 
-REASONS = {
-    "not_utf8": "The value is not UTF-8 text.",
-    "not_json": "The value is not JSON.",
-    "no_schema": "The value or the key is JSON, but not the schema with a payload that JsonConverter writes. "
-    "If its events are sent without schemas, name the table's columns and key in the lake file.",
-    UNKNOWN_SCHEMA: "The schema of the event cannot be read as a Debezium envelope.",
-    "mismatch": "A value does not fit the schema that came with it, or a type of the lake.",
-    "unknown_operation": "The operation is none of c, u, d, r and t.",
-    "missing_key": "The record has no key, so no row can be told from another. If its row has one, name the "
-    "table's key in the lake file.",
-    "unnamed_column": "The event has no schema, and its row a column that the lake file does not name.",
-    "missing_row": "The event has no row where its operation needs one.",
-}
-"""Why an event is put in quarantine: the code and what it means."""
-
-
 def _why_bad() -> Column:
     """The first of what an event can be bad for; null where it is good."""
     op = F.col("op")
@@ -180,22 +181,13 @@ def _why_bad() -> Column:
     return (
         F.when(F.col("unreadable").isNotNull(), F.col("unreadable"))
         .when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(F.col("value_is_corrupt"), "mismatch")
-        .when(F.col("has_unnamed_column"), "unnamed_column")
-        .when(op.isNull() | ~is_known_operation, "unknown_operation")
+        .when(F.col("value_is_corrupt"), MISMATCH)
+        .when(F.col("has_unnamed_column"), UNNAMED_COLUMN)
+        .when(op.isNull() | ~is_known_operation, UNKNOWN_OPERATION)
         # What is seldom so comes first: text is compared only where it is.
-        .when(~F.col("has_key") & (op != TRUNCATE), "missing_key")
-        .when(F.col("key_is_corrupt") & (op != TRUNCATE), "mismatch")
-        .when(F.col("row").isNull() & needs_row, "missing_row")
-    )
-
-
-def _unframed_reason() -> Column:
-    value = F.col("value")
-    return (
-        F.when(~is_utf8(value), "not_utf8")
-        .when(F.get_json_object(value.cast("string"), "$").isNull(), "not_json")
-        .when(~is_framed(), "no_schema")
+        .when(~F.col("has_key") & (op != TRUNCATE), MISSING_KEY)
+        .when(F.col("key_is_corrupt") & (op != TRUNCATE), MISMATCH)
+        .when(F.col("row").isNull() & needs_row, MISSING_ROW)
     )
 
 
@@ -206,50 +198,56 @@ class _VersionReader:
     Parsing and converting are two projections, so that each payload is parsed once and not once a column.
     """
 
-    number: int
-    version: SchemaVersion
+    reading: VersionReading
     columns: TableColumns
+
+    @staticmethod
+    def of(number: int, version: SchemaVersion, columns: TableColumns) -> _VersionReader:
+        row, key = _wire_type(_conversions(version.row)), _wire_type(_conversions(version.key))
+        key_in_row = () if version.has_own_key else tuple(name for name, _ in version.key)
+        value = SHAPES[version.shape].wire(row, key_in_row)
+        return _VersionReader(VersionReading(number, version, value, key), columns)
+
+    @property
+    def version(self) -> SchemaVersion:
+        return self.reading.version
 
     @property
     def is_of_version(self) -> Column:
-        return F.col("version") == self.number
+        return self._value_read.isNotNull()
 
     @property
     def value(self) -> Column:
-        return self._payload("value")
+        return self._value_read["payload"]
 
     @property
     def key(self) -> Column:
-        return self._payload("key")
+        return self._key_read["payload"]
 
     @property
     def moved_to(self) -> Column:
-        return self._payload("moved_to")
+        return F.col(self.reading.name("moved_to"))["payload"]
 
     @property
     def moved_from(self) -> Column:
-        return self._payload("moved_from")
+        return F.col(self.reading.name("moved_from"))["payload"]
 
-    def parsed(self) -> list[Column]:
-        keys = {"moved_to": F.col("moved_to"), "moved_from": F.col("moved_from")}
-        if self.version.has_own_key:
-            keys["key"] = key_payload(self.version)
-        # Only a bare row can have a column that nobody names: of any other, the schema names all.
-        closed = self._shape.row_in_payload if self.version.texts is None else None
-        parsed = {"value": read_payload(value_payload(self.version), self._value_wire(), closed)}
-        parsed |= {name: read_payload(text, self._key_wire()) for name, text in keys.items()}
+    def parsed_moves(self) -> list[Column]:
         return [
-            F.when(self.is_of_version, found).alias(f"{name}_{self.number}") for name, found in parsed.items()
+            read_payload(F.col(name), self.reading.key).alias(self.reading.name(name))
+            for name in ("moved_to", "moved_from")
         ]
 
     def has_key(self) -> Column:
-        return key_payload(self.version).cast("string") != "null"
+        if not self.version.key:
+            return F.lit(False)
+        return self._key_read.isNotNull() if self.version.has_own_key else F.lit(True)
 
     def problem(self) -> Column:
-        return self._parsed("value")["problem"]
+        return self._value_read["problem"]
 
     def has_unnamed_column(self) -> Column:
-        return self._parsed("value")["has_unnamed"]
+        return self._value_read["has_unnamed"]
 
     def operation(self) -> Column:
         return self._shape.operation(self.value)
@@ -297,35 +295,34 @@ class _VersionReader:
             values = {name: self._shape.key_value(self.value, name) for name in conversions}
             return _any([value.isNull() for value in values.values()]) | _have_failed(values, conversions)
         has_null = _any([self.key[name].isNull() for name in conversions])
-        return self._parsed("key")["problem"].isNotNull() | has_null | _has_failed(self.key, conversions)
+        return self._key_read["problem"].isNotNull() | has_null | _has_failed(self.key, conversions)
 
     @property
     def _shape(self) -> PayloadShape:
-        return SHAPES[self.version.shape]
+        return self.reading.shape
 
     def _key_in_lake_types(self, parsed: Column) -> Column:
         return F.when(
             parsed.isNotNull(), _in_lake_types(parsed, self._key_conversions(), _key_type(self.columns))
         )
 
-    def _parsed(self, name: str) -> Column:
-        return F.col(f"{name}_{self.number}")
+    @property
+    def _value_read(self) -> Column:
+        return FORMS[self.version.form].value(self.reading)
 
-    def _payload(self, name: str) -> Column:
-        return self._parsed(name)["payload"]
+    @property
+    def _key_read(self) -> Column:
+        return F.col(self.reading.name(KEY_COLUMN))
 
     def _row_conversions(self) -> dict[str, Conversion]:
-        return {name: conversion(name, schema) for name, schema in self.version.row}
+        return _conversions(self.version.row)
 
     def _key_conversions(self) -> dict[str, Conversion]:
-        return {name: conversion(name, schema) for name, schema in self.version.key}
+        return _conversions(self.version.key)
 
-    def _value_wire(self) -> StructType:
-        key = () if self.version.has_own_key else tuple(name for name, _ in self.version.key)
-        return self._shape.wire(_wire_type(self._row_conversions()), key)
 
-    def _key_wire(self) -> StructType:
-        return _wire_type(self._key_conversions())
+def _conversions(columns: Sequence[tuple[str, ConnectSchema]]) -> dict[str, Conversion]:
+    return {name: conversion(name, schema) for name, schema in columns}
 
 
 def _of_version(

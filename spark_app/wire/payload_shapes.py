@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -10,8 +10,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from spark_app.jvm.payload_reader import ClosedStruct
-from spark_app.wire.connect_schema import METADATA_FIELD, Shape
+from spark_app.jvm.payload_reader import ClosedStruct, ReadableShape, read_shape
+from spark_app.wire.schema_version import Shape
+
+METADATA_FIELD = (
+    "__(deleted|(source_|transaction_)?(op|version|connector|name|ts_ms|ts_us|ts_ns|snapshot|db|sequence|schema"
+    "|table|txId|lsn|xmin|origin|origin_lsn|id|total_order|data_collection_order))"
+)
+"""A regular expression, of Python and Java, for the fields that `ExtractNewRecordState` adds to a row."""
 
 SOURCE = StructType(
     [
@@ -27,9 +33,16 @@ SOURCE = StructType(
 
 
 class PayloadShape(Protocol):
-    """Reads a payload that was parsed as `wire`. `row_in_payload` is where its row is."""
+    """Reads a payload that was parsed as `wire`.
+
+    row_in_payload  where its row is
+    names           names at the top of a payload without a schema, which tell that it has this shape
+    least_names     how many of `names` it has at least
+    """
 
     row_in_payload: ClassVar[ClosedStruct]
+    names: ClassVar[tuple[str, ...]]
+    least_names: ClassVar[int]
 
     def wire(self, row: StructType, key: Sequence[str], /) -> StructType:
         """The type to parse a payload as. `row`: of the source's columns; `key`: those of them that the row
@@ -52,7 +65,9 @@ class PayloadShape(Protocol):
 
 @dataclass(frozen=True)
 class Envelope:
-    row_in_payload: ClassVar = ClosedStruct("after")
+    row_in_payload: ClassVar[ClosedStruct] = ClosedStruct("after")
+    names: ClassVar[tuple[str, ...]] = ("before", "after", "source", "op")
+    least_names: ClassVar[int] = 2
 
     def wire(self, row: StructType, key: Sequence[str], /) -> StructType:
         before = StructType([row[name] for name in key])
@@ -91,7 +106,9 @@ class Unwrapped:
     offset alone says what came first.
     """
 
-    row_in_payload: ClassVar = ClosedStruct(ignored=METADATA_FIELD)
+    row_in_payload: ClassVar[ClosedStruct] = ClosedStruct(ignored=METADATA_FIELD)
+    names: ClassVar[tuple[str, ...]] = ("__op", "__deleted")
+    least_names: ClassVar[int] = 1
 
     def wire(self, row: StructType, _key: Sequence[str], /) -> StructType:
         metadata = [StructField("__op", StringType()), StructField("__deleted", StringType())]
@@ -127,4 +144,25 @@ def _first_of(payload: Column, name: str) -> Column:
     return F.coalesce(*[payload[f"{prefix}{name}"] for prefix in _PREFIXES])
 
 
-SHAPES: dict[Shape, PayloadShape] = {"envelope": Envelope(), "unwrapped": Unwrapped()}
+SHAPES: dict[Shape, PayloadShape] = {"unwrapped": Unwrapped(), "envelope": Envelope()}
+"""By name. A payload without a schema has the first of them whose names it has: no envelope has an
+unwrapped row's, but a row can have columns with the names of an envelope's fields."""
+
+
+def read_in_its_shape(payload: Column, types: Mapping[Shape, StructType]) -> Column:
+    """Return a struct with a field for each shape, of which the payload's own is not null: its
+    `read_payload`. Null where the text is no JSON object or has none of the shapes."""
+    found = [
+        ReadableShape(name, types[name], shape.row_in_payload, shape.names, shape.least_names)
+        for name, shape in SHAPES.items()
+        if name in types
+    ]
+    return read_shape(payload, found)
+
+
+def operation_of(payload: Column) -> Column:
+    """Return the operation of a payload of any shape, whose columns need not be known; null if it tells
+    none."""
+    no_columns = StructType([])
+    read = read_in_its_shape(payload, {name: shape.wire(no_columns, ()) for name, shape in SHAPES.items()})
+    return F.coalesce(*[shape.operation(read[name]["payload"]) for name, shape in SHAPES.items()])

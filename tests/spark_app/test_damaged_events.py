@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.columns.table_columns import columns_of
 from spark_app.sources.event import EVENT
-from spark_app.wire.connect_schema import SchemaTexts, SchemaVersion, read_schema_version
-from spark_app.wire.decode import REASONS, decode
+from spark_app.wire.decode import decode
+from spark_app.wire.json_with_schemas import read_schema_version
 from spark_app.wire.lake_types import conversion
+from spark_app.wire.reasons import REASONS
+from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TYPES, SentEvent, SourceTable, event_row
 from tributary.contract.errors import TributaryError

@@ -12,10 +12,11 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType
 
-from spark_app.columns.table_columns import TableColumns, columns_of
+from spark_app.columns.table_columns import TableColumns
 from spark_app.sources.event import EVENT
 from spark_app.wire import decode
-from spark_app.wire.connect_schema import SchemaTexts, SchemaVersion, read_schema_version
+from spark_app.wire.json_with_schemas import read_schema_version
+from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tests.spark_app.debezium import SentEvent, SourceTable, event_row
 
 KEYS = (

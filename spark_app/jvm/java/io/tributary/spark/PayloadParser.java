@@ -2,6 +2,7 @@ package io.tributary.spark;
 
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonFactoryBuilder;
+import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.core.io.IOContext;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
@@ -52,6 +53,24 @@ final class PayloadParser extends UTF8StreamJsonParser {
         int start = _inputPtr - 1;
         skipChildren();
         return bytes(start, _inputPtr);
+    }
+
+    /** The JSON of the value at which the parser stands, as it is written; then the parser stands at its end. */
+    UTF8String jsonOfValue() throws IOException {
+        if (currentToken().isStructStart()) {
+            return jsonOfChildren();
+        }
+        if (currentToken() == JsonToken.VALUE_STRING) {
+            int start = _inputPtr - 1;
+            _skipString();
+            return bytes(start, _inputPtr);
+        }
+        return UTF8String.fromString(getText());
+    }
+
+    /** How many of the bytes are parsed: all up to the end of the value at which the parser stands. */
+    int place() {
+        return _inputPtr;
     }
 
     /** Called for a text whose end is not known yet. */
