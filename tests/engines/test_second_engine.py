@@ -40,7 +40,7 @@ def test_its_section_has_its_own_entries_with_their_defaults() -> None:
         (f"{CONNECTION}rod = 5", r"\.connection\]\.rod: unknown key.*Did you mean rods\?"),
         (f"{CONNECTION}sslmode = 'prefer'", r"\.connection\]\.sslmode: unknown key"),
         (f"{CONNECTION}rods = 1", r"\.connection\]\.rods: too few rods.*2 or more"),
-        (f"{CONNECTION}user = 'abbot'", r"\.connection\]\.user: the administrator may not replicate"),
+        (f"{CONNECTION}user = 'abbot'", r"\.connection\]\.user: the administrator must not also replicate"),
     ],
 )
 def test_a_mistake_in_its_section_is_told_by_its_own_entries(more: str, mistake: str) -> None:
