@@ -74,7 +74,7 @@ FLAWS = {
     "no key in a fully replicated table": (
         replace(ORDERS, unique_keys=(), replica_identity="f"),
         "",
-        ["nothing tells its rows apart", "key = [...]"],
+        ["nothing identifies its rows", "key = [...]"],
     ),
     "a deferrable primary key": (
         replace(ORDERS, unique_keys=DEFERRABLE),
@@ -89,12 +89,17 @@ FLAWS = {
     "a deferrable primary key in a fully replicated table": (
         replace(ORDERS, unique_keys=DEFERRABLE, replica_identity="f"),
         "",
-        ["takes a key before its former owner", "ADD PRIMARY KEY (id)", "key = [...]", '"!public.orders"'],
+        [
+            "takes a key before the key's former row",
+            "ADD PRIMARY KEY (id)",
+            "key = [...]",
+            '"!public.orders"',
+        ],
     ),
-    "a key of which only a deferrable index tells rows apart": (
+    "a key with only a deferrable unique index": (
         replace(ORDERS, unique_keys=DEFERRABLE, replica_identity="f"),
         'key = ["region"]',
-        ["does not tell rows apart", "found region", "not DEFERRABLE"],
+        ["does not identify a row", "found region", "not DEFERRABLE"],
     ),
     "replica identity nothing": (replace(ORDERS, replica_identity="n"), "", ["no replica identity"]),
     "unlogged": (replace(ORDERS, is_permanent=False), "", ["unlogged", "SET LOGGED"]),
@@ -123,14 +128,14 @@ FLAWS = {
     "a column whose name has a space": (
         replace(ORDERS, columns=("id", "First Name")),
         "",
-        ["found 'First Name'", "letters from A to Z, digits and underscores", '"!public.orders"'],
+        ["found 'First Name'", "letters A to Z, digits and underscores", '"!public.orders"'],
     ),
     "a key column that does not exist": (
         ORDERS,
         'key = ["nr"]',
         ['[table."shop.public.orders"].key', "found nr", "id, number, region, note"],
     ),
-    "a key that is not unique": (ORDERS, 'key = ["region"]', ["does not tell rows apart", "found region"]),
+    "a key that is not unique": (ORDERS, 'key = ["region"]', ["does not identify a row", "found region"]),
     "a key that may be null": (
         replace(ORDERS, not_null=frozenset({"id"})),
         'key = ["number"]',
@@ -234,13 +239,13 @@ def test_columns_that_debezium_leaves_out_are_told() -> None:
 
 def test_columns_whose_large_values_stop_debezium_are_told_unless_the_log_holds_them() -> None:
     table = replace(ORDERS, unmarked=("note",))
-    assert "an update that leaves note as it is may stop" in judge(lake(), table).warnings[0]
+    assert "an update that does not change note may stop" in judge(lake(), table).warnings[0]
     assert judge(lake(), replace(table, replica_identity="f")).warnings == ()
 
 
 def test_several_flaws_are_counted() -> None:
     flawed = [replace(ORDERS, table=table, unique_keys=()) for table in ("a", "b", "c")]
-    with pytest.raises(PostgresNotReady, match=r"public\.a.*2 more like it are to be mended"):
+    with pytest.raises(PostgresNotReady, match=r"public\.a.*2 more problems of this kind"):
         judge(lake(), *flawed)
 
 

@@ -361,7 +361,7 @@ def test_with_full_replica_identity_a_deferrable_key_is_refused_for_the_rows_it_
     lake = lake_of('["public.slots"]')
     admin.execute("CREATE TABLE public.slots (id int, nr int NOT NULL UNIQUE, PRIMARY KEY (id) DEFERRABLE)")
     admin.execute("ALTER TABLE public.slots REPLICA IDENTITY FULL")
-    with pytest.raises(PostgresNotReady, match=r"shop\.public\.slots.*former owner"):
+    with pytest.raises(PostgresNotReady, match=r"shop\.public\.slots.*former row"):
         check_tables(admin, lake, postgres_source(lake))
 
     with_other_key = lake_of('["public.slots"]', '[table."shop.public.slots"]\nkey = ["nr"]')
