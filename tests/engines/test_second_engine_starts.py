@@ -177,5 +177,5 @@ def test_a_source_that_leaves_the_lake_file_is_told_with_what_remains_of_it(
         connect.known[connector.name] = dict(connector.config)
     start = started(parse_lake(POSTGRES), tmp_path, monkeypatch)
     (warning,) = start.warnings
-    assert warning.startswith("tributary-shop-counter-debezium was removed, as its source is no longer")
+    assert warning.startswith("tributary-shop-counter-debezium was removed, because its source is no longer")
     assert warning.endswith("Take beam-of-shop-counter off the frame.")

@@ -177,7 +177,7 @@ def _take_over(state: StateFolder) -> None:
         return
     if read_process(OWNER, state.run) is not None:
         raise SparkBusy(
-            "the Spark application of this state folder is running already",
+            "the Spark app of this state folder is already running",
             where=str(state.path),
             found=f"pid {record.pid}",
             remedy=StopRun(),
