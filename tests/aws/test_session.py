@@ -69,7 +69,7 @@ def test_an_endpoint_of_aws_s_own_setting_is_asked_and_told_where_it_does_not_an
             "the right to elasticmapreduce:AddJobFlowSteps",
         ),
         ("AccessDenied", "Access Denied", NotAllowed, "the right to AddJobFlowSteps"),
-        ("ThrottlingException", "Rate exceeded", Unreachable, "AWS puts AddJobFlowSteps off"),
+        ("ThrottlingException", "Rate exceeded", Unreachable, "AWS throttles AddJobFlowSteps"),
         ("ValidationException", "No such role", AwsError, "AWS refuses AddJobFlowSteps"),
     ],
 )

@@ -138,9 +138,9 @@ def test_a_follow_job_is_known_by_its_name() -> None:
 
 
 def test_nothing_but_an_ingest_follows() -> None:
-    with pytest.raises(ValueError, match="rebuild does not follow"):
+    with pytest.raises(ValueError, match="rebuild cannot follow"):
         Job("rebuild", follow=True)
-    with pytest.raises(ValueError, match="replay takes no snapshot"):
+    with pytest.raises(ValueError, match="replay cannot start at a snapshot"):
         Job("replay", since_snapshot=True)
 
 

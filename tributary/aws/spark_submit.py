@@ -55,9 +55,9 @@ class Job:
 
     def __post_init__(self) -> None:
         if self.since_snapshot and self.command != "rebuild":
-            raise ValueError(f"{self.command} takes no snapshot into account")
+            raise ValueError(f"{self.command} cannot start at a snapshot")
         if self.follow and self.command != "ingest":
-            raise ValueError(f"{self.command} does not follow")
+            raise ValueError(f"{self.command} cannot follow")
 
     def name(self, lake: str) -> str:
         """Return the name of the step or job run, which identifies a second job of the same kind."""
