@@ -130,7 +130,7 @@ def test_the_demo_refuses_a_folder_that_is_no_demo_s_and_a_lake_that_is_not_its_
     folder.mkdir()
     (folder / "settings.json").write_text("{}")
     assert main.run(["demo", "--state", str(folder)]) == 1
-    assert "its state folder is in use" in capsys.readouterr().err
+    assert "needs an empty state folder" in capsys.readouterr().err
     assert (folder / "settings.json").exists()
 
     (in_folder_with_lake / "lake.toml").write_text(LAKE.replace("public.*", "sales.*"))

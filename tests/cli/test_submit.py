@@ -264,7 +264,7 @@ def test_who_stops_waiting_is_told_that_the_job_goes_on(
 
     states_in_turn(monkeypatch, interrupt)
     assert main.run(["submit", "ingest", "--wait"]) == 130
-    assert "tributary-shop-ingest goes on" in capsys.readouterr().err
+    assert "tributary-shop-ingest keeps running" in capsys.readouterr().err
     assert steps_of(on_emr)[0]["Status"]["State"] == "RUNNING"
 
 
@@ -295,7 +295,8 @@ def test_a_stack_that_is_not_there_is_named_with_the_command_that_builds_it(
     assert main.run(["submit", "follow"]) == 1
     told = capsys.readouterr().err
     assert (
-        f"stack tributary-shop-processing, account {ACCOUNT}, region {REGION}: there is no such stack" in told
+        f"stack tributary-shop-processing, account {ACCOUNT}, region {REGION}: the stack does not exist"
+        in told
     )
     assert "cdk deploy --all" in told
 
@@ -348,7 +349,7 @@ def test_a_request_without_an_answer_may_have_been_heard(
     client.meta.events.register_first("before-send.emr.AddJobFlowSteps", never_answer)
     monkeypatch.setattr(AwsSession, "emr_once", client)
     assert main.run(["submit", "follow"]) == 1
-    assert "may have added the step or not" in capsys.readouterr().err
+    assert "may or may not have added the step" in capsys.readouterr().err
     assert asked
     assert not steps_of(on_emr)
 

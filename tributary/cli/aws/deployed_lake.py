@@ -1,4 +1,4 @@
-"""A lake as it is deployed: which stack has which output, and what its jobs run on."""
+"""A deployed lake: the outputs of its stacks, and the service that runs its jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
     "streaming": (Output.BOOTSTRAP_SERVERS,),
     "processing": (Output.SPARK_ENTRY_POINT, Output.SPARK_APP, Output.SPARK_JARS, Output.LAKE_FILE),
 }
-"""What every job needs to be told."""
+"""The stacks whose outputs every job needs."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,10 @@ class DeployedLake:
         return Addresses.of_outputs(self.lake.name, self.session.aws, outputs)
 
     def resolve_tables(self, texts: Sequence[str]) -> tuple[TableName, ...]:
-        """The tables that are meant by names or patterns: those that have rows or events in quarantine.
+        """Return the tables that match names or patterns and have rows, or events in quarantine.
 
-        Raises UnknownTable and NotDeployed."""
+        Raises UnknownTable and NotDeployed.
+        """
         uris = (self.addresses.silver, self.addresses.quarantine)
         known = read_table_names(self.session.s3, self.lake.names, *uris)
         return resolve_names(texts, known)
