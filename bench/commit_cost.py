@@ -74,7 +74,7 @@ class Cost:
 
     objects   growth of the number of objects in S3
     requests  by kind
-    failures  requests that the server could not answer. S3A repeats them.
+    failures  requests that the server failed to answer; S3A repeats them
     """
 
     seconds: float

@@ -1,4 +1,4 @@
-"""The probe: commit a row now and then, and observe from outside when a reader of the lake gets it.
+"""The probe: commit a row from time to time, and observe from outside when a reader of the lake gets it.
 
 The probe is its own process, `python -m bench.probe`. It reads its `Orders` as one line of JSON from
 standard input and prints each `Sighting` as a line. When its input closes, it waits for the rows on their way
