@@ -56,7 +56,7 @@ def tables(benchmark: str, figures: Sequence[Figure], before: Sequence[Figure]) 
 
 
 def markdown(figures: Iterable[Figure], before: Iterable[Figure]) -> str:
-    """Return a table with a line for each figure. Earlier figures add two columns: themselves and the ratio."""
+    """Return a table with a line for each figure. Earlier figures add their own column and the ratio."""
     then = {identity(figure): figure.value for figure in before}
     heads = [
         "Figure",

@@ -1,4 +1,4 @@
-"""Whether this is `make soak`, which takes as long as it is given."""
+"""The soak tests' switch: `make soak` sets it, and its tests may take as long as they are given."""
 
 from __future__ import annotations
 

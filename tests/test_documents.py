@@ -22,7 +22,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not _leads_somewhere(link, page)] == []
 
 
-def test_every_page_that_the_code_names_is_there() -> None:
+def test_every_page_that_the_code_names_exists() -> None:
     named = {
         (str(path.relative_to(ROOT)), name)
         for folder in CODE

@@ -1,4 +1,4 @@
-"""Tables, timelines and quarantines are read as they lie in a bucket."""
+"""Tables, timelines and quarantines are read from the files in a bucket."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def _write_instant(timeline: Path, name: str, ledger: Ledger | None, completed: 
     os.utime(timeline / name, (completed, completed))
 
 
-def test_tables_are_found_by_their_paths_whatever_their_names(
-    tmp_path: Path, buckets: SubTreeFileSystem
-) -> None:
+def test_tables_with_any_names_are_found_by_their_paths(tmp_path: Path, buckets: SubTreeFileSystem) -> None:
     for table in (ORDERS, ODD):
         _make_table(tmp_path, table)
     (tmp_path / NAMES.silver_bucket / "erp" / "public" / "begun_but_never_made").mkdir()

@@ -1,4 +1,4 @@
-"""Each surface words every remedy, and names commands and pages that exist."""
+"""Each surface words every remedy, and names only commands and pages that exist."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_deployed_lake_has_no_command_and_no_page_of_this_machine() -> None:
 
 
 @pytest.mark.parametrize("runbooks", [remedy_words.RUNBOOKS, remedy_words_on_aws.RUNBOOKS])
-def test_every_page_and_place_that_is_named_is_there(runbooks: dict[Runbook, str]) -> None:
+def test_every_named_page_and_section_exists(runbooks: dict[Runbook, str]) -> None:
     assert runbooks.keys() == set(get_args(Runbook))
     for place in runbooks.values():
         page, _, anchor = place.partition("#")

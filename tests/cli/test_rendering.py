@@ -1,4 +1,4 @@
-"""What is shown: values, tables, and a run in a log."""
+"""Values, tables and runs are shown correctly on a terminal, in a log and as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_everything_that_a_table_can_hold_is_json(value: object) -> None:
     json.loads(json.dumps(as_json({"value": value}), allow_nan=False))
 
 
-def test_dates_and_moments_that_python_has_not_are_shown_as_text() -> None:
+def test_dates_and_moments_outside_python_s_range_are_shown_as_text() -> None:
     days = pa.array([2**31 - 1, -719_529, None], pa.int32()).cast(pa.date32())
     moments = pa.array([-(2**63) + 1, 253_402_300_800_000_000, 0]).cast(pa.timestamp("us", "UTC"))
     table = pa.table({"day": days, "moment": moments, "number": [1, 2, 3]})
@@ -70,7 +70,7 @@ def _progress() -> RunProgress:
     return RunProgress().after(Started(("shop.public.orders", "shop.public.lines"))).after(commit)
 
 
-def test_a_log_of_a_run_tells_of_each_table_once_and_never_of_one_that_waits() -> None:
+def test_a_log_of_a_run_has_one_line_a_change_and_none_for_waiting_tables() -> None:
     out = io.StringIO()
     with live_view(Console(file=out, width=200)) as show:
         show(_progress())

@@ -1,4 +1,4 @@
-"""How a job looks while a person waits for it."""
+"""A waiting person sees a job's latest state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second engine needs its lines in the registries, and no other part of the project has to know it."""
+"""A second engine needs only its lines in the registries. No other part of the project changes."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_its_section_has_its_own_entries_with_their_defaults() -> None:
         (f"{CONNECTION}user = 'abbot'", r"\.connection\]\.user: the administrator must not also replicate"),
     ],
 )
-def test_a_mistake_in_its_section_is_told_by_its_own_entries(more: str, mistake: str) -> None:
+def test_a_mistake_in_its_section_is_reported_in_its_own_terms(more: str, mistake: str) -> None:
     with pytest.raises(LakeFileError, match=mistake):
         lake_with(more)
 
 
-def test_an_unknown_engine_is_told_with_all_that_there_are() -> None:
+def test_an_unknown_engine_is_reported_with_the_known_ones() -> None:
     with pytest.raises(LakeFileError, match=r'expected "postgres" or "abacus"\. Did you mean abacus\?'):
         parse_lake(POSTGRES + ABACUS.replace("abacus", "abacuss"))
 
@@ -68,7 +68,7 @@ def test_its_database_on_aws_has_its_own_entries() -> None:
 
 
 @pytest.mark.parametrize(("frame", "below"), [("", ""), ('frame = "left"\n', "left.")])
-def test_its_topics_are_its_tables(frame: str, below: str) -> None:
+def test_its_topics_give_its_tables(frame: str, below: str) -> None:
     lake = lake_with(frame=frame)
     topic = lake.source_names(lake.source("counter")).topic("counting", "beads")
     assert topic == f"shop.counter.{below}counting.beads"

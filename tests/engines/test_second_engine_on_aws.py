@@ -1,4 +1,4 @@
-"""The stacks take a second engine as they take the first: its plugin, its port, its alarms, its databases."""
+"""The stacks handle a second engine like the first: its plugin, its port, its alarms, its databases."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ secret = "arn:aws:secretsmanager:us-east-1:111122223333:secret:old-AbCdEf"
 
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
-    """Of a lake with a database of PostgreSQL's, one that the second engine makes, and an existing one."""
+    """Templates of a lake with a PostgreSQL, a database of the second engine, and an existing one."""
     folder = tmp_path_factory.mktemp("lake")
     lake_file, assets = folder / "lake.toml", write_assets(folder)
     lake_file.write_text(LAKE)
@@ -81,7 +81,7 @@ def test_its_ports_are_open_for_debezium(templates: Templates) -> None:
     assert {rule["ToPort"] for rule in debezium["SecurityGroupEgress"]} == {443, 9098, 5432, PORT, 7778}
 
 
-def test_it_is_watched_and_shown(templates: Templates) -> None:
+def test_its_databases_have_alarms_and_graphs(templates: Templates) -> None:
     alarms = {
         one["AlarmName"].removeprefix("tributary-shop-"): one
         for one in resources(templates["Observability"], "AWS::CloudWatch::Alarm")

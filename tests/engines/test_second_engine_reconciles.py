@@ -1,4 +1,4 @@
-"""Reconciling reads and compares the rows of a second engine as it does those of the first."""
+"""Reconciling reads and compares the rows of a second engine like the rows of the first."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def link(tmp_path: Path) -> SourceLink:
 
 
 def holds(monkeypatch: pytest.MonkeyPatch, lake: pa.Table) -> None:
-    """Lets the lake hold this table of beads, and Kafka nothing that it has not applied."""
+    """Let the lake hold this table of beads, and let Kafka hold nothing that the lake has not applied."""
     silver = (LakeTable(BEADS, "silver/beads"),)
     monkeypatch.setattr(proof, "read_silver_tables", lambda *_: silver)
     monkeypatch.setattr(proof, "read_table", lambda *_: lake)
@@ -105,7 +105,7 @@ def test_a_type_that_the_lake_cannot_have_made_is_a_mismatch_in_its_words(
     assert not table.identical
 
 
-def test_what_it_waits_for_is_told_when_it_does_not_come(
+def test_a_wait_that_ends_in_vain_names_its_condition(
     link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holds(monkeypatch, LAKE)

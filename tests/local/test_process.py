@@ -1,4 +1,4 @@
-"""Servers are found again, stopped and never mistaken, whatever happens to the process that started them."""
+"""Servers are found again, stopped and never confused, even if their starter dies."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WITH_A_CHILD = [
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Iterator[Path]:
-    """The run folder of a test; whatever it still records at the end is killed."""
+    """The run folder of a test. Every process with a record in it is killed at the end."""
     folder = tmp_path / "run"
     yield folder
     for record in folder.glob("*.json"):
@@ -215,7 +215,7 @@ def test_a_process_outlives_a_starter_that_is_killed_and_is_then_found_and_stopp
     assert wait_for_end(record.pid)
 
 
-def test_a_process_that_ends_while_it_is_awaited_is_reported_with_what_it_said_last(
+def test_a_process_that_ends_during_its_start_is_reported_with_its_last_output(
     tmp_path: Path, run_folder: Path
 ) -> None:
     failing = [sys.executable, "-c", "print('the disk is on fire'); raise SystemExit(3)"]
