@@ -1,4 +1,4 @@
-"""Duration of a small commit to a new table, after many commits, and beside a long history."""
+"""Duration of a small commit to a new table, after many commits, and with a long history."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ HEADLINES = (
         (Found("freshness p50", _READABLE), Found("freshness p95", _READABLE)),
     ),
     Headline(
-        "… with 16 idle tables beside them, p95",
+        "… with 16 additional idle tables, p95",
         "freshness_idle_tables",
         "{} s",
         (Found("freshness p95", _READABLE),),

@@ -254,7 +254,7 @@ def kill(pipeline: RunningPipeline, service: str) -> None:
 
 
 def copy_rows(database: psycopg.Connection, copies: int, rows: int) -> None:
-    """Run each COPY as a transaction of its own. The ids of its rows follow those of the previous COPY."""
+    """Run each COPY as a transaction of its own, with ids that continue from the previous COPY."""
     for number in range(copies):
         with database.cursor().copy("COPY copied FROM STDIN") as copy:
             for id_ in range(number * rows + 1, (number + 1) * rows + 1):

@@ -70,7 +70,7 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
             raise
         if _NARROWER_ARRAYS in str(error):
             raise ReadInSpark(
-                "A column has been added since, beside arrays, and only Spark SQL can read this state",
+                "A column was added later to this table with arrays, so only Spark SQL can read this state",
                 where=str(table.name),
                 found=str(error),
                 remedy=ReadRunbook("older state"),

@@ -51,7 +51,7 @@ class TableProgress:
 
     @property
     def failure(self) -> str | None:
-        """What is wrong and what to do, or None if nothing is wrong."""
+        """The error with its remedy, or None if there is no error."""
         if self.error is None:
             return None
         return " ".join([self.error, *([in_words(self.remedies, remedy_words)] if self.remedies else [])])

@@ -1,4 +1,4 @@
-"""The tables with errors, as the last run that touched them recorded it beside their quarantine."""
+"""The tables with errors, from the outcome files that each run writes next to a table's quarantine."""
 
 from __future__ import annotations
 

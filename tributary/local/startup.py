@@ -62,7 +62,7 @@ class Startup:
         after: Sequence[Future[Any]] = (),
         did_something: Callable[[Result], bool] = lambda _: True,
     ) -> Future[Result]:
-        """Run `work` once the steps in `after` are done. Those steps must have been given before.
+        """Run `work` once the steps in `after` are done. They must be steps of earlier calls.
 
         If `did_something` is false for the result, the step is reported as already running.
         """

@@ -215,7 +215,7 @@ def _role(role: str) -> str:
 
 def _heartbeat(role: str) -> tuple[str, ...]:
     return (
-        "-- A row that Debezium writes again and again, so that the slot keeps no log of a quiet database.\n"
+        "-- A row that Debezium keeps updating, so that the slot holds back no log of a quiet database.\n"
         f"CREATE SCHEMA IF NOT EXISTS {HEARTBEAT_SCHEMA}",
         f"CREATE TABLE IF NOT EXISTS {_HEARTBEAT} (\n"
         "  lake text, source text, beaten_at timestamptz NOT NULL, PRIMARY KEY (lake, source)\n"
@@ -294,7 +294,7 @@ def _rights(role: str) -> str:
 def _rights_on_later_tables(role: str, schema: str) -> str:
     return dedent(
         f"""\
-        -- Tables that are created in {_comment(schema)} later are readable too, whoever creates them.
+        -- Make tables that are created later in {_comment(schema)} readable too, no matter who creates them.
         DO $tributary$
         DECLARE
           creator text;
@@ -314,7 +314,7 @@ def _rights_on_later_tables(role: str, schema: str) -> str:
                                'GRANT SELECT ON TABLES TO %I',
                                creator, {_literal(schema)}, {_literal(role)});
               EXCEPTION WHEN insufficient_privilege THEN
-                RAISE WARNING 'what % creates in schema % later is readable only after this ran again',
+                RAISE WARNING 'tables that % creates later in schema % are readable only after another run',
                   creator, {_literal(schema)};
               END;
             END LOOP;
@@ -329,8 +329,8 @@ def _publication(publication_name: str, slot_name: str, source: PostgresSource) 
     name, slot = _literal(publication_name), _literal(slot_name)
     return dedent(
         f"""\
-        -- Published are whole schemas where the lake takes them whole (so that tables created later come by
-        -- themselves), else the tables one by one; and the heartbeat.
+        -- Publish the heartbeat, every schema that the lake takes whole (so that it includes tables created
+        -- later), and all other tables one by one.
         DO $tributary$
         DECLARE
           whole text DEFAULT '';
@@ -364,10 +364,10 @@ def _publication(publication_name: str, slot_name: str, source: PostgresSource) 
             END IF;
             EXECUTE format('ALTER PUBLICATION %I SET TABLE %s{_HEARTBEAT}',
                            {name}, wanted);
-            RAISE WARNING 'tables created later are published only after `tributary up` ran again, because '
+            RAISE WARNING 'tables created later are published only after another `tributary up`, because '
                           'publishing whole schemas needs PostgreSQL 15 and a superuser';
           END;
-          -- Debezium took its snapshot when it made the slot.
+          -- Debezium took its snapshot when it created the slot.
           IF EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = {slot}) THEN
             FOR added IN SELECT * FROM pg_temp.tributary_matched
               WHERE format('%I.%I', nspname, relname) <> ALL (published)
