@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Final
 
 from pyspark.sql import functions as F
 
@@ -50,9 +51,9 @@ class TableIngest:
         older: EventSource | None = None,
         written: Events | None = None,
     ) -> None:
-        self.name, self.topic, self.hudi, self.quarantine_path = name, topic, hudi, quarantine_path
-        self.written = written or Events()
-        self.parts = TableParts(
+        self.quarantine_path: Final = quarantine_path
+        self.written: Final = written or Events()
+        self.parts: Final = TableParts(
             name=name,
             hudi=hudi,
             reader=TopicReader(topic, source, older),
@@ -60,8 +61,20 @@ class TableIngest:
             aside=SettingAside(topic, quarantine_path, hudi.policy),
             commits=KnownCommits(name, hudi),
         )
-        self.services = TableServices(hudi, self.check_timeline)
+        self.services: Final = TableServices(hudi, self.check_timeline)
         self._state: TableState | None = None
+
+    @property
+    def name(self) -> str:
+        return self.parts.name
+
+    @property
+    def topic(self) -> str:
+        return self.parts.reader.topic
+
+    @property
+    def hudi(self) -> HudiTable:
+        return self.parts.hudi
 
     def recover(self) -> None:
         """Take positions and columns from the table itself, and finish what a crash left behind."""

@@ -122,8 +122,7 @@ def test_kafka_s_own_topics_are_told_apart(
         shop.insert(key, "first", None)
     shop.commit()
     _make_topic(bootstrap, shop.events[:2])
-    table = _table(spark, tmp_path, KafkaSource(spark, bootstrap, "epochs"))
-    table.topic = _KAFKA_TOPIC
+    table = _table(spark, tmp_path, KafkaSource(spark, bootstrap, "epochs"), _KAFKA_TOPIC)
     table.apply(table.pending(_extent(table), limit=99))
 
     _make_topic(bootstrap, shop.events)
@@ -152,9 +151,9 @@ def _make_topic(bootstrap: str, events: Sequence[SentEvent]) -> None:
     assert producer.flush(30) == 0
 
 
-def _table(spark: SparkSession, folder: Path, source: EventSource) -> TableIngest:
+def _table(spark: SparkSession, folder: Path, source: EventSource, topic: str = TOPIC) -> TableIngest:
     hudi = HudiTable(spark, str(folder / "silver"), "things", TablePolicy())
-    return TableIngest("things", TOPIC, source, hudi, str(folder / "quarantine"))
+    return TableIngest("things", topic, source, hudi, str(folder / "quarantine"))
 
 
 def _extent(table: TableIngest) -> TopicExtent:
