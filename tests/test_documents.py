@@ -33,7 +33,7 @@ def test_every_page_that_the_code_names_exists() -> None:
     assert {(path, name) for path, name in named if not _leads_somewhere(name, ROOT / "README.md")} == set()
 
 
-def test_an_anchor_is_made_as_github_makes_it() -> None:
+def test_an_anchor_is_built_like_github_s() -> None:
     assert _anchor("`[source.NAME.connection]`") == "sourcenameconnection"
     assert _anchor("How a column's type may change") == "how-a-columns-type-may-change"
 

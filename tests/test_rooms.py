@@ -101,7 +101,7 @@ def test_the_spark_app_imports_no_library_that_its_package_lacks(graph: grimp.Im
     assert imported - own - sys.stdlib_module_names - of_types == LIBRARIES_OF_THE_SPARK_APP
 
 
-def test_only_named_modules_reach_into_spark_s_jvm() -> None:
+def test_only_listed_modules_use_spark_s_java_objects() -> None:
     found = {
         path
         for path, tree in modules_outside_the_rooms_of_java()
@@ -110,7 +110,7 @@ def test_only_named_modules_reach_into_spark_s_jvm() -> None:
     assert found == set(REACH_INTO_THE_JVM)
 
 
-def test_only_named_modules_know_the_classes_of_hudi() -> None:
+def test_only_listed_modules_name_hudi_s_classes() -> None:
     found = {
         path
         for path, tree in modules_outside_the_rooms_of_java()

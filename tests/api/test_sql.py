@@ -64,7 +64,7 @@ def test_only_a_table_that_the_query_names_is_read(query: str, is_named: bool) -
     assert named_in(query, [ORDERS]) == ({ORDERS} if is_named else set())
 
 
-def test_a_table_with_an_odd_name_is_recognised_in_a_query() -> None:
+def test_a_table_with_an_odd_name_is_recognized_in_a_query() -> None:
     odd = TableName("shop", "public", 'a "b" c')
     assert named_in('SELECT * FROM "a ""b"" c"', [odd]) == {odd}
 

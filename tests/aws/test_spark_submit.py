@@ -114,7 +114,7 @@ def test_archives_are_unpacked_where_python_and_the_app_look_for_them() -> None:
     assert arguments[arguments.index("--lake") + 1] == "lake/lake.toml"
 
 
-def test_no_argument_is_changed_by_the_shell_that_a_step_s_arguments_go_through() -> None:
+def test_the_shell_between_a_step_and_the_app_changes_no_argument() -> None:
     job = Job("rebuild", tables=("web.public.\"two words\"; $(rm) 'x'", "web.public.plain"))
     arguments = submit_arguments(job, ADDRESSES, EMR)
     assert shlex.split(" ".join(arguments)) == [
@@ -124,7 +124,7 @@ def test_no_argument_is_changed_by_the_shell_that_a_step_s_arguments_go_through(
     ]
 
 
-def test_only_a_job_that_follows_is_started_again_after_a_failure() -> None:
+def test_only_a_following_job_is_restarted_after_a_failure() -> None:
     once, follow = (
         confs(submit_arguments(Job("ingest", follow=on), ADDRESSES, EMR))["spark.yarn.maxAppAttempts"]
         for on in (False, True)
@@ -137,7 +137,7 @@ def test_a_follow_job_is_recognized_by_its_name() -> None:
     assert Job("ingest").name("shop") == "tributary-shop-ingest"
 
 
-def test_nothing_but_an_ingest_follows() -> None:
+def test_only_an_ingest_follows() -> None:
     with pytest.raises(ValueError, match="rebuild cannot follow"):
         Job("rebuild", follow=True)
     with pytest.raises(ValueError, match="replay cannot start at a snapshot"):

@@ -53,7 +53,7 @@ def test_the_same_seed_makes_the_same_changes() -> None:
     assert one == other
 
 
-def test_only_a_completed_commit_counts_as_one() -> None:
+def test_only_a_completed_commit_counts() -> None:
     names = [
         "20261121224229817.deltacommit",
         "20261121224233001.deltacommit.requested",

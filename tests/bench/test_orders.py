@@ -18,14 +18,14 @@ def payload(record: Record) -> Any:
     return json.loads(record.value)["payload"]
 
 
-def test_a_snapshot_reads_every_order_once_and_all_at_one_place_of_the_log() -> None:
+def test_a_snapshot_reads_every_order_once_at_one_log_position() -> None:
     reads = [payload(record) for record in OrdersHistory(TOPIC, ORDERS).snapshot()]
     assert [read["after"][KEY] for read in reads] == list(range(ORDERS))
     assert {read["op"] for read in reads} == {"r"}
     assert len({(read["source"]["lsn"], read["source"]["ts_us"]) for read in reads}) == 1
 
 
-def test_the_last_record_of_a_key_is_what_the_history_holds() -> None:
+def test_a_key_s_last_record_equals_its_row_in_the_history() -> None:
     history = OrdersHistory(TOPIC, ORDERS)
     last = {json.loads(r.key)["payload"][KEY]: r for r in history.changes(400) if r.value is not None}
     assert last.keys() == history.changed.keys()

@@ -61,7 +61,7 @@ def test_a_headline_rounds_its_figures(value: float, text: str) -> None:
     assert rounded(value) == text
 
 
-def test_a_headline_names_the_one_figure_it_means() -> None:
+def test_a_headline_finds_its_figure_by_labels() -> None:
     headline = Headline("Fresh", "a", "{} s, or {} s", (Found("p95", {"until": "read"}), Found("p50", {})))
     figures = [Figure("p95", 6.04, "s", {"until": "read"}), Figure("p50", 4, "s", {"until": "readable"})]
     assert headlines_table([headline], {"a": figures}).splitlines()[2:] == ["| Fresh | 6.0 s, or 4.0 s |"]

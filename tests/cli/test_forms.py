@@ -263,7 +263,7 @@ def test_the_lake_s_form_of_a_row_equals_the_row(
 
 @given(rows=ROWS, data=st.data())
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_another_value_in_one_column_is_found_there(
+def test_a_different_value_is_found_in_its_column(
     database: psycopg.Connection, table: DatabaseTable, rows: list[Row], data: st.DataObject
 ) -> None:
     assume(rows)

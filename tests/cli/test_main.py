@@ -56,7 +56,7 @@ def _leaf_commands(group: object, path: str = "") -> Iterator[tuple[str, object]
         yield from _leaf_commands(command, f"{path} {name}".strip())
 
 
-def test_the_commands_are_these_and_each_and_its_every_option_is_explained() -> None:
+def test_every_command_and_every_option_has_a_help_text() -> None:
     found = dict(_leaf_commands(typer.main.get_command(main.app)))
     assert sorted(found) == sorted(COMMANDS)
     for path, command in found.items():

@@ -68,7 +68,7 @@ def test_a_remedy_is_whole_sentences_on_every_surface(words: Words, remedy: Reme
 
 
 @pytest.mark.parametrize("words", SURFACES.values(), ids=SURFACES)
-def test_every_command_that_is_named_is_one_that_there_is(words: Words) -> None:
+def test_every_named_command_exists(words: Words) -> None:
     texts = map(words, REMEDIES)
     named = [found for text in texts for found in re.findall(r"(tributary .+?)\.(?=$| docs/)", text)]
     assert len(named) >= 6

@@ -60,7 +60,7 @@ def test_bytes_are_text_where_they_are_text() -> None:
     assert bytes_text(b"\xff\x00") == "0xff00"
 
 
-def test_positions_of_one_and_of_several_partitions() -> None:
+def test_positions_are_shown_for_one_and_for_several_partitions() -> None:
     assert [positions_text(found) for found in ({}, {0: 1234}, {1: 5, 0: 7})] == ["-", "1,234", "0:7 1:5"]
 
 
@@ -94,7 +94,7 @@ def test_a_failure_is_in_the_log_at_once() -> None:
         assert "the key [id] changed" in out.getvalue()
 
 
-def test_a_terminal_shows_one_table_of_all_tables() -> None:
+def test_a_terminal_shows_a_single_view_of_all_tables() -> None:
     out = io.StringIO()
     Console(file=out, width=200).print(progress_table(_progress()))
     header, lines, orders = (line.split() for line in out.getvalue().splitlines())

@@ -34,7 +34,7 @@ def _written(rows: Rows, keys: set[int], moment: int) -> Rows:
 
 
 @given(ROWS, st.lists(st.sets(KEYS), max_size=MAX_ROUNDS - 1))
-def test_a_row_that_comes_to_rest_is_found_equal(rows: Rows, writes: list[set[int]]) -> None:
+def test_a_row_that_is_no_longer_written_is_found_equal(rows: Rows, writes: list[set[int]]) -> None:
     findings = Findings()
     for moment, keys in enumerate([*writes, set()]):
         if not findings.is_open:

@@ -70,7 +70,7 @@ def _after(*reports: Report) -> RunProgress:
     return progress
 
 
-def test_commits_add_up_and_the_last_position_stands() -> None:
+def test_counts_of_commits_add_up_and_the_last_position_counts() -> None:
     table = _after(_commit(3, None, until=3), _commit(4, None, quarantined=2, until=9)).tables["t"]
     assert (table.commits, table.events, table.rows, table.deletes, table.quarantined) == (2, 7, 7, 2, 2)
     assert table.positions == {0: 9}

@@ -99,7 +99,7 @@ def test_a_follow_job_is_a_streaming_run_on_emr_serverless(on_serverless: Deploy
     assert "--follow" in sent.job_driver["sparkSubmit"]["entryPointArguments"]
 
 
-def test_a_dry_run_prints_a_request_that_the_service_takes_and_sends_none(
+def test_a_dry_run_prints_a_valid_request_and_sends_none(
     on_emr: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(["submit", "ingest", "--dry-run"]) == 0

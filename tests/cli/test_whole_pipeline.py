@@ -365,7 +365,7 @@ def test_a_table_continues_from_kafka_where_bronze_ended_even_if_kafka_lost_the_
     assert tributary.json("history", "customers")[0]["positions"] == latest["positions"]
 
 
-def test_a_table_that_another_type_blocks_says_so_until_it_is_rebuilt(tributary: Tributary) -> None:
+def test_a_table_blocked_by_a_changed_type_shows_it_until_a_rebuild(tributary: Tributary) -> None:
     (before, *_) = tributary.json("history", "orders")
     question = "SELECT amount FROM orders WHERE id = 40"
     as_it_is = tributary.json("query", question)

@@ -124,7 +124,7 @@ def test_a_failure_has_its_remedy(message: str, remedy: str) -> None:
     assert ConnectorStatus("a", "RUNNING", (TaskStatus(0, "RUNNING"),)).remedies == ()
 
 
-def test_a_request_during_a_rebalance_is_made_again(connect: ConnectRest, script: Script) -> None:
+def test_a_request_during_a_rebalance_is_repeated(connect: ConnectRest, script: Script) -> None:
     expected = {"message": "Request cannot be completed because a rebalance is expected."}
     script.answers = [(409, {"message": "rebalance"}), (500, expected), (201, {})]
     connect.put(SOURCE)
@@ -207,7 +207,7 @@ def test_a_connector_that_does_not_start_in_time_is_reported_with_its_states(
         connect.wait_running(["a"], 0)
 
 
-def test_a_status_holds_the_states_and_the_traces(connect: ConnectRest, script: Script) -> None:
+def test_a_status_has_the_states_and_the_traces(connect: ConnectRest, script: Script) -> None:
     script.answers = [(200, status("RUNNING", ("RUNNING", ""), ("FAILED", TRACE)))]
     found = connect.status("a")
     assert found == ConnectorStatus(
@@ -222,9 +222,7 @@ def test_a_connector_is_deleted_by_its_name(connect: ConnectRest, script: Script
     assert [(method, path) for method, path, _ in script.requests] == [("DELETE", "/connectors/a%20b")]
 
 
-def test_a_worker_that_knows_a_connectors_state_but_has_not_joined_its_group_is_waited_for(
-    connect: ConnectRest, script: Script
-) -> None:
+def test_a_worker_that_has_not_joined_its_group_is_waited_for(connect: ConnectRest, script: Script) -> None:
     running, unknown = (200, status("RUNNING", ("RUNNING", ""))), (404, {"message": "unknown"})
     script.answers = [running, unknown, running, (204, None), running, unknown, unknown, (200, [])]
     ConnectorKeeper(connect, threading.Event()).remove("a")

@@ -62,7 +62,7 @@ def test_no_plugin_holds_the_library(worker: Any, sink_loader: Any) -> None:
     assert login.getClassLoader().getClass().getSimpleName() == "AppClassLoader"
 
 
-def test_a_client_of_the_sinks_is_made_with_its_options(worker: Any, sink_loader: Any) -> None:
+def test_the_sink_s_kafka_client_is_created_with_its_options(worker: Any, sink_loader: Any) -> None:
     prefix = "iceberg.kafka."
     config = iceberg_sink.render(LAKE, aws_deployment()).config
     options = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}

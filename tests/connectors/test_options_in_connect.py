@@ -113,7 +113,7 @@ def test_the_worker_knows_every_property(jvm: Any) -> None:
 )
 @example({"a b:=#!\\": " ü😀\n\\x "})
 @in_one_jvm
-def test_java_reads_a_properties_file_as_it_was_meant(jvm: Any, properties: dict[str, str]) -> None:
+def test_java_reads_the_intended_values_from_a_properties_file(jvm: Any, properties: dict[str, str]) -> None:
     read = jvm.java.util.Properties()
     read.load(jvm.java.io.StringReader(as_properties(properties)))
     assert dict(read) == properties

@@ -78,7 +78,7 @@ def test_a_zip_that_was_damaged_in_the_cache_is_built_again(
     assert build_plugins()[0].zip.read_bytes() == plugins[0].zip.read_bytes()
 
 
-def test_a_plugin_is_one_folder_of_its_own_name_with_its_licences(plugins: tuple[Plugin, ...]) -> None:
+def test_a_plugin_is_one_folder_with_its_name_and_its_licenses(plugins: tuple[Plugin, ...]) -> None:
     for plugin in plugins:
         with ZipFile(plugin.zip) as archive:
             assert {name.split("/")[0] for name in archive.namelist()} == {plugin.name}

@@ -155,7 +155,7 @@ FLAWS = {
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
-def test_a_table_that_could_not_be_kept_exact_is_refused(flaw: str) -> None:
+def test_a_table_that_the_lake_could_not_keep_exact_is_refused(flaw: str) -> None:
     table, entry, expected = FLAWS[flaw]
     wanted = lake(entry=f'[table."shop.public.orders"]\n{entry}' if entry else "")
     with pytest.raises(PostgresNotReady) as caught:
@@ -249,7 +249,7 @@ def test_several_flaws_are_counted() -> None:
         judge(lake(), *flawed)
 
 
-def test_a_server_that_can_replicate_is_taken() -> None:
+def test_a_server_that_can_replicate_is_accepted() -> None:
     judge_server(postgres_source(lake()), SERVER, "h:5432/shop")
     own_slot = replace(SERVER, has_slot=True, plugin="pgoutput", slot_database="shop", wal_status="reserved")
     judge_server(
@@ -279,7 +279,7 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("flaw", UNFIT)
-def test_a_server_that_cannot_replicate_is_refused_with_what_to_do(flaw: str) -> None:
+def test_a_server_that_cannot_replicate_is_refused_with_the_remedy(flaw: str) -> None:
     server, expected = UNFIT[flaw]
     with pytest.raises(PostgresNotReady) as caught:
         judge_server(postgres_source(lake()), server, "h:5432/shop")

@@ -185,9 +185,7 @@ def test_the_server_never_sees_the_password(
     assert "secret$" not in log
 
 
-def test_running_it_again_changes_nothing_but_takes_in_new_tables(
-    admin: psycopg.Connection, lake: Lake
-) -> None:
+def test_a_second_setup_only_adds_new_tables(admin: psycopg.Connection, lake: Lake) -> None:
     apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     before = state_of(admin)
     apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
@@ -272,7 +270,7 @@ def test_a_whole_schema_publishes_later_tables_and_makes_them_readable(
         check_replication(replication, lake, postgres_source(lake))
 
 
-def test_only_what_the_lake_takes_is_published(admin: psycopg.Connection, lake: Lake) -> None:
+def test_only_tables_that_the_lake_takes_are_published(admin: psycopg.Connection, lake: Lake) -> None:
     apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     assert published(admin, lake) == {
         "public.orders",
@@ -440,7 +438,7 @@ def test_a_missing_right_for_replication_is_reported(
         check_replication(replication, lake, source)
 
 
-def test_an_administrator_is_not_taken_for_the_replication_user(
+def test_an_administrator_is_not_accepted_as_the_replication_user(
     admin: psycopg.Connection, lake: Lake
 ) -> None:
     apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
@@ -537,7 +535,7 @@ def odd_tables(postgres: PostgresServer) -> Iterator[psycopg.Connection]:
 @example(TablePatterns.parse(("a'b.*", "a$.*", "a$tributary$b.*")))
 @example(TablePatterns.parse(("a$.a\\b", "a'b.a\"b")))
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-def test_the_tables_made_readable_are_those_that_the_patterns_take(
+def test_only_tables_that_the_patterns_take_are_made_readable(
     odd_tables: psycopg.Connection, patterns: TablePatterns
 ) -> None:
     lake = lake_of(toml({"x": texts_of(patterns)}).removeprefix('"x" = ').strip())

@@ -44,7 +44,7 @@ ADDRESS_OF_SINK = {
 
 
 @given(lake_files())
-def test_aws_and_one_machine_differ_in_addresses_credentials_and_authentication_only(
+def test_aws_and_one_machine_differ_only_in_addresses_credentials_and_authentication(
     file: dict[str, Any],
 ) -> None:
     lake = parse_lake(toml(file))
@@ -94,7 +94,7 @@ def test_a_secret_that_connect_would_parse_wrongly_is_refused(path: str, name: s
         assert (match[3], match[4]) == (path, name)
 
 
-def test_the_database_of_the_users_is_the_one_that_the_lake_file_names() -> None:
+def test_a_users_database_is_the_one_that_the_lake_file_names() -> None:
     lake = parse_lake(
         """
         [lake]

@@ -60,7 +60,7 @@ def test_msk_connect_accepts_every_property(properties: dict[str, str]) -> None:
     assert of_clients <= TAKEN_BY_MSK
 
 
-def test_both_workers_convert_alike_and_store_offsets_as_often() -> None:
+def test_both_workers_use_the_same_converters_and_offset_interval() -> None:
     here = local_worker(LAKE.names, PlaintextKafka("127.0.0.1:19092"), 18083, "/plugins")
     there = msk_source_worker("__tributary.shop.crm.offsets", "eu-west-1")
     alike = {"key.converter", "value.converter", "offset.flush.interval.ms", "offset.storage.partitions"}

@@ -316,7 +316,7 @@ def test_no_two_lakes_share_a_name() -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(BucketKind))
-def test_the_longest_name_of_a_bucket_is_one_that_s3_takes(kind: BucketKind) -> None:
+def test_the_longest_bucket_name_is_valid_for_s3(kind: BucketKind) -> None:
     longest = AwsNames("a" * MAX_LAKE_NAME).bucket(kind, "111122223333", "ap-southeast-1")
     assert re.fullmatch(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", longest)
 
@@ -361,7 +361,7 @@ def test_the_reference_has_every_entry_and_its_default_in_both_profiles(section:
         assert in_production == (_as_documented(getattr(production, name)) if differs else ""), name
 
 
-def test_the_projects_own_lake_file_is_one_to_deploy() -> None:
+def test_the_project_s_own_lake_file_can_be_deployed() -> None:
     aws = read_lake(ROOT / "lake.toml").aws
     assert aws is not None
     assert aws.database.demo_schema

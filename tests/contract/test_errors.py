@@ -15,7 +15,7 @@ PARTS = st.none() | st.text(st.characters(categories=["L", "N", "P", "Zs"]), min
 
 
 @given(PARTS, PARTS, PARTS, PARTS)
-def test_the_paragraph_holds_every_part_and_no_line_break(
+def test_an_error_s_paragraph_has_every_part_and_no_line_break(
     where: str | None, found: str | None, expected: str | None, remedy: str | None
 ) -> None:
     error = TributaryError("it is\nwrong", where=where, found=found, expected=expected, remedy=remedy)

@@ -89,7 +89,7 @@ def test_no_prefix_of_one_lake_begins_a_name_of_another(one: str, other: str) ->
     st.from_regex(rf"[a-z][a-z0-9-]{{1,{MAX_LAKE_NAME - 1}}}", fullmatch=True),
     st.from_regex(rf"[a-z][a-z0-9_]{{0,{MAX_SOURCE_NAME - 1}}}", fullmatch=True),
 )
-def test_every_name_keeps_the_limits_of_its_server(lake: str, source: str) -> None:
+def test_every_name_is_within_its_server_s_limits(lake: str, source: str) -> None:
     assume(lake_name_problem(lake) is None and source_name_problem(source) is None)
     names = LakeNames(lake)
     for bucket in names.buckets:
@@ -227,7 +227,7 @@ def test_a_table_is_read_back_from_its_path(source: str, schema: str, table: str
 @example("shop", "shop", ("public", "orders"), ("public", "orders_ro"))
 @example("shop", "shop", ("public", "中" * 63), ("public", "国" * 63))
 @example("shop", "shop", ("a" * 128, "b" * 128), ("a" * 128, "b" * 127 + "c"))
-def test_no_two_tables_or_views_of_theirs_share_a_name_in_glue(
+def test_no_two_tables_or_views_share_a_name_in_glue(
     source: str, other_source: str, one: tuple[str, str], other: tuple[str, str]
 ) -> None:
     names = LakeNames("tickit")

@@ -82,5 +82,7 @@ def test_a_text_that_is_not_a_pattern_is_refused_with_an_example(text: str) -> N
     ("text", "is_whole"),
     [("public.*", True), ("public.**", True), ("public.a*", False), ("p*.*", False), ("p?.*", False)],
 )
-def test_a_whole_schema_is_one_named_schema_and_all_its_tables(text: str, is_whole: bool) -> None:
+def test_a_whole_schema_pattern_names_one_schema_and_matches_all_its_tables(
+    text: str, is_whole: bool
+) -> None:
     assert TablePattern.parse(text).is_whole_schema == is_whole

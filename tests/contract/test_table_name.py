@@ -18,7 +18,7 @@ def test_a_name_is_read_back_from_its_text(name: TableName) -> None:
 
 
 @given(NAMES, NAMES)
-def test_two_names_are_never_written_alike(one: TableName, other: TableName) -> None:
+def test_two_table_names_never_have_the_same_text(one: TableName, other: TableName) -> None:
     assert (str(one) == str(other)) == (one == other)
 
 

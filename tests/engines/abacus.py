@@ -68,7 +68,7 @@ TABLE = DatabaseTable(
     name="beads",
     columns=(
         DatabaseColumn("id", "whole", INTEGER),
-        DatabaseColumn("colour", "word", TEXT),
+        DatabaseColumn("color", "word", TEXT),
         DatabaseColumn("moved_at", "clock", TIME_OF_DAY),
         DatabaseColumn("sound", "noise", form=None),
     ),

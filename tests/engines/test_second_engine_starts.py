@@ -25,7 +25,7 @@ from tributary.local.startup import Startup
 pytestmark = pytest.mark.usefixtures("abacus")
 
 
-def test_its_database_needs_no_server_of_this_machine() -> None:
+def test_a_second_engine_s_database_needs_no_server_on_this_machine() -> None:
     lake = lake_with()
     steps = {step.name: set(step.after) for step in start_plan(lake, ())}
     servers = {"postgres", "kafka", "s3", "connect"}
@@ -52,7 +52,7 @@ def test_a_source_that_needs_a_server_here_is_refused_without_one(tmp_path: Path
         servers_of(lake, tmp_path).deployment  # noqa: B018
 
 
-def test_its_database_is_checked_and_prepared_by_the_administrator(
+def test_a_second_engine_s_database_is_checked_and_prepared_by_the_administrator(
     abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ABBOT", "om")
@@ -69,7 +69,7 @@ def test_its_database_is_checked_and_prepared_by_the_administrator(
     ]
 
 
-def test_without_an_administrator_its_script_is_written_and_named_in_its_words(
+def test_without_an_administrator_the_engine_s_script_is_written_and_named(
     abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MONK", "om")
@@ -135,7 +135,7 @@ def started(lake: Lake, folder: Path, monkeypatch: pytest.MonkeyPatch, *resnapsh
     return start
 
 
-def test_a_start_prepares_its_database_and_runs_its_connector(
+def test_a_start_prepares_a_second_engine_s_database_and_runs_its_connector(
     abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ABBOT", "om")

@@ -98,7 +98,7 @@ def test_a_question_for_an_engine_is_found(text: str) -> None:
     assert not list(questions_for_an_engine('engine == other; engines = {"postgres": 1}'))
 
 
-def test_nobody_asks_which_engine_a_source_has() -> None:
+def test_no_module_compares_an_engine_s_name() -> None:
     found = [f"{path}:{line}" for path, text in modules() for line in questions_for_an_engine(text)]
     assert found == []
 

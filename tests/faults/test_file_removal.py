@@ -30,9 +30,7 @@ def test_more_files_than_a_request_takes_are_removed_and_no_other(spark: SparkSe
     assert [path.name for path in folder.iterdir()] == ["stays.parquet"]
 
 
-def test_files_are_removed_in_order_each_when_the_one_before_it_is_gone(
-    spark: SparkSession, s3: Storage
-) -> None:
+def test_files_are_removed_one_after_the_other_in_order(spark: SparkSession, s3: Storage) -> None:
     folder = s3.bucket / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     ordered = FILES[:6]

@@ -35,7 +35,7 @@ def test_a_query_that_meets_a_removed_file_reads_again(table: LakeTable) -> None
         assert names(table) == ["new"]
 
 
-def test_a_table_that_cannot_be_read_is_named_with_what_to_do(table: LakeTable) -> None:
+def test_an_unreadable_table_is_named_with_the_remedy(table: LakeTable) -> None:
     (base_file,) = folder(table).glob("*.parquet")
     content = base_file.read_bytes()
     base_file.write_bytes(b"no rows")

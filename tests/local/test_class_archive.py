@@ -26,7 +26,7 @@ def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_without_an_archive_there_is_no_option(java_home: Path) -> None:
+def test_without_an_archive_there_are_no_options(java_home: Path) -> None:
     assert class_archive_options(java_home, ()) == ()
 
 

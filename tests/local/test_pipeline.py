@@ -90,7 +90,7 @@ def test_every_kind_of_change_reaches_kafka_and_bronze_byte_for_byte(
         database.execute("INSERT INTO goods VALUES (1, 'one', %s, 1.50), (2, 'two', NULL, NULL)", [long])
         database.execute("UPDATE goods SET price = price + 1 WHERE id = 1")
         database.execute("UPDATE goods SET id = id + 10")
-        database.execute("ALTER TABLE goods ADD COLUMN colour text")
+        database.execute("ALTER TABLE goods ADD COLUMN color text")
         database.execute("DELETE FROM goods WHERE id = 11")
         database.execute("TRUNCATE goods")
     read_kafka(pipeline, "goods", at_least=12)  # what the test writes next must not overtake Debezium
@@ -430,7 +430,7 @@ def test_a_users_database_is_refused_until_its_wal_level_is_logical_and_then_rea
     ]
 
 
-def test_without_an_administrator_the_sql_to_run_is_written_and_named(
+def test_without_an_administrator_the_sql_is_written_to_a_named_file(
     own: RunningPipeline, users_server: postgres.PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = users_lake(users_server, 'user = "reader"\npassword_env = "CRM_READER_PASSWORD"')

@@ -112,7 +112,7 @@ def test_secrets_go_by_environment_and_a_private_file(
             assert path.stat().st_mode & 0o077 == 0, path
 
 
-def test_being_asked_to_stop_reaches_the_driver_which_then_ends_by_itself(
+def test_a_stop_request_reaches_the_driver_which_then_ends_by_itself(
     state: StateFolder, settings: LocalSettings, installation: SparkInstallation
 ) -> None:
     running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest", "--follow"])

@@ -32,7 +32,7 @@ def test_steps_that_do_not_wait_for_each_other_run_at_the_same_time() -> None:
             startup.step(name, lambda: meeting.wait(timeout=30))
 
 
-def test_a_step_begins_once_those_before_it_are_done_and_gets_their_results() -> None:
+def test_a_step_begins_after_its_predecessors_and_gets_their_results() -> None:
     reports = Reports()
     with Startup(reports, threading.Event()) as startup:
         kafka = startup.step("kafka", lambda: 9092)
@@ -99,7 +99,7 @@ def test_a_signal_interrupts_a_start_only_after_every_step_has_ended(number: sig
     assert ended.is_set()
 
 
-def test_a_signal_that_comes_when_all_is_done_interrupts_all_the_same() -> None:
+def test_a_signal_after_the_last_step_still_interrupts() -> None:
     def start() -> None:
         with noted_interrupts() as interrupted, Startup(Reports(), interrupted) as startup:
             startup.step("kafka", lambda: os.kill(os.getpid(), signal.SIGINT))

@@ -115,7 +115,7 @@ def test_a_folder_belongs_to_one_lake(state: StateFolder) -> None:
         choose_settings(state, "crm", {}, NOTHING)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(StateFolderUnfit) as failure:
