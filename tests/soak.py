@@ -1,4 +1,4 @@
-"""The soak tests' switch: `make soak` sets it, and its tests may take as long as they are given."""
+"""The mark of a soak run (`make soak`), whose tests take as long as they are given."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 REGION: Literal["eu-west-1"] = "eu-west-1"
 ACCOUNT = "123456789012"
-"""Moto's."""
+"""Moto's own account."""
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/runtime"
 NAMES = AwsNames("shop")
 LAKE = f"""

@@ -15,7 +15,7 @@ TABLES = {
     "soft": "REPLICA IDENTITY FULL",
     "copied": "REPLICA IDENTITY USING INDEX copied_index",
 }
-"""SQL by the name of a table with that replica identity."""
+"""Each table's replica identity, in SQL."""
 
 MORE_OF_THE_LAKE_FILE = """
 [table."shop.public.soft"]

@@ -19,7 +19,7 @@ IDENTIFIERS = st.text(
     min_size=1,
     max_size=12,
 )
-"""The characters of a quoted name in PostgreSQL."""
+"""Quoted names that PostgreSQL accepts."""
 
 PLAIN = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 COLUMNS = st.lists(IDENTIFIERS, min_size=1, max_size=3, unique=True)

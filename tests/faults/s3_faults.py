@@ -56,7 +56,7 @@ REMOVAL = r"\A"
 class FaultyS3:
     """The proxy's behavior: it forwards everything except what `refuses` matches, `delay_seconds` late.
 
-    is_reached  is set once the request of the last `stop_at` has come
+    is_reached  set once the request of the last `stop_at` has come
     """
 
     port: int

@@ -24,7 +24,7 @@ PAUSES: tuple[tuple[Point, Moment], ...] = (
     *((point, "before") for point in COMMIT.points[:3]),
     (COMMIT.points[-1], "after"),
 )
-"""A pause within a PUT of rows or of the commit itself is left out: S3 accepts such a PUT however late."""
+"""The pauses to test. None is within a PUT of rows or of the commit, because S3 accepts a late PUT."""
 
 
 @pytest.mark.parametrize(

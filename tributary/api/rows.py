@@ -25,7 +25,7 @@ _READINGS = 3
 _HUDI_ERROR = "HudiCoreError"
 """The name of an exception that hudi-rs does not export."""
 _GONE = re.compile(r"Object at location .+ not found")
-"""The message of object_store, which hudi-rs uses."""
+"""The message for a missing file from object_store, with which hudi-rs reads."""
 _NARROWER_ARRAYS = "partial-update column"
 """The beginning of hudi-rs 0.5.0's error for an array in a log file that is older than an added column."""
 

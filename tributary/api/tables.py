@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _READERS = 8
 _LEVELS = 3
-"""The path as source, schema and table, like `LakeNames.table_path`."""
+"""The levels of a table's path: source, schema and table (`LakeNames.table_path`)."""
 
 
 class UnknownTable(TributaryError):

@@ -342,7 +342,7 @@ def _error_of(errors: list[ErrorDetails], content: Content, where: str) -> LakeF
 
 
 Content = Mapping[str, Any]
-"""Expected values in TOML's words, by pydantic's error type."""
+"""The content of a lake file, as TOML has it."""
 
 _EXPECTED_TYPE = {
     "string_type": "a text in quotes",

@@ -86,7 +86,7 @@ class Startup:
         return any(step.done() and step.exception() is not None for step in self._steps)
 
     def _raise_first_error(self) -> None:
-        """Raise the first step's error. A step that gave up because another one had failed does not count."""
+        """Raise the first failed step's error. A step that only gave up after another's failure is none."""
         for step in self._steps:
             error = step.exception()
             if error is not None and not isinstance(error, StartCancelled):

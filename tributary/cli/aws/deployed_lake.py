@@ -23,7 +23,7 @@ OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
     "streaming": (Output.BOOTSTRAP_SERVERS,),
     "processing": (Output.SPARK_ENTRY_POINT, Output.SPARK_APP, Output.SPARK_JARS, Output.LAKE_FILE),
 }
-"""The stacks whose outputs every job needs."""
+"""The outputs that every job needs, by stack."""
 
 
 @dataclass(frozen=True)

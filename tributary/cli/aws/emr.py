@@ -34,7 +34,7 @@ _STATES: Mapping[str, State] = {
     "COMPLETED": "ended",
     "CANCELLED": "cancelled",
 }
-"""The final states that are no failure."""
+"""EMR's states in Tributary's terms. Every other state is a failure."""
 _ACTIVE: Sequence[StepStateType] = ("PENDING", "RUNNING", "CANCEL_PENDING")
 _GONE = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 

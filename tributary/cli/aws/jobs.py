@@ -12,7 +12,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import StopRun
 
 State = Literal["waiting", "running", "ended", "cancelled", "failed"]
-"""The app's end of a job. `ended` means success."""
+"""A job's state in Tributary's terms. `ended` means success."""
 
 STOP = "stop"
 """The suffix in the name of a job that stops another one."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _LEVELS = 3
-"""The path as source, schema and table, like `LakeNames.table_path`."""
+"""The levels of a table's path: source, schema and table (`LakeNames.table_path`)."""
 _READERS = 8
 
 

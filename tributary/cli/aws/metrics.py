@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _RECENTLY = timedelta(minutes=15)
 _PERIOD_SECONDS = 60
 _MOST_IN_A_REQUEST = 500
-"""Of GetMetricData."""
+"""GetMetricData's limit."""
 
 
 @dataclass(frozen=True)
