@@ -47,7 +47,7 @@ PEER_HOME = "PEER_HOME"
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure.
+    """The settings of a measurement.
 
     rounds    timed runs of each contender. The contenders take turns.
     batches   by contender, the events in a commit. Each size is tried, and the best one counts. The peer

@@ -68,7 +68,7 @@ _SECONDS_TO_END = 150.0
 
 @dataclass(frozen=True)
 class Settings:
-    """What to run, for `seconds` after `warm_up_seconds` of the same work.
+    """The settings of a run of `seconds`, after `warm_up_seconds` of the same work.
 
     tables, idle_tables      tables with and without changes
     backfill_rows            rows of one more table that wait in Kafka when the app starts. The measurement

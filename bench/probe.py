@@ -37,7 +37,7 @@ _COMPLETED = re.compile(r"\d{17}\.(commit|deltacommit|replacecommit)")
 
 @dataclass(frozen=True)
 class Orders:
-    """What to do.
+    """The instructions for the probe.
 
     paths                 each table's path in the lake, starting with the bucket
     seconds_between_rows  the mean. At fixed intervals, rows could fall in step with commits and all wait

@@ -125,7 +125,7 @@ class S3Endpoint:
 
 @dataclass(frozen=True)
 class DatabaseAccess:
-    """How a connector reaches one source's database.
+    """A connector's access to one source's database.
 
     options  additional connector options, such as how connections are encrypted
     """

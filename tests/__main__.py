@@ -36,7 +36,7 @@ _PROGRESS = re.compile(r"[.FEsxXR]+\s+\[\s*\d+%\]")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the process of a share ended, and how many tests it counted."""
+    """A share's exit status and counts of tests."""
 
     share: str
     status: int

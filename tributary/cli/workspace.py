@@ -23,7 +23,7 @@ class Workspace:
 
     @classmethod
     def open(cls, lake_file: Path, state_folder: Path) -> Workspace:
-        """Raises LakeFileError."""
+        """Read the lake file, and return the workspace. Raises LakeFileError."""
         return cls(lake_file, read_lake(lake_file), StateFolder(state_folder))
 
     @cached_property

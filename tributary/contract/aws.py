@@ -228,7 +228,7 @@ class Storage(Entry):
 
 
 class Processing(Entry):
-    """Where the Spark app runs.
+    """The EMR cluster or application that runs the Spark app.
 
     on           an EMR cluster on EC2, or EMR Serverless
     groups       "fleets" lets EMR choose among several instance types, and use Spot if `spot` is true

@@ -127,7 +127,7 @@ class Defaults(Entry):
 
 
 class TablePolicy(Defaults):
-    """How one table is kept in the lake. It is also the file's entry `[table."source.schema.table"]`.
+    """The settings of one table in the lake. This is also the file's entry `[table."source.schema.table"]`.
 
     The defaults give every value that the entry leaves out.
 

@@ -1,4 +1,4 @@
-"""What a person can do about an error, as values that each surface words for its own reader.
+"""Remedies: what a person can do about an error, as values that each surface words for its own reader.
 
 The command, AWS and the console each name their own commands. So an error carries a `Remedy`, not prose that
 names commands. Outcome files and reports store remedies as JSON.

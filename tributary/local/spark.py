@@ -73,7 +73,7 @@ class SparkBusy(TributaryError):
 
 @dataclass(frozen=True)
 class SparkInstallation:
-    """What the app runs on.
+    """The files that the app runs from.
 
     jars     for the driver's class path
     package  the folder of the unpacked package

@@ -39,7 +39,7 @@ class DeployedLake:
 
     @cached_property
     def job_place(self) -> JobPlace:
-        """Raises NotDeployed."""
+        """The service that runs the lake's jobs. Raises NotDeployed."""
         processing, role = self.session.aws.processing, self.output("processing", Output.RUNTIME_ROLE)
         if processing.on == "emr":
             cluster = self.output("processing", Output.EMR_CLUSTER)
@@ -49,7 +49,7 @@ class DeployedLake:
 
     @cached_property
     def addresses(self) -> Addresses:
-        """Raises NotDeployed."""
+        """The addresses of the lake's parts. Raises NotDeployed."""
         outputs = {key: self.output(kind, key) for kind, keys in OUTPUTS.items() for key in keys}
         return Addresses.of_outputs(self.lake.name, self.session.aws, outputs)
 
@@ -63,7 +63,7 @@ class DeployedLake:
         return resolve_names(texts, known)
 
     def output(self, kind: StackKind, output: str) -> str:
-        """Raises NotDeployed."""
+        """Return an output of a stack. Raises NotDeployed."""
         return self._outputs.get(kind, output)
 
     @cached_property

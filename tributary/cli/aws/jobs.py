@@ -76,7 +76,7 @@ class JobPlace(Protocol):
         """The kind of service, and its id."""
 
     def require_usable(self) -> None:
-        """Raises NothingToRunOn."""
+        """Check that jobs can run. Raises NothingToRunOn."""
 
     def start_call(self, job: Job, addresses: Addresses) -> Call:
         """Return the request that starts the job."""

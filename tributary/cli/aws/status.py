@@ -73,7 +73,7 @@ class LakeStatus:
 
 
 def read_status(deployed: DeployedLake) -> LakeStatus:
-    """Raises NotDeployed."""
+    """Read the status of the deployed lake. Raises NotDeployed."""
     problem, jobs = _read_jobs(deployed)
     return LakeStatus(
         connectors=_read_connectors(deployed),

@@ -26,7 +26,7 @@ class LakeBehind(TributaryError):
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait, and a function that reports the wait.
+    """The limit of a wait, and a function that reports the wait.
 
     deadline  a value of time.monotonic
     stop      ends the wait earlier

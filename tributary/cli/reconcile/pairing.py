@@ -17,7 +17,7 @@ _DELETED = "_deleted"
 
 @dataclass(frozen=True)
 class Pairing:
-    """How the rows of a table are compared.
+    """The columns of a table that are compared, and those that are not.
 
     forms       the columns that are compared, in the database's order
     unheard     columns that the lake does not have yet, because nothing has been written to them since they

@@ -132,7 +132,7 @@ PRODUCTION: Mapping[str, Any] = {
     "backup_days": 14,
     "slot_wal_gb": 100,
 }
-"""What the profile "production" sets in `[aws.database]`."""
+"""The values of `[aws.database]` in the profile "production"."""
 
 
 class PostgresAlarms(Entry):
