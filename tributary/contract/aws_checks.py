@@ -50,7 +50,7 @@ def _source_problems(aws: Aws, sources: Collection[str]) -> Iterator[Problem]:
         # A resource's id in a template cannot hold underscores.
         if (other := by_letters.setdefault(name.replace("_", ""), name)) != name:
             what = "on AWS the names of two sources may not differ only in underscores"
-            yield Problem(f"[source.{toml_key(name)}]", what, name, f"a name that differs more from {other}")
+            yield Problem(f"[source.{toml_key(name)}]", what, name, f"another name beside {other}")
 
 
 def _kafka_problems(aws: Aws) -> Iterator[Problem]:
