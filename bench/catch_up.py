@@ -47,7 +47,7 @@ PEER_HOME = "PEER_HOME"
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure.
+    """The settings of a measurement.
 
     rounds    timed runs of each contender. The contenders take turns.
     batches   by contender, the events in a commit. Each size is tried, and the best one counts. The peer
@@ -299,7 +299,7 @@ class OursContender:
 
     @property
     def _preloaded(self) -> Path:
-        """The preloaded table. Each topic needs its own, because the ledger names the topic."""
+        """Return the preloaded table. Each topic needs its own, because the ledger names the topic."""
         return self.arena.folder / f"preloaded {self._topic}"
 
     @property
@@ -369,7 +369,7 @@ class PlainContender:
 class PeerContender:
     """HoodieStreamer, in its own JVM.
 
-    It warms up on a sample of the events that lands before the timed ones. The clock starts at the commit
+    It warms up on a sample of the events, which arrives before the timed ones. The clock starts at the commit
     that completes the sample.
     """
 

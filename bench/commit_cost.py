@@ -48,7 +48,7 @@ TOPIC = "commit-cost.shop.public.orders"
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure: `commits` of `records` Kafka records each, after `warm_up` commits.
+    """The settings: measure `commits` of `records` Kafka records each, after `warm_up` commits.
 
     orders       rows in the table
     s3_delay_ms  delay added to each request to the local S3 server
@@ -70,11 +70,11 @@ QUICK = Settings(orders=2_000, warm_up=3, commits=3, idle_seconds=3.0)
 
 @dataclass(frozen=True)
 class Cost:
-    """What the app did and used between two readings.
+    """The app's work and resource use between two readings.
 
     objects   growth of the number of objects in S3
     requests  by kind
-    failures  requests that the server could not answer. S3A repeats them.
+    failures  requests that the server failed to answer; S3A repeats them
     """
 
     seconds: float

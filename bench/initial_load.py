@@ -44,7 +44,7 @@ from tributary.local.state import StateFolder, choose_settings
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure: a snapshot of `rows`, in events with schemas, loaded in commits of `batch` events.
+    """The settings: measure a snapshot of `rows` in events with schemas, in commits of `batch` events.
 
     `batch` is the app's default. The ways take turns, for `rounds` rounds after `warm_ups`.
     """
