@@ -22,9 +22,10 @@ from bench.results import Figure, Results, quantile
 from bench.s3_requests import by_kind
 from bench.servers import StorageAndKafka, storage_and_kafka
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
+from spark_app.reports import ProgressWriter
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.outcome_files import OutcomeFiles
-from spark_app.run.progress import ProgressWriter
 from spark_app.sources.kafka import KafkaSource
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.lake import parse_lake
@@ -133,7 +134,9 @@ def _table(running: Driver, source: KafkaSource) -> TableIngest:
     path = LAKE.names.table_path(TABLE)
     silver = f"s3a://{LAKE.names.silver_bucket}/{path}"
     hudi = HudiTable(running.spark, silver, path.replace("/", "_"), LAKE.policy(TABLE))
-    return TableIngest(str(TABLE), TOPIC, source, hudi, f"s3a://{LAKE.names.quarantine_bucket}/{path}")
+    return TableIngest(
+        str(TABLE), TOPIC, source, hudi, f"s3a://{LAKE.names.quarantine_bucket}/{path}", PostgresLog()
+    )
 
 
 def _idle(running: Driver, table: TableIngest, source: KafkaSource, meter: _Meter, seconds: float) -> Cost:

@@ -32,6 +32,7 @@ from bench.events import SPARSE, TABLE, TOPIC, Summary, Workload
 from bench.plain_app import ENVELOPE
 from bench.results import Figure, Results, WrongResult
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.run.loop import Pace
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import OffsetRange
@@ -125,7 +126,7 @@ class _Load:
 
     def ours(self, target: Path) -> DataFrame:
         hudi = HudiTable(self.spark, str(target), "orders", policy_of("schemas", buckets=4))
-        table = TableIngest(TABLE, TOPIC, self.source, hudi, str(self.folder / "quarantine"))
+        table = TableIngest(TABLE, TOPIC, self.source, hudi, str(self.folder / "quarantine"), PostgresLog())
         apply_all(table, self.settings.batch)
         return as_on_the_wire(hudi.read())
 
@@ -133,7 +134,7 @@ class _Load:
         """Decode with the app's own code, but write plain Parquet instead of a table."""
         version = read_schema_version(SchemaTexts(events.KEY_SCHEMA, events.VALUE_SCHEMA))
         landed = self.source.read(TOPIC, (OffsetRange(0, 0, self.settings.rows),))
-        changes = decode(landed, (version,), columns_of(version))
+        changes = decode(landed, (version,), columns_of(version), PostgresLog())
         changes.select("key", "op", "offset", "source_ts", "row.*").write.parquet(str(target))
         return as_on_the_wire(self.spark.read.parquet(str(target)))
 

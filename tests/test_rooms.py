@@ -27,8 +27,6 @@ INTERNALS = frozenset(
 
 ROOMS_OF_JAVA = ("spark_app/jvm/", "spark_app/hudi/")
 REACH_INTO_THE_JVM = {
-    "spark_app/merge/fold.py": "asks the tasks which keys they hold",
-    "spark_app/merge/survey.py": "reads the counts that the tasks of a stage accumulate",
     "spark_app/run/outcome_files.py": "writes through Hadoop's file system, which knows S3's credentials",
     "spark_app/run/session.py": "trims Hadoop's configuration and caches Py4J's look-ups",
     "spark_app/sources/files.py": "lists files through Hadoop's file system",

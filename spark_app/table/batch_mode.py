@@ -1,4 +1,4 @@
-"""How a batch gets into a table: merged into what the table holds, or in place of all of it."""
+"""How a batch gets into a table: merged into its rows, or in place of all its rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class BatchMode(Protocol):
         """Return the buckets in which to hold a batch of this many events, if any."""
 
     def to_apply(self, changes: DataFrame, survey: Survey) -> DataFrame:
-        """Return those of the good changes that the table is to get."""
+        """Return the good changes that the table is to get."""
 
     def recorded(self, ledger: Ledger) -> Ledger:
         """Return what the commit records of the batch's ledger."""

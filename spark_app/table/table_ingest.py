@@ -1,4 +1,4 @@
-"""One table of a run: what the app knows of it, and what a run asks of it."""
+"""One table of a run: its state, and what a run can do with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.ledger.topic_checks import AnotherTopic, check_topic
-from spark_app.run.progress import Committed, Serviced
+from spark_app.positions.source_log import SourceLog
+from spark_app.reports import Committed, Serviced
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, positions_text
 from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, committed_report
 from spark_app.table.batch_mode import Merging
@@ -36,6 +37,7 @@ class TableIngest:
 
     name             source.schema.table
     quarantine_path  the folder for its events that cannot be applied
+    log              how the engine of the source tells positions
     older            has the events that `source` does not hold anymore
     written          how the topic's events are written
 
@@ -48,6 +50,7 @@ class TableIngest:
         source: EventSource,
         hudi: HudiTable,
         quarantine_path: str,
+        log: SourceLog,
         older: EventSource | None = None,
         written: Events | None = None,
     ) -> None:
@@ -55,6 +58,7 @@ class TableIngest:
         self.written: Final = written or Events()
         self.parts: Final = TableParts(
             name=name,
+            log=log,
             hudi=hudi,
             reader=TopicReader(topic, source, older),
             versions=SchemaVersions(hudi.policy, self.written),
@@ -94,7 +98,7 @@ class TableIngest:
 
     @property
     def is_recovered(self) -> bool:
-        """Whether the state is known. Recovering reads from S3; most other calls do not."""
+        """Whether the state is known. To recover it, the app reads from S3."""
         return self._state is not None
 
     @property

@@ -27,7 +27,7 @@ class UnreadableAvro(TributaryError):
 @dataclass(frozen=True)
 class AvroSchema:
     """`reader`: the schema for Spark to read the file with, so that each value arrives as JsonConverter would
-    write it. `connect`: the schema that JsonConverter would write beside it. `fields`: of the record."""
+    write it. `connect`: the schema that JsonConverter would have written. `fields`: of the record."""
 
     reader: str
     connect: str
@@ -58,7 +58,7 @@ def value_of_record(schema: AvroSchema) -> Column:
 
 
 def _as_written(schema: Any) -> Any:
-    """Without logical types, of which Spark would make values of its own, but for decimals it can hold."""
+    """Return the schema without the logical types that Spark would convert, except decimals it can hold."""
     match schema:
         case list():
             return [_as_written(branch) for branch in schema]

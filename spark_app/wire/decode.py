@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     IntegerType,
@@ -24,14 +25,14 @@ from pyspark.sql.types import (
 from spark_app.columns.table_columns import TableColumns
 from spark_app.jvm.payload_reader import read_payload
 from spark_app.jvm.projections import Projections
-from spark_app.jvm.sequence_text import places_of_sequence
+from spark_app.positions.source_log import SourceLog
 from spark_app.sources.event import EVENT
 from spark_app.wire.connect_schema import ConnectSchema
 from spark_app.wire.form import KEY_COLUMN, VersionReading
 from spark_app.wire.forms import FORMS, documents, parsed, schemas_of, unread_reason, with_documents
 from spark_app.wire.json_document import KEY, VALUE
 from spark_app.wire.lake_types import Conversion, conversion
-from spark_app.wire.payload_shapes import SHAPES, SOURCE, PayloadShape, operation_of
+from spark_app.wire.payload_shapes import SHAPES, PayloadShape, operation_of, source_type
 from spark_app.wire.reasons import (
     MISMATCH,
     MISSING_KEY,
@@ -47,11 +48,12 @@ CREATE, UPDATE, DELETE, READ, TRUNCATE = "c", "u", "d", "r", "t"
 
 
 def change_type(columns: TableColumns) -> StructType:
-    """The schema of a change.
+    """Return the schema of a change.
 
     `key` is the record key (of each key column a JSON object without a comma), `moved_from` the one that the
     row had before its primary key changed; `moved_to` is set where it left for another. `row` holds the
-    values after the change, for a delete only the key's. `unavailable` names the columns of `row` whose value
+    values after the change, for a delete only the key's. `position` and `log_position` are those of
+    `SourceLog`, empty where the change told none. `unavailable` names the columns of `row` whose value
     Debezium did not know (unchanged TOAST). `reason` is set where the event could not be decoded; then only
     the position is certain."""
     return StructType(
@@ -64,9 +66,8 @@ def change_type(columns: TableColumns) -> StructType:
             StructField("moved_to", StringType()),
             StructField("moved_from", StringType()),
             StructField("source_ts", TimestampType()),
-            StructField("tx_id", LongType()),
-            StructField("commit_lsn", LongType()),
-            StructField("lsn", LongType()),
+            StructField("position", BinaryType()),
+            StructField("log_position", BinaryType()),
             StructField("snapshot", StringType()),
             StructField("row", columns.row_type),
             StructField("unavailable", ArrayType(StringType())),
@@ -80,12 +81,15 @@ _NEEDS_NO_ESCAPE = re.compile(r"\w+", re.ASCII)
 _KEY_JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
-def decode(events: DataFrame, versions: tuple[SchemaVersion, ...], columns: TableColumns) -> DataFrame:
-    """From `EVENT` to changes (`change_type(columns)`), tombstones left out.
+def decode(
+    events: DataFrame, versions: tuple[SchemaVersion, ...], columns: TableColumns, log: SourceLog
+) -> DataFrame:
+    """Decode events (`EVENT`) to changes (`change_type(columns)`). Tombstones are left out.
 
-    `versions` are all that may occur; an event of another one gets the reason `unknown_schema`.
+    `versions` are all that may occur; an event of another one gets the reason `unknown_schema`. `log` is of
+    the engine that the events came from.
     """
-    return _projections(versions, columns).apply(events)
+    return _projections(versions, columns, log).apply(events)
 
 
 def undecodable(events: DataFrame) -> DataFrame:
@@ -103,19 +107,19 @@ def undecodable(events: DataFrame) -> DataFrame:
 
 
 def undecoded(changes: DataFrame) -> DataFrame:
-    """Those of the changes that have a `reason`, as `topic, partition, offset, reason, message`."""
+    """Return the changes that have a `reason`, as `topic, partition, offset, reason, message`."""
     texts = F.create_map(*[F.lit(text) for item in REASONS.items() for text in item])
     bad = changes.where(F.col("reason").isNotNull())
     return bad.select(*_POSITION, "reason", texts[F.col("reason")].alias("message"))
 
 
 @lru_cache(maxsize=256)
-def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> Projections:
+def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns, log: SourceLog) -> Projections:
     """To put some hundred expressions together, and to analyse them, takes longer than to read some hundred
     events."""
-    readers = [_VersionReader.of(number, version, columns) for number, version in enumerate(versions)]
+    readers = [_VersionReader.of(number, version, columns, log) for number, version in enumerate(versions)]
     taken_apart = (*map(F.col, EVENT.fieldNames()), *documents(schemas_of(versions)))
-    steps = (taken_apart, _parsed(readers), _read(readers, columns), _change(columns))
+    steps = (taken_apart, _parsed(readers), _read(readers, columns, source_type(log)), _change(columns, log))
     return Projections.of(EVENT, "value", steps)
 
 
@@ -129,7 +133,7 @@ def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
     )
 
 
-def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Column, ...]:
+def _read(readers: Sequence[_VersionReader], columns: TableColumns, source: StructType) -> tuple[Column, ...]:
     is_read = _any([reader.is_of_version for reader in readers])
     return (
         *map(F.col, _POSITION),
@@ -138,7 +142,7 @@ def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Col
         _of_version(readers, lambda r: r.problem(), StringType()).alias("problem"),
         _of_version(readers, lambda r: r.has_unnamed_column(), BooleanType()).alias("has_unnamed_column"),
         _of_version(readers, lambda r: r.operation(), StringType()).alias("op"),
-        _of_version(readers, lambda r: r.source(), SOURCE).alias("source"),
+        _of_version(readers, lambda r: r.source(), source).alias("source"),
         _of_version(readers, lambda r: r.row(), columns.row_type).alias("row"),
         _of_version(readers, lambda r: r.unavailable(), ArrayType(StringType())).alias("unavailable"),
         _of_version(readers, lambda r: r.value_is_corrupt(), BooleanType()).alias("value_is_corrupt"),
@@ -149,9 +153,8 @@ def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Col
     )
 
 
-def _change(columns: TableColumns) -> tuple[Column, ...]:
+def _change(columns: TableColumns, log: SourceLog) -> tuple[Column, ...]:
     source = F.col("source")
-    commit_lsn, lsn = places_of_sequence(source["sequence"])
     is_delete = F.col("op") == DELETE
     return (
         F.col("topic"),
@@ -162,10 +165,8 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
         _record_key(F.col("moved_to"), columns).alias("moved_to"),
         _record_key(F.col("moved_from"), columns).alias("moved_from"),
         F.timestamp_micros(F.coalesce(source["ts_us"], source["ts_ms"] * 1000)).alias("source_ts"),
-        source["txId"].alias("tx_id"),
-        # The first transaction after a snapshot follows no commit that Debezium knows of.
-        F.coalesce(commit_lsn, lsn, source["lsn"], F.lit(0)).alias("commit_lsn"),
-        F.coalesce(lsn, source["lsn"], F.lit(0)).alias("lsn"),
+        log.position(source).alias("position"),
+        log.log_position(source).alias("log_position"),
         source["snapshot"].alias("snapshot"),
         _with_key(columns, F.when(~is_delete, F.col("row"))).alias("row"),
         F.when(is_delete, _no_names()).otherwise(F.col("unavailable")).alias("unavailable"),
@@ -174,7 +175,7 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
 
 
 def _why_bad() -> Column:
-    """The first of what an event can be bad for; null where it is good."""
+    """Return the first reason why an event is bad; null for a good event."""
     op = F.col("op")
     needs_row = op.isin(CREATE, UPDATE, READ)
     is_known_operation = op.isin(CREATE, UPDATE, READ, DELETE, TRUNCATE)
@@ -184,7 +185,7 @@ def _why_bad() -> Column:
         .when(F.col("value_is_corrupt"), MISMATCH)
         .when(F.col("has_unnamed_column"), UNNAMED_COLUMN)
         .when(op.isNull() | ~is_known_operation, UNKNOWN_OPERATION)
-        # What is seldom so comes first: text is compared only where it is.
+        # The rare condition comes first, so that the text is seldom compared.
         .when(~F.col("has_key") & (op != TRUNCATE), MISSING_KEY)
         .when(F.col("key_is_corrupt") & (op != TRUNCATE), MISMATCH)
         .when(F.col("row").isNull() & needs_row, MISSING_ROW)
@@ -193,20 +194,21 @@ def _why_bad() -> Column:
 
 @dataclass(frozen=True)
 class _VersionReader:
-    """The columns in which one version's payloads are parsed, and what the lake makes of them.
+    """The columns in which one version's payloads are parsed, and their values in the lake.
 
     Parsing and converting are two projections, so that each payload is parsed once and not once a column.
     """
 
     reading: VersionReading
     columns: TableColumns
+    log: SourceLog
 
     @staticmethod
-    def of(number: int, version: SchemaVersion, columns: TableColumns) -> _VersionReader:
+    def of(number: int, version: SchemaVersion, columns: TableColumns, log: SourceLog) -> _VersionReader:
         row, key = _wire_type(_conversions(version.row)), _wire_type(_conversions(version.key))
         key_in_row = () if version.has_own_key else tuple(name for name, _ in version.key)
-        value = SHAPES[version.shape].wire(row, key_in_row)
-        return _VersionReader(VersionReading(number, version, value, key), columns)
+        value = SHAPES[version.shape].wire(row, key_in_row, source_type(log))
+        return _VersionReader(VersionReading(number, version, value, key), columns, log)
 
     @property
     def version(self) -> SchemaVersion:
@@ -253,7 +255,7 @@ class _VersionReader:
         return self._shape.operation(self.value)
 
     def source(self) -> Column:
-        return self._shape.source(self.value)
+        return self._shape.source(self.value, self.log)
 
     def row(self) -> Column:
         found = self._shape.row(self.value)
@@ -269,8 +271,8 @@ class _VersionReader:
         return _struct_in_lake_types(values, conversions, lake)
 
     def moved_row(self, parsed: Column) -> Column:
-        """What has no place in the source cannot be found to be the half of one change."""
-        return F.when(self._shape.has_place(self.value), self._key_in_lake_types(parsed))
+        """What tells no position cannot be found to be the half of one change."""
+        return F.when(self._shape.tells_position(self.value, self.log), self._key_in_lake_types(parsed))
 
     def unavailable(self) -> Column:
         row = self._shape.row(self.value)
@@ -390,7 +392,7 @@ def _record_key(key_row: Column, columns: TableColumns) -> Column:
 
     Where a record key has both a comma and a colon, Hudi takes it for several columns' values
     (KeyGenUtils#extractRecordKeysByFields): all such rows would be in one bucket, and some keys would keep it
-    searching for ever."""
+    searching endlessly."""
     objects = [_as_json(key_row, field.name, field.dataType) for field in _key_type(columns).fields]
     return F.when(key_row.isNotNull(), F.concat_ws(" ", *objects))
 

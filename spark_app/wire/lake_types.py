@@ -1,8 +1,8 @@
-"""How each Debezium type travels in JSON, what the lake makes of it, and how a missing TOAST value looks.
+"""How each Debezium type looks in JSON and in the lake, and what stands for a missing TOAST value.
 
 Source: Debezium's PostgreSQL connector, "Data type mappings" (adaptive time precision; decimals as text with
-the column's type beside it, and as JSON numbers, as they were sent before), its PostgresValueConverter, and
-io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
+the column's type in the schema, and as JSON numbers, as they were sent before), its PostgresValueConverter,
+and io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _bytes(value: Column) -> Column:
 
 @dataclass(frozen=True)
 class _SourceType:
-    """What Debezium tells of a column's type in PostgreSQL (`column.propagate.source.type`): the name of the
+    """A column's type in PostgreSQL, as Debezium reports it (`column.propagate.source.type`): the name of the
     type or domain in upper case; what it was declared with, or a length of the driver's own."""
 
     name: str
@@ -162,7 +162,7 @@ def _source_type(schema: ConnectSchema) -> _SourceType | None:
 
 
 _UNDECLARED_LENGTHS = (0, 131_089)
-"""Of a numeric without a precision: of a column, and of a domain or an array."""
+"""The lengths of a numeric without a precision: in a column, and in a domain or an array."""
 
 
 def _number_as_text(source: _SourceType | None) -> Conversion | None:
@@ -315,7 +315,7 @@ def _zoned_timestamp(_: ConnectSchema) -> Conversion:
     def to_lake(value: Column) -> Column:
         return (
             F.when(value == "infinity", F.timestamp_micros(F.lit(_INFINITE_MICROS)))
-            # The latter is what Debezium makes of one in an array (an overflow, measured with 3.6.3).
+            # Debezium sends the latter for one in an array (an overflow, measured with 3.6.3).
             .when(
                 (value == "-infinity") | value.startswith("+292269055-12-02T23:00:00"),
                 F.timestamp_micros(F.lit(-_INFINITE_MICROS)),
@@ -327,7 +327,7 @@ def _zoned_timestamp(_: ConnectSchema) -> Conversion:
 
 
 def _interval(_: ConnectSchema) -> Conversion:
-    """ISO 8601, as Debezium sends it: with what a double makes of some seconds, 12.425070999 of 12.425071."""
+    """ISO 8601, as Debezium sends it. A double rounds some seconds: 12.425070999 for 12.425071."""
     seconds = r"-?\d+\.\d+(?=S$)"
 
     def to_lake(value: Column) -> Column:
@@ -371,7 +371,7 @@ def _array(column: str, schema: ConnectSchema, items: ConnectSchema) -> Conversi
 
 
 def _number_in_array(schema: ConnectSchema, items: ConnectSchema) -> Conversion | None:
-    """Of an array, Debezium tells the type beside the array; its name is that of the items with a `_`."""
+    """Debezium reports an array's type beside the array. Its name is the items' name after a `_`."""
     source = _source_type(schema)
     if items.type != "string" or source is None or source.name != "_NUMERIC":
         return None
@@ -438,7 +438,7 @@ class _Moments:
     minus_infinity: tuple[int, ...]
 
     def converted(self, finite: Convert, infinite: int, lake: Convert) -> Convert:
-        """To the lake's type: of `finite` the numbers in between, of `infinite` those of the infinities."""
+        """Convert to the lake's type: numbers by `finite`, and infinities to `infinite`."""
         return lambda value: (
             F.when(value.isin(*self.infinity), lake(F.lit(infinite)))
             .when(value.isin(*self.minus_infinity), lake(F.lit(-infinite)))
@@ -447,7 +447,7 @@ class _Moments:
 
 
 # PostgreSQL begins with the Julian day 0. It ends dates in the year 5874897, and moments in 294276, months
-# after 64 bits of microseconds do. Debezium sends infinities as what its overflows make of them, measured:
+# after 64 bits of microseconds do. Debezium sends infinities as its overflows turn them out, measured:
 # a streamed day by 3.7.0, by 3.6.3, and the day of a snapshot by both; smaller units by 3.7.0, and by
 # 3.6.3.
 _DAYS = _Moments(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import ClassVar, Protocol
 
 from pyspark.sql import Column
@@ -11,25 +13,27 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_app.jvm.payload_reader import ClosedStruct, ReadableShape, read_shape
+from spark_app.positions.registry import SOURCE_LOGS
+from spark_app.positions.source_log import SourceLog
 from spark_app.wire.schema_version import Shape
 
+_OF_ENGINES = "|".join(sorted({name for log in SOURCE_LOGS.values() for name in log.own_names}))
 METADATA_FIELD = (
     "__(deleted|(source_|transaction_)?(op|version|connector|name|ts_ms|ts_us|ts_ns|snapshot|db|sequence|schema"
-    "|table|txId|lsn|xmin|origin|origin_lsn|id|total_order|data_collection_order))"
+    f"|table|id|total_order|data_collection_order|{_OF_ENGINES}))"
 )
 """A regular expression, of Python and Java, for the fields that `ExtractNewRecordState` adds to a row."""
 
-SOURCE = StructType(
-    [
-        StructField("ts_ms", LongType()),
-        StructField("ts_us", LongType()),
-        StructField("snapshot", StringType()),
-        StructField("sequence", StringType()),
-        StructField("txId", LongType()),
-        StructField("lsn", LongType()),
-    ]
+_OF_ALL_ENGINES = (
+    StructField("ts_ms", LongType()),
+    StructField("ts_us", LongType()),
+    StructField("snapshot", StringType()),
 )
-"""What is read of an envelope's `source`."""
+
+
+def source_type(log: SourceLog) -> StructType:
+    """Return what is read of an envelope's `source`."""
+    return StructType([*_OF_ALL_ENGINES, *log.fields.fields])
 
 
 class PayloadShape(Protocol):
@@ -44,14 +48,14 @@ class PayloadShape(Protocol):
     names: ClassVar[tuple[str, ...]]
     least_names: ClassVar[int]
 
-    def wire(self, row: StructType, key: Sequence[str], /) -> StructType:
+    def wire(self, row: StructType, key: Sequence[str], source: StructType, /) -> StructType:
         """The type to parse a payload as. `row`: of the source's columns; `key`: those of them that the row
-        has to give for a delete too."""
+        has to give for a delete too; `source`: `source_type` of the engine's log."""
 
     def operation(self, payload: Column) -> Column: ...
 
-    def source(self, payload: Column) -> Column:
-        """A struct of the fields of `SOURCE`."""
+    def source(self, payload: Column, log: SourceLog, /) -> Column:
+        """A struct of `source_type(log)`."""
 
     def row(self, payload: Column) -> Column:
         """A struct with the source's columns, null where there is no row."""
@@ -59,8 +63,8 @@ class PayloadShape(Protocol):
     def key_value(self, payload: Column, name: str) -> Column:
         """A key column's value, of a delete too."""
 
-    def has_place(self, payload: Column) -> Column:
-        """Whether the payload says where in the source's log the change stands."""
+    def tells_position(self, payload: Column, log: SourceLog, /) -> Column:
+        """Return whether the payload says where in the source's log the change stands."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +73,12 @@ class Envelope:
     names: ClassVar[tuple[str, ...]] = ("before", "after", "source", "op")
     least_names: ClassVar[int] = 2
 
-    def wire(self, row: StructType, key: Sequence[str], /) -> StructType:
+    def wire(self, row: StructType, key: Sequence[str], source: StructType, /) -> StructType:
         before = StructType([row[name] for name in key])
         return StructType(
             [
                 StructField("op", StringType()),
-                StructField("source", SOURCE),
+                StructField("source", source),
                 StructField("after", row),
                 *([StructField("before", before)] if key else []),
             ]
@@ -83,7 +87,7 @@ class Envelope:
     def operation(self, payload: Column) -> Column:
         return payload["op"]
 
-    def source(self, payload: Column) -> Column:
+    def source(self, payload: Column, _log: SourceLog, /) -> Column:
         return payload["source"]
 
     def row(self, payload: Column) -> Column:
@@ -93,7 +97,7 @@ class Envelope:
         after = payload["after"]
         return F.when(after.isNull(), payload["before"][name]).otherwise(after[name])
 
-    def has_place(self, payload: Column) -> Column:
+    def tells_position(self, payload: Column, _log: SourceLog, /) -> Column:
         return payload["source"].isNotNull()
 
 
@@ -101,18 +105,17 @@ class Envelope:
 class Unwrapped:
     """What `ExtractNewRecordState` leaves of an envelope: `add.fields` as `__op`, `__source_sequence`, …
 
-    A position in the log alone does not order changes: transactions that ran at the same time are sent one
-    after the other, each with its own positions. So without `source.sequence` a change has none, and the
-    offset alone says what came first.
+    A change has a position only where all fields are there that the log requires. Without it, the offset
+    alone says what came first.
     """
 
     row_in_payload: ClassVar[ClosedStruct] = ClosedStruct(ignored=METADATA_FIELD)
     names: ClassVar[tuple[str, ...]] = ("__op", "__deleted")
     least_names: ClassVar[int] = 1
 
-    def wire(self, row: StructType, _key: Sequence[str], /) -> StructType:
+    def wire(self, row: StructType, _key: Sequence[str], source: StructType, /) -> StructType:
         metadata = [StructField("__op", StringType()), StructField("__deleted", StringType())]
-        for field in SOURCE.fields:
+        for field in source.fields:
             metadata += [StructField(f"{prefix}{field.name}", field.dataType) for prefix in _PREFIXES]
         return StructType([*row.fields, *(field for field in metadata if field.name not in row.names)])
 
@@ -120,12 +123,14 @@ class Unwrapped:
         is_written = F.when(payload["__deleted"].isNotNull(), "u")
         return F.when(payload["__deleted"] == "true", "d").otherwise(F.coalesce(payload["__op"], is_written))
 
-    def source(self, payload: Column) -> Column:
-        found = {field.name: _first_of(payload, field.name) for field in SOURCE.fields}
-        found["lsn"] = F.when(found["sequence"].isNotNull(), found["lsn"])
-        # The bare names are the times at which Debezium worked, not those of the source's commit.
+    def source(self, payload: Column, log: SourceLog) -> Column:
+        fields = source_type(log).names
+        found = {name: _first_of(payload, name) for name in fields}
+        is_complete = self.tells_position(payload, log)
+        found |= {name: F.when(is_complete, found[name]) for name in log.fields.names}
+        # The bare names are the times at which Debezium worked, and not when the source committed.
         found |= {name: payload[f"__source_{name}"] for name in ("ts_ms", "ts_us")}
-        return F.struct(*[found[name].alias(name) for name in SOURCE.names])
+        return F.struct(*[found[name].alias(name) for name in fields])
 
     def row(self, payload: Column) -> Column:
         return payload
@@ -133,8 +138,8 @@ class Unwrapped:
     def key_value(self, payload: Column, name: str) -> Column:
         return payload[name]
 
-    def has_place(self, payload: Column) -> Column:
-        return _first_of(payload, "sequence").isNotNull()
+    def tells_position(self, payload: Column, log: SourceLog) -> Column:
+        return reduce(and_, [_first_of(payload, name).isNotNull() for name in log.required])
 
 
 _PREFIXES = ("__source_", "__")
@@ -163,6 +168,7 @@ def read_in_its_shape(payload: Column, types: Mapping[Shape, StructType]) -> Col
 def operation_of(payload: Column) -> Column:
     """Return the operation of a payload of any shape, whose columns need not be known; null if it tells
     none."""
-    no_columns = StructType([])
-    read = read_in_its_shape(payload, {name: shape.wire(no_columns, ()) for name, shape in SHAPES.items()})
+    no_columns, source = StructType([]), StructType([*_OF_ALL_ENGINES])
+    types = {name: shape.wire(no_columns, (), source) for name, shape in SHAPES.items()}
+    read = read_in_its_shape(payload, types)
     return F.coalesce(*[shape.operation(read[name]["payload"]) for name, shape in SHAPES.items()])

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 import tributary
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import last_commit
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, make_stack
@@ -107,7 +108,9 @@ def _write_things(
                 things.send_garbage(b"\xff")
         things.commit()
         rows = [event_row(event, offset) for offset, event in enumerate(things.events)]
-        table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(quarantine / path))
+        table = TableIngest(
+            "things", TOPIC, MemorySource(spark, rows), hudi, str(quarantine / path), PostgresLog()
+        )
         table.recover()
         table.apply((OffsetRange(0, first, len(rows)),))
         first = len(rows)

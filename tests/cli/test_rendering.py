@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from spark_app.run.progress import Blocked, CaughtUp, Committed, Freshness, Started
+from spark_app.reports import Blocked, CaughtUp, Committed, Freshness, Started
 from tributary.api.tables import UnknownTable, resolve_names
 from tributary.cli.live_view import live_view, progress_table
 from tributary.cli.rendering import as_json, bytes_text, moment_text, positions_text, rows_of, value_text

@@ -7,7 +7,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.run.progress import (
+from spark_app.reports import (
     Blocked,
     CaughtUp,
     Committed,

@@ -240,7 +240,9 @@ def _spark_processes(state: Path) -> list[psutil.Process]:
 
 
 def test_rows_of_the_database_are_answered_in_sql_with_their_types(tributary: Tributary) -> None:
-    assert tributary.json("query", "SELECT * EXCLUDE (_source_ts, _lsn) FROM orders WHERE id = 15") == [
+    assert tributary.json(
+        "query", "SELECT * EXCLUDE (_source_ts, _log_position) FROM orders WHERE id = 15"
+    ) == [
         {
             "id": 15,
             "customer": "customer 1",

@@ -22,6 +22,7 @@ OF_AN_ENGINE = (
     "tributary/contract/engines/postgres.py",
     "stacks/database/postgres/",
     "stacks/functions/bootstrap/",
+    "spark_app/positions/postgres.py",
 )
 """The engine's own folders."""
 
@@ -30,8 +31,6 @@ OF_A_SERVER_OR_AN_EVENT = {
     "tributary/local/class_training/": "holds an event of Debezium's for a first run of Spark",
     "tributary/tickit/": "the demo's database is a PostgreSQL",
     "bench/": "measures with a PostgreSQL and its events",
-    "spark_app/": "orders events by their place in PostgreSQL's log",
-    "tributary/api/rows.py": "names the column that holds that place",
 }
 """Other modules that may use the vocabulary, with the reason."""
 
@@ -42,6 +41,7 @@ ONLY_REGISTRIES_IMPORT = {
         "tributary/contract/aws.py",
         "connectors/engines/postgres/",
     ),
+    "spark_app.positions.postgres": ("spark_app/positions/registry.py",),
     "stacks.database.postgres": ("stacks/database/registry.py",),
 }
 """Modules outside the engine's own folders that may import its modules."""

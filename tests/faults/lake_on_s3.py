@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.run.loop import PASSING_FAILURES
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
@@ -111,7 +112,12 @@ class LakeTable:
         """Return a process's knowledge of the table."""
         if self._ingest is None:
             self._ingest = TableIngest(
-                "source.public.things", TOPIC, self._events(), self.hudi, f"{self._path}/quarantine"
+                "source.public.things",
+                TOPIC,
+                self._events(),
+                self.hudi,
+                f"{self._path}/quarantine",
+                PostgresLog(),
             )
         self._ingest.parts.reader.source = self._events()
         return self._ingest

@@ -11,13 +11,14 @@ from pyspark.sql import SparkSession
 
 from spark_app.columns.table_columns import merge
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.sources.event import EVENT
+from spark_app.positions.postgres import PostgresLog
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import decode, forms
 from spark_app.wire.form import DeclaredForm, LearnedForm
 from spark_app.wire.schema_version import columns_of
 from spark_app.wire.schema_versions import SchemaVersions
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.event_rows import event_frame
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.numbered_schemas import MARK, NumberedSchemas, framed
 from tests.spark_app.test_recorded_events import apply_all
@@ -68,6 +69,7 @@ def test_a_form_with_a_line_in_the_registry_is_read_beside_the_others(
         source=MemorySource(spark, rows + unknown),
         hudi=HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(key=("id",))),
         quarantine_path=str(tmp_path / "quarantine"),
+        log=PostgresLog(),
     )
 
     apply_all(table, 1000)
@@ -140,13 +142,13 @@ def test_an_event_that_cannot_be_read_has_the_reason_that_its_form_gives(
         (TOPIC, 0, offset, None, key and bytearray(key), bytearray(value), None, None)
         for offset, (key, value, _) in enumerate(sent)
     ]
-    events = spark.createDataFrame(rows, EVENT)
+    events = event_frame(spark, rows)
     versions = SchemaVersions(policy, Events())
     versions.learn(events)
     columns = merge(None, [columns_of(version) for version in versions.known])
     assert columns is not None
 
-    found = decode.decode(events, versions.known, columns).orderBy("offset").collect()
+    found = decode.decode(events, versions.known, columns, PostgresLog()).orderBy("offset").collect()
 
     reasons = [(key, value, change["reason"]) for (key, value, _), change in zip(sent, found, strict=True)]
     assert reasons == sent

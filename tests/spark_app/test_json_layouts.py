@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_app.columns.table_columns import merge
-from spark_app.sources.event import EVENT, OffsetRange
+from spark_app.positions.postgres import PostgresLog
+from spark_app.sources.event import OffsetRange
 from spark_app.sources.files import FilesSource
 from spark_app.wire.decode import decode
 from spark_app.wire.forms import FORMS
@@ -26,6 +27,7 @@ from spark_app.wire.schema_versions import SchemaVersions
 from spark_app.wire.sink_records import RecordsOfForms
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
+from tests.spark_app.event_rows import event_frame
 from tests.spark_app.json_layouts import Json, laid_out, parse
 from tests.spark_app.wire_forms import write_lines
 from tributary.contract.lake import TablePolicy
@@ -187,7 +189,7 @@ class Usual(random.Random):
 
 
 def unwrapped(document: Json) -> Json:
-    """What ExtractNewRecordState makes of an envelope."""
+    """Return an envelope's row, as ExtractNewRecordState unwraps it."""
     payload = document["payload"]
     row = payload["after"] or payload["before"]
     metadata = {f"__source_{name}": payload["source"].get(name) for name in METADATA}
@@ -203,7 +205,7 @@ def unwrapped(document: Json) -> Json:
 
 def changes(spark: SparkSession, events: Sequence[SentEvent], policy: TablePolicy) -> list[Row]:
     rows = [event_row(event, offset) for offset, event in enumerate(events)]
-    return decoded(spark.createDataFrame(rows, EVENT).coalesce(1), policy)
+    return decoded(event_frame(spark, rows).coalesce(1), policy)
 
 
 def decoded(events: DataFrame, policy: TablePolicy) -> list[Row]:
@@ -213,7 +215,7 @@ def decoded(events: DataFrame, policy: TablePolicy) -> list[Row]:
     assert len(versions.learned) <= 2, "a truncate has no key, so its version is another one"
     columns = merge(None, [columns_of(version) for version in versions.known])
     assert columns is not None
-    found = decode(events, versions.known, columns).orderBy("offset").collect()
+    found = decode(events, versions.known, columns, PostgresLog()).orderBy("offset").collect()
     assert {change["reason"] for change in found} == {None}
     return found
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.quarantine import read_quarantine
 from spark_app.table.quarantine_limit import (
@@ -63,7 +64,12 @@ def test_a_table_stops_before_the_batch_that_goes_beyond_its_limit_and_goes_on_o
         policy = TablePolicy(buckets=1, quarantine_limit=limit)
         hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
         return TableIngest(
-            "source.public.things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine")
+            "source.public.things",
+            TOPIC,
+            MemorySource(spark, rows),
+            hudi,
+            str(tmp_path / "quarantine"),
+            PostgresLog(),
         )
 
     table = table_with_limit("2")
@@ -86,7 +92,9 @@ def test_a_topic_of_which_no_event_can_be_read_is_not_drained_into_quarantine(
 ) -> None:
     rows = [(TOPIC, 0, n, None, None, bytearray(b"garbage"), None, None) for n in range(101)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy())
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
 
     table.apply((OffsetRange(0, 0, 100),))
     with pytest.raises(QuarantineLimitReached, match=r"expected at most 10% of the latest 10,000"):

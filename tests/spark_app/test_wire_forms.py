@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, DoubleType, FloatType, TimestampNTZType, TimestampType
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources import files
 from spark_app.sources.event import OffsetRange
 from spark_app.sources.file_layouts import UnreadableFiles
@@ -309,6 +310,7 @@ def ingest_files(
         hudi=HudiTable(spark, str(folder / "silver"), "listing", policy),
         quarantine_path=str(folder / "quarantine"),
         written=written,
+        log=PostgresLog(),
     )
 
 

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 HUDI_COLUMN_PREFIX = "_hoodie_"
 
-APP_COLUMNS = ("_key", "_op", "_seq", "_source_ts", "_topic", "_partition", "_offset", "_lsn", "_deleted")
+APP_COLUMNS = (
+    "_key",
+    "_op",
+    "_seq",
+    "_source_ts",
+    "_topic",
+    "_partition",
+    "_offset",
+    "_log_position",
+    "_deleted",
+)
 """The columns that the app adds. Importing their declaration would import PySpark, which is too slow here."""
 
 _DELETED = "_deleted"

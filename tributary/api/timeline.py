@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_app.hudi.file_slices import first_instant
 from spark_app.ledger.ledger import LEDGER_KEY, RETYPED_KEY, Ledger
-from spark_app.run.progress import Freshness
+from spark_app.reports import Freshness
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, S3FileSystem

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from spark_app.run.progress import (
+from spark_app.reports import (
     Blocked,
     Cataloged,
     CatalogFailed,

@@ -91,8 +91,8 @@ final class PayloadParser extends UTF8StreamJsonParser {
         int at = start;
         for (; at + Long.BYTES <= _inputEnd; at += Long.BYTES) {
             long bytes = (long) Utf8.EIGHT_BYTES.get(text, at);
-            // Of the first byte that is lower this sets the highest bit, and of none before (hasless, in Anderson's
-            // Bit Twiddling Hacks).
+            // This sets the highest bit of the first byte that is lower, and of no byte before it (hasless, in
+            // Anderson's Bit Twiddling Hacks).
             long found = below(bytes ^ QUOTES, OF_EACH) | below(bytes ^ BACKSLASHES, OF_EACH) | below(bytes, SPACES);
             if (found != 0) {
                 return at + Long.numberOfTrailingZeros(found) / Byte.SIZE;

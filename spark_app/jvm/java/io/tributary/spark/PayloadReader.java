@@ -126,7 +126,7 @@ public final class PayloadReader implements Serializable {
         return new GenericInternalRow(new Object[] {payload, findings.problem, findings.hasUnnamed});
     }
 
-    /** What is found in one payload's text beside its values. */
+    /** The facts found in one payload's text, apart from its values. */
     static final class Findings {
         UTF8String problem;
         boolean hasUnnamed;
@@ -187,7 +187,7 @@ public final class PayloadReader implements Serializable {
         return parser.currentToken() == JsonToken.VALUE_NUMBER_INT;
     }
 
-    /** Of what is no text the text is the JSON, as it was written. */
+    /** Returns a text, or the JSON of any other value as it was written. */
     private static UTF8String readText(PayloadParser parser, Findings findings) throws IOException {
         if (parser.currentToken().isStructStart()) {
             return parser.jsonOfChildren();
@@ -258,7 +258,7 @@ public final class PayloadReader implements Serializable {
         private final boolean isClosed;
         private final Pattern isIgnored;
         private final List<String> names;
-        /** Those of the objects before: in all likelihood the next one has the same, in the same order. */
+        /** The fields of the previous object. The next one probably has the same fields in the same order. */
         private volatile Field[] expected = {};
 
         StructReader(StructType type, boolean isClosed, Pattern isIgnored, List<String> names) {

@@ -108,7 +108,7 @@ public final class SchemaAndPayload implements Serializable {
         return null;
     }
 
-    /** Whether the first name is neither of the two; false also where it has to be parsed to be sure. */
+    /** Returns whether the first name is certainly neither of the two. */
     private static boolean beginsWithAnotherName(byte[] bytes, int from) {
         int quote = afterSpace(bytes, from);
         if (quote + 1 >= bytes.length || bytes[quote] != '"') {
@@ -153,7 +153,7 @@ public final class SchemaAndPayload implements Serializable {
         }
     }
 
-    /** The start of a document with that schema, up to its payload; null where it cannot be told from the start. */
+    /** Returns the start of a document with that schema, up to its payload; null if the start does not show it. */
     private Start startOf(byte[] bytes, UTF8String schema, int afterSchema) {
         int comma = afterSpace(bytes, afterSchema);
         int name = afterSpace(bytes, comma + 1);
