@@ -173,7 +173,7 @@ class _Replacing:
     select: Callable[[DataFrame, Survey], DataFrame]
 
     def columns(self, versions: SchemaVersions) -> TableColumns | None:
-        return merge_anew(columns_of(version) for version in versions.learned)
+        return merge_anew(columns_of(version) for version in versions.known)
 
     def buckets(self, events: int) -> None:
         """Hudi's own writer replaces files, and takes its rows in no buckets."""

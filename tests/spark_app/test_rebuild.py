@@ -33,6 +33,7 @@ from spark_app.table.table_ingest import TableIngest
 from spark_app.wire import decode
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.wire_forms import bare
 from tributary.api.timeline import read_retyped_columns
 from tributary.contract.lake import TablePolicy
 from tributary.contract.remedies import RebuildTable
@@ -78,6 +79,24 @@ def test_a_rebuilt_table_is_the_same_and_goes_on_and_its_past_is_still_there(
     assert _rows_without_spark(table) == _rows(table)
     table.forget()
     assert table.ledger.positions == {0: len(rows)}
+
+
+def test_a_table_of_events_without_schemas_is_rebuilt_with_the_columns_of_the_lake_file(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shop = SourceTable()
+    shop.begin()
+    for key in range(3):
+        shop.insert(key, "first", None)
+    shop.update(1, "second", None, body_is_unchanged=False)
+    shop.commit()
+    sent = [replace(e, key=e.key and bare(e.key), value=e.value and bare(e.value)) for e in shop.events]
+    rows = [event_row(event, offset) for offset, event in enumerate(sent)]
+    policy = TablePolicy.model_validate({"key": ("id",), "columns": shop.columns})
+    table = _table(spark, tmp_path, rows, policy)
+    table.apply((OffsetRange(0, 0, len(rows)),))
+    assert rebuild_table(table).events == len(rows)
+    assert _names(table) == {0: "first", 1: "second", 2: "first"}
 
 
 def test_a_table_that_a_changed_type_has_blocked_goes_on_after_its_rebuild(
