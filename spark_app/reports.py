@@ -84,7 +84,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Blocked:
-    """The table stays as it is until a person does something; its events are unread, not lost."""
+    """The table stays as it is until a person does something. Its events are unread, but not lost."""
 
     event: ClassVar[str] = "blocked"
     table: str

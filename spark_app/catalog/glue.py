@@ -154,7 +154,7 @@ def _check_taken(view: str, errors: Sequence[Mapping[str, Any]], but: str = "") 
 
 
 def _holds(found: Any, wanted: Any) -> bool:
-    """Tell whether everything wanted was found. Glue adds its own entries, so `found` may have more."""
+    """Return whether everything wanted was found. Glue adds its own entries, so `found` may have more."""
     match wanted:
         case dict():
             return isinstance(found, dict) and all(_holds(found.get(k), v) for k, v in wanted.items())

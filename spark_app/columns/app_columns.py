@@ -1,18 +1,17 @@
 """The names of the app's own columns that decide how a table is stored.
 
-A module of their own, so that the room that stores tables needs to know nothing of what is in them.
-"""
+They have their own module so that the code that stores tables does not depend on what tables contain."""
 
 from __future__ import annotations
 
 RECORD_KEY = "_key"
-"""The record key, a text."""
+"""The record key, as text."""
 
 OPERATION = "_op"
-"""What the last change of the row was."""
+"""The operation of the row's last change."""
 
 ORDERING = "_seq"
-"""The order of a row's versions: the one with the highest number stays."""
+"""The order of a row's versions: the version with the highest number stays."""
 
 DELETE_MARKER = "d"
-"""The `_op` of a row that deletes its key, where deletes are hard."""
+"""The `_op` of a row that deletes its key, if deletes are hard."""

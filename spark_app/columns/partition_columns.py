@@ -1,4 +1,4 @@
-"""Which columns a table can be partitioned by."""
+"""The columns that a table can be partitioned by."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import EditLakeFile
 
 _IN_TWO_PATHS = (TimestampType, TimestampNTZType, BinaryType, ArrayType, MapType, StructType)
-"""Hudi's writers of Spark's rows and of Avro do not give a value of these the same partition: the path of one
-has a timestamp's date and time in milliseconds, that of the other its microseconds since 1970, so that a row
-would be there twice; and readers that look for its microseconds would not find it (BuiltinKeyGenerator,
-HoodieAvroUtils#getNestedFieldValAsString)."""
+"""Types whose values Hudi writes to different partition paths, depending on the writer.
+
+One of Hudi's writers takes Spark's rows, the other takes Avro. One path has a timestamp's date and time in
+milliseconds, the other its microseconds since 1970. A row would be there twice, and readers that look for its
+microseconds would not find it (BuiltinKeyGenerator, HoodieAvroUtils#getNestedFieldValAsString)."""
 
 
 class NotAPartitionColumn(TributaryError):
-    """What a table is to be partitioned by does not say in which partition a row is."""
+    """A column in `partition_by` cannot say which partition a row belongs to."""
 
 
 def check_partition_columns(partition_by: tuple[str, ...], columns: TableColumns) -> None:
-    """Raises `NotAPartitionColumn`."""
+    """Check the columns in `partition_by`. Raises `NotAPartitionColumn`."""
     types = dict(columns.row)
     for column in partition_by:
         if column not in types:

@@ -1,4 +1,4 @@
-"""The columns of a silver table: the app's own, the source's, and how the latter may change."""
+"""The columns of a silver table: the app's own, the source's, and how the source's columns may change."""
 
 from __future__ import annotations
 
@@ -42,13 +42,15 @@ APP_COLUMNS = StructType(
         StructField(LOG_POSITION, BinaryType()),
     ]
 )
-"""In front of the source's columns. `_key` is the JSON of each key column, `_seq` the order of events.
-`_log_position` is where the change stands in the source's log (`SourceLog.log_position`): a truncate that
-another partition brings is compared with it."""
+"""The app's columns, which come before the source's.
+
+`_key` is the JSON of each key column, and `_seq` the order of events. `_log_position` is the change's place
+in the source's log (`SourceLog.log_position`). It is compared with a truncate that another partition brings.
+"""
 
 
 class UnusableColumnName(TributaryError):
-    """A name of a column for which there is no column in a lake table."""
+    """A source column has a name that no column of a lake table can have."""
 
 
 class SchemaConflict(TributaryError):
@@ -57,8 +59,7 @@ class SchemaConflict(TributaryError):
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The source's columns of a table in the lake's types, in the lake's order, and which of them are the
-    key."""
+    """The source's columns of a table: in the lake's types, in the lake's order, with the key's columns."""
 
     row: tuple[tuple[str, DataType], ...]
     key: tuple[str, ...]
@@ -72,7 +73,7 @@ class TableColumns:
         return tuple(name for name, _ in self.row)
 
     def retyped_since(self, before: TableColumns) -> tuple[str, ...]:
-        """The columns that were there before, with another type."""
+        """Return the columns that existed before with another type."""
         types = dict(before.row)
         return tuple(name for name, data_type in self.row if types.get(name, data_type) != data_type)
 
@@ -82,7 +83,7 @@ class TableColumns:
 
 
 def columns_of_table(schema: StructType, key: tuple[str, ...]) -> TableColumns:
-    """The source's columns of a table that exists, from its schema as Spark reads it."""
+    """Return the source's columns of an existing table, from its schema as Spark reads it."""
     own = {*APP_COLUMNS.fieldNames(), DELETED}
     row = [
         (field.name, field.dataType)
@@ -93,12 +94,11 @@ def columns_of_table(schema: StructType, key: tuple[str, ...]) -> TableColumns:
 
 
 def merge(current: TableColumns | None, versions: Iterable[TableColumns]) -> TableColumns | None:
-    """The columns that hold both what the table has and what the versions bring, oldest version first; None
-    where neither knows a key. (A truncate's record has none, so its version does not either.)
+    """Return the columns that hold both what the table has and what the versions bring, oldest version first.
 
-    New columns come last, dropped ones stay, types widen. Raises `SchemaConflict` where a type would have to
-    change in a way that loses data, or the key is another one; `UnusableColumnName`.
-    """
+    Returns None if neither knows a key. (A truncate's record has no key, so its version has none either.) New
+    columns come last, dropped columns stay, and types widen. Raises `SchemaConflict` if a type would have to
+    change in a way that loses data, or if the key differs. Raises `UnusableColumnName`."""
     return _merge(current, versions, _wider)
 
 
@@ -146,7 +146,7 @@ def _merge_two(current: TableColumns, version: TableColumns, wider: _Wider) -> T
     row = dict(current.row)
     for name, data_type in version.row:
         if name in current.key and (row[name] == StringType()) != (data_type == StringType()):
-            # Two texts can stand for one number: a row would be there twice.
+            # Two texts can stand for one number, so a row would be in the table twice.
             raise _conflict(name, row[name], data_type, "Change the column back: it is part of the key.")
         row[name] = data_type if name not in row else wider(name, row[name], data_type)
     return TableColumns(row=tuple(row.items()), key=current.key)

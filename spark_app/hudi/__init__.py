@@ -1,1 +1,1 @@
-"""Apache Hudi: the only room that knows its options, classes and files."""
+"""Apache Hudi: the only package that knows its options, classes and files."""

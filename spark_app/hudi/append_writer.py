@@ -1,4 +1,4 @@
-"""Writes rows by the app's own Java: log files, and base files where a bucket has none yet."""
+"""Write rows with the app's own Java code: to log files, and to a base file if a bucket has none yet."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from spark_app.jvm.row_upsert import HudiClient, RowUpsert, WriteStats
 
 @dataclass(frozen=True)
 class AppendWriter:
-    """Writes into a merge-on-read table, and the first commit of any table.
+    """Writes to a merge-on-read table, and writes the first commit of any table.
 
-    Keep it for as long as the table is written to: it remembers which files its last commit left, and need
-    not list them again where nothing else was written since."""
+    Keep the object as long as the table is written to. It remembers the files of its last commit, and does
+    not list them again if nothing else was written since."""
 
     table: TableAccess
 
     def write(self, rows: DataFrame, metadata: Mapping[str, str], spread: Spread) -> None:
-        """Commit the rows, one a key, and the metadata. One Spark job."""
+        """Commit the rows, one per key, and the metadata. One Spark job."""
         meta_client = self.table.kept_meta_client
         meta_client.reloadActiveTimeline()
         schema = self._upsert.writer_schema(meta_client, rows)

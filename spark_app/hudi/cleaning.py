@@ -1,7 +1,7 @@
-"""Cleaning: removes the files that no state within a table's history is read from.
+"""Cleaning: remove the files that no state within a table's history needs.
 
-Hudi's own cleaner goes by the commits in the active timeline. It would need the whole history there, and
-every commit lists the timeline. Each commit lists the table's files, too, and most of these are log files."""
+Hudi's own cleaner relies on the commits in the active timeline. It would need the whole history there, and
+every commit lists the timeline. Every commit also lists the table's files, most of which are log files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from spark_app.hudi.table_files import TEMPORARY
 from spark_app.hudi.timeline import read_timeline, replaced_groups
 
 MOST_COMMITS_AFTER_A_REPLACEMENT = 1_000
-"""After so many commits the files go that an earlier commit replaced, whatever the history is.
+"""After this many commits, files that an earlier commit replaced are removed, whatever the history is.
 
-As long as they are there, that commit has to stay in the timeline, with all after it."""
+As long as they exist, that commit and all later ones have to stay in the timeline."""
 
 _THREADS = 16
 _MOST_MERGES = 4 * _THREADS
@@ -31,39 +31,38 @@ _PLAN_VERSION = 2
 
 @dataclass(frozen=True)
 class _Bounds:
-    """The instant of the oldest state to keep, and an instant before which no query is running any more."""
+    """The instant of the oldest state to keep, and an instant before which no query is still running."""
 
     oldest: str
     settled: str
 
 
 def clean(table: TableAccess) -> None:
-    """Remove outdated files, merge old log files, and have the timeline say from when on states are whole.
+    """Remove outdated files, merge old log files, and record in the timeline which states are still whole.
 
-    Outdated are the files that only states before the table's `history` are read from, and after many commits
-    also those that one of them has replaced. Of file slices that were superseded longer ago than a query may
-    run, the log files are put together, into one a slice."""
+    A file is outdated if only states before the table's `history` need it. After many commits, the files that
+    one of them replaced are outdated, too. If a file slice was superseded longer ago than a query may run,
+    its log files are merged into one."""
     active = table.new_meta_client().getActiveTimeline()
     if not active.getWriteTimeline().filterInflightsAndRequested().empty():
-        # The files of an unfinished commit would be taken for a state of the table. The next commit removes
-        # them.
+        # An unfinished commit's files would look like a state of the table. The next commit removes them.
         return
     bounds = _bounds(table)
     with _threads() as threads:
         files = _all_files(table, threads)
         outdated = outdated_files(files, bounds.oldest, replaced_groups(table, active, bounds.oldest))
-        # Hudi would remove a plan's files one by one. So its plan gets one file a partition, the least it
-        # can have, and the others go here.
+        # Hudi would remove a plan's files one by one. So its plan gets one file per partition, the smallest
+        # possible plan, and the other files are removed here.
         recorded = {partition_of(file): file for file in outdated}
         table.files.remove(set(outdated) - set(recorded.values()))
-        # Incremental queries of a commit in the active timeline open the very files that it wrote.
+        # An incremental query of a commit in the active timeline opens exactly the commit's files.
         first = active.getWriteTimeline().firstInstant()
         if first.isPresent():
             superseded_before = min(bounds.settled, first.get().requestedTime())
             merges = islice(log_merges(files.difference(outdated), superseded_before), _MOST_MERGES)
             merged = threads.map(lambda merge: _merge_log_files(table, merge), merges)
             table.files.remove(list(chain.from_iterable(merged)))
-    # This comes last: until the timeline says that replaced files are cleaned, their commit stays in it.
+    # Last, because a commit stays in the timeline until the timeline says that its files are cleaned.
     if recorded:
         _record_cleaning(table, active, bounds.oldest, recorded)
 
@@ -83,7 +82,7 @@ def _threads() -> Iterator[Executor]:
 
 
 def _all_files(table: TableAccess, threads: Executor) -> frozenset[str]:
-    """List the folders of all partitions, some at a time."""
+    """List the folders of all partitions, several at a time."""
 
     def files_in(partition: str) -> list[str]:
         return [f"{partition}/{name}".lstrip("/") for name in table.files.names_in(partition)]
@@ -92,18 +91,18 @@ def _all_files(table: TableAccess, threads: Executor) -> frozenset[str]:
 
 
 def _merge_log_files(table: TableAccess, merge: LogMerge) -> Sequence[str]:
-    """Put the log files of a slice together, unless that is done; return the files that may go then.
+    """Merge the log files of a slice, unless that is done. Return the files that can be removed then.
 
-    A log file is a sequence of blocks, each with its commit's instant, and may hold the blocks of many
-    commits: so Hudi writes log files wherever it can append to files. There is no name at which readers could
-    find a part of the merged file."""
+    A log file is a sequence of blocks, each with its commit's instant. It may hold the blocks of many
+    commits, as Hudi writes it wherever it can append to files. The draft's name is one that readers do not
+    look for, so they never find a partly merged file."""
     if not merge.is_written:
         table.files.concatenate(merge.log_files, merge.merged, draft=f"{TEMPORARY}/{merge.merged}")
     return merge.log_files
 
 
 def _record_cleaning(table: TableAccess, active: Any, oldest: str, files: Mapping[str, str]) -> None:
-    """Write a clean instant that removes the files, one a partition, and names the oldest state kept."""
+    """Write a clean instant that removes the files, one per partition, and names the oldest state kept."""
     java, last = table.java, active.getCommitsTimeline().filterCompletedInstants().lastInstant()
     removed = {
         partition: [java.clean_file(f"{table.path}/{file}", False)] for partition, file in files.items()

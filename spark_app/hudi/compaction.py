@@ -1,6 +1,6 @@
-"""Compaction: merges the log files of a merge-on-read table into base files, part by part.
+"""Compaction: merge the log files of a merge-on-read table into base files, part by part.
 
-An end of the process at any moment leaves what `finish_compactions` completes. A compaction never counts as
+If the process ends at any moment, `finish_compactions` completes what it left. A compaction never counts as
 complete before it began, whatever the storage's clock says."""
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from spark_app.hudi.table_files import TIMELINE
 from spark_app.hudi.timeline import Timeline, content_of, read_timeline
 
 PART_MEGABYTES = 64
-"""Small operations are put together into parts of so many megabytes."""
+"""Small operations are combined into parts of this many megabytes."""
 
 SECONDS_S3_MAY_BE_BEHIND = 10
 
 _MEGABYTES = "TOTAL_IO_MB"
-"""What a compaction reads and writes of a file group, among the metrics of its plan (CompactionStrategy)."""
+"""The key in a plan's metrics for what a compaction reads and writes of a file group (CompactionStrategy)."""
 
 
 class StorageClockIsBehind(OSError):
-    """A compaction completed, by the storage's clock, before it was requested by the clock here."""
+    """By the storage's clock, a compaction completed before it was requested by the clock here."""
 
 
 def compact_part(table: TableAccess, begun: str) -> bool:
     """Merge the log files of some file groups into base files.
 
     Return whether base files older than the instant `begun` are left that have log files. No commit may be
-    written meanwhile; between two parts, commits may be. The compaction of a large table takes minutes, in
-    which the table would get no commit; and its tasks take seconds each, for which other tables would get no
-    core if all tasks had one. Raises `StorageClockIsBehind`."""
+    written during a part, but commits may be written between two parts. The compaction of a large table takes
+    minutes, during which the table would get no commit. Its tasks take seconds each, and other tables would
+    get no core if these tasks had all cores. Raises `StorageClockIsBehind`."""
     instant = schedule_compaction(table)
     if instant is None:
         return False
@@ -44,10 +44,10 @@ def compact_part(table: TableAccess, begun: str) -> bool:
 
 
 def finish_compactions(table: TableAccess) -> Timeline:
-    """Run the compaction that an end of the process left scheduled, and return the timeline as it is then.
+    """Run the compaction that an ended process left scheduled. Return the timeline after that.
 
-    Readers other than Spark do not see the commits after a pending compaction. Raises
-    `StorageClockIsBehind`."""
+    Readers other than Spark do not see the commits after a pending compaction. Raises `StorageClockIsBehind`.
+    """
     pending = table.new_meta_client().getActiveTimeline().filterPendingCompactionTimeline().firstInstant()
     if pending.isPresent():
         _run(table, pending.get().requestedTime())
@@ -55,21 +55,21 @@ def finish_compactions(table: TableAccess) -> Timeline:
 
 
 def schedule_compaction(table: TableAccess) -> str | None:
-    """Plan a compaction and return its instant; None where there is nothing to compact."""
+    """Plan a compaction and return its instant; None if there is nothing to compact."""
     with table.write_client(compaction_options(table.policy)) as client:
         scheduled = client.scheduleCompaction(table.java.option.empty())
         return str(scheduled.get()) if scheduled.isPresent() else None
 
 
 def complete_late_enough(table: TableAccess) -> Timeline:
-    """Complete those compactions again that completed before they were requested; return the timeline then.
+    """Complete compactions again that completed before they were requested. Return the timeline after that.
 
-    In table version 6 an instant's completion time is the modification time of its file in the timeline. S3
-    gives that by its own clock and in whole seconds. The log files after a compaction have its instant in
-    their names. Where the compaction completed before that instant, Hudi counts them to the file slice before
-    it and never reads their rows (HoodieFileGroup#getBaseInstantTime,
-    CompletionTimeQueryViewV1#getCompletionTime). So the file is written once more, in a later second; the
-    rows that it had hidden are then read again. Raises `StorageClockIsBehind`."""
+    In table version 6, an instant's completion time is the modification time of its file in the timeline. S3
+    sets this time by its own clock, in whole seconds. The log files after a compaction have its instant in
+    their names. If the compaction completed before that instant, Hudi assigns them to the earlier file slice
+    and never reads their rows (HoodieFileGroup#getBaseInstantTime,
+    CompletionTimeQueryViewV1#getCompletionTime). So this function writes the file once more, in a later
+    second. The hidden rows are then read again. Raises `StorageClockIsBehind`."""
     timeline = read_timeline(table)
     for _ in range(SECONDS_S3_MAY_BE_BEHIND):
         if not timeline.early_compactions:
@@ -90,17 +90,17 @@ def complete_late_enough(table: TableAccess) -> Timeline:
 
 
 def operations_of_part(megabytes: Sequence[float], cores: int) -> int:
-    """Return how many of a compaction's operations, from the first one on, are one part.
+    """Return how many of a compaction's operations, from the first one on, form one part.
 
-    They leave a core to others. As long as they are small together, by what each reads and writes, there are
-    more."""
+    A part leaves one core to other tables. It has more operations than that as long as they are small
+    together, by what each reads and writes."""
     at_once = max(1, cores - 1)
     small = takewhile(lambda total: total < PART_MEGABYTES, accumulate(megabytes))
     return min(len(megabytes), max(at_once, len(list(small))))
 
 
 def _leave_a_part(table: TableAccess, instant: str, begun: str) -> bool:
-    """Take everything out of the scheduled plan that is not for this part; return whether more is to do."""
+    """Remove what does not belong to this part from the scheduled plan. Return whether more is to do."""
     client = table.new_meta_client()
     plan = table.java.compaction_utils.getCompactionPlan(client, instant)
     operations = [plan.getOperations().get(n) for n in range(plan.getOperations().size())]
@@ -110,7 +110,7 @@ def _leave_a_part(table: TableAccess, instant: str, begun: str) -> bool:
     count = operations_of_part(megabytes, table.spark.sparkContext.defaultParallelism)
     if 0 < count < len(operations):
         plan.setOperations(older[:count])
-        # Without this, the next plan would be for those partitions alone that have had commits since.
+        # Otherwise, the next plan would cover only partitions with commits since then.
         left_out = {operation.getPartitionPath() for operation in [*older[count:], *newer]}
         plan.setMissingSchedulePartitions(sorted(left_out))
         requested = client.getInstantGenerator().getCompactionRequestedInstant(instant)
@@ -120,7 +120,7 @@ def _leave_a_part(table: TableAccess, instant: str, begun: str) -> bool:
 
 def _run(table: TableAccess, instant: str) -> None:
     for name, value in CALENDAR_OPTIONS.items():
-        # Spark sends the session's settings to the tasks of a query only, and a compaction is none.
+        # Spark sends the session's settings only to the tasks of a query, and a compaction is not a query.
         table.spark.sparkContext.setLocalProperty(name, value)
     with table.write_client(compaction_options(table.policy)) as client:
         client.compact(instant)

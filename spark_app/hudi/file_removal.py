@@ -1,6 +1,6 @@
-"""Removes files: on S3 a thousand a request, or one a request where the order matters.
+"""Remove files. On S3, one request removes a thousand files, or one file if the order matters.
 
-Hadoop's S3A makes three requests for each file, one of which lists the folder (S3AFileSystem#delete, Hadoop
+For each file, Hadoop's S3A makes three requests, one of which lists the folder (S3AFileSystem#delete, Hadoop
 3.3)."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ErrorTypeDef, ObjectIdentifierTypeDef
 
 _MOST_KEYS = 1000
-"""In one request (S3's DeleteObjects)."""
+"""The most keys in one request (S3's DeleteObjects)."""
 
 
 class FilesNotRemoved(OSError):
@@ -27,14 +27,14 @@ class FilesNotRemoved(OSError):
 
 
 def remove_files(spark: SparkSession, folder: str, files: Collection[str]) -> None:
-    """Remove the files, which are paths in the folder. Files that are already gone are no error.
+    """Remove the files, given as paths in the folder. Files that are already gone are no error.
 
-    `folder` is a Hadoop path. Raises `FilesNotRemoved`; files that were removed before that stay removed."""
+    `folder` is a Hadoop path. Raises `FilesNotRemoved`. Files removed before the error stay removed."""
     _remove(spark, folder, list(files), most_at_once=_MOST_KEYS)
 
 
 def remove_files_in_order(spark: SparkSession, folder: str, files: Sequence[str]) -> None:
-    """Do what `remove_files` does, but remove each file when the one before it is gone."""
+    """Do the same as `remove_files`, but remove each file only after the one before it is gone."""
     _remove(spark, folder, files, most_at_once=1)
 
 
@@ -75,7 +75,7 @@ def _remove_objects(client: S3Client, bucket: str, keys: Sequence[str]) -> None:
 def _s3_client(hadoop_conf: Any, bucket: str) -> S3Client:
     """Return a client that reaches the bucket as S3A does.
 
-    Where Hadoop has no settings for it, the client uses the defaults of AWS."""
+    If Hadoop has no settings for the bucket, the client uses the defaults of AWS."""
 
     def setting(name: str) -> str | None:
         found = hadoop_conf.get(f"fs.s3a.bucket.{bucket}.{name}") or hadoop_conf.get(f"fs.s3a.{name}")

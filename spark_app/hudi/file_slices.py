@@ -1,12 +1,13 @@
-"""Hudi's data files by their names: which ones no state of a table needs, and which log files can be merged.
+"""Hudi's data files by name: which ones no state of a table needs, and which log files can be merged.
 
 Source of the format: org.apache.hudi.common.fs.FSUtils, table version 6.
 
 - A base file is `<file id>_<write token>_<instant>.parquet`. A log file is
-  `.<file id>_<instant>.log.<version>_<write token>`; Hudi counts versions from 1.
+  `.<file id>_<instant>.log.<version>_<write token>`. Hudi counts versions from 1.
 - The files of one file id and one instant are a file slice.
-- A state is read from each file id's last slice that is not younger than the state: from its base file, and
-  from its log files, in the order of their versions, the blocks of commits that are not younger either."""
+- To read a state, take each file id's last slice that is not younger than the state. Read its base file, then
+  its log files in the order of their versions, but only the blocks of commits that are not younger either.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class FileGroup:
 class _DataFile:
     """A base file or a log file. `version` is None for a base file.
 
-    Hudi orders log files by it (HoodieLogFile.LogFileComparator)."""
+    Hudi orders log files by version (HoodieLogFile.LogFileComparator)."""
 
     path: str
     group: FileGroup
@@ -48,8 +49,8 @@ class _DataFile:
 class LogMerge:
     """The log files of one slice, in the order in which they are read, and the file that replaces them.
 
-    `merged` holds all blocks of `log_files`. All of these are paths in the table. Where `merged` is already
-    written, `log_files` are those that are still to be removed."""
+    `merged` holds all blocks of `log_files`. All of them are paths in the table. If `merged` is already
+    written, `log_files` are those that still have to be removed."""
 
     merged: str
     log_files: tuple[str, ...]
@@ -57,21 +58,21 @@ class LogMerge:
 
 
 def partition_of(path: str) -> str:
-    """Return the path of a file's partition in the table; empty in a table without partitions."""
+    """Return the path of a file's partition in the table; empty for an unpartitioned table."""
     return path.rpartition("/")[0]
 
 
 def first_instant(paths: Iterable[str]) -> str | None:
-    """Return the instant of the oldest data file among the paths; None where there is no data file."""
+    """Return the instant of the oldest data file among the paths; None if there is no data file."""
     return min((file.instant for file in filter(None, map(_data_file, paths))), default=None)
 
 
 def outdated_files(
     paths: Iterable[str], oldest: str, replaced: frozenset[FileGroup] = frozenset()
 ) -> list[str]:
-    """Return the data files among the paths that no state at the instant `oldest`, or later, needs.
+    """Return the data files among the paths that no state at the instant `oldest` or later needs.
 
-    `replaced` are groups that were replaced by then. Instants are as Hudi writes them: UTC,
+    `replaced` are groups that were replaced by then. Instants are written as in Hudi: UTC,
     `yyyyMMddHHmmssSSS`."""
     outdated: list[str] = []
     for group, by_instant in _slices(paths).items():
@@ -82,10 +83,10 @@ def outdated_files(
 
 
 def log_merges(paths: Iterable[str], superseded_before: str) -> Iterator[LogMerge]:
-    """Return the merges of slices that another slice has superseded before the instant.
+    """Return the merges of slices that another slice superseded before the instant.
 
-    The oldest slice of a group comes first. A merged file is read before the files that it replaces. So it
-    hides none of their blocks from a reader that stops at the first block that is too young."""
+    The oldest slice of a group comes first. Readers read a merged file before the files that it replaces. So
+    it hides none of their blocks from a reader that stops at the first block that is too young."""
     for by_instant in _slices(paths).values():
         for instant, superseding in pairwise(by_instant):
             if superseding >= superseded_before:
@@ -99,7 +100,7 @@ def log_merges(paths: Iterable[str], superseded_before: str) -> Iterator[LogMerg
 
 
 def _slices(paths: Iterable[str]) -> Mapping[FileGroup, Mapping[str, list[_DataFile]]]:
-    """Return the data files among the paths by group, and by the instants of their slices, in order."""
+    """Return the data files among the paths, by group and by the instants of their slices, in order."""
     slices: dict[FileGroup, dict[str, list[_DataFile]]] = defaultdict(lambda: defaultdict(list))
     for file in filter(None, map(_data_file, paths)):
         slices[file.group][file.instant].append(file)

@@ -1,4 +1,4 @@
-"""One silver table in Apache Hudi, as the rest of the app uses it: composes the parts of this room."""
+"""One silver table in Apache Hudi, as the rest of the app uses it. Combines this package's modules."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tributary.contract.lake import TablePolicy
 class HudiTable:
     """One silver table. `name` is its name in a catalog, `path` its base path.
 
-    While a table service runs, nothing else may write to the table. A commit's metadata are texts by keys
-    that belong to the caller."""
+    While a table service runs, nothing else may write to the table. A commit's metadata are texts under keys
+    that the caller chooses."""
 
     spark: SparkSession
     path: str
@@ -43,8 +43,8 @@ class HudiTable:
         return self.spark.read.format("hudi").options(**READ_OPTIONS).load(self.path)
 
     def timeline(self) -> Timeline:
-        """Read the timeline; one without commits where there is no table."""
-        # Without a table, Hudi would look for one five times, a second apart.
+        """Read the timeline. If there is no table, return a timeline without commits."""
+        # If there is no table, Hudi would look for one five times, a second apart.
         return self.existing_timeline() if self.exists() else Timeline(self.policy.storage)
 
     def existing_timeline(self) -> Timeline:
@@ -58,39 +58,39 @@ class HudiTable:
         return commits_with(key, self.access, timeline, known)
 
     def partitions(self) -> frozenset[str]:
-        """Return the paths of all partitions, by listing folders; none in a table without partitions."""
+        """Return the paths of all partitions by listing folders; none for an unpartitioned table."""
         return self.access.partitions()
 
     def write(self, rows: DataFrame, metadata: Mapping[str, str], spread: Spread = MANY_ROWS) -> None:
-        """Upsert the rows in one commit; create the table where there is none.
+        """Upsert the rows in one commit, and create the table if there is none.
 
-        There is one row a key. A row whose `_op` says so deletes its key."""
+        There is one row per key. A row whose `_op` is the delete marker deletes its key."""
         if not self.exists():
             create_table(self.access)
         if self.policy.storage == "copy_on_write" and not self.existing_timeline().instants:
-            # No bucket has a base file yet that Hudi would have to rewrite.
+            # No bucket has a base file yet, so Hudi would not have to rewrite any.
             self._append_writer.write(rows, metadata, spread)
         else:
             self.upsert(rows, metadata, spread)
 
     def upsert(self, rows: DataFrame, metadata: Mapping[str, str], spread: Spread = MANY_ROWS) -> None:
-        """Do what `write` does, in a table that is known to have a commit. Asks for nothing before."""
+        """Do the same as `write` in a table that is known to have a commit, without checking this first."""
         if self.policy.storage == "copy_on_write":
             SparkWriter(self.access).upsert(rows, metadata, spread)
         else:
             self._append_writer.write(rows, metadata, spread)
 
     def replace_all(self, rows: DataFrame, metadata: Mapping[str, str]) -> None:
-        """Give the table these rows and no others, in these columns' types, in one commit.
+        """Replace all of the table's rows by these rows, with their columns' types, in one commit.
 
-        Until then readers see the earlier rows, and by time travel also later."""
+        Readers see the earlier rows until then, and later by time travel."""
         SparkWriter(self.access).replace_all(rows, metadata)
 
     def buckets(self, events: int) -> Buckets | None:
-        """Return the buckets by which so many events can be sent to the tasks that write their rows.
+        """Return the buckets by which this many events can be sent to the tasks that write their rows.
 
-        None where a row's file group depends on more than its bucket, where fewer tasks than can work would
-        have the events, and where Hudi's own writer writes the rows."""
+        Returns None in three cases: a row's file group depends on more than its bucket; the events would go
+        to fewer tasks than can work; or Hudi's own writer writes the rows."""
         least, wanted = tasks_of(self.spark, 0), tasks_of(self.spark, events)
         tasks = min(wanted, self.policy.buckets)
         if self.policy.storage != "merge_on_read" or self.policy.partition_by or tasks < least:
@@ -104,7 +104,7 @@ class HudiTable:
             pass
 
     def compact_part(self, begun: str) -> bool:
-        """Merge some log files; return whether base files older than `begun` are left to merge into.
+        """Merge some log files. Return whether base files older than `begun` are left to merge into.
 
         Raises `StorageClockIsBehind`."""
         return compaction.compact_part(self.access, begun)
@@ -118,16 +118,16 @@ class HudiTable:
         timeline_shortening.shorten_timeline(self.access)
 
     def clean(self) -> None:
-        """Remove the files that no state within the table's history is read from."""
+        """Remove the files that no state within the table's history needs."""
         cleaning.clean(self.access)
 
     def remove_leftovers(self) -> None:
-        """Remove what the end of a process left that Hudi does not get over."""
+        """Remove files that an ended process left and that make Hudi fail."""
         recovery.remove_leftovers(self.access)
 
     @cached_property
     def access(self) -> TableAccess:
-        """What the parts of this room share."""
+        """The access to the table that the modules of this package share."""
         return TableAccess(self.spark, self.path, self.name, self.policy)
 
     @cached_property

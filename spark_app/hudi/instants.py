@@ -1,7 +1,7 @@
-"""The instants of a Hudi timeline: how a moment is written as one, and what Hudi's texts say of them.
+"""The instants of a Hudi timeline: how to write a moment as an instant, and how to parse Hudi's texts.
 
-To ask Py4J for the parts of each instant takes longer than to list them. HoodieInstant#toString has all
-parts."""
+Asking Py4J for the parts of each instant takes longer than listing the instants. HoodieInstant#toString has
+all parts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _COMPLETED_INSTANT = re.compile(r"\[(?P<requested>\d+)__(?P<completed>\d+)__(?P<
 
 
 class UnknownInstant(TributaryError):
-    """Hudi writes an instant in another form than the pinned release does."""
+    """Hudi writes an instant in a different form than the pinned release does."""
 
 
 @dataclass(frozen=True, order=True)
 class CompletedInstant:
-    """A completed instant: when it completed, its name, which is when it was requested, and its action.
+    """A completed instant: when it completed, its name (when it was requested), and its action.
 
     Instants sort in the order of completion, as in Hudi's InstantComparators. Both times are written as
     `instant_of` writes them."""
@@ -33,7 +33,7 @@ class CompletedInstant:
 
 
 def instant_of(moment: datetime) -> str:
-    """Return the name that Hudi gives to an instant requested at the moment, which is in UTC."""
+    """Return Hudi's name for an instant requested at the moment, which is in UTC."""
     return moment.strftime(_INSTANT)[:17]
 
 

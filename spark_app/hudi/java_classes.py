@@ -1,4 +1,4 @@
-"""Hudi's and Hadoop's Java classes that this room calls, each looked up once."""
+"""The Java classes of Hudi and Hadoop that this package calls. Each is looked up once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class JavaClasses:
     def texts(self, items: Any) -> Sequence[str]:
         """Return the texts of the items of a Java collection, none of which has a line break.
 
-        To ask Py4J for each item takes longer than Hudi takes to list them."""
+        Asking Py4J for each item takes longer than Hudi takes to list them."""
         joined = str(self.strings.join("\n", items))
         return joined.split("\n") if joined else []
 

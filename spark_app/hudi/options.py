@@ -1,4 +1,4 @@
-"""The options of Apache Hudi that a table needs, by its policy, and why. Nothing here has an effect."""
+"""The Apache Hudi options for a table's policy, with reasons. This module has no side effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALENDAR_OPTIONS: Options = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
 }
-"""Settings of Spark for the calendar of old dates. A job that is no query has to be given them separately."""
+"""Spark's settings for the calendar of old dates. A job that is not a query needs them separately."""
 
 SESSION_OPTIONS: Options = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
@@ -28,23 +28,23 @@ SESSION_OPTIONS: Options = {
     "spark.hadoop.parquet.avro.write-old-list-structure": "false",
     **CALENDAR_OPTIONS,
 }
-"""What a Spark session needs before it writes a Hudi table."""
+"""The options that a Spark session needs before it writes a Hudi table."""
 
 READ_OPTIONS: Options = {
-    # There is no index to skip files by. Hudi would log that at each read.
+    # There is no index to skip files by. Otherwise Hudi would log this at each read.
     "hoodie.enable.data.skipping": "false",
 }
 
 COMPACTION_OPTIONS: Options = {
-    # Allow a compaction without a commit since the last one: the parts of a compaction follow each other.
+    # Allow a compaction without a commit since the last one, because a compaction's parts follow each other.
     "hoodie.compact.inline.max.delta.commits": "0",
-    # DataSourceUtils makes clients that leave the commit to their caller.
+    # DataSourceUtils creates clients that leave the commit to their caller.
     "hoodie.auto.commit": "true",
 }
 
 ONE_ROW_A_KEY_OPTIONS: Options = {
-    # Rows that have a key each need no combining, which is a shuffle of all of them. Only for copy-on-write:
-    # the delete blocks of a merge-on-read table would lack their ordering value.
+    # Rows with one key each need no combining, which would shuffle all of them. Only for copy-on-write: the
+    # delete blocks of a merge-on-read table would lack their ordering value.
     "hoodie.combine.before.upsert": "false",
 }
 
@@ -59,7 +59,7 @@ REPLACING_OPTIONS: Options = {
     "hoodie.internal.write.schema.canonicalize": "false",
     "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
 }
-"""For a commit that replaces every file group of the table by new ones."""
+"""Options for a commit that replaces every file group of the table by new ones."""
 
 SMALL_COMMIT_OPTIONS: Options = {
     "hoodie.metadata.enable": "false",
@@ -69,34 +69,36 @@ SMALL_COMMIT_OPTIONS: Options = {
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
 }
-"""For a commit of some thousand rows every second or two. What these turn off costs more than it saves."""
+"""Options for a commit of some thousand rows every second or two.
+
+The features that these options turn off cost more than they save."""
 
 LARGE_COMMIT_OPTIONS: Options = {
-    # Hudi counts the records and then writes them. To serialize them in between takes longer than to hold
-    # them.
+    # Hudi counts the records, then writes them. Serializing them in between is slower than holding them.
     "hoodie.write.tagged.record.storage.level": "MEMORY_AND_DISK",
-    # A block's records stay in memory until it is full. At Hudi's 256 MB the collector keeps moving them.
+    # A block's records stay in memory until it is full. At 256 MB, the garbage collector keeps moving them.
     "hoodie.logfile.data.block.max.size": str(4 << 20),
 }
-"""For a commit of hundreds of thousands of rows."""
+"""Options for a commit of hundreds of thousands of rows."""
 
 BASE_FILE_OPTIONS: Options = {
-    # A third of a compaction was gzip. Hudi makes zstd its own default on Spark 3.5 (apache/hudi#19684).
+    # With gzip, compression was a third of a compaction. Hudi makes zstd its own default on Spark 3.5
+    # (apache/hudi#19684).
     "hoodie.parquet.compression.codec": "zstd",
     # Nobody searches base files for keys: a key's hash names its bucket.
     "hoodie.parquet.bloom.filter.enabled": "false",
-    # Spark's row writer always adds a Bloom filter (HoodieInternalRowFileWriterFactory). At its usual size it
-    # is a megabyte in the footer of each file; this one has a single entry.
+    # Spark's row writer always adds a Bloom filter (HoodieInternalRowFileWriterFactory). At its usual size,
+    # it adds a megabyte to the footer of each file. This one has a single entry.
     "hoodie.bloom.index.filter.type": "SIMPLE",
     "hoodie.index.bloom.num_entries": "1",
     "hoodie.index.bloom.fpp": "0.5",
-    # The reader with which Hudi merges misreads a decimal that is stored as an integer.
+    # Hudi merges with a reader that misreads a decimal stored as an integer.
     "hoodie.parquet.writelegacyformat.enabled": "true",
 }
 
 
 def write_options(name: str, policy: TablePolicy) -> Options:
-    """Return the options that every write of the table and every table service has."""
+    """Return the options that every write and every table service of the table has."""
     return {
         "hoodie.table.name": name,
         "hoodie.datasource.write.operation": "upsert",
@@ -113,17 +115,17 @@ def write_options(name: str, policy: TablePolicy) -> Options:
 
 
 def compaction_options(policy: TablePolicy) -> Options:
-    # An incremental plan reads from each commit which partitions it wrote to: two requests a commit, to save
-    # two a partition.
+    # To make an incremental plan, Hudi reads from each commit which partitions it wrote to. That is two
+    # requests per commit, to save two per partition.
     is_incremental = str(bool(policy.partition_by)).lower()
     return {**COMPACTION_OPTIONS, "hoodie.table.services.incremental.enabled": is_incremental}
 
 
 def metadata_options(metadata: Mapping[str, str]) -> Options:
-    """Return the options that have Hudi's Spark writer put the texts into the commit's metadata.
+    """Return the options with which Hudi's Spark writer records the texts in the commit's metadata.
 
-    Hudi records every option whose name begins with a given text. So the shortest key has to be the beginning
-    of all others. ValueError if it is not."""
+    Hudi records every option whose name begins with a given prefix. So all other keys have to begin with the
+    shortest key. Raises ValueError if they do not."""
     if not metadata:
         return {}
     prefix = min(metadata, key=len)
@@ -136,7 +138,7 @@ def metadata_options(metadata: Mapping[str, str]) -> Options:
 
 
 def _key_options(partition_by: Sequence[str], buckets: int) -> Options:
-    """Return the options of the key, which is one text column whatever the source's key is.
+    """Return the options of the key, which is always a single text column.
 
     Hudi refuses an empty text as a key, joins several key columns ambiguously, and renders timestamps and
     decimals in more than one way."""
@@ -171,7 +173,7 @@ def _storage_options(policy: TablePolicy) -> Options:
         return {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"}
     return {
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        # Not within a write: `compaction.complete_late_enough` says why.
+        # Do not compact within a write: `compaction.complete_late_enough` says why.
         "hoodie.compact.inline": "false",
         "hoodie.compact.schedule.inline": "false",
     }

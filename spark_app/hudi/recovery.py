@@ -1,4 +1,4 @@
-"""Recovery: removes what the end of a process can leave in a table that Hudi does not get over."""
+"""Recovery: remove files that an ended process can leave in a table and that make Hudi fail."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from spark_app.hudi.table_files import TEMPORARY, TIMELINE
 
 
 def remove_leftovers(table: TableAccess) -> None:
-    """Remove a table's folder without a table, and the markers that no pending commit needs.
+    """Remove a table's folder if it has no table, and the markers that no pending commit needs.
 
-    Some of these have Hudi fail at each start:
+    Some of these files make Hudi fail at each start:
 
-    - A folder `.hoodie` without a file is a table to Hudi, whose properties it cannot read.
-    - Where the rollback of a commit was interrupted, Hudi repeats it. It then looks for the log files that
-      the rollback's markers name in the local file system (DEFAULT_URI of HoodieStorageUtils,
-      RollbackHelperV1#addMissingLogFilesAndGetRollbackStats). Without markers it looks for none; they are
-      for its metadata table.
+    - Hudi takes a folder `.hoodie` without a file for a table, and cannot read this table's properties.
+    - If the rollback of a commit was interrupted, Hudi repeats it. It then looks in the local file system for
+      the log files that the rollback's markers name (DEFAULT_URI of HoodieStorageUtils,
+      RollbackHelperV1#addMissingLogFilesAndGetRollbackStats). Without markers it looks for none. Only Hudi's
+      metadata table needs these log files.
 
-    A pending commit needs its markers for its rollback; a completed commit does not need them any more."""
+    A pending commit needs its markers for its rollback. A completed commit no longer needs them."""
     files = table.files
     if not files.has_table():
         if files.exists(TIMELINE) and not files.holds_a_file(TIMELINE):

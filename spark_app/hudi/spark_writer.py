@@ -1,4 +1,4 @@
-"""Writes rows by Hudi's own data source for Spark."""
+"""Write rows with Hudi's own data source for Spark."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from spark_app.hudi.table_access import TableAccess
 
 @dataclass(frozen=True)
 class SparkWriter:
-    """Writes into a copy-on-write table, and replaces the files of any table."""
+    """Writes to a copy-on-write table, and replaces the files of any table."""
 
     table: TableAccess
 
     def upsert(self, rows: DataFrame, metadata: Mapping[str, str], spread: Spread) -> None:
-        """Commit the rows, one a key, and the metadata. Hudi rewrites the base files of their buckets."""
+        """Commit the rows, one per key, and the metadata. Hudi rewrites the base files of their buckets."""
         few = FEW_ROWS_OPTIONS if isinstance(spread, FewRows) else {}
         self._save(rows, {**ONE_ROW_A_KEY_OPTIONS, **few, **metadata_options(metadata)})
 
     def replace_all(self, rows: DataFrame, metadata: Mapping[str, str]) -> None:
-        """Commit the metadata and new files of these rows, which take the place of all files there are."""
+        """Commit the metadata and new files with these rows. The new files replace all existing files."""
         self._save(rows, {**REPLACING_OPTIONS, **metadata_options(metadata)})
 
     def _save(self, rows: DataFrame, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""How the parts of this room reach one table: its files, Hudi's metadata client and Hudi's write client."""
+"""Access to one table: its files, Hudi's metadata client and Hudi's write client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tributary.contract.lake import TablePolicy
 
 @dataclass(frozen=True)
 class TableAccess:
-    """The table at `path`, which has that `name` in a catalog."""
+    """Access to the table at `path`, which is called `name` in a catalog."""
 
     spark: SparkSession
     path: str
@@ -47,14 +47,14 @@ class TableAccess:
     def kept_meta_client(self) -> Any:
         """A HoodieTableMetaClient that has read the table's properties once.
 
-        To list the timeline again, it does not need them again."""
+        It can list the timeline again without reading them again."""
         return self.new_meta_client()
 
     @contextmanager
     def write_client(self, options: Options, schema: str = "") -> Iterator[Any]:
-        """Open Hudi's SparkRDDWriteClient, with options beside the table's own.
+        """Open Hudi's SparkRDDWriteClient with the table's own options and additional ones.
 
-        `schema` is the Avro schema of the rows to write, as JSON; a table service needs none."""
+        `schema` is the Avro schema of the rows to write, as JSON. A table service needs none."""
         spark_context: Any = self.spark.sparkContext
         client = self.java.data_source_utils.createHoodieClient(
             spark_context._jsc, schema, self.path, self.name, {**self.options, **options}
@@ -65,5 +65,5 @@ class TableAccess:
             client.close()
 
     def partitions(self) -> frozenset[str]:
-        """Return the paths of all partitions in the table; none where it has no partition columns."""
+        """Return the paths of all partitions in the table; none if it has no partition columns."""
         return self.files.partitions() if self.policy.partition_by else frozenset()

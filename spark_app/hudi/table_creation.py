@@ -1,4 +1,4 @@
-"""The properties of a new table."""
+"""The creation of a table, with its properties."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spark_app.hudi.table_access import TableAccess
 def create_table(table: TableAccess) -> None:
     """Create a table without a commit.
 
-    It gets the properties that Hudi's own writer would give it, and one more: the bootstrap index is off."""
+    It gets the properties that Hudi's own writer would set, and one more: the bootstrap index is off."""
     options, java = table.options, table.java
     properties = java.meta_client.newTableBuilder()
     properties.setTableName(table.name)
@@ -29,7 +29,7 @@ def create_table(table: TableAccess) -> None:
     properties.setPopulateMetaFields(True)
     properties.setShouldDropPartitionColumns(False)
     properties.setCDCEnabled(False)
-    # With it, each commit would look eight times for the index of a table that was made from other files.
-    # Hudi reads this in the table's properties only, not among the options of a write.
+    # With the index, each commit would look eight times for the index of a table that was made from other
+    # files. Hudi reads this setting only from the table's properties, not from the options of a write.
     properties.setBootstrapIndexEnable(False)
     properties.initTable(table.files.storage_configuration, table.path)

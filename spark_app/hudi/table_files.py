@@ -1,4 +1,4 @@
-"""The files in a table's folder, by their paths in it, as Hadoop and Hudi's storage reach them."""
+"""The files in a table's folder, by their paths in it, as seen by Hadoop and Hudi's storage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMELINE = ".hoodie"
 """The folder of the timeline."""
 
 TEMPORARY = f"{TIMELINE}/.temp"
-"""The folder of the markers of commits, and of drafts."""
+"""The folder for the markers of commits, and for drafts."""
 
 _PROPERTIES = f"{TIMELINE}/hoodie.properties"
 _COPY_BYTES = 1 << 16
@@ -27,13 +27,13 @@ _LISTED = re.compile(r"StoragePathInfo\{path=.*/([^/,]+),.*")
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The files of the table at `table`, a Hadoop path. Every other path is one in the table."""
+    """The files of the table at `table`, a Hadoop path. All other paths are relative to it."""
 
     spark: SparkSession
     table: str
 
     def has_table(self) -> bool:
-        """Return whether there is a table, in one or two requests."""
+        """Return whether there is a table. Takes one or two requests."""
         # Hudi replaces the properties in three steps: it writes the backup, removes them, and writes them.
         return self.exists(_PROPERTIES) or self.exists(f"{_PROPERTIES}.backup")
 
@@ -58,12 +58,12 @@ class TableFiles:
         return frozenset(classes.fs_utils.getAllPartitionPaths(context, self._storage, base_path, False))
 
     def write(self, path: str, content: bytes) -> None:
-        """Write the file, in place of what it was."""
+        """Write the file, and replace its earlier content."""
         with self._created(path) as output:
             output.write(content)
 
     def concatenate(self, paths: Iterable[str], into: str, draft: str) -> None:
-        """Write what the files hold, in their order, into one file, which is there only when it is whole."""
+        """Concatenate the files, in this order, into one file. That file appears only when it is complete."""
         files = self._file_system
         with self._created(draft) as output:
             for path in paths:
@@ -76,15 +76,15 @@ class TableFiles:
             raise OSError(f"{draft} in {self.table} cannot be renamed to {into}")
 
     def remove(self, paths: Collection[str], folder: str = "") -> None:
-        """Remove the files, paths in the folder, on S3 a thousand a request. Raises `FilesNotRemoved`."""
+        """Remove the files, paths in the folder, on S3 a thousand per request. Raises `FilesNotRemoved`."""
         file_removal.remove_files(self.spark, self._folder(folder), paths)
 
     def remove_in_order(self, paths: Sequence[str], folder: str = "") -> None:
-        """Remove each file, a path in the folder, once the one before is gone. Raises `FilesNotRemoved`."""
+        """Remove the files, paths in the folder, each once the last one is gone. Raises `FilesNotRemoved`."""
         file_removal.remove_files_in_order(self.spark, self._folder(folder), paths)
 
     def remove_folder(self, path: str) -> None:
-        """Remove the folder and all that it holds."""
+        """Remove the folder and everything in it."""
         self._file_system.delete(self._path(path), True)
 
     @cached_property
@@ -94,7 +94,7 @@ class TableFiles:
 
     @contextmanager
     def _created(self, path: str) -> Iterator[Any]:
-        """Open a stream into the file, over what it was."""
+        """Open a stream that overwrites the file."""
         output = self._file_system.create(self._path(path), True)
         try:
             yield output

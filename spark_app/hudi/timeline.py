@@ -1,4 +1,4 @@
-"""A table's timeline: which commits and compactions it has completed, and what a commit says of itself."""
+"""A table's timeline: its completed commits and compactions, and the metadata of a commit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from spark_app.hudi.table_access import TableAccess
 from tributary.contract.lake import Storage
 
 ACTIVE_COMMITS = 20
-"""How many commits a shortened timeline has. Every commit lists it eight times, with three files a commit."""
+"""How many commits a shortened timeline has.
+
+Every commit lists the timeline eight times, with three files per commit."""
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The completed commits and compactions in a table's active timeline at the moment it was read.
+    """The completed commits and compactions in a table's active timeline at the moment of reading.
 
-    `instants` come in the order in which they were requested. `of_hudi` is Hudi's own object, with the same
+    `instants` are in the order in which they were requested. `of_hudi` is Hudi's own object, with the same
     instants in the same order."""
 
     storage: Storage
@@ -29,7 +31,7 @@ class Timeline:
 
     @property
     def commits(self) -> tuple[CompletedInstant, ...]:
-        """The instants that are no compaction."""
+        """The instants that are not compactions."""
         return tuple(i for i in self.instants if i.action != "commit" or self.storage != "merge_on_read")
 
     @property
@@ -45,24 +47,24 @@ class Timeline:
 
     @property
     def last_instant(self) -> str | None:
-        """The name of the commit or compaction that was requested last; None where there is none."""
+        """The name of the commit or compaction that was requested last; None if there is none."""
         return self.instants[-1].requested if self.instants else None
 
     @property
     def commits_since_services(self) -> int:
-        """How many commits have followed on the last table services.
+        """How many commits came after the last table services.
 
-        These are the last compaction of a merge-on-read table, and the last time that the timeline of a
-        copy-on-write table was shortened."""
+        For a merge-on-read table, this is the last compaction. For a copy-on-write table, it is the last time
+        that the timeline was shortened."""
         if self.storage == "copy_on_write":
             return max(0, len(self.instants) - ACTIVE_COMMITS)
         return len(list(takewhile(lambda instant: instant.action == "deltacommit", reversed(self.instants))))
 
     def first_after_replacement(self, before: str, commits: int) -> str | None:
-        """Return the name of the instant that followed on the last commit that replaced files.
+        """Return the name of the instant after the last commit that replaced files.
 
-        Only commits count that were requested before the instant `before`, and that more than `commits`
-        others have followed; None where there is no such commit."""
+        Only commits count that were requested before the instant `before` and that more than `commits` others
+        have followed. Returns None if there is no such commit."""
         old = self.instants[: max(0, len(self.instants) - commits - 1)]
         replacements = [n for n, i in enumerate(old) if i.action == "replacecommit" and i.requested < before]
         return self.instants[replacements[-1] + 1].requested if replacements else None
@@ -70,9 +72,9 @@ class Timeline:
 
 @dataclass(frozen=True)
 class HudiCommit:
-    """A completed commit: its instant, a text from its metadata, and how many rows it wrote.
+    """A completed commit: its instant, a text from its metadata, and the number of rows written.
 
-    `partitions` are the paths of the partitions that it wrote to; empty in a table without any."""
+    `partitions` are the paths of the partitions that it wrote to; empty for an unpartitioned table."""
 
     instant: str
     text: str
@@ -82,7 +84,7 @@ class HudiCommit:
 
 
 def read_timeline(table: TableAccess) -> Timeline:
-    """Read the timeline of a table that exists: one listing."""
+    """Read the timeline of a table that exists. Takes one listing."""
     active = table.kept_meta_client.reloadActiveTimeline()
     completed = active.getCommitsTimeline().filterCompletedInstants()
     texts = table.java.texts(completed.getInstants())
@@ -94,7 +96,8 @@ def commits_with(
 ) -> Iterator[HudiCommit]:
     """Read the commits whose metadata has the key, except the `known` instants.
 
-    The commit that completed last comes first. Reads a commit's file when the commit is asked for."""
+    The commit that completed last comes first. A commit's file is read only when the caller asks for the
+    commit."""
     for instant in sorted(timeline.commits, reverse=True):
         if instant.requested in known:
             continue
@@ -124,7 +127,7 @@ def content_of(timeline: Timeline, instant: CompletedInstant) -> bytes:
 def replaced_groups(table: TableAccess, active: Any, until: str) -> frozenset[FileGroup]:
     """Read which file groups commits have replaced, up to the instant `until`.
 
-    `active` is Hudi's active timeline; commits that it no longer has do not count."""
+    `active` is Hudi's active timeline. Commits that it no longer has do not count."""
     replacing = active.getCompletedReplaceTimeline().findInstantsBeforeOrEquals(until)
     return frozenset(
         FileGroup(partition, file_id)

@@ -1,9 +1,9 @@
-"""Hudi's timeline by the names of its files: which files to remove to remove its oldest instants.
+"""Hudi's timeline by file name: which files to remove in order to remove its oldest instants.
 
 Source of the format: org.apache.hudi's InstantFileNameGeneratorV1, table version 6. An instant has a file for
-each state that it has been in: `<instant>.<action>.requested`, `<instant>.<action>.inflight` and, once it is
-complete, `<instant>.<action>`. There are two exceptions: a complete compaction has the action `commit`, and a
-commit's second file is `<instant>.inflight`."""
+each of its states: `<instant>.<action>.requested`, `<instant>.<action>.inflight` and, when it is complete,
+`<instant>.<action>`. There are two exceptions: a complete compaction has the action `commit`, and a commit's
+second file is `<instant>.inflight`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _COMPLETED_AS = {"inflight": "commit", "compaction": "commit", "logcompaction": 
 class TimelineRemoval:
     """The names of the files to remove.
 
-    Remove the `earlier_states` first, in any order: an instant that has them, and no completed file, would
-    be taken for a pending one. Then remove the `completed` files, each when the one before it is gone. A
-    reader that finds a commit missing *after* another one takes its rows for those of a commit that never
-    completed (HUDI-7207)."""
+    Remove the `earlier_states` first, in any order. An instant that has them and no completed file would look
+    pending. Then remove the `completed` files, each after the one before it is gone. If a reader finds that a
+    commit *after* another one is missing, it takes its rows for those of a commit that never completed
+    (HUDI-7207)."""
 
     earlier_states: tuple[str, ...]
     completed: tuple[str, ...]
@@ -41,10 +41,10 @@ def removal_of_oldest_instants(
 ) -> TimelineRemoval:
     """Return the files of all completed commits, cleanings and rollbacks except the last `remaining` of each.
 
-    `remaining` is one or more. Commits stay from the first of these instants on, as Hudi's archival chooses
-    (TimelineArchiverV1): `stays_from`, the first savepoint, and the last commit before a pending one. In a
-    merge-on-read table the last commit that is no compaction stays as well, however many compactions have
-    followed: it has the commit metadata of the app."""
+    `remaining` is at least one. As in Hudi's archival (TimelineArchiverV1), commits stay from the earliest of
+    these instants on: `stays_from`, the first savepoint, and the last commit before a pending one. In a
+    merge-on-read table, the last commit that is not a compaction also stays, however many compactions have
+    followed, because it has the app's commit metadata."""
     files = sorted(filter(None, map(_timeline_file, names)))
     commits = _completed(files, *_COMMITS)
     going = {
@@ -71,7 +71,7 @@ def removal_of_oldest_instants(
 def _first_that_stays(
     files: Iterable[_TimelineFile], commits: Sequence[_TimelineFile], stays_from: str | None
 ) -> str | None:
-    """Return the instant from which on commits stay; None where any commit can go."""
+    """Return the instant from which commits stay; None if any commit can be removed."""
     completed = {file.instant for file in commits}
     pending = {file.instant for file in files if file.action in _COMMITS} - completed
     savepoints = {file.instant for file in files if file.action == "savepoint"}

@@ -1,4 +1,4 @@
-"""Shortening: removes the oldest commits from a table's timeline."""
+"""Shortening: remove the oldest commits from a table's timeline."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from spark_app.hudi.timeline_files import removal_of_oldest_instants
 
 
 def shorten_timeline(table: TableAccess) -> None:
-    """Remove all commits from the timeline but the last `timeline.ACTIVE_COMMITS`.
+    """Remove all commits from the timeline except the last `timeline.ACTIVE_COMMITS`.
 
-    States of the table are read as before. No commit may be written meanwhile. Hudi's archival would write
-    the commits to an archive first, which nothing here reads: eight requests to S3 for each file, one after
-    the other."""
+    States of the table can be read as before. No commit may be written at the same time. Hudi's archival
+    would first write the commits to an archive, which nothing here reads. That takes eight requests to S3 for
+    each file, one after the other."""
     names = table.files.names_in(TIMELINE)
     stays_from = _first_needed_by_replacements(table) if _has_replacements(names) else None
     removal = removal_of_oldest_instants(names, timeline.ACTIVE_COMMITS, stays_from)
@@ -28,9 +28,9 @@ def _has_replacements(names: Sequence[str]) -> bool:
 
 
 def _first_needed_by_replacements(table: TableAccess) -> str | None:
-    """Return the first instant that has to stay because the files that it has replaced are still there.
+    """Return the first instant that has to stay because the files that it replaced still exist.
 
-    Without the instant in the timeline, these files would count as the table's."""
+    Without the instant in the timeline, these files would count as the table's files."""
     java, client = table.java, table.new_meta_client()
     replacing = java.clustering_utils.getEarliestInstantToRetainForClustering(
         client.getActiveTimeline(), client, java.cleaning_policy.KEEP_LATEST_BY_HOURS

@@ -1,1 +1,1 @@
-"""Java accelerators, each behind one Python bridge."""
+"""Java code that speeds up Spark. Each class has one Python bridge."""

@@ -1,6 +1,6 @@
-"""Reads a topic's records from bronze: the Java class BronzeEvents.
+"""Read a topic's records from bronze with the Java class BronzeEvents.
 
-What it replaces is a filter and a `select`, for which Spark copies each event's bytes twice more."""
+It replaces a filter and a `select`, for which Spark copies each event's bytes two more times."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def read_bronze_events(
     """Return the landed records of the topic that are in the ranges, in no order. No Spark job.
 
     `ranges` are (partition, first offset, offset after the last). `landed` is a scan of an Iceberg table,
-    perhaps filtered, with the columns k_topic `string`, k_partition `int`, k_offset `bigint`, k_timestamp
-    `bigint` (milliseconds), key `binary`, value `binary`, and, once a record has needed them, moved_to
-    `binary` and moved_from `binary`.
+    which may be filtered. Its columns are k_topic `string`, k_partition `int`, k_offset `bigint`, k_timestamp
+    `bigint` (milliseconds), key `binary` and value `binary`. The columns moved_to `binary` and moved_from
+    `binary` exist as soon as a record has needed them.
 
-    The columns have the names of `event`, whose types have to be: topic `string`, partition `int`, offset
+    The result has the columns of `event`, whose types must be: topic `string`, partition `int`, offset
     `bigint`, timestamp `timestamp`, key, value, moved_to and moved_from `binary`."""
     read = java_class(landed.sparkSession, "BronzeEvents").read(
         landed._jdf, topic, [list(wanted) for wanted in ranges], event.json()

@@ -1,6 +1,6 @@
-"""Reads topics and offsets from the metadata of bronze: the Java class BronzeMetadata.
+"""Read topics and offsets from the metadata of bronze with the Java class BronzeMetadata.
 
-What it replaces is a query of all rows: a Spark job, which takes the longer the longer the history is."""
+It replaces a query of all rows. Such a query is a Spark job that takes longer as the history grows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from spark_app.jvm.java_classes import java_class
 
 
 def topics_in_metadata(spark: SparkSession, table: str) -> frozenset[str] | None:
-    """Return the topics of which the table of that full name has rows. No Spark job.
+    """Return the topics with rows in the table with this full name. No Spark job.
 
-    None where some file's metadata does not say: a file with rows of several topics, or with deleted rows."""
+    Returns None if some file's metadata does not say: a file with rows of several topics, or with deleted
+    rows."""
     found = json.loads(java_class(spark, "BronzeMetadata").topics(spark._jsparkSession, table))
     return None if found is None else frozenset(found)
 
@@ -25,7 +26,7 @@ def offsets_in_metadata(
 ) -> Mapping[str, Mapping[int, tuple[int, int]]]:
     """Return the first and the last offset by topic and partition. No Spark job.
 
-    A topic is left out where some file's metadata does not say: a file with rows of several topics or
+    A topic is left out if some file's metadata does not say: a file with rows of several topics or
     partitions, with deleted rows, or without statistics."""
     found = java_class(spark, "BronzeMetadata").extents(spark._jsparkSession, table, [*topics])
     return {

@@ -1,6 +1,7 @@
-"""Sends rows to the tasks that write the file groups of their keys: the Java class Buckets.
+"""Send rows to the tasks that write the file groups of their keys, with the Java class Buckets.
 
-What it replaces is a second shuffle: one to bring the changes of a key together, one by file group."""
+It replaces a second shuffle: one shuffle would bring the changes of a key together, the other those of a file
+group."""
 
 from __future__ import annotations
 
@@ -18,16 +19,16 @@ _BITS_OF_HASH = 40
 
 @dataclass(frozen=True)
 class Buckets:
-    """The simple buckets of a Hudi table without partitions, shared out among so many `tasks`.
+    """The simple buckets of an unpartitioned Hudi table, distributed over `tasks` tasks.
 
-    Rows have a column `key string`, not null, and any others."""
+    Rows have a column `key string`, not null, and any other columns."""
 
     tasks: int
     _java: Any = field(repr=False)
 
     @staticmethod
     def of(spark: SparkSession, hash_field: str, buckets: int, tasks: int) -> Buckets:
-        """Make the buckets of a table whose record key is the column `hash_field`."""
+        """Return the buckets of a table whose record key is the column `hash_field`."""
         return Buckets(tasks, java_class(spark, "Buckets")(hash_field, buckets, tasks))
 
     def hold(self, rows: DataFrame) -> Held:
@@ -35,15 +36,15 @@ class Buckets:
         return Held.in_shuffle(self._java.hold(rows._jdf, F.col("key")._jc), rows.sparkSession)
 
     def bucket_of(self, key: Column) -> Column:
-        """Return the bucket of a `string` key: `int`, null where the key is."""
+        """Return the bucket of a `string` key: `int`, null if the key is null."""
         return Column(self._java.bucketOf(key._jc))
 
     def first_of_each_key(self, held: DataFrame, *order: Column) -> DataFrame:
-        """Return the first row of each key in that order, with all columns, of rows that are held here.
+        """Return the first row of each key in this order, with all columns. The rows must be held here.
 
-        The rows of a task come bucket after bucket. They are sorted by one number first, of the bucket and a
-        hash of the key: record keys begin alike, and Spark compares eight bytes before it looks up the
-        rows."""
+        In the result, a task's rows are grouped by bucket. The rows are sorted first by one number, computed
+        from the bucket and a hash of the key, because record keys begin alike. Spark compares eight bytes
+        before it looks up the rows."""
         bucket = self.bucket_of(F.col("key")).cast("bigint")
         hashed = F.shiftrightunsigned(F.xxhash64("key"), 64 - _BITS_OF_HASH)
         number = F.shiftleft(bucket, _BITS_OF_HASH) + hashed

@@ -1,4 +1,4 @@
-"""The jar of the app's Java classes: its name, and the folder of its sources."""
+"""The name of the jar with the app's Java classes, and the folder of their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that are computed once and read many times: in the Java class HeldRows, or in Spark's cache."""
+"""Rows that are computed once and read many times, from the Java class HeldRows or from Spark's cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 @dataclass(frozen=True)
 class Held:
-    """Rows that were computed in one Spark job, and can be read until they are released."""
+    """Rows that one Spark job has computed. They can be read until they are released."""
 
     rows: DataFrame
     release: Callable[[], object]
@@ -20,7 +20,7 @@ class Held:
     def in_cache(rows: DataFrame) -> Held:
         """Hold the rows in Spark's cache, as columns."""
         cached = rows.cache()
-        # Without a column, Spark counts the rows and reads none.
+        # Without a column, Spark counts the rows and reads no values.
         cached.select().write.format("noop").mode("overwrite").save()
         return Held(cached, cached.unpersist)
 

@@ -1,4 +1,4 @@
-"""Finds the project's own Java classes in Spark's JVM, each once."""
+"""Find the project's own Java classes in Spark's JVM. Each is looked up once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _PACKAGE = "io.tributary.spark"
 def java_class(spark: SparkSession, name: str) -> Any:
     """Return Py4J's handle of the class, such as `RowUpsert`.
 
-    Py4J takes some milliseconds to find a class by its name: it asks the JVM for each part of the name."""
+    Py4J takes some milliseconds to find a class by its name, because it asks the JVM for each part of the
+    name."""
     return _class(spark._jvm, name)
 
 

@@ -1,7 +1,7 @@
-"""Reads records of Kafka: the Java class KafkaEvents, over Spark's own reader of Kafka.
+"""Read Kafka records with the Java class KafkaEvents, which uses Spark's own Kafka reader.
 
-What it replaces is Spark's data source `kafka`, which asks an admin client of its own for the topic's
-partitions and makes a Java object of each record."""
+It replaces Spark's data source `kafka`. That data source asks its own admin client for the topic's partitions
+and creates a Java object for each record."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def read_kafka_events(
     headers: Sequence[str],
     event: StructType,
 ) -> DataFrame:
-    """Return the records of some offsets of a topic, in no order. No Spark job.
+    """Return the records at some offsets of a topic, in no order. No Spark job.
 
     `ranges` are (partition, first offset, offset after the last). `consumer` are the properties of a consumer
-    of bytes, as Kafka names them. At least so many tasks read the records, where there are that many.
+    of bytes, with Kafka's names. At least `tasks` tasks read the records, if there are that many records.
 
-    The columns have the names of `event`, whose types have to be: topic `string`, partition `int`, offset
-    `bigint`, timestamp `timestamp`, key `binary`, value `binary`, then a `binary` for each of the headers,
-    the last one of that name, null where a record has none. A task fails where the topic does not hold an
-    offset any more."""
+    The result has the columns of `event`, whose types must be: topic `string`, partition `int`, offset
+    `bigint`, timestamp `timestamp`, key `binary`, value `binary`, then a `binary` for each of the headers.
+    That is the last header of the name, null if a record has none. A task fails if the topic no longer holds
+    an offset."""
     taken = list(ranges)
     read = java_class(spark, "KafkaEvents").read(
         spark._jsparkSession,

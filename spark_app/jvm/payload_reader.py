@@ -1,4 +1,4 @@
-"""The JSON text of a payload as a struct: the Java class PayloadReader as an expression of Spark's."""
+"""Read the JSON text of a payload as a struct, with the Java class PayloadReader as a Spark expression."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ NOT_UTF8, MISMATCH = "not_utf8", "mismatch"
 
 @dataclass(frozen=True)
 class ClosedStruct:
-    """The struct of which it is asked whether the text has other fields than the type names: the field of
-    that name, or, where the name is empty, all of the payload. A field that matches `ignored` does not count
-    (a regular expression, for all of the name)."""
+    """The struct to check for fields that the type does not declare.
+
+    `field` is the name of the payload's field with the struct, or empty for the whole payload. Fields whose
+    whole name matches the regular expression `ignored` do not count."""
 
     field: str = ""
     ignored: str | None = None
 
 
 def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
-    """`struct<payload, problem string, has_unnamed boolean>`, null where the text is.
+    """Return `struct<payload, problem string, has_unnamed boolean>`, null if the text is null.
 
-    `payload` is null where the text is not UTF-8 or no JSON object; a value in it where it is of another type
-    than the wire's. `problem` says so: `not_utf8`, or `mismatch`; else it is null."""
+    `payload` is null if the text is not UTF-8 or is no JSON object. A value in it is null if it has another
+    type than in `wire`. `problem` is `not_utf8` or `mismatch` in these cases, otherwise null."""
     java = java_class(SparkSession.active(), "PayloadReader")
     return Column(java.read(text.cast(StringType())._jc, wire.json(), *_names(closed)))
 
 
 @dataclass(frozen=True)
 class ReadableShape:
-    """A shape that a payload can have: it does if at least `least` of `names` are names at its top."""
+    """A shape that a payload can have: at least `least` of `names` are at its top."""
 
     name: str
     wire: StructType
@@ -45,10 +46,10 @@ class ReadableShape:
 
 
 def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
-    """Return a struct with a field for each shape, by its name: what `read_payload` returns in the field of
-    the first shape that the payload has, and null in all others.
+    """Return a struct with a field for each shape, by its name.
 
-    The struct is null where the text is no JSON object or has none of the shapes."""
+    The field of the first shape that the payload has is the result of `read_payload`. All other fields are
+    null. The struct is null if the text is no JSON object or has none of the shapes."""
     java = java_class(SparkSession.active(), "ShapeReader")
     found = [
         java.shape(shape.name, shape.wire.json(), *_names(shape.closed), list(shape.names), shape.least)

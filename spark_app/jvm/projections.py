@@ -1,4 +1,4 @@
-"""Projections: selects one after the other as one step of Spark's, the Java class of that name."""
+"""Projections: successive selects as one step of Spark, with the Java class of the same name."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pyspark.sql.types import StructType
 
 @dataclass(frozen=True)
 class Projections:
-    """`java`: its `io.tributary.spark.Projections`. It is analysed once, and can be applied in any session of
-    the JVM."""
+    """Wraps `io.tributary.spark.Projections`. Spark analyzes it once, and any session can apply it."""
 
     java: Any
 
@@ -30,5 +29,5 @@ class Projections:
         )
 
     def apply(self, rows: DataFrame) -> DataFrame:
-        """As `rows.where(needed.isNotNull()).select(…).select(…)`."""
+        """Do the same as `rows.where(needed.isNotNull()).select(…).select(…)`."""
         return DataFrame(self.java.apply(rows._jdf), rows.sparkSession)

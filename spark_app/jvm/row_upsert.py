@@ -1,6 +1,6 @@
-"""Writes the files of a commit: the Java class RowUpsert.
+"""Write the files of a commit with the Java class RowUpsert.
 
-What it replaces is Hudi's own upsert, by `rows.write.format("hudi")`."""
+It replaces Hudi's own upsert, `rows.write.format("hudi")`."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ WriteStats = NewType("WriteStats", object)
 
 @dataclass(frozen=True)
 class RowUpsert:
-    """The writer of one table with simple buckets. It remembers the files that its last commit left.
+    """The writer of one table with simple buckets. It remembers the files of its last commit.
 
-    Rows have the table's columns, in any order: the record key `string`, the ordering column `bigint`, where
-    deletes are hard the operation `string`, and columns of any of Spark's types but intervals. There is one
-    row a key. In a copy-on-write table it writes the first commit only."""
+    Rows have the table's columns in any order: the record key `string`, the ordering column `bigint`, the
+    operation `string` if deletes are hard, and columns of any Spark type except intervals. There is one row
+    per key. In a copy-on-write table, it writes only the first commit."""
 
     _java: Any = field(repr=False)
 
     @staticmethod
     def of(spark: SparkSession, table: str) -> RowUpsert:
-        """Make the writer of the table of that name."""
+        """Return a writer for the table with this name."""
         return RowUpsert(java_class(spark, "RowUpsert")(table))
 
     def writer_schema(self, meta_client: HudiMetaClient, rows: DataFrame) -> str:
-        """Return the Avro schema to write the rows in, as JSON: theirs, in line with the last commit's.
+        """Return the Avro schema, as JSON, to write the rows in: their own, aligned with the last commit's.
 
-        The client's timeline has to be the one from before the commit begins."""
+        The client's timeline must be the one from before the commit begins."""
         return str(self._java.writerSchema(meta_client, rows._jdf))
 
     def write_in_tasks(
@@ -50,20 +50,21 @@ class RowUpsert:
         rows: DataFrame,
         tasks: int,
     ) -> WriteStats:
-        """Send the rows to so many tasks, each to the one of its file group, which writes them.
+        """Send each row to the task of its file group, and write it there. There are `tasks` tasks.
 
-        The instant is a requested one of the client, whose configuration has the writer schema. What this
-        returns is to be committed. Where it raises, Hudi's next commit rolls back what was written."""
+        The instant is a requested one of the client, and the client's configuration has the writer schema.
+        The caller has to commit the result. After an error, Hudi's next commit rolls back what was written.
+        """
         return WriteStats(self._java.write(client, meta_client, instant, rows._jdf, tasks))
 
     def write_in_buckets(
         self, client: HudiClient, meta_client: HudiMetaClient, instant: str, rows: DataFrame
     ) -> WriteStats:
-        """Do what `write_in_tasks` does with rows that are in the tasks of their `Buckets`.
+        """Do the same as `write_in_tasks` with rows that are in the tasks of their `Buckets`.
 
-        They come bucket after bucket there. It raises where they do not."""
+        A task's rows must be grouped by bucket. Otherwise it raises an error."""
         return WriteStats(self._java.writeInBuckets(client, meta_client, instant, rows._jdf))
 
     def committed(self, written: WriteStats) -> None:
-        """Note that what was written last is committed. The next commit then need not list files."""
+        """Note that the last written files are committed, so the next commit need not list files."""
         self._java.committed(written)

@@ -1,4 +1,4 @@
-"""A JSON document taken apart into schema and payload: the Java class SchemaAndPayload as an expression."""
+"""Split a JSON document into schema and payload, with the Java class SchemaAndPayload as an expression."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from spark_app.jvm.java_classes import java_class
 
 
 def schema_and_payload(text: Column, known: Sequence[str]) -> Column:
-    """Return `struct<known int, schema string, payload string>`, null where the text is no JSON object.
+    """Return `struct<known int, schema string, payload string>`, null if the text is no JSON object.
 
-    known    the place of the document's schema among the schemas that are given; null if it is another one.
-             Schemas are equal if their JSON is, whatever their white space and the order of their names
+    known    the place of the document's schema in `known`; null if it is another one. Schemas are equal if
+             their JSON is, whatever their white space and the order of their names
     schema   the schema in its canonical form; null if the document has none
     payload  the JSON of the payload as it is written; null if it is JSON's null. A document that is neither
              `{"schema":…,"payload":…}` nor `{"payload":…}` is itself the payload
@@ -24,5 +24,5 @@ def schema_and_payload(text: Column, known: Sequence[str]) -> Column:
 
 
 def canonical(schema: str) -> str:
-    """Return the canonical form of a schema, which all of its texts share."""
+    """Return the canonical form of a schema, which is the same for all of its texts."""
     return str(java_class(SparkSession.active(), "SchemaAndPayload").canonical(schema))

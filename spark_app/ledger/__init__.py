@@ -1,1 +1,1 @@
-"""The ledger: how far a table has read, kept in its own commits."""
+"""The ledger: how far a table has read, kept in the table's own commits."""

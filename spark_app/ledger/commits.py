@@ -1,4 +1,4 @@
-"""How a ledger stands in a table's commits: under which keys of their metadata, and which commit has it."""
+"""Ledgers in a table's commits: the metadata keys that hold them, and the commits that have one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from spark_app.ledger.ledger import LEDGER_KEY, RETYPED_KEY, Ledger
 
 @dataclass(frozen=True)
 class LedgerCommit:
-    """A completed commit that has a ledger: its instant, the ledger, and the rows that it wrote.
+    """A completed commit that has a ledger: its instant, the ledger, and the number of rows written.
 
-    `partitions` are the paths of the partitions that it wrote to; empty in a table without any."""
+    `partitions` are the paths of the partitions that the commit wrote to. They are empty in an unpartitioned
+    table."""
 
     instant: str
     ledger: Ledger
@@ -25,12 +26,12 @@ class LedgerCommit:
 
 
 def commit_metadata(ledger: Ledger) -> Mapping[str, str]:
-    """Return what a commit records of the ledger."""
+    """Return the metadata that records the ledger in a commit."""
     return {LEDGER_KEY: ledger.to_json()}
 
 
 def replacement_metadata(ledger: Ledger, retyped: Sequence[str]) -> Mapping[str, str]:
-    """Return what a commit records that replaces all files, and gives the `retyped` columns other types."""
+    """Return the metadata of a commit that replaces all files and gives the `retyped` columns other types."""
     return {**commit_metadata(ledger), RETYPED_KEY: json.dumps(list(retyped))}
 
 

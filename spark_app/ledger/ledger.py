@@ -1,7 +1,6 @@
-"""The ledger: how far a table has read, as the Hudi commit that holds the rows also holds it.
+"""The ledger: how far a table has read. The Hudi commit that holds the rows also holds the ledger.
 
-Importable without PySpark, so that a reader of the timeline needs none.
-"""
+This module imports no PySpark, so that a reader of the timeline does not need it."""
 
 from __future__ import annotations
 
@@ -14,11 +13,12 @@ from tributary.contract.remedies import RebuildTable
 
 LEDGER_KEY = "_ledger"
 RETYPED_KEY = f"{LEDGER_KEY}.retyped"
-"""Beside the ledger of a commit that replaces all files: a JSON array of the columns to which it has given
-other types."""
+"""The metadata key, in a commit that replaces all files, for a JSON array of the columns with new types.
+
+Such a commit also has `LEDGER_KEY`."""
 
 FORMAT_VERSION = 3
-"""1 had record keys with commas; 2 had positions of PostgreSQL alone."""
+"""Version 1 had record keys with commas. Version 2 had positions of PostgreSQL only."""
 
 EPOCH_SHIFT = 48
 """`_seq` = epoch · 2^48 + offset. So a recreated topic, whose offsets start at 0, can follow the old one."""
@@ -30,7 +30,7 @@ class LedgerError(TributaryError):
 
 @dataclass(frozen=True)
 class Truncate:
-    """A truncate of the whole table, and where it stands.
+    """A truncate of the whole table, and where it happened.
 
     `position` and `log_position` are those of its change. `source_us`: when the source committed it, in
     microseconds since 1970; None if its event did not tell."""
@@ -44,7 +44,7 @@ class Truncate:
 
 @dataclass(frozen=True)
 class SourceTimes:
-    """When the source committed the changes of a commit (its streamed ones), in microseconds since 1970."""
+    """When the source committed a commit's streamed changes, in microseconds since 1970."""
 
     min: int
     p05: int
@@ -54,15 +54,15 @@ class SourceTimes:
 
 @dataclass(frozen=True)
 class Ledger:
-    """What a commit says of the events it applied.
+    """What a commit records about the events it applied.
 
-    topic_id       of the topic to which the positions belong; None where no source has told it
-    positions      by partition the next offset to read
-    applied        by partition the highest position of a streamed change that was applied
+    topic_id       the id of the topic that the positions belong to; None if no source has reported it
+    positions      by partition, the next offset to read
+    applied        by partition, the highest position of an applied streamed change
     applied_ts_us  when the source committed that change, or later, in microseconds since 1970
-    truncate       the last one that was applied: a partition that is behind can still bring earlier changes
+    truncate       the last applied truncate: a partition that is behind can still bring earlier changes
     events, deletes, quarantined, source_times
-                   of this commit alone; `deletes` are a part of `events`, which tombstones are not
+                   of this commit alone; `deletes` are part of `events`, and tombstones are not
     """
 
     topic: str
@@ -79,11 +79,13 @@ class Ledger:
     source_times: SourceTimes | None = None
 
     def next_commit(self) -> Ledger:
-        """The same positions, with the counts of a commit that has applied nothing yet."""
+        """Return the same positions, with the counts of a commit that has applied nothing yet."""
         return replace(self, events=0, deletes=0, quarantined=0, source_times=None)
 
     def next_epoch(self, topic_id: str | None) -> Ledger:
-        """At the beginning of another topic of the same name, whose events are later than all before."""
+        """Return a ledger at the beginning of a recreated topic.
+
+        The new topic's events are later than all events of the old one."""
         return replace(self.next_commit(), epoch=self.epoch + 1, topic_id=topic_id, positions={})
 
     def to_json(self) -> str:
@@ -125,7 +127,7 @@ class Ledger:
 
     @staticmethod
     def from_json(text: str) -> Ledger:
-        """Raises `LedgerError` for a ledger of another format version."""
+        """Read a ledger. Raises `LedgerError` if it has another format version."""
         found = json.loads(text)
         if found.get("version") != FORMAT_VERSION:
             raise LedgerError(

@@ -9,11 +9,11 @@ from tributary.contract.remedies import Ingest, OpenEpoch
 
 
 class PositionLost(TributaryError):
-    """The source does not hold the events that come next."""
+    """The source does not hold the next events of the table."""
 
 
 class AnotherTopic(TributaryError):
-    """The topic is not the one, though of the same name, to which the table's positions belong."""
+    """The topic has the same name, but is not the one that the table's positions belong to."""
 
 
 def check_topic(ledger: Ledger, extent: TopicExtent) -> None:

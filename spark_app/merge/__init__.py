@@ -1,1 +1,1 @@
-"""Merge: from the changes of a batch to one row a key."""
+"""Merge: turn the changes of a batch into one row per key."""

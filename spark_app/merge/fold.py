@@ -1,4 +1,4 @@
-"""Fold: all changes of a key in a batch become one row to apply."""
+"""Fold: reduce all changes of a key in a batch to the one row to apply."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The order of changes: which one of a key came last in the source, and which were applied before.
 
-Within a partition the offset is the order in which Debezium sent. From a snapshot on, the position is the
-order in which the source committed. The two differ only where Debezium, after its worker crashed, sends
-changes again with new offsets: then the position goes back, and comes up again to where it was."""
+Within a partition, the offset is the order in which Debezium sent the changes. After a snapshot, the position
+is the order in which the source committed them. The two orders differ only after a crash of Debezium's
+worker. Debezium then sends changes again with new offsets: the position goes back, and then rises again to
+where it was."""
 
 from __future__ import annotations
 
@@ -41,10 +42,11 @@ def source_order(survey: Survey) -> Column:
 def without_applied(changes: DataFrame, ledger: Ledger, survey: Survey) -> DataFrame:
     """Return the changes without those that Debezium had sent, and the table applied, before.
 
-    Such a change has a lower position than the highest that was applied. A change at that very position
-    stays: several rows can share a position, and to apply the last one again changes nothing. The two halves
-    of a changed primary key do not stay: they have a position of their own, and both were applied or none.
-    Raises `SourceRewound` where the position went back and the source's clock did not."""
+    Such a change has a lower position than the highest applied one. A change at exactly the highest applied
+    position stays: several rows can share a position, and applying the last one again changes nothing. The
+    two halves of a changed primary key do not stay. They have a position to themselves, and either both were
+    applied or neither was. Raises `SourceRewound` where the position went back and the source's clock did
+    not."""
     for partition, found in survey.partitions.items():
         _refuse_rewound(partition, found.first_rewound, tuple(found.snapshots.values()), ledger)
     if not survey.has_moved and not survey.repeats(ledger):
@@ -84,9 +86,9 @@ def remembered_truncate(ledger: Ledger, survey: Survey, last: Truncate | None) -
 def is_before_truncate(truncate: Truncate, survey: Survey) -> Column:
     """Return whether a change with a `source_order` came before the truncate.
 
-    A change that another partition brings is compared by its place in the log, and that is exact: a truncate
-    locks the table. So what others changed before it was logged before it, and what they change later is
-    logged after it."""
+    A change from another partition is compared by its place in the log. This is exact because a truncate
+    locks the table: other sessions' earlier changes are logged before it, and their later changes after it.
+    """
     snapshots, position, offset = _place(truncate, survey)
     place = F.struct(
         F.lit(snapshots).alias("snapshots"),

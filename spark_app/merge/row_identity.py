@@ -1,4 +1,4 @@
-"""Which row of the source a key stood for, when primary keys change within a batch."""
+"""Row identity: which source row a key stood for when primary keys change within a batch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from spark_app.positions.source_log import NOWHERE
 
 
 class Place(NamedTuple):
-    """A place in the source's order: snapshots before it in the batch, its position; and `after`, 1
-    for right after the change that is there.
+    """A place in the source's order.
 
-    Not the offset: a change that Debezium sends again, with a new one, is of the row that it was of.
-    """
+    snapshots  how many snapshots of the batch come before it
+    position   its position
+    after      1 for the place right after the change at this position
+
+    The offset is not part of it: a change that Debezium sends again has a new offset, but belongs to the same
+    row."""
 
     snapshots: int
     position: bytes
@@ -27,7 +30,7 @@ END = Place(2**31 - 1, NOWHERE)
 
 @dataclass(frozen=True, order=True)
 class Move:
-    """The row that had key `old` has key `new` from `place` on."""
+    """A change of a primary key: the row with key `old` has key `new` from `place` on."""
 
     place: Place
     old: str
@@ -36,10 +39,10 @@ class Move:
 
 @dataclass(frozen=True)
 class Tenure:
-    """From `since` to before `until`, `key` stood for the row `row_id`.
+    """The time from `since` to just before `until`, during which `key` stood for the row `row_id`.
 
-    `stored_key` is the key under which the table held that row before the batch; None: it did not exist.
-    """
+    `stored_key` is the key under which the table held that row before the batch; None if the row did not
+    exist."""
 
     key: str
     since: Place
@@ -49,7 +52,9 @@ class Tenure:
 
 
 def tenures(moves: Iterable[Move]) -> tuple[Tenure, ...]:
-    """Who held each key when, for the keys that the moves touch; a key that none touches is its own row."""
+    """Return which row held each key at which time, for the keys that the moves touch.
+
+    A key that no move touches always stands for its own row."""
     holders: dict[str, list[tuple[Place, str, str | None]]] = {}
 
     def holder(key: str) -> tuple[str, str | None]:

@@ -43,11 +43,12 @@ class LastStreamed:
 class PartitionSurvey:
     """The survey of one partition. Offsets are ascending.
 
-    snapshots           the offset of the first read of each
-    first_rewound       the offset of the first change whose position is lower than the ledger's although the
-                        source committed it later than all applied ones
-    first_log_position  the lowest of a change
-    first_position      the lowest of a streamed change
+    snapshots           each snapshot and the offset of its first read
+    truncates           in the order of their offsets
+    first_rewound       the offset of the first change whose position is lower than the ledger's, although the
+                        source committed it later than all applied changes
+    first_log_position  the lowest place in the log of any change
+    first_position      the lowest position of a streamed change
     last                of the changes that streamed since the last snapshot began
     """
 

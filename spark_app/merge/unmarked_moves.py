@@ -1,4 +1,4 @@
-"""Moves: the two halves of a changed primary key, found where the headers that mark them were lost."""
+"""Unmarked moves: pair the two halves of a changed primary key where the headers that mark them were lost."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ DELETE, CREATE = "d", "c"
 
 
 def with_paired_moves(changes: DataFrame) -> DataFrame:
-    """The changes (`decode.change_type`) with `moved_to` and `moved_from` of a delete and a create that share
-    their position: the log has them as one update, any other two changes apart.
+    """Return the changes (`decode.change_type`) with `moved_to` and `moved_from` filled in for pairs.
 
-    Both halves have to be among the changes. Changes without a position stay as they are."""
+    A delete and a create that share a position are one update in the log. Any other two changes have
+    different positions. Both halves have to be among the changes. Changes without a position stay as they
+    are."""
     same = Window.partitionBy("partition", "position")
     is_good = F.col("reason").isNull() & is_known(F.col("position"))
     old = F.when(is_good & (F.col("op") == DELETE), F.col("key"))
     new = F.when(is_good & (F.col("op") == CREATE), F.col("key"))
     ends = changes.select(
         "*",
-        # Debezium can send the pair twice, but never two pairs of one place.
+        # Debezium can send the pair twice, but never two different pairs at one position.
         *(F.min(old).over(same).alias("old"), F.max(old).over(same).alias("other_old")),
         *(F.min(new).over(same).alias("new"), F.max(new).over(same).alias("other_new")),
     )

@@ -1,1 +1,1 @@
-"""Positions: where in the log of its source a change stands, one module an engine."""
+"""Positions: the place of a change in the log of its source. Each engine has its own module."""

@@ -17,10 +17,10 @@ _FIELDS = StructType([StructField("sequence", StringType()), StructField("lsn", 
 class PostgresLog:
     """Positions of PostgreSQL: two LSNs of eight bytes each.
 
-    The first is the LSN of the last commit before the change's transaction, the second the change's own.
-    Both are in Debezium's `source.sequence` (io.debezium.connector.postgresql.SourceInfo#sequence). The
-    change's own LSN does not give the order of the stream: transactions that ran at the same time are
-    streamed one after the other."""
+    The first is the LSN of the last commit before the change's transaction, the second the change's own. Both
+    are in Debezium's `source.sequence` (io.debezium.connector.postgresql.SourceInfo#sequence). The change's
+    own LSN does not give the order of the stream: PostgreSQL streams concurrent transactions one after the
+    other."""
 
     @property
     def fields(self) -> StructType:
@@ -36,7 +36,7 @@ class PostgresLog:
 
     def position(self, source: Column) -> Column:
         own = _own(source)
-        # The first transaction after a snapshot follows no commit that Debezium knows of.
+        # No commit that Debezium knows precedes the first transaction after a snapshot.
         return _where_known(own, F.concat(_bytes(F.coalesce(_last_commit(source), own)), _bytes(own)))
 
     def log_position(self, source: Column) -> Column:
@@ -45,14 +45,14 @@ class PostgresLog:
 
 
 def _own(source: Column) -> Column:
-    """The LSN of the change, `bigint`: the field `lsn`, or the last number of `["24023119","24023128"]`."""
+    """Return the change's LSN, `bigint`: the field `lsn`, or the last number of `["24023119","24023128"]`."""
     text = source["sequence"]
     last = F.substring_index(F.substring_index(text, '"', -2), '"', 1)
     return F.coalesce(source["lsn"], F.when(text.endswith('"]'), last.cast("bigint")))
 
 
 def _last_commit(source: Column) -> Column:
-    """The first number of `["24023119","24023128"]`, `bigint`; null in `[null,"24023128"]`."""
+    """Return the first number of `["24023119","24023128"]`, `bigint`; null for `[null,"24023128"]`."""
     text = source["sequence"]
     first = F.substring_index(F.substring_index(text, '"', 2), '"', -1)
     return F.when(text.startswith('["'), first.cast("bigint"))
@@ -63,5 +63,5 @@ def _where_known(lsn: Column, position: Column) -> Column:
 
 
 def _bytes(number: Column) -> Column:
-    """Eight bytes, the highest first."""
+    """Return the number as eight bytes, the highest first."""
     return number.cast("binary")

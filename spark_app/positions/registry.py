@@ -1,4 +1,4 @@
-"""The engines whose positions the app reads."""
+"""The engines whose positions the app can read."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.positions.source_log import SourceLog
 
 SOURCE_LOGS: Mapping[str, SourceLog] = {"postgres": PostgresLog()}
-"""The name of an engine in the lake file, and how its log tells positions."""
+"""By the name of an engine in the lake file, the reader of its positions."""

@@ -9,18 +9,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 NOWHERE = b""
-"""The position of a change that does not tell where in the log it stands. It comes before all others."""
+"""The position of a change that does not say where in the log it is. It sorts before all others."""
 
 
 class SourceLog(Protocol):
-    """Reads positions of an engine's changes.
+    """Reads the positions of an engine's changes.
 
-    A position is `binary`. Spark, Java and Python compare bytes from the first on, as unsigned numbers, so an
+    A position is `binary`. Spark, Java and Python compare bytes from the first on, as unsigned numbers. So an
     engine writes numbers with a fixed length and the highest byte first."""
 
     @property
     def fields(self) -> StructType:
-        """The fields of an envelope's `source` that tell the position, beside those that all engines have."""
+        """The fields of an envelope's `source` that give the position, besides the fields of all engines."""
 
     @property
     def own_names(self) -> tuple[str, ...]:
@@ -28,24 +28,24 @@ class SourceLog(Protocol):
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The `fields` without which an unwrapped row does not tell its position."""
+        """The `fields` that an unwrapped row must have to give its position."""
 
     def position(self, source: Column) -> Column:
-        """Return where a change stands in the order in which Debezium streams, `binary`, never null.
+        """Return a change's place in the order in which Debezium streams, `binary`, never null.
 
-        `source` is a struct with at least `fields`. A change that Debezium sends again has the position that
-        it had. The order of positions is the order of the stream."""
+        `source` is a struct with at least `fields`. A change that Debezium sends again keeps its position.
+        Positions sort in the order of the stream."""
 
     def __hash__(self) -> int: ...
 
     def log_position(self, source: Column) -> Column:
         """Return where in the log a change was written, `binary`, never null.
 
-        All reads of a snapshot have the place that the log had reached when the snapshot began. So this
-        order also holds between partitions, and between snapshots and the stream. Where transactions are
-        streamed as they were written, it is the position."""
+        All reads of a snapshot have the place that the log had reached when the snapshot began. So this order
+        also holds across partitions, and between snapshots and the stream. It equals the position where an
+        engine streams transactions in the order in which it wrote them."""
 
 
 def is_known(position: Column) -> Column:
-    """Return whether a change told its position."""
+    """Return whether the position of a change is known."""
     return F.length(position) > 0

@@ -26,8 +26,8 @@ from tributary.contract.remedies import remedies_for_table
 class Pace:
     """How often to poll and how many events to take at once.
 
-    parallel           tables that work at the same time; those that waited longest go first. Few are better
-                       than many: with all tables at once, each would be as slow as the whole round.
+    parallel           how many tables work at the same time. The tables that waited longest go first. Few are
+                       better than many: with all tables at once, each would be as slow as the whole round.
     events_per_commit  the most events in a commit. Larger commits are faster per event.
     events_per_turn    the most events in a commit while another table has no more than this to commit
     events_per_load    the most events in a table's first commit, which is faster per event than later ones
@@ -72,7 +72,7 @@ class _TableRun:
 
     working       the current work, which returns whether the table made progress
     target        the offsets at which a run that does not follow ends. None: the run follows.
-    outcome       None: nothing is wrong, provided that `is_known`
+    outcome       the table's problem. None means that nothing is wrong, but only if `is_known`
     recorded      the outcome in the store
     lag           the number of unapplied events at the last look
     got_on_at     when the table last made progress
@@ -110,7 +110,7 @@ class _TableRun:
         return TableState(self.table.name, self.lag, stuck_seconds, self.is_blocked)
 
     def is_behind_by_little(self, events: int) -> bool:
-        """Tell whether the table has something to commit, but at most `events`."""
+        """Return whether the table has something to commit, but at most `events`."""
         is_known = self.table.is_recovered and not (self.is_over or self.is_caught_up or self.is_blocked)
         return is_known and 0 < self.lag <= events
 
@@ -265,7 +265,7 @@ class Ingest:
             self._serve(pool, run)
 
     def _is_service_due(self, run: _TableRun) -> bool:
-        """Tell whether services are due for a table with events to commit.
+        """Return whether services are due for a table with events to commit.
 
         Services slow down all tables, so those of equally busy tables must not run at the same time.
         """

@@ -22,14 +22,13 @@ State = Literal["blocked", "retrying"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Why a table is not well.
+    """The reason why a table has a problem.
 
-    state  blocked: the run leaves the table alone until a person does something; retrying: the run was still
-           trying when it last reported
-    since  when the table was first found so, in ISO 8601
+    state  blocked: the run leaves the table alone until a person does something
+           retrying: the run was still trying when it last reported
+    since  when the problem was first found, in ISO 8601
 
-    The other fields are as in `TributaryError`.
-    """
+    The other fields are as in `TributaryError`."""
 
     state: State
     since: str
@@ -64,7 +63,7 @@ class Outcome:
 
     @staticmethod
     def from_json(text: str) -> Outcome | None:
-        """Return None for a text that only another version understands: no table waits for that."""
+        """Parse an outcome. Return None for a text of another version, because no table depends on it."""
         try:
             found = json.loads(text)
             return Outcome(**{**found, "remedies": remedies_from_json(found["remedies"])})

@@ -10,7 +10,7 @@ from spark_app.hudi.options import SESSION_OPTIONS
 
 _OPTIONS = {
     **SESSION_OPTIONS,
-    # Timestamps without a zone are held as if in UTC, whatever the machine's zone.
+    # Timestamps without a zone are held as if in UTC, in any machine's time zone.
     "spark.sql.session.timeZone": "UTC",
     # Column names that differ only in case are different columns.
     "spark.sql.caseSensitive": "true",

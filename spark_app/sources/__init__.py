@@ -1,1 +1,1 @@
-"""Where events come from."""
+"""The sources of events."""

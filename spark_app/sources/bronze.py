@@ -1,4 +1,4 @@
-"""Bronze as a source of events: the Iceberg table in which the S3 sink lands every record of Kafka."""
+"""Bronze as a source of events: the Iceberg table in which the S3 sink lands every Kafka record."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from spark_app.jvm.bronze_metadata import offsets_in_metadata, topics_in_metadat
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 
 _READ_OPTIONS = {
-    # So that the last tasks of a batch keep no core waiting for long: to decode 128 MB takes ten seconds.
+    # Small splits keep cores from waiting long for a batch's last tasks: decoding 128 MB takes ten seconds.
     "split-size": str(16 << 20),
-    # Of rows that are copied together. As many events as Iceberg would take, 5,000, are 30 MB with schemas.
+    # The number of rows that are copied together. Iceberg's default of 5,000 events is 30 MB with schemas.
     "batch-size": "256",
 }
 
 _Offsets = Mapping[int, tuple[int, int]]
-"""The first and the last offset of a topic, by partition."""
+"""By partition, the first and the last offset of a topic."""
 
 
 @dataclass(frozen=True)
 class BronzeSource:
-    """An Iceberg table with the columns `k_topic, k_partition, k_offset, k_timestamp, key, value, moved_to,
-    moved_from` (org.apache.iceberg.connect.transforms.KafkaMetadataTransform). `table` is its full name."""
+    """The Iceberg table with the full name `table`.
+
+    Columns: `k_topic, k_partition, k_offset, k_timestamp, key, value, moved_to, moved_from`
+    (org.apache.iceberg.connect.transforms.KafkaMetadataTransform)."""
 
     keeps_headers: ClassVar[bool] = True
 
@@ -36,7 +38,7 @@ class BronzeSource:
     table: str
 
     def topics(self) -> frozenset[str]:
-        """One Spark job where the metadata of some files does not tell."""
+        """Return the names of all topics. Runs one Spark job if the metadata of some files does not say."""
         if not self._exists():
             return frozenset()
         in_metadata = topics_in_metadata(self.spark, self.table)
@@ -46,7 +48,7 @@ class BronzeSource:
         return frozenset(row["k_topic"] for row in rows)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
-        """One Spark job where the metadata of some files does not tell."""
+        """Return the extent of each topic. Runs one Spark job if the metadata of some files does not say."""
         if not self._exists():
             return {topic: TopicExtent({}, {}) for topic in topics}
         offsets = dict(offsets_in_metadata(self.spark, self.table, topics))
@@ -96,6 +98,6 @@ class BronzeSource:
         return bool(self.spark.catalog.tableExists(self.table))
 
     def _landed(self, **options: str) -> DataFrame:
-        # The sink commits beside this session: a cached snapshot would hide what it has landed since.
+        # The sink commits outside this session, and a cached snapshot would hide what it has landed since.
         self.spark.catalog.refreshTable(self.table)
         return self.spark.read.options(**options).table(self.table)

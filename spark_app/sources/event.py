@@ -1,4 +1,4 @@
-"""The event: the one shape in which every source hands over what Debezium sent."""
+"""The event: the common form in which every source delivers what Debezium sent."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ EVENT = StructType(
         StructField("moved_from", BinaryType()),
     ]
 )
-"""`key` and `value` are the record's raw bytes. `moved_to` and `moved_from` are the raw bytes of Debezium's
-headers `__debezium.newkey` and `__debezium.oldkey`, which mark the two halves of a changed primary key."""
+"""`key` and `value` are the record's raw bytes. `moved_to` and `moved_from` are the raw bytes of headers.
+
+These are Debezium's headers `__debezium.newkey` and `__debezium.oldkey`, which mark the two halves of a
+changed primary key."""
 
 EVENTS_OF_ONE_TASK = 10_000
-"""So few events are worked through in one task: to shuffle them between tasks takes longer than they do."""
+"""Up to this many events stay in one task: shuffling them between tasks takes longer than processing them."""
 
 MOVED_TO_HEADER = "__debezium.newkey"
 MOVED_FROM_HEADER = "__debezium.oldkey"
 
 Positions = Mapping[int, int]
-"""Partition to the next offset to read."""
+"""By partition, the next offset to read."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,10 @@ class TopicExtent:
 
 
 class EventSource(Protocol):
-    """Where events come from. Reading a range twice gives the same events.
+    """A source of events. Reading a range twice gives the same events.
 
-    `keeps_headers`: whether the halves of a changed primary key come marked. Else only their place tells."""
+    With `keeps_headers`, the two halves of a changed primary key come marked. Otherwise only their position
+    shows that they belong together."""
 
     keeps_headers: ClassVar[bool]
 
@@ -85,10 +88,10 @@ class EventSource(Protocol):
 
 
 def ranges_from(start: Positions, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
-    """The next ranges to read from `start` on: at most `limit` offsets, shared evenly among the partitions.
+    """Return the next ranges to read from `start` on, at most `limit` offsets.
 
-    A partition that `start` does not name yet is read from its beginning.
-    """
+    The partitions share the limit evenly. A partition that `start` does not name yet is read from its
+    beginning."""
     pending = {
         partition: (start.get(partition, extent.beginning[partition]), until)
         for partition, until in extent.end.items()
@@ -108,12 +111,12 @@ def ranges_from(start: Positions, extent: TopicExtent, limit: int) -> tuple[Offs
 def split_at(
     ranges: tuple[OffsetRange, ...], offsets: Positions
 ) -> tuple[tuple[OffsetRange, ...], tuple[OffsetRange, ...]]:
-    """What of the ranges is before the offset of its partition, and what from there on."""
+    """Split the ranges: into the parts before their partition's offset, and the parts from the offset on."""
     before = (replace(r, until=min(r.until, offsets.get(r.partition, r.first))) for r in ranges)
     after = (replace(r, first=max(r.first, offsets.get(r.partition, r.first))) for r in ranges)
     return tuple(r for r in before if r.length > 0), tuple(r for r in after if r.length > 0)
 
 
 def positions_text(positions: Positions) -> str:
-    """`0:120, 1:98`."""
+    """Return the positions as text, such as `0:120, 1:98`."""
     return ", ".join(f"{partition}:{offset}" for partition, offset in sorted(positions.items())) or "none"

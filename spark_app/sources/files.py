@@ -45,7 +45,7 @@ class TableUndescribed(TributaryError):
 class FilesSource:
     """The files below `location`, a folder or a bucket with a prefix.
 
-    records      makes values of events of what is in the files
+    records      turns the contents of files into the values of events
     policy_of    returns the lake file's policy for a topic's table
     allows_gaps  treat offsets that are in no file as offsets without an event
     """

@@ -92,7 +92,7 @@ class KafkaSource:
             self._reader_properties(topic),
             topic,
             [(r.partition, r.first, r.until) for r in ranges],
-            # Else a topic of one partition is read, and decoded, by one task.
+            # Otherwise, one task would read and decode a topic of one partition.
             self._tasks(sum(r.length for r in ranges)),
             (MOVED_TO_HEADER, MOVED_FROM_HEADER),
             EVENT,

@@ -1,4 +1,4 @@
-"""What a source of files has to know of their records, and leaves to the wire forms."""
+"""The interface through which a source of files reads its records. The wire forms implement it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pyspark.sql import Column, DataFrame, DataFrameReader
 
 
 class SinkRecords(Protocol):
-    """Makes events' values of the records that a sink wrote (`spark_app.wire.sink_records`).
+    """Turns the records that a sink wrote into the values of events (`spark_app.wire.sink_records`).
 
     Columns: `file string, block bigint, number bigint, value string`. `block` and `number` order the records
-    of a file; `value` is null for a tombstone."""
+    of a file. `value` is null for a tombstone."""
 
     def read_lines(self, files: DataFrameReader, paths: Sequence[str], *, may_wrap_values: bool) -> DataFrame:
         """Return the records of files of JSON lines. `may_wrap_values`: a line can be `{"value":…}`."""
@@ -21,7 +21,7 @@ class SinkRecords(Protocol):
         """Return the records of Avro files, all with that schema. Raises `UnreadableAvro`."""
 
     def is_delete(self, value: Column) -> Column:
-        """Return whether a value is a delete's."""
+        """Return whether a value belongs to a delete."""
 
     def has_no_schema(self, value: Column) -> Column:
-        """Return whether a value is an event without a schema."""
+        """Return whether a value is that of an event without a schema."""

@@ -1,1 +1,1 @@
-"""One table: from a range of its topic to one commit."""
+"""One table: turn a range of its topic into one commit."""

@@ -1,4 +1,4 @@
-"""Applying a batch: from the events of some ranges to one commit, through all stages."""
+"""Apply a batch: take the events of some ranges through all stages to one commit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FIRST_EVENTS = 100
 
 @dataclass(frozen=True)
 class TableParts:
-    """What applying a batch works with. `name` is source.schema.table; `log` tells its changes' positions."""
+    """The parts that applying a batch needs. `name` is source.schema.table; `log` reads positions."""
 
     name: str
     log: SourceLog
@@ -62,9 +62,9 @@ class TableParts:
 
 @dataclass(frozen=True)
 class Applied:
-    """What a batch has left: the table's new state, and the report of its commit, if it made one.
+    """The result of a batch: the table's new state, and the report of its commit, if there is one.
 
-    `quarantine_folder` has the events that were set aside; None where there were none."""
+    `quarantine_folder` has the events that were set aside; None if there were none."""
 
     state: TableState
     report: Committed | None = None
@@ -98,11 +98,12 @@ class BatchApplier:
     def apply(self, ranges: tuple[OffsetRange, ...]) -> Applied:
         """Commit the events of the ranges that were not applied before.
 
-        Without such events there is no commit, and neither is there while no event shows a table's columns.
-        A key change is one change, though two events: where the ranges hold only one of them, they end
-        before it, because the row's unchanged TOAST values go with the old key's row. Raises
-        `SchemaConflict`, `UnsupportedType`, `NotAPartitionColumn`, `SourceRewound` or
-        `QuarantineLimitReached` where a person has to decide."""
+        There is no commit if there are no such events, or while no event shows a table's columns. A key
+        change is one change with two events. If the ranges hold only one of the two, they end before it,
+        because the row's unchanged TOAST values are in the old key's row.
+
+        Raises `SchemaConflict`, `UnsupportedType`, `NotAPartitionColumn`, `SourceRewound` or
+        `QuarantineLimitReached` if a person has to decide."""
         phases = Phases()
         while ranges := not_applied(ranges, self.state.ledger):
             count = sum(r.length for r in ranges)
@@ -125,10 +126,10 @@ class BatchApplier:
         return Applied(self.state)
 
     def _columns_of(self, events: DataFrame) -> TableColumns | None:
-        """Return the table's columns, after learning from the events where not enough is known."""
+        """Return the table's columns. Learn from the events first if not enough is known."""
         versions = self.parts.versions
         if not versions.known:
-            # Most events probably have the schema of the first; the survey finds those with another one.
+            # Most events probably have the first ones' schema. The survey finds events with another one.
             versions.learn(events.limit(FIRST_EVENTS))
         if self.mode.columns(versions) is None:
             versions.learn(events)
@@ -139,7 +140,7 @@ class BatchApplier:
         return Decoding(self.parts.versions, self.mode, self.state.ledger, self.parts.log, keeps_headers)
 
     def _folds_partially(self, columns: TableColumns, buckets: Buckets | None) -> bool:
-        # A snapshot has each key once; and few tasks would keep other tables waiting for a core.
+        # A snapshot has each key once. And if there are few tasks, other tables would wait for a core.
         has_repeated_keys = buckets is not None and self.state.has_table
         return has_repeated_keys and not needed_by_deletes(self.parts.hudi.policy, columns)
 
@@ -196,16 +197,17 @@ class BatchApplier:
     def _set_aside(
         self, events: DataFrame, bad: DataFrame, count: int, set_aside: int, ranges: tuple[OffsetRange, ...]
     ) -> str | None:
-        """Put bad events into quarantine, before the commit that counts them as applied."""
+        """Put bad events into quarantine before the commit counts them as applied."""
         if not set_aside:
             return None
         self.parts.aside.check_limit(bad, count, set_aside)
         return self.parts.aside.write(events, bad, self.state.ledger.epoch, ranges)
 
     def _without_table(self, events: DataFrame, ranges: tuple[OffsetRange, ...]) -> Applied:
-        """Set all events aside that no table can be made from.
+        """Set aside all events that no table can be created from.
 
-        No table holds the position then: after a restart the same events are set aside again, once each."""
+        No table holds the position then. After a restart, the same events are set aside again. The quarantine
+        still has each only once."""
         bad = undecodable(events)
         count = bad.count()
         folder = self._set_aside(events, bad, count, count, ranges)

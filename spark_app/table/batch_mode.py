@@ -32,10 +32,10 @@ from spark_app.wire.schema_versions import SchemaVersions
 
 
 class BatchMode(Protocol):
-    """What differs between applying a batch and rebuilding a table from one."""
+    """The differences between applying a batch to a table and rebuilding a table from a batch."""
 
     def columns(self, versions: SchemaVersions) -> TableColumns | None:
-        """Return the columns that the table has to have for these versions; None where no key is known."""
+        """Return the columns that the table must have for these versions; None if no key is known."""
 
     def buckets(self, events: int) -> Buckets | None:
         """Return the buckets in which to hold a batch of this many events, if any."""
@@ -44,7 +44,7 @@ class BatchMode(Protocol):
         """Return the good changes that the table is to get."""
 
     def recorded(self, ledger: Ledger) -> Ledger:
-        """Return what the commit records of the batch's ledger."""
+        """Return the ledger to record in the commit, from the batch's ledger."""
 
     def retype(self, columns: TableColumns, retyped: tuple[str, ...]) -> None:
         """Give columns that the table holds in another type the types that they have in `columns`."""
@@ -55,7 +55,7 @@ class BatchMode(Protocol):
 
 @dataclass(frozen=True)
 class Merging:
-    """Merges a batch into the table that `state` describes, and creates the table where there is none."""
+    """Merges a batch into the table that `state` describes. Creates the table if there is none."""
 
     hudi: HudiTable
     commits: KnownCommits
@@ -74,9 +74,9 @@ class Merging:
         return ledger
 
     def retype(self, columns: TableColumns, retyped: tuple[str, ...]) -> None:
-        """Rewrite the stored rows in a commit of its own, so that no file keeps another type.
+        """Rewrite the stored rows in a separate commit, so that no file keeps another type.
 
-        Hudi refuses to write wider decimals beside narrower ones, and each reader would convert a float to a
+        Hudi refuses to write wider decimals next to narrower ones. And each reader would convert a float to a
         double in its own way."""
         stored = self.hudi.read()
         own = [name for name in (*APP_COLUMNS.fieldNames(), DELETED) if name in stored.columns]
@@ -92,7 +92,7 @@ class Merging:
             raise AnotherWriter(f"another app has written {self.commits.name} while its columns were retyped")
 
     def commit(self, folded: Folded, ledger: Ledger) -> None:
-        """Raises `AnotherWriter` and `ClockIsBehind`."""
+        """Write the rows and the ledger in one commit. Raises `AnotherWriter` and `ClockIsBehind`."""
         is_there = self.state.has_table
         self.commits.check(is_there=is_there)
         if self._hides_arrays(folded.rows):

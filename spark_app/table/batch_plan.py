@@ -1,4 +1,4 @@
-"""The plan of a batch: what to do with its changes, decided without Spark from the survey and the state."""
+"""The plan of a batch: what to do with its changes. Decided without Spark, from the survey and the state."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from spark_app.table.table_state import TableState
 from tributary.contract.lake import TablePolicy
 
 MOST_EVENTS_WITHIN_A_MOVE = 100_000
-"""After this many events the second half of a key change will not come anymore. Debezium sends far fewer
-again after a crash between the two halves."""
+"""After this many events, the second half of a key change will no longer come.
+
+Debezium repeats far fewer events after a crash between the two halves."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
     """How to fold a batch, and which stored rows it needs.
 
-    columns              of the table after the batch
+    columns              the table's columns after the batch
     truncate             the last truncate that a change of the batch can be older than
     ends_stored_rows     the truncate is new, so it also ends the rows that only the table holds
     lacks_values         some change does not carry all values that the table needs
     needed_by_deletes    the columns whose values a delete has to carry
-    retyped              columns that the table holds in another type
+    retyped              the columns that the table holds in another type
     """
 
     columns: TableColumns
@@ -59,8 +60,9 @@ def plan_batch(state: TableState, policy: TablePolicy, survey: Survey, columns: 
 
 
 def needed_by_deletes(policy: TablePolicy, columns: TableColumns) -> tuple[str, ...]:
-    """Return the columns whose values a delete has to carry: a soft delete keeps the row, and a partition's
-    columns say where a row is."""
+    """Return the columns whose values a delete has to carry.
+
+    A soft delete keeps the row, and a partition's columns say where a row is."""
     return columns.beside_key if policy.deletes == "soft" else policy.partition_by
 
 
@@ -86,7 +88,8 @@ def without_halved_moves(
 ) -> tuple[OffsetRange, ...]:
     """End each range before its first half of a key change whose other half is not in the batch.
 
-    A long range stays: the other ranges grow with the next batch, and then hold the other half."""
+    A range with very many events stays as it is. The other ranges grow with the next batch, and then hold the
+    other half."""
     shorter = (
         r if r.length > MOST_EVENTS_WITHIN_A_MOVE else replace(r, until=halved.get(r.partition, r.until))
         for r in ranges

@@ -1,4 +1,4 @@
-"""Decoding a batch: its events become changes that are computed once, held, and surveyed on the way."""
+"""Decode a batch: turn its events into changes, which are computed once, held, and surveyed on the way."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DecodedBatch:
 class Decoding:
     """Decodes batches of one table.
 
-    log            how the engine of its source tells positions
+    log            how the engine of its source gives positions
     keeps_headers  whether the two halves of a key change come marked (`EventSource.keeps_headers`)
     """
 
@@ -51,8 +51,8 @@ class Decoding:
         """Decode the events and hold the changes until the caller is done with them.
 
         With `buckets`, each change is in the task that writes its key. With `folds_partially`, a task drops
-        the changes that it knows to be followed by a complete one of their key; not in a batch with a key
-        change. One Spark job, and some more where the events bring a schema that was not known."""
+        the changes that a complete change of the same key certainly follows, except in a batch with a key
+        change. Runs one Spark job, and some more if the events bring an unknown schema."""
         held, batch = self._decode(events, buckets, folds_partially=folds_partially)
         is_of_unlearned = batch.survey.of_unknown_schema > 0 and self.versions.learn(events)
         if is_of_unlearned or (folds_partially and batch.survey.has_moved):

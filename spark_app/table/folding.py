@@ -1,4 +1,4 @@
-"""Folding a batch: its changes become one row a key, completed from the rows that the table holds."""
+"""Fold a batch: reduce its changes to one row per key, and complete these rows from the table's rows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from spark_app.wire.decode import DELETE, TRUNCATE
 class Folded:
     """The rows that a batch applies, and the changes that it cannot apply.
 
-    rows            one row a key (`fold.folded_type`, or `silver_rows` of it)
+    rows            one row per key (`fold.folded_type`, or its `silver_rows`)
     left_out        changes with a value that neither the batch nor the table holds, as `topic, partition,
-                    offset, reason, message`; None where there can be none
+                    offset, reason, message`; None if there can be none
     are_in_buckets  the rows are in the tasks of the table's buckets (`fold.fold_in_buckets`)
     """
 
@@ -36,7 +36,9 @@ class Folded:
 
 @dataclass(frozen=True)
 class Folding:
-    """Folds batches of one table. `stored` reads the table's rows; `deletes_are_soft`: they stay as rows."""
+    """Folds batches of one table.
+
+    `stored` reads the table's rows. With `deletes_are_soft`, deleted rows stay in the table."""
 
     state: TableState
     stored: Callable[[], DataFrame]
@@ -47,7 +49,7 @@ class Folding:
     ) -> Folded:
         """Fold good changes (`decode.change_type`), and let a new truncate end the stored rows.
 
-        `buckets`: those that hold the changes, if any."""
+        `buckets` are the buckets that hold the changes, if any."""
         epoch = self.state.ledger.epoch
         if buckets is not None and plan.needs_each_key_alone:
             rows = fold_in_buckets(changes, buckets, survey, plan.truncate, epoch)
@@ -61,7 +63,7 @@ class Folding:
         )
 
     def fold_changed(self, changes: DataFrame, plan: BatchPlan, survey: Survey) -> Folded:
-        """Fold good changes to rows of their own keys."""
+        """Fold good changes to the rows of their keys."""
         epoch = self.state.ledger.epoch
         if not plan.lacks_values:
             return Folded(fold(changes, survey, plan.truncate, epoch))
@@ -70,15 +72,16 @@ class Folding:
         if self.state.has_table:
             folded = complete(folded, self.stored(), plan.columns)
         is_delete = F.col("op").isin(DELETE, TRUNCATE)
-        # A delete of a row that the lake never had: a soft one is kept, without values; a hard one has no
-        # effect.
+        # Some deletes are of rows that the lake never had. A soft delete stays, without values. A hard one
+        # has no effect.
         is_known = (F.size("missing") == 0) | (is_delete & F.lit(self.deletes_are_soft))
         return Folded(folded.where(is_known), _left_out(folded.where(~is_known & ~is_delete)))
 
 
 def silver_rows(folded: DataFrame, columns: TableColumns, *, deletes_are_soft: bool) -> DataFrame:
-    """Return folded rows as the table holds them: `APP_COLUMNS`, `_deleted` where deletes are soft, the
-    source's columns."""
+    """Return folded rows in the form in which the table holds them.
+
+    Columns: `APP_COLUMNS`, `_deleted` if deletes are soft, the source's columns."""
     is_deleted = F.col("op").isin(DELETE, TRUNCATE)
     operation = F.col("op") if deletes_are_soft else F.when(is_deleted, DELETE_MARKER).otherwise(F.col("op"))
     app_values = {

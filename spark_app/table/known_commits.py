@@ -1,4 +1,4 @@
-"""The commits of one table that this app knows, by which it notices another writer and a wrong clock."""
+"""The commits of one table that this app knows. They reveal another writer and a wrong clock."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ class AnotherWriter(OSError):
 
 
 class ClockIsBehind(OSError):
-    """The table's last commit lies in the future of the clock here."""
+    """By the clock here, the table's last commit is in the future."""
 
 
 @dataclass(frozen=True)
 class RecoveredTable:
-    """A table as its timeline shows it: the last commit with a ledger, None where there is no table, and the
-    commits since its last services."""
+    """A table as its timeline shows it.
+
+    `commit` is the last commit with a ledger, None if there is no table. `commits_since_services` is the
+    number of commits since its last services."""
 
     commit: LedgerCommit | None = None
     commits_since_services: int = 0
@@ -31,19 +33,19 @@ class RecoveredTable:
 
 @dataclass
 class KnownCommits:
-    """The instants of the commits that this app wrote or found. `name` is the table's, for messages."""
+    """The instants of the commits that this app wrote or found. `name` is the table's name, for messages."""
 
     name: str
     hudi: HudiTable
     instants: frozenset[str] = frozenset()
 
     def recover(self) -> RecoveredTable:
-        """Finish what a crash left behind, and take the table as it then is. Raises `LedgerError`."""
+        """Finish what a crash left behind, and return the table's state after that. Raises `LedgerError`."""
         self.instants = frozenset()
         self.hudi.remove_leftovers()
         if not self.hudi.exists():
             return RecoveredTable()
-        # Read the timeline before the ledger: what another app commits after this is unknown, and refused.
+        # Read the timeline before the ledger. Then a later commit of another app is unknown, and is refused.
         timeline = self.hudi.finish_compactions()
         commit = next(ledger_commits(self.hudi, timeline), None)
         self.instants = timeline.requested
@@ -52,12 +54,14 @@ class KnownCommits:
     def check(self, *, is_there: bool) -> Timeline:
         """Return the timeline that the next write continues. `is_there`: the table is known to exist.
 
-        Raises `AnotherWriter` where the timeline has commits that this app does not know: an app that was
-        paused, and resumes when another has taken over, comes too late. (Where both write at the same time,
-        Hudi rolls one of them back; see also `find`.) Raises it, too, where the last known commit is gone:
-        somebody has put back an earlier state of the table. Raises `ClockIsBehind` where the next instant
-        would come before the last one. Hudi orders instants by their names, which are times, and readers
-        never see the rows of an instant that seems older than a compaction."""
+        Raises `AnotherWriter` if the timeline has commits that this app does not know. An app that was paused
+        and resumes after another app took over is too late. (If both write at the same time, Hudi rolls one
+        of them back; see also `find`.) Raises it, too, if the last known commit is gone: somebody has
+        restored an earlier state of the table.
+
+        Raises `ClockIsBehind` if the next instant would come before the last one. Hudi orders instants by
+        their names, which are times. Readers never see the rows of an instant that seems older than a
+        compaction."""
         timeline = self.hudi.existing_timeline() if is_there else self.hudi.timeline()
         if timeline.requested - self.instants:
             raise AnotherWriter(f"{self.name} has commits of another app that is running, or was until now")
@@ -74,8 +78,8 @@ class KnownCommits:
     def find(self, ledger: Ledger) -> tuple[LedgerCommit, Ledger]:
         """Return the commit of the ledger, which was just written, and the ledger to continue from.
 
-        That is another one where a late app has also committed: what that app undid is applied again, from
-        the lowest ledger of the new commits."""
+        The two ledgers differ if a late app has also committed. What that app undid is then applied again,
+        from the lowest ledger of the new commits."""
         timeline = self.hudi.existing_timeline()
         commits = list(ledger_commits(self.hudi, timeline, self.instants))
         self.instants &= timeline.requested

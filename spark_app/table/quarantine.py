@@ -1,4 +1,4 @@
-"""The quarantine: events that could not be applied, as they came, with the reason."""
+"""The quarantine: unchanged events that could not be applied, with the reason."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ QUARANTINED = StructType(
         StructField("quarantined_at", TimestampType(), nullable=False),
     ]
 )
-"""An `EVENT` with the code and the text of why it could not be applied (`wire.reasons.REASONS`)."""
+"""An `EVENT`, plus the code and the text of the reason why it could not be applied (`wire.reasons.REASONS`).
+"""
 
 
 def quarantined(events: DataFrame, bad: DataFrame) -> DataFrame:
-    """The events, as `QUARANTINED`, of which `bad` holds `topic, partition, offset, reason, message`."""
+    """Return the events that `bad` lists, as `QUARANTINED`.
+
+    Columns of `bad`: `topic, partition, offset, reason, message`."""
     why = bad.select("topic", "partition", "offset", "reason", "message")
     return events.join(F.broadcast(why), ["topic", "partition", "offset"], "inner").select(
         *EVENT.fieldNames(), "reason", "message", F.current_timestamp().alias("quarantined_at")
@@ -31,10 +34,9 @@ def quarantined(events: DataFrame, bad: DataFrame) -> DataFrame:
 
 
 def write_quarantine(rows: DataFrame, table_path: str, epoch: int, ranges: tuple[OffsetRange, ...]) -> str:
-    """Writes `QUARANTINED` rows of one batch and returns where.
+    """Write the `QUARANTINED` rows of one batch, and return the folder.
 
-    The folder is named after the batch's offsets, so that a batch that is tried again replaces its own.
-    """
+    The folder is named after the batch's offsets, so that a repeated batch replaces its own folder."""
     batch = "-".join(f"p{r.partition}-{r.first}-{r.until}" for r in ranges)
     folder = f"{table_path}/e{epoch}-{batch}"
     rows.coalesce(1).write.mode("overwrite").parquet(folder)
@@ -44,8 +46,9 @@ def write_quarantine(rows: DataFrame, table_path: str, epoch: int, ranges: tuple
 def read_quarantine(
     spark: SparkSession, table_path: str, epoch: int
 ) -> tuple[DataFrame, tuple[str, ...]] | None:
-    """The `QUARANTINED` rows of a table and an epoch of its topic, each once, and the folders that hold them;
-    None where there are none."""
+    """Return the `QUARANTINED` rows of a table, each once, and their folders; None if there are none.
+
+    `epoch` is the epoch of the table's topic."""
     folders = tuple(f for f in _folders(spark, table_path) if f.rpartition("/")[2].startswith(f"e{epoch}-"))
     if not folders:
         return None
@@ -54,7 +57,7 @@ def read_quarantine(
 
 
 def replace_quarantine(rows: DataFrame, table_path: str, name: str, folders: tuple[str, ...]) -> None:
-    """Leaves only `rows`, in a folder of that name. Interrupted, it leaves some twice, and none out."""
+    """Leave only `rows`, in a folder of this name. An interruption can leave rows twice, but loses none."""
     kept = f"{table_path}/{name}"
     if not rows.isEmpty():
         rows.coalesce(1).write.mode("overwrite").parquet(kept)
@@ -62,7 +65,7 @@ def replace_quarantine(rows: DataFrame, table_path: str, name: str, folders: tup
 
 
 def remove_quarantine(spark: SparkSession, folders: Iterable[str]) -> None:
-    """Removes folders that `read_quarantine` has named."""
+    """Remove folders that `read_quarantine` has returned."""
     for folder in folders:
         path, file_system = _hadoop_path(spark, folder)
         file_system.delete(path, True)

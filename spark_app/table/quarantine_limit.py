@@ -1,4 +1,4 @@
-"""The quarantine's limit: how many events may be set aside before somebody has to look at their source."""
+"""The quarantine's limit: how many events may be set aside before a person has to look at their source."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.lake import TablePolicy
 
 LATEST_EVENTS = 10_000
-"""The limit is about so many of a table's latest events, or about one batch where that has more."""
+"""The limit applies to this many of a table's latest events, or to one batch if it has more."""
 
 FEWEST_EVENTS = 1_000
-"""Of fewer events a share says little: it is taken of so many."""
+"""The share is taken of at least this many events, because a share of fewer says little."""
 
 
 class QuarantineLimitReached(TributaryError):
-    """So many events cannot be read that to set them aside would hide what is wrong."""
+    """So many events cannot be read that setting them aside would hide the cause."""
 
 
 @dataclass
 class LatestEvents:
-    """The latest batches of a table in this run: their events, and how many of those were set aside."""
+    """The latest batches of a table in this run: their events, and how many of them were set aside."""
 
     _batches: deque[tuple[int, int]] = field(default_factory=deque)
 
     def add(self, events: int, set_aside: int) -> None:
-        """One more batch, and as many fewer as `LATEST_EVENTS` can do without."""
+        """Add a batch, and drop the oldest batches that are not needed for `LATEST_EVENTS`."""
         self._batches.append((events, set_aside))
         while self.events - self._batches[0][0] >= LATEST_EVENTS:
             self._batches.popleft()

@@ -36,7 +36,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import ShowQuarantine, TakeSnapshot
 
 PATIENCE_SECONDS = 120.0
-"""The sink lands events some seconds after they are in Kafka."""
+"""How long to wait for the sink, which lands events some seconds after they are in Kafka."""
 
 _SECONDS_BETWEEN_LOOKS = 2.0
 
@@ -101,8 +101,9 @@ def _ledger_of(table: TableIngest) -> Ledger:
 
 
 def _all_ranges(table: TableIngest, before: Ledger, patience_seconds: float) -> tuple[OffsetRange, ...]:
-    """From the first event of the topic to the last that the source holds, once that is what the table has
-    applied or more."""
+    """Return the ranges from the topic's first event to the last one that the source holds.
+
+    Waits until the source holds everything that the table has applied."""
     deadline = time.monotonic() + patience_seconds
     while True:
         extent = table.source.extents(frozenset({table.topic}))[table.topic]
@@ -146,7 +147,7 @@ def _check_each_once(table: TableIngest, ranges: tuple[OffsetRange, ...]) -> Non
 
 
 def _parts_anew(table: TableIngest, timeline: Timeline) -> TableParts:
-    """Return the parts of a table of which nothing is known yet but the commits that it has."""
+    """Return the parts of a table about which nothing is known yet except its commits."""
     return TableParts(
         name=table.name,
         log=table.parts.log,
@@ -162,8 +163,8 @@ def _parts_anew(table: TableIngest, timeline: Timeline) -> TableParts:
 class _Replacing:
     """Writes a batch in place of all rows that the table holds.
 
-    The table had the ledger `replaced`, the columns `replaced_columns` (None where they are not known) and
-    the last instant `replaced_instant`. `select` chooses the changes that make the new rows."""
+    The table had the ledger `replaced`, the columns `replaced_columns` (None if they are unknown) and the
+    last instant `replaced_instant`. `select` chooses the changes that make up the new rows."""
 
     name: str
     hudi: HudiTable
@@ -176,20 +177,20 @@ class _Replacing:
         return merge_anew(columns_of(version) for version in versions.known)
 
     def buckets(self, events: int) -> None:
-        """Hudi's own writer replaces files, and takes its rows in no buckets."""
+        """Return None: Hudi's own writer replaces files, and it takes no rows in buckets."""
 
     def to_apply(self, changes: DataFrame, survey: Survey) -> DataFrame:
         return self.select(without_applied(changes, Ledger(self.replaced.topic), survey), survey)
 
     def recorded(self, ledger: Ledger) -> Ledger:
-        # When the source committed all of this says nothing about how fresh the lake is.
+        # When the source committed old events says nothing about the lake's freshness.
         return replace(ledger, source_times=None)
 
     def retype(self, columns: TableColumns, retyped: tuple[str, ...]) -> None:
-        """The replacing commit itself brings new types."""
+        """Do nothing: the replacing commit itself brings the new types."""
 
     def commit(self, folded: Folded, ledger: Ledger) -> None:
-        """Raises `NotRebuilt` where the table has changed since the rebuild began."""
+        """Replace all rows. Raises `NotRebuilt` if the table has changed since the rebuild began."""
         is_behind = any(
             ledger.positions.get(partition, 0) < position
             for partition, position in self.replaced.positions.items()
@@ -205,7 +206,7 @@ class _Replacing:
         self.hudi.replace_all(rows, replacement_metadata(ledger, self._retyped(folded.rows)))
 
     def _retyped(self, rows: DataFrame) -> tuple[str, ...]:
-        """Return the columns that have other types than before, or all where that is not known."""
+        """Return the columns whose types have changed, or all columns if the old types are unknown."""
         columns = columns_of_table(rows.schema, ())
         return (
             columns.names if self.replaced_columns is None else columns.retyped_since(self.replaced_columns)

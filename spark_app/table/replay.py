@@ -1,4 +1,4 @@
-"""The replay: quarantined events that have become readable, applied at their place among later events."""
+"""Replay: apply quarantined events that have become readable, at their place among later events."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _POSITION = ("topic", "partition", "offset")
 def replay_table(table: TableIngest) -> Replayed:
     """Apply the quarantined events that can be read now.
 
-    All that the source has sent since then for the keys of such events is folded again, so that an old event
-    does not undo a newer one. Raises `PositionLost` where the source does not hold all of that."""
+    Everything that the source has sent since then for the keys of these events is folded again, so that an
+    old event does not undo a newer one. Raises `PositionLost` if the source does not hold all these events.
+    """
     state, parts = table.state, table.parts
     found = read_quarantine(table.hudi.spark, table.quarantine_path, state.ledger.epoch)
     if found is None or not state.has_table:
@@ -92,7 +93,7 @@ def _commit(table: TableIngest, rows: DataFrame) -> None:
 
 
 def _since(quarantined_events: DataFrame, ledger: Ledger) -> tuple[OffsetRange, ...]:
-    """Return the ranges from the first quarantined event of each partition to where the table is."""
+    """Return the ranges from each partition's first quarantined event to the table's position."""
     firsts = quarantined_events.groupBy("partition").agg(F.min("offset").alias("first")).collect()
     ranges = (
         OffsetRange(r["partition"], r["first"], ledger.positions.get(r["partition"], 0)) for r in firsts
@@ -101,7 +102,7 @@ def _since(quarantined_events: DataFrame, ledger: Ledger) -> tuple[OffsetRange, 
 
 
 def _with_moved(readable: DataFrame, good: DataFrame) -> frozenset[str]:
-    """Return the keys of the readable events, and all under which the source knew one of their rows."""
+    """Return the keys of the readable events, and all other keys that their rows have had in the source."""
     with_key = readable.where(F.col("key").isNotNull())
     keys = {row["key"] for row in with_key.select("key").distinct().collect()}
     moved = good.where(F.col("moved_from").isNotNull()).select("moved_from", "key").distinct()
@@ -109,7 +110,7 @@ def _with_moved(readable: DataFrame, good: DataFrame) -> frozenset[str]:
 
 
 def _connected(keys: set[str], moves: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Return the keys, and those that moves connect with them, directly or not."""
+    """Return the keys, and all keys that moves connect with them, directly or indirectly."""
     pairs = list(moves)
     while more := {key for pair in pairs if keys & set(pair) for key in pair} - keys:
         keys = keys | more

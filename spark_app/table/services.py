@@ -1,4 +1,4 @@
-"""The services of one table: when to compact it, shorten its timeline and clean it, beside its commits."""
+"""The services of one table: when to compact it, shorten its timeline and clean it, between its commits."""
 
 from __future__ import annotations
 
@@ -12,33 +12,37 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.instants import instant_of
 
 COMMITS_BETWEEN_SERVICES, COMMITS_BEFORE_EARLY_SERVICES, MOST_COMMITS_BETWEEN_SERVICES = 20, 40, 60
-"""A compaction takes some seconds. It waits until the table is idle, then until no other table has had its
-own for a while, but not forever: until then readers merge the log files. The timeline is shortened after a
-compaction."""
+"""How many commits to make before the services run.
+
+A compaction takes some seconds. It waits until the table is idle, then until no other table has had its own
+for a while. It does not wait indefinitely, because readers merge the log files until then. The timeline is
+shortened after a compaction."""
 
 COMMITTING_TO_COMPACTING = 3.0
 """After each part of a compaction, a busy table commits for this many times as long as the part took."""
 
 SECONDS_BETWEEN_CLEANINGS, IDLE_SECONDS_BETWEEN_CLEANINGS = 600.0, 3600.0
-"""A cleaning lists all files of the table. Without a compaction, files become outdated by time alone."""
+"""How long to wait between cleanings. A cleaning lists all files of the table.
+
+Without a compaction, only time makes files outdated."""
 
 
 @dataclass
 class TableServices:
     """Decides which services are due, and runs them. Nothing else may write to the table while one runs.
 
-    `check_timeline` runs before a service writes; it raises where the table has changed unexpectedly."""
+    `check_timeline` runs before a service writes. It raises if the table has changed unexpectedly."""
 
     hudi: HudiTable
     check_timeline: Callable[[], object]
     commits: int = 0
-    """Since the last compaction, or since the timeline was last shortened."""
+    """The commits since the last compaction, or since the timeline was last shortened."""
     _cleaned_at: float = field(default=-math.inf, init=False)
     _compacting_since: str | None = field(default=None, init=False)
     _next_part_at: float = field(default=-math.inf, init=False)
 
     def recover(self, commits: int) -> None:
-        """Start over from what the timeline says: no compaction of this app's is under way."""
+        """Start over from the timeline: this app has no compaction under way."""
         self.commits, self._compacting_since = commits, None
 
     def are_due(self, *, is_idle: bool, is_apart: bool = False) -> bool:
@@ -53,7 +57,7 @@ class TableServices:
         return self.commits >= enough or (is_idle and self._is_cleaning_due(IDLE_SECONDS_BETWEEN_CLEANINGS))
 
     def run_due(self) -> None:
-        """Run the services that are due; of a large table's compaction, one part."""
+        """Run the services that are due, but only one part of a large table's compaction."""
         seconds_between_cleanings = IDLE_SECONDS_BETWEEN_CLEANINGS
         if self.commits >= COMMITS_BETWEEN_SERVICES:
             seconds_between_cleanings = SECONDS_BETWEEN_CLEANINGS
@@ -75,7 +79,7 @@ class TableServices:
             self.run_due()
 
     def _compact_part(self) -> bool:
-        """Run the next part of a compaction; return whether there are others."""
+        """Run the next part of a compaction. Return whether more parts follow."""
         started = time.monotonic()
         if self._compacting_since is None:
             self._compacting_since = instant_of(datetime.now(UTC))

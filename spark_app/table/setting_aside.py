@@ -1,4 +1,4 @@
-"""Setting events aside: into quarantine, and no more of them than the table's limit allows."""
+"""Set events aside: put them into quarantine, but no more of them than the table's limit allows."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class SettingAside:
     _latest: LatestEvents = field(default_factory=LatestEvents, init=False)
 
     def check_limit(self, bad: DataFrame, events: int, set_aside: int) -> None:
-        """Raise `QuarantineLimitReached` where a batch has too many bad events to set aside.
+        """Raise `QuarantineLimitReached` if a batch has too many bad events to set aside.
 
         bad        `topic, partition, offset, reason, message`
-        events     of the batch, bad ones included
+        events     the number of the batch's events, including bad ones
         set_aside  how many of them are bad
         """
         if self._latest.has_room_for(events, set_aside, self.policy):
@@ -51,9 +51,9 @@ class SettingAside:
         )
 
     def write(self, events: DataFrame, bad: DataFrame, epoch: int, ranges: tuple[OffsetRange, ...]) -> str:
-        """Write the bad events of a batch, before its commit; return the folder."""
+        """Write the bad events of a batch before its commit. Return the folder."""
         return write_quarantine(quarantined(events, bad), self.path, epoch, ranges)
 
     def count(self, events: int, set_aside: int) -> None:
-        """Count a batch that was applied towards the limit."""
+        """Count an applied batch towards the limit."""
         self._latest.add(events, set_aside)

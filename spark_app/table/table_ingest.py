@@ -33,12 +33,12 @@ class NoOtherTopic(TributaryError):
 
 
 class TableIngest:
-    """Keeps one table equal to its topic. Two threads must not use it at once.
+    """Keeps one table equal to its topic. Two threads must not use it at the same time.
 
     name             source.schema.table
     quarantine_path  the folder for its events that cannot be applied
-    log              how the engine of the source tells positions
-    older            has the events that `source` does not hold anymore
+    log              how the engine of the source gives positions
+    older            has the events that `source` no longer holds
     written          how the topic's events are written
 
     It recovers from the table itself at its first use, and after `forget`."""
@@ -81,7 +81,7 @@ class TableIngest:
         return self.parts.hudi
 
     def recover(self) -> None:
-        """Take positions and columns from the table itself, and finish what a crash left behind."""
+        """Read positions and columns from the table itself, and finish what a crash left behind."""
         self._state = None
         recovered = self.parts.commits.recover()
         self.services.recover(recovered.commits_since_services)
@@ -93,7 +93,7 @@ class TableIngest:
         self._state = TableState(ledger, columns, recovered.commit.partitions)
 
     def forget(self) -> None:
-        """Forget the state after a failure: only the table itself can say whether a commit is in it."""
+        """Forget the state after a failure, because only the table itself can say whether it has a commit."""
         self._state = None
 
     @property
@@ -114,7 +114,7 @@ class TableIngest:
 
     @property
     def columns(self) -> TableColumns | None:
-        """The source's columns of the table; None where there is no table yet, or none is known."""
+        """The source's columns of the table; None if there is no table yet, or none is known."""
         return None if self._state is None else self._state.columns
 
     @property
@@ -143,8 +143,8 @@ class TableIngest:
     def open_epoch(self) -> Committed:
         """Continue at the beginning of the topic that exists now, after it was recreated.
 
-        The rows stay; whatever comes is later than all that came before. Raises `NoOtherTopic` where the
-        topic is the one that the table has read, and where there is no table."""
+        The rows stay. All new events count as later than all earlier ones. Raises `NoOtherTopic` if the table
+        has read this very topic, or if there is no table."""
         phases, state = Phases(), self.state
         extent = self.parts.reader.extent()
         if not self.hudi.exists() or not _is_other_topic(state.ledger, extent):
@@ -167,7 +167,7 @@ class TableIngest:
         )
 
     def check_timeline(self) -> None:
-        """Raise `AnotherWriter` or `ClockIsBehind` where nothing may be written now."""
+        """Raise `AnotherWriter` or `ClockIsBehind` if nothing may be written now."""
         self.parts.commits.check(is_there=self.columns is not None)
 
     def is_service_due(self, *, is_idle: bool, is_apart: bool = False) -> bool:

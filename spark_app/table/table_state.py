@@ -1,4 +1,4 @@
-"""What the app knows of a table between two commits."""
+"""The app's knowledge of a table between two commits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from spark_app.ledger.ledger import Ledger
 class TableState:
     """The table as of its last commit with a ledger.
 
-    `columns` are the source's columns of the table; None where there is no table yet. `partitions_written`
-    are the paths of the partitions that the last commit wrote to."""
+    `columns` are the source's columns of the table; None if there is no table yet. `partitions_written` are
+    the paths of the partitions that the last commit wrote to."""
 
     ledger: Ledger
     columns: TableColumns | None = None

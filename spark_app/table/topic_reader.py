@@ -1,4 +1,4 @@
-"""Where a table's events come from: its topic, and an older source for what the topic has lost."""
+"""The sources of a table's events: its topic, and an older source for events that the topic has lost."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from spark_app.sources.event import (
 
 @dataclass
 class TopicReader:
-    """Reads one topic. `older` has the events that `source` does not hold anymore: bronze, beside Kafka."""
+    """Reads one topic. `older` has the events that `source` no longer holds, as bronze has those of Kafka."""
 
     topic: str
     source: EventSource
     older: EventSource | None = None
     topic_id: str | None = field(default=None, init=False)
-    """As the source last said; None where it cannot tell."""
+    """The topic's id as the source last reported it; None if the source cannot tell."""
     _held_from: Positions = field(default_factory=dict, init=False)
     _older_extent: TopicExtent | None = field(default=None, init=False)
     _partitions: frozenset[int] = field(default=frozenset(), init=False)
@@ -38,7 +38,7 @@ class TopicReader:
     def pending(self, ledger: Ledger, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
         """Return the ranges to apply next, at most `limit` events.
 
-        Raises `PositionLost` where no source holds the next event, `AnotherTopic` where the topic was
+        Raises `PositionLost` if no source holds the next event, and `AnotherTopic` if the topic was
         recreated."""
         check_topic(ledger, extent)
         self.topic_id, self._held_from = extent.topic_id, extent.beginning
@@ -48,7 +48,7 @@ class TopicReader:
         return ranges_from(ledger.positions, reaching_back, limit)
 
     def read(self, ranges: tuple[OffsetRange, ...]) -> DataFrame:
-        """Return the events of the ranges, as `EVENT`, from whichever source holds each of them."""
+        """Return the events of the ranges, as `EVENT`, each from a source that holds it."""
         lost, held = split_at(ranges, self._held_from)
         if self.older is None or not lost:
             return self.source.read(self.topic, ranges)
@@ -60,7 +60,7 @@ class TopicReader:
         return len(self._partitions | ledger.positions.keys() | {r.partition for r in ranges}) > 1
 
     def _reaching_back(self, ledger: Ledger, extent: TopicExtent) -> TopicExtent:
-        """Return the extent, begun earlier in partitions whose next event only `older` still holds."""
+        """Return the extent, begun earlier for partitions whose next event only `older` still holds."""
         lost = lost_partitions(ledger.positions, extent)
         if not lost or self.older is None or ledger.epoch > 0:
             return extent

@@ -1,1 +1,1 @@
-"""Wire forms: from the bytes of an event to a change."""
+"""Wire forms: turn the bytes of an event into a change."""

@@ -1,7 +1,6 @@
-"""Avro files of a sink: what the schema in a file says of the Connect schema that its records were written
-from, and a record as JsonConverter would have written it.
+"""A sink's Avro files: derive Connect schemas from them, and write records as JsonConverter would.
 
-Source: io.confluent.connect.avro.AvroData, which all of the sinks write with."""
+Source: io.confluent.connect.avro.AvroData, with which all of the sinks write."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ class AvroSchema:
 
 
 def read_avro_schema(text: str) -> AvroSchema:
-    """Raises `UnreadableAvro`."""
+    """Return the schemas that follow from the schema in a file. Raises `UnreadableAvro`."""
     schema = json.loads(text)
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise UnreadableAvro(
@@ -110,7 +109,7 @@ _LOGICAL_NAMES = {
 
 @dataclass
 class _ConnectSchemas:
-    """Knows the records that the schema has named so far: a second use of one is its name alone."""
+    """Converts Avro schemas, and remembers the named records: their second use is only the name."""
 
     named: dict[str, Json] = field(default_factory=dict)
 

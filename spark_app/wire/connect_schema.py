@@ -1,4 +1,4 @@
-"""Connect's schemas, as JsonConverter writes them into every record, as typed values."""
+"""Connect's schemas as typed values. JsonConverter writes such a schema into every record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tributary.contract.source import Decimals
 
 
 class UnreadableSchema(TributaryError):
-    """A Connect schema that is not one."""
+    """A text is not a valid Connect schema."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,20 @@ class ConnectSchema:
 
 _WRITTEN_AS = "tributary.written.as"
 WRITTEN_AS_NUMBER, WRITTEN_AS_BASE64 = (_WRITTEN_AS, "number"), (_WRITTEN_AS, "base64")
-"""Parameters of a decimal: how its JSON is written, where that is certain."""
+"""Parameters of a decimal that say how its JSON is written, where that is certain."""
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 SOURCE_TYPE, SOURCE_LENGTH, SOURCE_SCALE = (
     f"__debezium.source.column.{of}" for of in ("type", "length", "scale")
 )
-"""Parameters that tell a column's type in the source (Debezium's `column.propagate.source.type`)."""
+"""Parameters with a column's type in the source (Debezium's `column.propagate.source.type`)."""
 
 _NUMBERS = frozenset({"scale", "connect.decimal.precision", SOURCE_LENGTH, SOURCE_SCALE})
-"""Parameters that are whole numbers, as text."""
+"""Parameters that are whole numbers, written as text."""
 
 
 def with_decimals(schema: ConnectSchema, decimals: Decimals) -> ConnectSchema:
-    """The schema with the way in which its decimals are written, at any depth."""
+    """Return the schema with the way in which its decimals are written, at any depth."""
     if decimals == "number":
         return schema
     is_uncertain = schema.name == _DECIMAL and schema.parameter(_WRITTEN_AS) is None
@@ -67,7 +67,7 @@ def with_decimals(schema: ConnectSchema, decimals: Decimals) -> ConnectSchema:
 
 
 def parse_schema(text: str) -> ConnectSchema:
-    """Raises `UnreadableSchema` where the text is no Connect schema."""
+    """Return the schema that a text describes. Raises `UnreadableSchema` if it is no Connect schema."""
     try:
         return _node(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as cause:

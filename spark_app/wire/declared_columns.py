@@ -1,4 +1,4 @@
-"""Declared columns: what Debezium would have written into the schema that an event lacks.
+"""Declared columns: the schema that Debezium would have written for an event that has none.
 
 Source: Debezium's PostgreSQL connector, "Data type mappings" and `time.precision.mode`."""
 

@@ -1,4 +1,4 @@
-"""Decode: from raw events to changes, whatever their wire form."""
+"""Decode: turn raw events of any wire form into changes."""
 
 from __future__ import annotations
 
@@ -50,12 +50,15 @@ CREATE, UPDATE, DELETE, READ, TRUNCATE = "c", "u", "d", "r", "t"
 def change_type(columns: TableColumns) -> StructType:
     """Return the schema of a change.
 
-    `key` is the record key (of each key column a JSON object without a comma), `moved_from` the one that the
-    row had before its primary key changed; `moved_to` is set where it left for another. `row` holds the
-    values after the change, for a delete only the key's. `position` and `log_position` are those of
-    `SourceLog`, empty where the change told none. `unavailable` names the columns of `row` whose value
-    Debezium did not know (unchanged TOAST). `reason` is set where the event could not be decoded; then only
-    the position is certain."""
+    key           the record key: a JSON object, without a comma, for each key column
+    moved_from    the row's key before its primary key changed
+    moved_to      the row's new key, on the delete of its old key
+    position      its place in the stream (`SourceLog.position`); empty if the change has none
+    log_position  its place in the log (`SourceLog.log_position`); empty if the change has none
+    row           the values after the change; for a delete, only the key's
+    unavailable   the columns of `row` whose values Debezium did not know (unchanged TOAST)
+    reason        why the event could not be decoded. Then only topic, partition and offset are certain.
+    """
     return StructType(
         [
             StructField("topic", StringType()),
@@ -86,15 +89,16 @@ def decode(
 ) -> DataFrame:
     """Decode events (`EVENT`) to changes (`change_type(columns)`). Tombstones are left out.
 
-    `versions` are all that may occur; an event of another one gets the reason `unknown_schema`. `log` is of
-    the engine that the events came from.
-    """
+    `versions` are all versions that may occur. An event of any other version gets the reason
+    `unknown_schema`. `log` belongs to the engine that the events came from."""
     return _projections(versions, columns, log).apply(events)
 
 
 def undecodable(events: DataFrame) -> DataFrame:
-    """Why the events cannot be decoded while no table's key is known, as `topic, partition, offset, reason,
-    message`. Tombstones are left out, and truncates: there is nothing yet that they could empty."""
+    """Return why events cannot be decoded while no table's key is known.
+
+    Columns: `topic, partition, offset, reason, message`. Tombstones are left out. So are truncates, because
+    there is no table yet that they could empty."""
     is_truncate = F.coalesce(operation_of(F.col(VALUE)["payload"]) == TRUNCATE, F.lit(False))
     is_without_key = (F.col("reason") == UNKNOWN_SCHEMA) & F.col("key").isNull()
     found = (
@@ -115,7 +119,9 @@ def undecoded(changes: DataFrame) -> DataFrame:
 
 @lru_cache(maxsize=256)
 def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns, log: SourceLog) -> Projections:
-    """To put some hundred expressions together, and to analyse them, takes longer than to read some hundred
+    """Return the projections that decode events of these versions.
+
+    They are cached: building and analyzing hundreds of expressions takes longer than reading hundreds of
     events."""
     readers = [_VersionReader.of(number, version, columns, log) for number, version in enumerate(versions)]
     taken_apart = (*map(F.col, EVENT.fieldNames()), *documents(schemas_of(versions)))
@@ -124,7 +130,7 @@ def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns, log
 
 
 def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
-    """All that is asked of an event's bytes."""
+    """Return everything that decoding needs from an event's bytes."""
     payloads = parsed([reader.reading for reader in readers])
     return (
         *map(F.col, (*_POSITION, "key", "value", KEY, VALUE)),
@@ -196,7 +202,7 @@ def _why_bad() -> Column:
 class _VersionReader:
     """The columns in which one version's payloads are parsed, and their values in the lake.
 
-    Parsing and converting are two projections, so that each payload is parsed once and not once a column.
+    Parsing and converting are two projections, so that each payload is parsed once and not once per column.
     """
 
     reading: VersionReading
@@ -271,7 +277,9 @@ class _VersionReader:
         return _struct_in_lake_types(values, conversions, lake)
 
     def moved_row(self, parsed: Column) -> Column:
-        """What tells no position cannot be found to be the half of one change."""
+        """Return the moved key, but only if the payload gives the change's position.
+
+        Without a position, the two halves of a key change cannot be matched."""
         return F.when(self._shape.tells_position(self.value, self.log), self._key_in_lake_types(parsed))
 
     def unavailable(self) -> Column:
@@ -284,7 +292,7 @@ class _VersionReader:
         if not stands_for_it:
             return _no_names()
         names = [F.when(condition, F.lit(name)) for name, condition in stands_for_it.items()]
-        # What picks the names is not compiled by Spark, and few rows lack a value.
+        # Spark does not compile the code that picks the names, and few rows lack a value.
         lacks_one = _any(list(stands_for_it.values()))
         return F.when(lacks_one, F.array_compact(F.array(*names))).otherwise(_no_names())
 
@@ -330,8 +338,8 @@ def _conversions(columns: Sequence[tuple[str, ConnectSchema]]) -> dict[str, Conv
 def _of_version(
     readers: Sequence[_VersionReader], expression: Callable[[_VersionReader], Column], data_type: DataType
 ) -> Column:
-    """The expression of the reader whose version the event has; null where it has none of them."""
-    # One flat CASE: Spark looks at the type of a nested one twice a level.
+    """Return the expression of the reader whose version the event has; null if no reader has it."""
+    # Use one flat CASE: Spark computes the type of a nested CASE twice per level.
     cases = reduce(lambda case, reader: case.when(reader.is_of_version, expression(reader)), readers, F)
     return cases.otherwise(F.lit(None).cast(data_type)) if readers else F.lit(None).cast(data_type)
 
@@ -375,7 +383,9 @@ def _have_failed(values: Mapping[str, Column], conversions: Mapping[str, Convers
 
 
 def _any(conditions: Sequence[Column]) -> Column:
-    """In halves: for a thousand in a row, each within the next, Spark's recursion takes all of the stack."""
+    """Return whether any condition holds, joined in halves.
+
+    A chain of a thousand nested conditions would overflow the stack in Spark's recursion."""
     if len(conditions) < 2:
         return conditions[0] if conditions else F.lit(False)
     middle = len(conditions) // 2
@@ -388,7 +398,7 @@ def _key_type(columns: TableColumns) -> StructType:
 
 
 def _record_key(key_row: Column, columns: TableColumns) -> Column:
-    """Each of the key's columns as JSON, of which no two keys have the same, without a comma.
+    """Return the key's columns as JSON objects without commas. Different keys give different texts.
 
     Where a record key has both a comma and a colon, Hudi takes it for several columns' values
     (KeyGenUtils#extractRecordKeysByFields): all such rows would be in one bucket, and some keys would keep it
@@ -400,7 +410,7 @@ def _record_key(key_row: Column, columns: TableColumns) -> Column:
 def _as_json(key_row: Column, name: str, data_type: DataType) -> Column:
     value = key_row[name]
     if isinstance(data_type, IntegerType | LongType) and _NEEDS_NO_ESCAPE.fullmatch(name):
-        # As `to_json` writes it, which makes a generator of JSON for each.
+        # This equals the output of `to_json`, which creates a JSON generator for each value.
         return F.concat(F.lit(f'{{"{name}":'), F.coalesce(value.cast("string"), F.lit("null")), F.lit("}"))
     text = F.to_json(F.struct(value.alias(name)), _KEY_JSON_OPTIONS)
     return F.replace(text, F.lit(","), F.lit("\\u002c"))

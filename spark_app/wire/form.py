@@ -1,4 +1,4 @@
-"""What a wire form has to know: the one interface behind which each of them is a module."""
+"""The interface of a wire form. Each form is a module that implements it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
 KEY_COLUMN = "key"
-"""The kind of a version's column that has its parsed key (`VersionReading.name`)."""
+"""The kind of a version's column with its parsed key (`VersionReading.name`)."""
 
 
 @dataclass(frozen=True)
 class VersionReading:
-    """A version among those that a batch is decoded with, and the types as which its payloads are parsed.
+    """A version among those that decode a batch, and the types for parsing its payloads.
 
     number  its place among the versions
     value   the type of a value's payload
@@ -44,24 +44,26 @@ class VersionReading:
 class WireForm(Protocol):
     """A form in which the bytes of an event carry a change. It is a `LearnedForm` or a `DeclaredForm`.
 
-    All columns are of `EVENT` with its documents (`json_document`): each event's key and value, as far as
-    they are JSON, are taken apart once, for all forms."""
+    All columns refer to an `EVENT` with its documents (`json_document`). Each event's key and value are split
+    into documents once for all forms, as far as they are JSON."""
 
     name: ClassVar[str]
 
     def parsed(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
         """Return the columns, by name, in which the payloads of this form's versions are parsed.
 
-        A version with a key of its own has it in `reading.name(KEY_COLUMN)`, as `read_payload` returns it;
-        null where the event is of another version or its key is null."""
+        If a version has its own key, the key is in `reading.name(KEY_COLUMN)`, as `read_payload` returns it.
+        It is null if the event is of another version or its key is null."""
 
     def value(self, reading: VersionReading) -> Column:
-        """Return what `parsed` has of the value of an event of the version, null for any other event:
-        `struct<payload, problem string, has_unnamed boolean>` (`read_payload`)."""
+        """Return the parsed value of an event of the version, null for any other event.
+
+        The type is `struct<payload, problem string, has_unnamed boolean>` (`read_payload`)."""
 
     def reason(self, readings: Sequence[VersionReading]) -> Column:
-        """Return why an event that looks like this form is of none of the versions (`REASONS`). Null for an
-        event of another form."""
+        """Return why an event that looks like this form has none of the versions (`REASONS`).
+
+        Null for an event of another form."""
 
 
 @runtime_checkable
@@ -69,8 +71,9 @@ class LearnedForm(WireForm, Protocol):
     """A form whose events carry schemas, from which versions are learned."""
 
     def new_schema(self, known: Sequence[SchemaTexts]) -> Column:
-        """Return `struct<key string, value string>`: the schema that an event of this form carries. Null for
-        a known schema and for events of other forms."""
+        """Return `struct<key string, value string>`: the schema that an event of this form carries.
+
+        Null for a known schema and for events of other forms."""
 
     def learned(self, texts: SchemaTexts, policy: TablePolicy, written: Events) -> SchemaVersion:
         """Return the version that a schema describes. Raises `UnreadableSchema`."""
@@ -78,7 +81,7 @@ class LearnedForm(WireForm, Protocol):
 
 @runtime_checkable
 class DeclaredForm(WireForm, Protocol):
-    """A form whose events carry no schema, so that the lake file has to name their columns."""
+    """A form whose events carry no schema, so the lake file has to name their columns."""
 
     def declared(self, policy: TablePolicy, written: Events) -> tuple[SchemaVersion, ...]:
         """Return the versions that the lake file describes; none if it names no columns."""

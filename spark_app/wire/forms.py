@@ -1,4 +1,4 @@
-"""The wire forms there are, and what they say together of an event."""
+"""All wire forms, and what they find together about an event."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
 FORMS: dict[str, WireForm] = {form.name: form for form in (JsonWithSchemas(), JsonWithoutSchemas())}
-"""By name. No event is of two of them."""
+"""The forms by name. An event has at most one form."""
 
 SchemasOfForms = Mapping[str, Sequence[SchemaTexts]]
 """Schemas by the name of the form that writes them."""
 
 
 def declared_versions(policy: TablePolicy, written: Events) -> tuple[SchemaVersion, ...]:
-    """Return the versions that the lake file describes, of all forms."""
+    """Return the versions of all forms that the lake file describes."""
     declared = (form.declared(policy, written) for form in FORMS.values() if isinstance(form, DeclaredForm))
     return tuple(version for versions in declared for version in versions)
 
@@ -54,7 +54,7 @@ def new_schemas(events: DataFrame, known: SchemasOfForms) -> DataFrame:
     """Return the schemas that events carry and that are not among the known ones of their form.
 
     `events` are `EVENT`. Columns: `form string, key string, value string, first_offset bigint`, in the order
-    in which the schemas first appear; `key` is null where a record's key has no schema. Reads every event."""
+    of their first appearance. `key` is null if a record's key has no schema. Reads every event."""
     found = F.coalesce(
         *[
             F.when(schema.isNotNull(), F.struct(F.lit(name).alias("form"), schema["key"], schema["value"]))
@@ -81,7 +81,7 @@ def learned_version(form: str, texts: SchemaTexts, policy: TablePolicy, written:
 
 
 def parsed(readings: Sequence[VersionReading]) -> Mapping[str, Column]:
-    """Return the columns of all forms in which the payloads of the versions are parsed, by name."""
+    """Return the columns, by name, in which the payloads of the versions of all forms are parsed."""
     return {
         name: column
         for form in FORMS.values()
@@ -90,7 +90,7 @@ def parsed(readings: Sequence[VersionReading]) -> Mapping[str, Column]:
 
 
 def unread_reason(readings: Sequence[VersionReading]) -> Column:
-    """Return why an event is of none of the versions (`REASONS`)."""
+    """Return why an event has none of the versions (`REASONS`)."""
     value = F.col("value")
     of_no_form = F.when(~is_utf8(value), NOT_UTF8).when(~is_json(value), NOT_JSON).otherwise(NO_SCHEMA)
     of_forms = [form.reason(_of_form(form, readings)) for form in FORMS.values()]

@@ -1,4 +1,4 @@
-"""An event's key and value as JSON documents: which schema each carries, and where its payload is."""
+"""An event's key and value as JSON documents: the schema that each carries, and the place of its payload."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from spark_app.jvm.schema_and_payload import schema_and_payload
 from spark_app.wire.schema_version import SchemaTexts
 
 VALUE, KEY = "value_document", "key_document"
-"""The columns of an event's documents (`schema_and_payload`)."""
+"""The columns with an event's documents (`schema_and_payload`)."""
 
 
 @dataclass(frozen=True)
 class KnownSchemas:
-    """The schemas by which documents are recognized without parsing them."""
+    """The schemas by which documents are recognized without parsing the schema."""
 
     keys: tuple[str, ...]
     values: tuple[str, ...]
@@ -36,12 +36,13 @@ class KnownSchemas:
         )
 
     def has_value_schema(self, texts: SchemaTexts) -> Column:
-        """Return whether an event's value carries the schema, which is one of these."""
+        """Return whether an event's value carries the schema, which is one of the known ones."""
         return _or_false(F.col(VALUE)["known"] == self.values.index(texts.value))
 
     def has_key_schema(self, texts: SchemaTexts) -> Column:
-        """Return whether an event's key carries the schema, which is one of these; without one, whether the
-        event has no key."""
+        """Return whether an event's key carries the schema, which is one of the known ones.
+
+        For a schema without a key, return whether the event has no key."""
         if texts.key is None:
             return F.col("key").isNull()
         return _or_false(F.col(KEY)["known"] == self.keys.index(texts.key))
@@ -53,12 +54,12 @@ def has_bare_key() -> Column:
 
 
 def is_utf8(value: Column) -> Column:
-    """Return whether bytes are text. Spark does not look when it makes a string of them."""
+    """Return whether bytes are text. Spark does not check this when it casts them to a string."""
     return F.encode(value.cast("string"), "UTF-8") == value.cast("binary")
 
 
 def is_json(value: Column) -> Column:
-    """Return whether bytes, which are text, are JSON."""
+    """Return whether bytes are JSON. The bytes must be text."""
     return F.get_json_object(value.cast("string"), "$").isNotNull()
 
 

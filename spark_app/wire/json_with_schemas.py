@@ -54,7 +54,7 @@ class JsonWithSchemas:
 
     def reason(self, readings: Sequence[VersionReading]) -> Column:
         schemas, key = _schemas(readings), F.col("key")
-        # Then its payload is null.
+        # An event with a version gets here only if its payload is null.
         is_of_a_version = _any(_carries(readings, reading) for reading in readings)
         is_known_without_key = _any(
             schemas.has_value_schema(_texts(reading)) for reading in readings if _texts(reading).key is None
@@ -72,12 +72,11 @@ class JsonWithSchemas:
 def read_schema_version(
     texts: SchemaTexts, key_columns: tuple[str, ...] | None = None, decimals: Decimals = "number"
 ) -> SchemaVersion:
-    """Return the version that the schemas of a key and of a value describe.
+    """Return the version that the schemas of a key and a value describe.
 
-    `key_columns` are looked up in the row where the key has no schema, or one without fields. Raises
-    `UnreadableSchema` where a text is no Connect schema, or the value's is neither an envelope nor an
-    unwrapped row.
-    """
+    `key_columns` are looked up in the row if the key has no schema, or a schema without fields. Raises
+    `UnreadableSchema` if a text is no Connect schema, or if the value's schema is neither an envelope nor an
+    unwrapped row."""
     value = with_decimals(parse_schema(texts.value), decimals)
     shape, row = _row_of(value)
     form = JsonWithSchemas.name

@@ -1,4 +1,4 @@
-"""JSON without schemas: a payload alone, whose columns and key the lake file names."""
+"""JSON without schemas: only a payload. The lake file names its columns and key."""
 
 from __future__ import annotations
 

@@ -54,15 +54,16 @@ Convert = Callable[[Column], Column]
 
 
 class UnsupportedType(TributaryError):
-    """A column whose type the lake cannot hold."""
+    """The lake cannot hold a column's type."""
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """From the JSON value of one column to its value in the lake.
+    """The conversion of one column's JSON value to its value in the lake.
 
-    `wire` is the type that the JSON is parsed as; `is_placeholder` is true of a wire value that stands for an
-    unchanged TOAST value; `has_failed` of one that is there and that the lake type cannot hold.
+    wire            the type for parsing the JSON
+    is_placeholder  true for a wire value that stands for an unchanged TOAST value
+    has_failed      true for a wire value that exists and that the lake type cannot hold
     """
 
     wire: DataType
@@ -73,7 +74,7 @@ class Conversion:
 
 
 def conversion(column: str, schema: ConnectSchema) -> Conversion:
-    """Raises `UnsupportedType` where the lake has no type for it."""
+    """Return the conversion of a column. Raises `UnsupportedType` if the lake has no type for it."""
     if schema.name in _SEMANTIC:
         return _SEMANTIC[schema.name](schema)
     match schema.type:
@@ -88,7 +89,7 @@ def conversion(column: str, schema: ConnectSchema) -> Conversion:
         case "double" | "float64":
             return _as_it_is(DoubleType())
         case "string":
-            # What has a semantic type, such as a timetz, is text whatever its scale.
+            # A value with a semantic type, such as a timetz, is text even if it has a scale.
             number = None if schema.name else _number_as_text(_source_type(schema))
             return number or _text()
         case "bytes":
@@ -119,13 +120,13 @@ def _same(value: Column) -> Column:
 
 
 def _text() -> Conversion:
-    # The second is that of an hstore, which travels as the text of a JSON object.
+    # The second placeholder is that of an hstore, which is sent as the text of a JSON object.
     placeholders = (_PLACEHOLDER, json.dumps({_PLACEHOLDER: _PLACEHOLDER}, separators=(",", ":")))
     return Conversion(StringType(), StringType(), _same, lambda value: value.isin(*placeholders))
 
 
 def _fallible(wire: DataType, lake: DataType, to_lake: Convert) -> Conversion:
-    """A conversion that gives null for what it cannot hold."""
+    """Return a conversion that gives null for values that it cannot convert."""
     return Conversion(
         wire, lake, to_lake, has_failed=lambda value: value.isNotNull() & to_lake(value).isNull()
     )
@@ -139,7 +140,7 @@ def _binary() -> Conversion:
 
 
 def _bytes(value: Column) -> Column:
-    """Null where the text is not base64: `unbase64` would fail, and its job with it."""
+    """Return the decoded bytes; null if the text is not base64, for which `unbase64` would fail the job."""
     return F.try_to_binary(value, F.lit("base64"))
 
 
@@ -166,12 +167,11 @@ _UNDECLARED_LENGTHS = (0, 131_089)
 
 
 def _number_as_text(source: _SourceType | None) -> Conversion | None:
-    """For a number that travels as text; None where the text may be another.
+    """Return the conversion of a number that is sent as text; None if the text may be something else.
 
-    A domain has a name of its own. That it is one over numeric tells its scale, for no text has any, or the
-    length of a numeric without a precision. One over numeric(p,0) looks like one over varchar(p), and stays
-    the text that it is.
-    """
+    A domain has its own name. Its scale shows that it is a domain over numeric, because no text type has a
+    scale. So does the length of a numeric without a precision. A domain over numeric(p,0) looks like one over
+    varchar(p), and so stays text."""
     if source is None:
         return None
     if source.name == "MONEY":
@@ -198,22 +198,23 @@ def _decimal_from_text(precision: int, scale: int) -> Conversion:
 
 
 def _as_decimal(precision: int, scale: int) -> tuple[int, int]:
-    """Precision and scale of the decimal type that holds a numeric(precision, scale), whose scale may be
-    negative or larger than the precision."""
+    """Return precision and scale of the decimal type that holds a numeric(precision, scale).
+
+    The scale of a numeric may be negative or larger than its precision."""
     scale = _signed(scale)
     return (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
 
 
 def _signed(scale: int) -> int:
-    """PostgreSQL's driver takes a scale, of 11 bits with a sign, for one without."""
+    """Return the scale with its sign. PostgreSQL's driver reads the signed 11 bits as an unsigned number."""
     return scale - 2_048 if scale >= 1_024 else scale
 
 
 def _digits() -> Conversion:
-    """A number as text with all its digits, and without zeros behind them: equal numbers are equal texts."""
+    """Convert a number to text with all its digits and no trailing zeros: equal numbers are equal texts."""
 
     def to_lake(value: Column) -> Column:
-        # Debezium gives the names of its own enumeration (io.debezium.data.SpecialValueDecimal).
+        # Debezium sends the names of its own enumeration (io.debezium.data.SpecialValueDecimal).
         return (
             F.when(value == "NAN", "NaN")
             .when(value == "POSITIVE_INFINITY", "Infinity")
@@ -225,7 +226,7 @@ def _digits() -> Conversion:
 
 
 def _trimmed(digits: Column) -> Column:
-    """Without zeros behind the last digit after the point, and without a point behind the last digit."""
+    """Remove zeros behind the last digit after the point, and a point behind the last digit."""
     return F.regexp_replace(digits, r"(\.\d*[1-9])0+$|\.0*$", "$1")
 
 
@@ -258,11 +259,13 @@ def _decimal(schema: ConnectSchema) -> Conversion:
 
 _LARGEST_SCALE = 16_383
 _LONGEST_EXPONENT = 5
-"""Digits. PostgreSQL's numbers are the longest: of 131,072 digits before the point and 16,383 after it."""
+"""The digits of an exponent.
+
+PostgreSQL has the longest numbers: 131,072 digits before the point and 16,383 after it."""
 
 
 def _digits_of_number(number: Column) -> Column:
-    """A JSON number with all its digits, as `_digits` writes it; null for any other text.
+    """Return a JSON number with all its digits, as `_digits` writes it; null for any other text.
 
     Java writes some numbers with an exponent (BigDecimal#toString)."""
     parts = rf"^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{{1,{_LONGEST_EXPONENT}}}))?$"
@@ -278,16 +281,16 @@ def _digits_of_number(number: Column) -> Column:
 
 
 def _variable_scale_decimal(_: ConnectSchema) -> Conversion:
-    """Numeric without a precision: every value has its own scale, which only text can hold exactly.
+    """Convert a numeric without a precision to text.
 
-    Up to 38 digits; a longer one cannot be converted.
-    """
+    Each value has its own scale, which only text holds exactly. Values with more than 38 digits cannot be
+    converted."""
     wire = StructType([StructField("scale", IntegerType()), StructField("value", StringType())])
     return _fallible(wire, StringType(), _decimal_text)
 
 
 def _decimal_text(value: Column) -> Column:
-    """The decimal of that scale and of the two's-complement integer in the bytes; null where too long."""
+    """Return a decimal's text from its scale and its two's-complement integer; null if it is too long."""
     whole = DecimalType(MAX_DECIMAL_PRECISION, 0)
     digits = F.hex(_bytes(value["value"]))
     is_negative = digits.substr(1, 1) >= "8"
@@ -295,7 +298,8 @@ def _decimal_text(value: Column) -> Column:
 
     def add_byte(total: Column, number: Column) -> Column:
         byte = F.conv(digits.substr(2 * number - 1, F.lit(2)), 16, 10).cast("int")
-        # -x is the complement of x, plus one: so no power of two beyond the value itself has to fit.
+        # The code uses the complement: -x is the complement of x, plus one. So no power of two beyond the
+        # value itself has to fit.
         return (total * 256 + F.when(is_negative, 255 - byte).otherwise(byte)).cast(whole)
 
     def as_text(total: Column) -> Column:
@@ -340,7 +344,7 @@ def _interval(_: ConnectSchema) -> Conversion:
 
 
 def _time_of_day(microseconds: Convert, wire: DataType) -> Conversion:
-    """As text, `HH:MM:SS.ffffff`: Spark has no type for a time of day."""
+    """Convert a time of day to text, `HH:MM:SS.ffffff`, because Spark has no type for it."""
 
     def to_text(value: Column) -> Column:
         micros = microseconds(value)
@@ -424,13 +428,15 @@ _ARRAY_PLACEHOLDERS: dict[str, Callable[[], Column]] = {
 
 _INFINITE_DAYS = 2**31 - 1
 _INFINITE_MICROS = 2**63 - 1
-"""Infinity in the lake, and its negative for -infinity: the largest number of the type, as DuckDB has it."""
+"""Infinity in the lake, and negated for -infinity: the largest number of the type, as in DuckDB."""
 
 
 @dataclass(frozen=True)
 class _Moments:
-    """The numbers in which Debezium sends a type's values: from `first` to `last`, what PostgreSQL's type
-    and the lake's hold, and some for either infinity (PostgresValueConverter.POSITIVE_INFINITY_…)."""
+    """The numbers that Debezium sends for values of a type.
+
+    Finite values are from `first` to `last`, as far as both PostgreSQL's type and the lake's can hold them.
+    Some other numbers stand for either infinity (PostgresValueConverter.POSITIVE_INFINITY_…)."""
 
     first: int
     last: int

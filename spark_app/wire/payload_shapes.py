@@ -1,4 +1,4 @@
-"""Shapes: where in a payload its operation, its source's place and its row stand, and how to read them."""
+"""Shapes: where a payload has its operation, its source's place and its row, and how to read them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METADATA_FIELD = (
     "__(deleted|(source_|transaction_)?(op|version|connector|name|ts_ms|ts_us|ts_ns|snapshot|db|sequence|schema"
     f"|table|id|total_order|data_collection_order|{_OF_ENGINES}))"
 )
-"""A regular expression, of Python and Java, for the fields that `ExtractNewRecordState` adds to a row."""
+"""A regular expression, for Python and Java, of the fields that `ExtractNewRecordState` adds to a row."""
 
 _OF_ALL_ENGINES = (
     StructField("ts_ms", LongType()),
@@ -32,15 +32,15 @@ _OF_ALL_ENGINES = (
 
 
 def source_type(log: SourceLog) -> StructType:
-    """Return what is read of an envelope's `source`."""
+    """Return the type of the fields that are read from an envelope's `source`."""
     return StructType([*_OF_ALL_ENGINES, *log.fields.fields])
 
 
 class PayloadShape(Protocol):
     """Reads a payload that was parsed as `wire`.
 
-    row_in_payload  where its row is
-    names           names at the top of a payload without a schema, which tell that it has this shape
+    row_in_payload  the place of its row
+    names           top-level names by which a payload without a schema is recognized as this shape
     least_names     how many of `names` it has at least
     """
 
@@ -49,19 +49,23 @@ class PayloadShape(Protocol):
     least_names: ClassVar[int]
 
     def wire(self, row: StructType, key: Sequence[str], source: StructType, /) -> StructType:
-        """The type to parse a payload as. `row`: of the source's columns; `key`: those of them that the row
-        has to give for a delete too; `source`: `source_type` of the engine's log."""
+        """Return the type to parse a payload as.
+
+        row     the type of the source's columns
+        key     the columns that the row has to provide for a delete too
+        source  `source_type` of the engine's log
+        """
 
     def operation(self, payload: Column) -> Column: ...
 
     def source(self, payload: Column, log: SourceLog, /) -> Column:
-        """A struct of `source_type(log)`."""
+        """Return a struct of `source_type(log)`."""
 
     def row(self, payload: Column) -> Column:
-        """A struct with the source's columns, null where there is no row."""
+        """Return a struct with the source's columns, null if there is no row."""
 
     def key_value(self, payload: Column, name: str) -> Column:
-        """A key column's value, of a delete too."""
+        """Return a key column's value, also for a delete."""
 
     def tells_position(self, payload: Column, log: SourceLog, /) -> Column:
         """Return whether the payload says where in the source's log the change stands."""
@@ -103,11 +107,10 @@ class Envelope:
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """What `ExtractNewRecordState` leaves of an envelope: `add.fields` as `__op`, `__source_sequence`, …
+    """The row that `ExtractNewRecordState` takes out of an envelope.
 
-    A change has a position only where all fields are there that the log requires. Without it, the offset
-    alone says what came first.
-    """
+    It has the `add.fields` as `__op`, `__source_sequence`, … A change has a position only if all fields that
+    the log requires are there. Otherwise only the offset gives the order."""
 
     row_in_payload: ClassVar[ClosedStruct] = ClosedStruct(ignored=METADATA_FIELD)
     names: ClassVar[tuple[str, ...]] = ("__op", "__deleted")
@@ -150,13 +153,17 @@ def _first_of(payload: Column, name: str) -> Column:
 
 
 SHAPES: dict[Shape, PayloadShape] = {"unwrapped": Unwrapped(), "envelope": Envelope()}
-"""By name. A payload without a schema has the first of them whose names it has: no envelope has an
-unwrapped row's, but a row can have columns with the names of an envelope's fields."""
+"""The shapes by name.
+
+A payload without a schema has the first shape whose names it has. No envelope has an unwrapped row's names,
+but a row can have columns with the names of an envelope's fields."""
 
 
 def read_in_its_shape(payload: Column, types: Mapping[Shape, StructType]) -> Column:
-    """Return a struct with a field for each shape, of which the payload's own is not null: its
-    `read_payload`. Null where the text is no JSON object or has none of the shapes."""
+    """Return a struct with a field for each shape, in which only the payload's own shape is not null.
+
+    That field is the result of `read_payload`. The struct is null if the text is no JSON object or has none
+    of the shapes."""
     found = [
         ReadableShape(name, types[name], shape.row_in_payload, shape.names, shape.least_names)
         for name, shape in SHAPES.items()
@@ -166,8 +173,7 @@ def read_in_its_shape(payload: Column, types: Mapping[Shape, StructType]) -> Col
 
 
 def operation_of(payload: Column) -> Column:
-    """Return the operation of a payload of any shape, whose columns need not be known; null if it tells
-    none."""
+    """Return the operation of a payload of any shape; null if it has none. The columns need not be known."""
     no_columns, source = StructType([]), StructType([*_OF_ALL_ENGINES])
     types = {name: shape.wire(no_columns, (), source) for name, shape in SHAPES.items()}
     read = read_in_its_shape(payload, types)

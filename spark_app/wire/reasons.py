@@ -29,4 +29,4 @@ REASONS = {
     UNNAMED_COLUMN: "The event has no schema, and its row has a column that the lake file does not name.",
     MISSING_ROW: "The event has no row, but its operation needs one.",
 }
-"""The code of each reason, and what it means."""
+"""The code of each reason and its meaning."""

@@ -1,4 +1,4 @@
-"""One version of a source table: the columns that its events carry, and how to tell its events."""
+"""One version of a source table: the columns that its events carry, and how to recognize these events."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from spark_app.wire.connect_schema import ConnectSchema
 from spark_app.wire.lake_types import conversion
 
 Shape = Literal["envelope", "unwrapped"]
-"""A Debezium envelope, or the row at the top level with metadata in fields that begin with two underscores
+"""A Debezium envelope, or a row at the top level.
+
+Metadata of such a row is in fields that begin with two underscores
 (io.debezium.transforms.ExtractNewRecordState)."""
 
 
 @dataclass(frozen=True)
 class SchemaTexts:
-    """The schemas of a record's key and value, as its wire form writes them. `key` is None if the key has no
-    schema, or the record no key."""
+    """The schemas of a record's key and value, as its wire form writes them.
+
+    `key` is None if the key has no schema or the record has no key."""
 
     key: str | None
     value: str
@@ -25,7 +28,7 @@ class SchemaTexts:
 
 @dataclass(frozen=True)
 class SchemaVersion:
-    """The columns of a record's key and row, as the events of one version of the source table carry them.
+    """The columns of a record's key and row, in the events of one version of the source table.
 
     form         the name of the wire form (`spark_app.wire.forms`)
     texts        the schemas that the version's events carry; None if they carry none

@@ -1,4 +1,4 @@
-"""The versions of a source table's schema that its events have shown so far."""
+"""The versions of a source table's schema that its events have brought so far."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ REMEMBERED_VERSIONS = 8
 
 @dataclass
 class SchemaVersions:
-    """Learns schemas from events. `written` says how a foreign connector writes them."""
+    """Learns schemas from events. `written` describes how a foreign connector writes them."""
 
     policy: TablePolicy
     written: Events
     learned: tuple[SchemaVersion, ...] = field(default=(), init=False)
-    """What the events brought, oldest first."""
+    """The versions that the events brought, oldest first."""
     _unreadable: tuple[SchemaVersion, ...] = field(default=(), init=False)
-    """Versions whose schema could not be read, and whose columns are so not known."""
+    """Versions whose schema could not be read, so their columns are unknown."""
 
     @property
     def known(self) -> tuple[SchemaVersion, ...]:
-        """The versions that the lake file declares, and those that were learned."""
+        """The versions that the lake file declares, and the learned ones."""
         return (*self._declared, *self.learned)
 
     def learn(self, events: DataFrame) -> bool:
@@ -41,7 +41,7 @@ class SchemaVersions:
             try:
                 found.append(learned_version(form, texts, self.policy, self.written))
             except UnreadableSchema:
-                # Its events go to quarantine, with the text that could not be read.
+                # The version's events go to quarantine, with the text that could not be read.
                 unreadable = SchemaVersion(form, texts, key=(), row=())
                 self._unreadable = (*self._unreadable, unreadable)[-REMEMBERED_VERSIONS:]
         self.learned = (*self.learned[-REMEMBERED_VERSIONS:], *found)

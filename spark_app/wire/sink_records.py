@@ -1,4 +1,4 @@
-"""Records of an S3 sink's files: the value of an event that each of them is."""
+"""Records of an S3 sink's files: turn each record into the value of an event."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Changes as decoding hands them on, of few keys, in any order in which a topic and the tasks that read it
-can bring them."""
+"""Decoded changes of a few keys, in any order in which a topic and its reading tasks can deliver them."""
 
 from __future__ import annotations
 
@@ -23,9 +22,10 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Change:
-    """`number` is its place among all that were sent; `source_s` counts from some second on.
+    """A change.
 
-    `commit` numbers the last commit before its transaction, `logged` its place in the log."""
+    `number` is its place among all sent changes. `source_s` counts seconds from an arbitrary start. `commit`
+    numbers the last commit before its transaction, and `logged` is its place in the log."""
 
     op: str
     key: str
@@ -109,7 +109,7 @@ def sent_changes(draw: st.DrawFn, least: int = 0, most: int = 40) -> list[Change
             reason=draw(st.sampled_from((None,) * 8 + ("mismatch", "unknown_schema"))),
             number=number,
         )
-        # With gaps: some records of a topic are no changes.
+        # Leave gaps: some records of a topic are no changes.
         offsets[change.partition] += draw(st.integers(1, 2))
         changes.append(replace(change, offset=offsets[change.partition]))
     return changes
@@ -119,7 +119,7 @@ _STEPS = st.sampled_from((0, 0, 0, 1, 1, -1))
 
 
 def frame_of(spark: SparkSession, changes: list[Change]) -> DataFrame:
-    """`decode.change_type` of `COLUMNS`, each change in its task."""
+    """Return `decode.change_type` of `COLUMNS`, with each change in its own task."""
     of_tasks = [
         spark.createDataFrame([c.as_row() for c in changes if c.task == task], TYPE).coalesce(1)
         for task in range(TASKS)

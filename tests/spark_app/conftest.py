@@ -1,4 +1,4 @@
-"""What the tests share: a Glue server."""
+"""Fixtures that the tests share: a Glue server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""A table in a source database, and the events that Debezium would send of what happens to it.
+"""A table in a source database, and the events that Debezium would send for its changes.
 
-Shares no code with the app: it is the reference that the app is held against.
-"""
+This model shares no code with the app, because it is the reference for the app's results."""
 
 from __future__ import annotations
 
@@ -87,7 +86,7 @@ class SentEvent:
 class SourceTable:
     """`things(id bigint primary key, name text, body text, …)`, whose values can be large enough for TOAST.
 
-    A row holds what the last event of it told, so also the values of columns that were dropped since."""
+    A row holds what its last event reported, including the values of columns that were dropped since then."""
 
     identity: Identity = "default"
     rows: State = field(default_factory=dict)
@@ -117,7 +116,7 @@ class SourceTable:
             self._read(key, mark)
 
     def read_incrementally(self, key: int) -> None:
-        """A read of a row, as it is now, amid the streamed changes."""
+        """Send a read of a row as it is now, among the streamed changes."""
         self.lsn += 1
         self._read(key, "incremental")
 
@@ -145,7 +144,7 @@ class SourceTable:
         self._send_tombstone(key)
 
     def move(self, old: int, new: int) -> None:
-        """`UPDATE things SET id = new WHERE id = old`: PostgreSQL logs nothing of unchanged TOAST values."""
+        """Run `UPDATE things SET id = new WHERE id = old`. PostgreSQL logs no unchanged TOAST values."""
         row = self._now(old)
         self.deleted[old] = self.rows.pop(old)
         self.lsn += 1
@@ -175,7 +174,7 @@ class SourceTable:
         self.required.discard(name)
 
     def _read(self, key: int, snapshot: str) -> None:
-        """The row comes without what it had in columns that are dropped by now."""
+        """Send the row without the values of dropped columns."""
         self.rows[key] = self._now(key)
         self._send("r", key, after=self.rows[key], snapshot=snapshot)
 
@@ -186,7 +185,9 @@ class SourceTable:
         return {name: self.rows[key].get(name) for name in self.columns}
 
     def _as_sent(self, row: Row, unchanged: frozenset[str] | Any) -> Row:
-        """The large values that did not change are not in the log, unless all of the old row is."""
+        """Return the row without its unchanged large values.
+
+        They are in the log only if the whole old row is."""
         if self.identity == "full":
             return row
         placeholders = {
@@ -233,7 +234,9 @@ class SourceTable:
         self._append(what, kind, key, value=value, moved_to=moved_to, moved_from=moved_from)
 
     def _before(self, op: str, key: int | None, old: Row | None) -> Row | None:
-        """All of the old row under FULL; else the key and, of a delete, values that nobody ever wrote."""
+        """Return `before`: the whole old row under FULL.
+
+        Otherwise, it has the key and, for a delete, values that nobody ever wrote."""
         if op not in ("u", "d") or (op == "u" and self.identity != "full") or old is None:
             return None
         if self.identity == "full":
@@ -307,7 +310,7 @@ _SOURCE = [
 
 
 def event_row(event: SentEvent, offset: int, partition: int = 0) -> tuple[object, ...]:
-    """The event as a row of `spark_app.event.EVENT`."""
+    """Return the event as a row of `spark_app.event.EVENT`."""
     timestamp = datetime.fromtimestamp(START_US / 1_000_000, UTC)
 
     def binary(found: bytes | None) -> bytearray | None:

@@ -1,4 +1,4 @@
-"""Events that a test has written, as rows of Spark."""
+"""Events that a test has written, as Spark rows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _TASKS = 2
 def event_frame(spark: SparkSession, rows: Sequence[tuple[object, ...]]) -> DataFrame:
     """Return the rows as `EVENT`, in two tasks.
 
-    Spark parses them from JSON. `createDataFrame` would start Python workers at each evaluation, which took a
-    fifth of the processor time of these tests."""
+    Spark parses them from JSON. `createDataFrame` would start Python workers for each evaluation, which took
+    a fifth of the CPU time of these tests."""
     middle = (len(rows) + 1) // _TASKS
     texts = [_as_json(part) for part in (rows[:middle], rows[middle:])]
     text = F.element_at(F.array(*map(F.lit, texts)), F.col("id").cast("int") + 1)
     parsed = spark.range(0, _TASKS, 1, _TASKS).select(F.inline(F.from_json(text, ArrayType(EVENT))))
     session: Any = spark._jsparkSession
-    # So that the columns are as nullable as those of any other source.
+    # This makes the columns as nullable as those of any other source.
     events = session.internalCreateDataFrame(
         parsed._jdf.queryExecution().toRdd(), session.parseDataType(EVENT.json()), False
     )

@@ -1,4 +1,4 @@
-"""A Hudi table whose writer dies in the middle, as a killed process leaves it."""
+"""A Hudi table whose writer dies during a write, in the state that a killed process leaves."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ DEATHS: tuple[Death, ...] = (
 
 
 class Killed(BaseException):
-    """The process has ended: nothing may catch it."""
+    """The end of the process, which nothing may catch."""
 
 
 @contextmanager
 def death(when: Death) -> Iterator[None]:
-    """Ends the first write within the context at that point, where it comes there, and swallows the end."""
+    """End the first write in the context at this point, if it gets there, and suppress the exception."""
 
     def killing(write: Callable[..., object]) -> Callable[..., object]:
         def killed_write(table: HudiTable, *arguments: object) -> None:
@@ -66,16 +66,17 @@ _FAILING = {
     "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator",
     "hoodie.precommit.validators.single.value.sql.queries": "select count(*) from <TABLE_NAME>#-1",
 }
-"""With them a write of Hudi's fails once all its files are there, right before it is completed, and tidies
-nothing."""
+"""With these options, a write by Hudi fails after it has written all its files, right before it completes.
+
+It cleans up nothing."""
 
 
 class _NotCompleted(Exception):
-    """The same of a write that is not Hudi's."""
+    """The same failure in a write by the app's own `AppendWriter`."""
 
 
 def take_back_compaction(table: HudiTable, before: frozenset[Path]) -> None:
-    """As if the process had died right before it completed the compaction that is not among those before.
+    """Undo the new compaction, as if the process had died right before completing it.
 
     The next process knows its files by the markers, which Hudi removes once the compaction is complete."""
     for completed in compactions(table) - before:
@@ -88,5 +89,5 @@ def take_back_compaction(table: HudiTable, before: frozenset[Path]) -> None:
 
 
 def compactions(table: HudiTable) -> frozenset[Path]:
-    """The completed compactions of a merge-on-read table."""
+    """Return the completed compactions of a merge-on-read table."""
     return frozenset(Path(table.path, ".hoodie").glob("[0-9]*.commit"))

@@ -16,7 +16,7 @@ FAST = CatalogPace(first_retry_seconds=0.01, longest_retry_seconds=0.02, patienc
 
 @dataclass
 class Glue:
-    """A Glue server, its database as a client sees it, and the requests that went to it."""
+    """A Glue server, its database as a client sees it, and the requests that it has received."""
 
     client: GlueClient
     requests: list[str] = field(default_factory=list)
@@ -27,12 +27,12 @@ class Glue:
         return {name: data_type for name, data_type in shown.items() if not name.startswith("_")}
 
     def partitions(self, table: str) -> dict[tuple[str, ...], int]:
-        """Values, and how many columns each has."""
+        """Return the values of each partition, and its number of columns."""
         found = self.client.get_partitions(DatabaseName=DATABASE, TableName=table)["Partitions"]
         return {tuple(p["Values"]): len(p["StorageDescriptor"]["Columns"]) for p in found}
 
     def fail(self, times: int) -> None:
-        """The next requests find nobody there."""
+        """Make the next requests fail as if there were no server."""
         left = [ConnectionRefusedError("Glue is away")] * times
 
         def refuse(**_: object) -> None:

@@ -36,8 +36,7 @@ WIDER = {"int": "bigint", "real": "double", "numeric(8,2)": "numeric(12,4)"}
 
 @dataclass(frozen=True)
 class Delivery:
-    """What a topic holds: event `logs[partition][offset]` of the source's at each offset of each
-    partition."""
+    """The contents of a topic: at each partition and offset, the event `logs[partition][offset]`."""
 
     logs: tuple[tuple[int, ...], ...]
 
@@ -48,8 +47,10 @@ class Delivery:
 
 @st.composite
 def histories(draw: st.DrawFn, transactions: int = 8) -> list[SentEvent]:
-    """What a table of few keys goes through: a snapshot, then transactions of every kind of change, changes
-    of its columns and further snapshots."""
+    """The history of a table with few keys.
+
+    It starts with a snapshot. Transactions with every kind of change, changes of columns and further
+    snapshots follow."""
     table = SourceTable(identity=draw(st.sampled_from(["default", "full", "index"])))
     for data_type in draw(st.lists(st.sampled_from(LARGE), max_size=2, unique=True)):
         table.add_column(f"large_{data_type.removesuffix('[]')}_{len(data_type)}", data_type)
@@ -71,8 +72,11 @@ def histories(draw: st.DrawFn, transactions: int = 8) -> list[SentEvent]:
 
 @st.composite
 def deliveries(draw: st.DrawFn, events: list[SentEvent], most_partitions: int = 3) -> Delivery:
-    """The events of a key in order in one partition, those without a key in any; some streamed ones sent
-    again after a crash of the sender, of which some partitions had not got the last ones before."""
+    """A delivery of the events.
+
+    The events of a key are in order in one partition. Events without a key are in any partition. Some
+    streamed events are sent again after a crash of the sender, and some partitions had not got the last of
+    them before the crash."""
     partitions = draw(st.integers(1, most_partitions))
     partition_of = {key: draw(st.integers(0, partitions - 1)) for key in (*KEYS, TEMPORARY_KEY)}
     logs: list[list[int]] = [[] for _ in range(partitions)]
@@ -129,7 +133,7 @@ def _update(draw: st.DrawFn, table: SourceTable) -> None:
 
 
 def _update_part(draw: st.DrawFn, table: SourceTable) -> None:
-    """Leaves some large values as they are."""
+    """Update a row, but leave some large values as they are."""
     if table.rows:
         others = sorted(table.columns.keys() - {"id", "name"})
         unchanged = frozenset(draw(st.sets(st.sampled_from(others), min_size=1)) if others else ())
@@ -154,7 +158,7 @@ def _move(draw: st.DrawFn, table: SourceTable) -> None:
 
 
 def _swap(draw: st.DrawFn, table: SourceTable) -> None:
-    """Two rows change keys, by way of a third key, as PostgreSQL checks a key row by row."""
+    """Swap the keys of two rows by way of a third key, because PostgreSQL checks keys row by row."""
     if len(table.rows) > 1 and TEMPORARY_KEY not in table.rows:
         one, other = draw(st.permutations(sorted(table.rows)))[:2]
         for old, new in ((one, TEMPORARY_KEY), (other, one), (TEMPORARY_KEY, other)):
@@ -162,7 +166,7 @@ def _swap(draw: st.DrawFn, table: SourceTable) -> None:
 
 
 def _shift(_: st.DrawFn, table: SourceTable) -> None:
-    """`UPDATE things SET id = id + 1`, in the order in which PostgreSQL can do it."""
+    """Run `UPDATE things SET id = id + 1`, in an order that PostgreSQL accepts."""
     for key in sorted(table.rows, reverse=True):
         if key + 1 in KEYS and key + 1 not in table.rows:
             table.move(key, key + 1)
@@ -183,7 +187,7 @@ def _nothing(_: st.DrawFn, __: SourceTable) -> None:
 
 
 def _add_column(draw: st.DrawFn, table: SourceTable) -> None:
-    """Also one that was there before, of the same type."""
+    """Add a column. Its name can be that of an earlier column of the same type."""
     name, data_type = draw(st.sampled_from(sorted(EVOLVING.items())))
     if name not in table.columns:
         table.add_column(name, data_type)
@@ -197,7 +201,7 @@ def _drop_column(draw: st.DrawFn, table: SourceTable) -> None:
 
 
 def _rename_column(draw: st.DrawFn, table: SourceTable) -> None:
-    """Its values travel under the new name only with changes of their rows."""
+    """Rename a column. Events have its values under the new name only when their rows change."""
     if name := _one_of_the_evolving(draw, table):
         renamed = f"{name}_renamed"
         if renamed not in table.columns:

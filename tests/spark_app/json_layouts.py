@@ -1,4 +1,4 @@
-"""JSON laid out in any way in which a writer may: the same document, in other bytes."""
+"""Random layouts of JSON: the same document in other bytes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.spark_app.event_rows import event_frame
 
 @dataclass
 class MemorySource:
-    """Rows of `EVENT` of any topics, of which those before the offset `beginning` are not held any more."""
+    """A source of `EVENT` rows for any topics, which no longer holds those before the offset `beginning`."""
 
     keeps_headers: ClassVar[bool] = True
 

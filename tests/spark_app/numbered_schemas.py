@@ -1,4 +1,4 @@
-"""A small wire form that only tests know: a byte, a schema's number in a registry, and a JSON payload."""
+"""A small wire form for tests: a byte, a schema's number in a registry, and a JSON payload."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def framed(number: int, payload: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class NumberedSchemas:
-    """`registry` has the JSON of each schema by its number. The key is taken from the row."""
+    """A form whose `registry` has the JSON of each schema by its number. The key is taken from the row."""
 
     name: ClassVar = "numbered_schemas"
 
@@ -62,7 +62,7 @@ class NumberedSchemas:
 
 
 def _number() -> Column:
-    """The number in hexadecimal, null where the value is of another form."""
+    """Return the number in hexadecimal, null if the value has another form."""
     value = F.col("value")
     is_marked = value.substr(1, len(MARK)) == F.lit(MARK)
     return F.when(is_marked, F.hex(value.substr(len(MARK) + 1, _NUMBER_BYTES)))

@@ -1,4 +1,4 @@
-"""Rows as a table holds them, and the writer of Hudi's own."""
+"""Rows in the form in which a table holds them, and Hudi's own writer."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def table_rows(
 
 
 def upsert_by_hudi(table: HudiTable, rows: DataFrame) -> None:
-    """As its data source does, also into a table that is not there yet."""
+    """Upsert the rows with Hudi's data source. The table need not exist yet."""
     rows.write.format("hudi").options(**table.access.options).mode("append").save(table.path)

@@ -1,4 +1,4 @@
-"""Rows that are appended to a merge-on-read table's logs are those that readers and Hudi find there."""
+"""Readers and Hudi find the rows that were appended to a merge-on-read table's logs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _PLAIN = tuple(v for v in _VALUES if not isinstance(v[0], ArrayType | MapType | 
 @settings(
     max_examples=4,
     deadline=None,
-    # Each example is two commits and a compaction; to shrink one takes minutes.
+    # Shrinking an example takes minutes, because each is two commits and a compaction.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -159,8 +159,8 @@ def test_a_commit_of_nothing_but_deletes_counts_them(spark: SparkSession, tmp_pa
     assert (commit.rows_upserted, commit.rows_deleted) == (0, 4)
 
 
-def test_what_others_have_written_meanwhile_is_built_on(spark: SparkSession, tmp_path: Path) -> None:
-    """A table object remembers what its last commit has left."""
+def test_a_write_builds_on_what_others_have_written_since(spark: SparkSession, tmp_path: Path) -> None:
+    """A table object remembers what its last commit left."""
     path, policy = str(tmp_path / "silver"), TablePolicy(buckets=2)
     one, other = (HudiTable(spark, path, "things", policy) for _ in range(2))
     expected: dict[str, tuple[str | None, str]] = {}
@@ -200,7 +200,7 @@ def test_rows_that_are_not_in_their_buckets_are_refused(
 
 
 def _texts(rows: DataFrame) -> list[str]:
-    """Of each row; a NaN is none to itself, and a map has no order."""
+    """Return the rows as texts, because a NaN does not equal itself and a map has no order."""
     return sorted(
         str([sorted(value.items()) if isinstance(value, dict) else value for value in row])
         for row in rows.collect()

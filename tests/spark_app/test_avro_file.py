@@ -33,7 +33,7 @@ def test_columns_have_the_types_and_semantic_types_that_they_had(text: str) -> N
 
 
 def known(schema: ConnectSchema) -> Any:
-    """What makes a column's type in the lake. A record has to have a name in Avro."""
+    """Return what determines a column's type in the lake. A record has to have a name in Avro."""
     wanted = {"scale", "connect.decimal.precision"}
     return (
         schema.type,

@@ -1,4 +1,4 @@
-"""The events of the throughput benchmarks are a history that a table can have had, as Debezium tells it."""
+"""The events of the throughput benchmarks are a possible history of a table, as Debezium reports it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def told(spark: SparkSession, workload: Workload) -> list[Row]:
 
 
 @pytest.mark.parametrize("keys", [SPARSE, DENSE], ids=lambda keys: keys.name)
-def test_no_change_is_of_a_row_that_is_not_there(spark: SparkSession, keys: Keys) -> None:
+def test_no_change_is_to_a_row_that_does_not_exist(spark: SparkSession, keys: Keys) -> None:
     there = set(range(PRELOADED))
     for change in told(spark, workload_of(keys)):
         assert (change["id"] in there) == (change["op"] != "c"), change
@@ -50,7 +50,7 @@ def test_the_expected_rows_are_what_the_changes_leave_one_after_the_other(
     assert events.summary(expected) == events.summary(rows)
 
 
-def test_the_shares_and_the_repetition_are_those_asked_for(spark: SparkSession) -> None:
+def test_the_events_have_the_requested_shares_and_repetition(spark: SparkSession) -> None:
     found = events.shape(events.changes(spark, workload_of(DENSE)))
     assert found.shares["r"] == pytest.approx(0.2, abs=0.001)
     for op, share in {"u": 0.5, "c": 0.2, "d": 0.1}.items():
@@ -58,7 +58,7 @@ def test_the_shares_and_the_repetition_are_those_asked_for(spark: SparkSession) 
     assert found.events_per_key == pytest.approx(5, abs=0.5)
 
 
-def test_reads_come_first_and_the_log_goes_on_from_event_to_event(spark: SparkSession) -> None:
+def test_reads_come_first_and_places_in_the_log_never_decrease(spark: SparkSession) -> None:
     sent = payloads(spark)
     operations = [payload["op"] for payload in sent]
     assert operations == sorted(operations, key=lambda op: op != "r")

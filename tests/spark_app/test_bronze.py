@@ -29,7 +29,7 @@ FILES: Sequence[Sequence[tuple[str, int, int]]] = (
     [(TOPICS[2], 0, 7)],
     [(TOPICS[0], 3, offset) for offset in range(2**40, 2**40 + 2)],
 )
-"""What each commit lands in a file of its own: topic, partition, offset."""
+"""Each commit's records (topic, partition, offset), which land in separate files."""
 
 EXTENTS = {
     TOPICS[0]: TopicExtent({0: 5, 3: 2**40}, {0: 12, 3: 2**40 + 2}),
@@ -40,7 +40,7 @@ EXTENTS = {
 
 
 def _record(partition: int, offset: int) -> tuple[object, ...]:
-    """What has landed there: moment, key, value and both headers; some of them are null, some are long."""
+    """Return the landed record: time, key, value and both headers. Some of them are null, some are long."""
     moment = datetime.fromtimestamp(MOMENT_MS / 1000, UTC).replace(tzinfo=None)
     key = None if offset % 3 == 0 else bytearray(f"key {partition}", "ascii")
     value = None if offset % 4 == 0 else bytearray(b"\0\xff" * offset if offset < 1_000 else b"")
@@ -50,7 +50,7 @@ def _record(partition: int, offset: int) -> tuple[object, ...]:
 
 @dataclass(frozen=True)
 class Bronze:
-    """`table` is the name of one that is not there yet."""
+    """A bronze whose `table` does not exist yet."""
 
     spark: SparkSession
     table: str
@@ -99,12 +99,12 @@ def bronze(spark: SparkSession, tmp_path: Path) -> Iterator[Bronze]:
     spark.sql(f"DROP TABLE IF EXISTS {catalog}.lake.records")
 
 
-def test_before_anything_has_landed_there_is_no_topic_and_nothing_of_any(bronze: Bronze) -> None:
+def test_an_empty_bronze_has_no_topics_and_no_offsets(bronze: Bronze) -> None:
     assert bronze.source.topics() == frozenset()
     assert bronze.source.extents(frozenset({"a"})) == {"a": TopicExtent({}, {})}
 
 
-def test_what_is_held_of_the_sinks_files_is_known_without_a_job(bronze: Bronze) -> None:
+def test_the_offsets_in_the_sinks_files_are_found_without_a_job(bronze: Bronze) -> None:
     bronze.create()
     bronze.land_all()
     assert bronze.source.topics() == frozenset(TOPICS)
@@ -113,7 +113,7 @@ def test_what_is_held_of_the_sinks_files_is_known_without_a_job(bronze: Bronze) 
     assert bronze.jobs_of(lambda: bronze.source.extents(frozenset(EXTENTS))) == 0
 
 
-def test_what_lands_later_is_known_at_the_next_look(bronze: Bronze) -> None:
+def test_events_that_land_later_are_found_at_the_next_look(bronze: Bronze) -> None:
     bronze.create()
     bronze.land(FILES[0])
     source = bronze.source
@@ -125,7 +125,7 @@ def test_what_lands_later_is_known_at_the_next_look(bronze: Bronze) -> None:
     assert source.extents(frozenset({TOPICS[0]}))[TOPICS[0]].end == {0: 12}
 
 
-def test_the_rows_are_asked_where_a_file_has_several_partitions(bronze: Bronze) -> None:
+def test_the_rows_are_queried_if_a_file_has_several_partitions(bronze: Bronze) -> None:
     bronze.create()
     bronze.land_all()
     bronze.land([(TOPICS[1], 1, 3), (TOPICS[1], 0, 20)])
@@ -135,7 +135,7 @@ def test_the_rows_are_asked_where_a_file_has_several_partitions(bronze: Bronze) 
 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-def test_what_was_deleted_is_not_held(bronze: Bronze, mode: str) -> None:
+def test_deleted_events_are_not_found(bronze: Bronze, mode: str) -> None:
     bronze.create(properties={"format-version": "2", "write.delete.mode": mode})
     bronze.land_all()
     bronze.spark.sql(
@@ -157,7 +157,7 @@ def test_what_was_deleted_is_not_held(bronze: Bronze, mode: str) -> None:
     ],
     ids=["no partitions", "the beginning of a topic", "other partitions beside", "no statistics"],
 )
-def test_what_is_held_is_known_in_any_layout(
+def test_offsets_are_found_in_any_layout(
     bronze: Bronze, partitioned: str, properties: dict[str, str]
 ) -> None:
     bronze.create(partitioned, properties)
@@ -204,14 +204,14 @@ def test_exactly_the_events_of_the_ranges_are_read(
     assert bronze.source.read(TOPICS[2], RANGES).collect()[0]["offset"] == 7
 
 
-def test_what_was_deleted_is_not_read(bronze: Bronze) -> None:
+def test_deleted_events_are_not_read(bronze: Bronze) -> None:
     bronze.create(properties={"format-version": "2", "write.delete.mode": "merge-on-read"})
     bronze.land_all()
     bronze.spark.sql(f"DELETE FROM {bronze.table} WHERE k_offset = 8")
     assert _offsets(bronze.source.read(TOPICS[0], RANGES)) == [7, 9, 2**40 + 1]
 
 
-def test_the_columns_of_headers_and_their_place_are_up_to_the_sink(bronze: Bronze) -> None:
+def test_the_columns_of_headers_may_be_missing_and_columns_may_come_in_any_order(bronze: Bronze) -> None:
     columns = (
         "value binary, k_offset bigint, k_timestamp bigint, k_topic string, key binary, k_partition bigint"
     )

@@ -1,4 +1,4 @@
-"""A large batch is sent to the tasks of its buckets once, and written from there."""
+"""A large batch is sent to the tasks of its buckets once, and is written from there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_row_is_in_the_task_of_the_bucket_where_hudi_looks_for_its_key(spark: 
     assert all(row["task"] == hudis.getBucketId(row["key"], RECORD_KEY, 5) % 2 for row in found)
 
 
-def test_rows_are_worked_out_once_until_they_are_released(spark: SparkSession) -> None:
+def test_rows_are_computed_once_until_they_are_released(spark: SparkSession) -> None:
     buckets = _buckets(spark)
     held = buckets.hold(spark.createDataFrame([("a",), ("b",)], "key string").select("key", F.expr("uuid()")))
     first, again = held.rows.collect(), held.rows.collect()

@@ -86,7 +86,7 @@ def test_a_type_that_hive_does_not_have_is_refused_by_name() -> None:
         hive_type(ArrayType(NullType()))
 
 
-def test_a_merge_on_read_table_has_three_names_of_which_one_reads_base_files_only() -> None:
+def test_a_merge_on_read_table_has_three_names_and_one_reads_only_base_files() -> None:
     found = {
         table["Name"]: (
             table["StorageDescriptor"]["InputFormat"],

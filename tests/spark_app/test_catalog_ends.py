@@ -1,4 +1,4 @@
-"""Wherever a run ends while it tells the catalog of a table, the next run makes the catalog whole."""
+"""If a run ends at any request to the catalog, the next run completes the catalog."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POLICY = TablePolicy(partition_by=("region",))
 
 @dataclass(frozen=True)
 class State:
-    """What a table is at some time."""
+    """The state of a table at some time."""
 
     types: Mapping[str, DataType]
     regions: frozenset[str]
@@ -41,7 +41,7 @@ LATER = State({"amount": LongType(), "note": StringType()}, frozenset({"us", "as
 
 @pytest.fixture
 def glue(glue_environment: None) -> Iterator[Glue]:
-    """Glue within this process: the tests here send some thousand requests."""
+    """A Glue server in this process, because the tests here send some thousand requests."""
     del glue_environment
     with mock_aws():
         glue = Glue(glue_client(None))
@@ -52,7 +52,7 @@ def glue(glue_environment: None) -> Iterator[Glue]:
 
 
 class EndOfProcess(Exception):
-    """Stands for a process that is gone."""
+    """Stands for the end of the process."""
 
 
 @pytest.mark.parametrize("earlier", [None, EARLIER], ids=["nothing", "an earlier state"])
@@ -87,7 +87,7 @@ def shown(glue: Glue) -> Mapping[str, object]:
 
 @contextmanager
 def ending_at(glue: Glue, moment: str, number: int) -> Iterator[None]:
-    """Ends the process at its request of that number, from 0: before Glue has got it, or after."""
+    """End the process at the request of this number, from 0: before or after Glue has received it."""
     seen = 0
 
     def count(**_: Any) -> None:

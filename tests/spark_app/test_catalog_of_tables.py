@@ -1,4 +1,4 @@
-"""What the catalog shows of real tables is what Spark reads of them, however their ingestion went."""
+"""The catalog shows of real tables what Spark reads from them, in any course of their ingestion."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_run_commits_all_and_shows_its_table_though_glue_was_away(
 
 
 def ingest(hudi: HudiTable, shop: SourceTable, glue: Glue) -> bool:
-    """A run over all events that were sent until now."""
+    """Run once over all events that have been sent so far."""
     source = MemorySource(hudi.spark, [event_row(event, n) for n, event in enumerate(shop.events)])
     table = TableIngest("things", TOPIC, source, hudi, f"{hudi.path}-quarantine", PostgresLog())
     progress = ProgressWriter(io.StringIO())

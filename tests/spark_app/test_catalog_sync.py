@@ -1,4 +1,4 @@
-"""The catalog follows the tables, and whether it can be had makes no difference to them."""
+"""The catalog follows the tables, and an unavailable catalog does not affect them."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_partition_that_a_commit_made_is_added_without_another_look_at_the_oth
         assert glue.partitions(view).keys() == {("eu",), ("u/s",)}
 
 
-def test_a_run_mends_what_was_changed_while_none_was_there_and_leaves_what_others_added(glue: Glue) -> None:
+def test_a_run_repairs_changes_made_between_runs_and_keeps_what_others_added(glue: Glue) -> None:
     hudi = StoredTable(
         policy=TablePolicy(storage="copy_on_write", partition_by=("region",)),
         held=frozenset(f"region={number}" for number in range(230)),
@@ -182,7 +182,7 @@ def test_a_run_that_ends_without_the_catalog_says_so_after_some_patience() -> No
     assert "127.0.0.1:1" in error
 
 
-def test_a_table_that_no_catalog_can_show_is_told_once_and_shown_when_it_can_be(glue: Glue) -> None:
+def test_a_table_that_no_catalog_can_show_is_reported_once_and_shown_when_possible(glue: Glue) -> None:
     sync, out = sync_to(glue.client)
     table = Offered(columns=columns(Name=StringType(), name=StringType()))
     for _ in range(3):

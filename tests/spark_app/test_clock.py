@@ -1,4 +1,4 @@
-"""A clock that was set back holds a table up until it is past the table's last commit, and spoils nothing."""
+"""After a clock was set back, a table waits until its last commit is in the past, and nothing breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as a fault, or somebody with a grudge, can leave them in a topic."""
+"""Events in the damaged forms that a fault or an attacker can leave in a topic."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ EVENTS = events_of_every_type()
 
 
 def paths(found: Json, path: Path = ()) -> Iterator[Path]:
-    """The places of all values in it but itself."""
+    """Return the paths of all values in the document, except the document itself."""
     inner = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
     for place, value in inner:
         yield (*path, place)
@@ -125,7 +125,7 @@ def paths(found: Json, path: Path = ()) -> Iterator[Path]:
 
 
 def damaged(found: Json, chance: random.Random) -> Json:
-    """With one to three of its values gone, replaced or doubled."""
+    """Return the document with one to three of its values removed, replaced or doubled."""
     result = deepcopy(found)
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         places = list(paths(result))
@@ -271,7 +271,7 @@ DAMAGES: Mapping[str, Damage] = {
 
 
 @pytest.mark.parametrize("seed", range(BATCHES))
-def test_each_damaged_event_is_read_or_set_aside_with_a_reason_and_those_beside_it_are_read_as_ever(
+def test_each_damaged_event_is_read_or_set_aside_with_a_reason_and_its_neighbors_are_read(
     spark: SparkSession, seed: int
 ) -> None:
     chance = random.Random(seed)

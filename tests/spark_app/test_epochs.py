@@ -73,7 +73,7 @@ def test_what_kafka_has_lost_comes_from_bronze_and_only_where_the_two_meet(
     assert table.ledger.positions == {0: 7}
 
 
-def test_a_topic_made_anew_blocks_its_table_until_a_new_epoch_whose_events_come_after_all_before(
+def test_a_recreated_topic_blocks_its_table_until_a_new_epoch_follows_all_earlier_events(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     shop = SourceTable()
@@ -113,7 +113,7 @@ def test_a_topic_made_anew_blocks_its_table_until_a_new_epoch_whose_events_come_
 
 
 @pytest.mark.timeout(300)
-def test_kafka_s_own_topics_are_told_apart(
+def test_a_topic_recreated_in_kafka_is_another_topic(
     spark: SparkSession, pipeline: RunningPipeline, tmp_path: Path
 ) -> None:
     bootstrap = pipeline.settings.kafka_bootstrap
@@ -139,7 +139,7 @@ _KAFKA_TOPIC = "epochs"
 
 
 def _make_topic(bootstrap: str, events: Sequence[SentEvent]) -> None:
-    """Deletes the topic if there is one, and makes it with these events."""
+    """Delete the topic if it exists, and create it with these events."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     if _KAFKA_TOPIC in admin.list_topics(timeout=30).topics:
         admin.delete_topics([_KAFKA_TOPIC])[_KAFKA_TOPIC].result(30)

@@ -1,4 +1,4 @@
-"""Which offsets a file holds follows from names and counts alone, and what is missing is seen by them."""
+"""The offsets of a file follow from names and counts alone, and these also reveal missing events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Sunk:
-    """The first and last offset of what a sink has put into a file, and how many events are in it."""
+    """The first and last offset of the events in a sink's file, and the number of these events."""
 
     first: int
     last: int
@@ -120,7 +120,7 @@ def test_two_files_of_one_offset_are_refused() -> None:
         check_single(files)
 
 
-def test_a_file_of_another_kind_among_them_is_named_and_side_files_are_not_minded() -> None:
+def test_a_file_of_another_kind_is_named_and_side_files_are_ignored() -> None:
     good = ["s3a://b/t+0+0.json", "s3a://b/t+0+0.keys.json", "s3a://b/_SUCCESS"]
     assert len(find_layout("s3a://b", [FileStatus(uri, 1, 1) for uri in good])[1]) == 1
     with pytest.raises(UnreadableFiles, match=r"notes\.txt"):

@@ -1,4 +1,4 @@
-"""Which files may go, just those that no state of the history is read from, and which may become one."""
+"""A file may be removed if no state of the history needs it, and some log files may be merged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Slice:
 
     @property
     def log_files(self) -> tuple[str, ...]:
-        """In the order in which they were written."""
+        """The log files in the order in which they were written."""
         return tuple(self.log_file(version, f"0-{10 * version}-0") for version in range(1, self.logs + 1))
 
     def log_file(self, version: int, write_token: str) -> str:

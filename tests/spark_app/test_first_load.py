@@ -1,4 +1,4 @@
-"""The first commit of a table has all rows, or is none."""
+"""The first commit of a table has all rows, or does not happen."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_load_that_would_lack_rows_fails_and_is_tried_again(
             "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
         )
 
-    # Spark then refuses to write such a day, and Hudi's handle leaves its row out.
+    # With this, Spark refuses to write such a day, and Hudi's handle leaves its row out.
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "EXCEPTION")
     try:
         for _ in range(2):

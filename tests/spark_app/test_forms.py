@@ -28,7 +28,7 @@ from tributary.contract.source import Events
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, str]]:
-    """The schemas of a form that is known for as long as the test lasts."""
+    """The schemas of a form that is registered only during the test."""
     schemas: dict[int, str] = {}
     monkeypatch.setitem(forms.FORMS, NumberedSchemas.name, NumberedSchemas(schemas))
     decode._projections.cache_clear()
@@ -42,7 +42,7 @@ def test_every_form_has_its_name_and_one_way_to_its_versions() -> None:
         assert isinstance(form, LearnedForm) != isinstance(form, DeclaredForm)
 
 
-def test_a_form_with_a_line_in_the_registry_is_read_beside_the_others(
+def test_a_form_with_a_line_in_the_registry_is_read_like_the_others(
     spark: SparkSession, tmp_path: Path, registry: dict[int, str]
 ) -> None:
     things = SourceTable()

@@ -1,4 +1,4 @@
-"""Whatever happens to a table and however its events arrive, the lake table is the source table."""
+"""The lake table equals the source table after any history, however the events arrive."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_after_every_batch_the_lake_table_is_the_source_table_as_far_as_it_was_s
 ) -> None:
     events = data.draw(histories())
     delivery = data.draw(deliveries(events))
-    # All is drawn before Spark works: an example that turns out too large costs nothing.
+    # Draw everything before Spark works, so that an example that turns out too large costs nothing.
     steps = data.draw(st.lists(STEPS, max_size=3))
     are_large = data.draw(st.booleans())
     event(f"large batches: {are_large}")
@@ -87,7 +87,7 @@ class _Restart:
 
 @dataclass(frozen=True)
 class _Compact:
-    """After a batch of its own: without log files there is nothing to compact."""
+    """Compact after a separate batch, because without log files there is nothing to compact."""
 
     shares: tuple[int, int, int]
     how: Literal["whole", "only scheduled", "not completed"]
@@ -294,7 +294,7 @@ def _small_history() -> list[SentEvent]:
 
 @dataclass
 class _Run:
-    """A lake table that follows a topic, and what it ought to hold."""
+    """A lake table that follows a topic, and its expected contents."""
 
     spark: SparkSession
     policy: TablePolicy
@@ -393,7 +393,7 @@ class _Run:
             self.restart()
 
     def check(self) -> None:
-        """The rows by Spark and by hudi-rs, and what is in quarantine, against the source's."""
+        """Compare the rows, as Spark and hudi-rs read them, and the quarantine with the source."""
         positions = self.table.ledger.positions
         consumed = [log[: positions.get(p, 0)] for p, log in enumerate(self.delivery.logs)]
         numbers = {number for log in consumed for number in log}
@@ -406,7 +406,7 @@ class _Run:
             assert _by_key(by_hudi_rs) == _by_key(by_spark)
         self._assert_no_row_went_back(by_spark)
         garbage = sum(self.events[number].kind == "garbage" for log in consumed for number in log)
-        # A batch that was set aside, and then did not become a commit, is set aside again.
+        # A batch that was set aside but did not become a commit is set aside again.
         assert self._quarantined() >= garbage
         if self.is_at_end:
             assert self._quarantined() == garbage
@@ -424,7 +424,7 @@ class _Run:
 
 
 def _expected(events: list[SentEvent], numbers: set[int]) -> tuple[State, State]:
-    """Each key's row after the last of those events that concern it: its own, and truncates."""
+    """Return each key's row after the last of these events that affects it: its own events and truncates."""
     present: State = {}
     deleted: State = {}
     truncates = [number for number in numbers if events[number].kind == "truncate"]
@@ -466,7 +466,7 @@ def _read_by_hudi_rs(table: HudiTable) -> list[Row]:
 
 
 def _plain(value: object) -> object:
-    """One form for what Spark and Arrow give in different ones."""
+    """Convert values for which Spark and Arrow have different forms to one form."""
     if isinstance(value, bytearray):
         return bytes(value)
     if getattr(value, "tzinfo", None) is not None:
@@ -486,7 +486,9 @@ def _own(row: Row) -> Row:
 
 
 def _filled(expected: State, rows: list[Row]) -> State:
-    """A column that no event has named yet is not in the lake; one that is there is null in older rows."""
+    """Fill in the missing columns.
+
+    A column that no event has named yet is not in the lake. A column that exists is null in older rows."""
     names = [name for name in (rows[0] if rows else {}) if not name.startswith("_")]
     return {
         key: {name: row.get(name) for name in names} | {n: v for n, v in row.items() if v is not None}

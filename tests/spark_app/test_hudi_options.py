@@ -1,4 +1,4 @@
-"""The options of Hudi follow from a table's policy, and carry a commit's metadata where Hudi finds it."""
+"""Hudi's options follow from a table's policy, and put a commit's metadata where Hudi finds it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_key_generator_follows_from_the_number_of_partition_columns(
     assert options["hoodie.datasource.write.partitionpath.field"] == fields
 
 
-def test_only_a_merge_on_read_table_is_told_not_to_compact_within_a_commit() -> None:
+def test_only_a_merge_on_read_table_has_options_against_compaction_within_a_commit() -> None:
     merge_on_read = write_options("things", TablePolicy(storage="merge_on_read"))
     copy_on_write = write_options("things", TablePolicy(storage="copy_on_write"))
     assert merge_on_read["hoodie.compact.inline"] == "false"

@@ -35,8 +35,10 @@ FAST = Pace(
 
 @dataclass
 class FakeTable:
-    """Stands for a table whose commits take no time. `failures` are raised by its next attempts, one each;
-    `sizes` are those of its commits, `while_applying` what happens meanwhile."""
+    """Stands for a table whose commits take no time.
+
+    Its next attempts raise the `failures`, one each. `sizes` are the sizes of its commits, and
+    `while_applying` runs during a commit."""
 
     name: str
     failures: list[Exception] = field(default_factory=list)
@@ -114,7 +116,7 @@ class FakeSource:
 
 @dataclass
 class FakeOutcomes:
-    """`failures` are raised by the next attempts to change anything, one each."""
+    """Stands for a store whose next changes raise the `failures`, one each."""
 
     by_folder: dict[str, Outcome] = field(default_factory=dict)
     failures: list[Exception] = field(default_factory=list)
@@ -213,7 +215,7 @@ def test_a_table_that_waits_for_a_person_is_not_tried_again() -> None:
     }
 
 
-def test_a_run_that_follows_takes_up_new_topics_and_goes_on_until_it_is_stopped() -> None:
+def test_a_run_that_follows_finds_new_topics_and_continues_until_it_is_stopped() -> None:
     tables = {"a": FakeTable("a"), "b": FakeTable("b")}
     source = FakeSource({"a": 4})
     run, out = ingest(source, tables, follow=True)
@@ -259,7 +261,7 @@ def test_what_a_table_reads_is_decided_when_its_turn_begins() -> None:
     assert tables["b"].sizes == [3]
 
 
-def test_a_table_takes_more_at_once_when_no_other_has_but_little_to_commit() -> None:
+def test_a_table_commits_more_at_once_if_no_other_has_only_a_little_to_commit() -> None:
     tables = {"busy": FakeTable("busy"), "small": FakeTable("small"), "large": FakeTable("large")}
     source = FakeSource({"busy": 40, "small": 4, "large": 5})
     run, _ = ingest(source, tables)
@@ -322,7 +324,7 @@ def test_a_source_that_is_away_for_a_moment_ends_no_run() -> None:
     assert [r["error"] for r in reports(out) if r["event"] == "failed"] == ["OSError: no broker"] * 2
 
 
-def test_a_run_once_ends_after_the_services_that_waited_for_the_table_to_have_nothing_else_to_do() -> None:
+def test_a_run_once_ends_after_the_services_that_waited_until_the_table_was_idle() -> None:
     table = FakeTable("a", service_is_due=True, service_failures=[OSError("S3 is away")])
     run, out = ingest(FakeSource({"a": 8}), {"a": table})
 
@@ -340,7 +342,7 @@ def test_a_run_once_ends_when_all_parts_of_a_service_are_done() -> None:
     assert {table.parts_of_services for table in tables.values()} == {0}
 
 
-def test_why_a_table_is_blocked_outlives_the_run_until_one_finds_it_well() -> None:
+def test_the_reason_for_a_blocked_table_stays_until_a_run_finds_it_healthy() -> None:
     conflict = TributaryError("a column changed its type", where="column n", remedy=RebuildTable())
     outcomes, source = FakeOutcomes(), FakeSource({"a": 4, "b": 4})
     well = FakeTable("b")
@@ -364,7 +366,7 @@ def test_why_a_table_is_blocked_outlives_the_run_until_one_finds_it_well() -> No
     assert outcomes.by_folder == {}
 
 
-def test_a_table_that_had_nothing_more_to_read_is_found_well_too() -> None:
+def test_a_table_with_nothing_more_to_read_is_healthy_too() -> None:
     outcomes = FakeOutcomes({"quarantine/a": Outcome("retrying", "2026-01-01T00:00:00+00:00", "S3 is away")})
     run, _ = ingest(FakeSource({"a": 4}), {"a": FakeTable("a", position=4)}, outcomes=outcomes)
 
@@ -394,7 +396,7 @@ def test_a_signal_that_comes_at_any_moment_ends_a_run() -> None:
 
 
 class Told:
-    """Stands for what sends metrics."""
+    """Stands for the sender of metrics."""
 
     def __init__(self) -> None:
         self.states: list[TableState] = []
@@ -404,7 +406,7 @@ class Told:
             self.states.append(observed)
 
 
-def test_while_it_runs_it_tells_how_far_each_table_is_behind_and_which_are_blocked() -> None:
+def test_a_run_reports_the_lag_of_each_table_and_which_ones_are_blocked() -> None:
     tables = {"a": FakeTable("a"), "b": FakeTable("b", failures=[TributaryError("a person has to decide")])}
     run, _ = ingest(FakeSource({"a": 100, "b": 10}), tables, follow=True)
     told = Told()

@@ -1,4 +1,4 @@
-"""An instant of Hudi is read from its text, or refused: never overlooked."""
+"""An instant of Hudi is parsed from its text or refused, but never overlooked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An event is what its JSON says, whatever the bytes in which the JSON is laid out."""
+"""An event means what its JSON says, in any layout of the JSON's bytes."""
 
 from __future__ import annotations
 
@@ -112,9 +112,7 @@ def test_an_envelope_schema_without_a_row_before_the_change_is_read(spark: Spark
 
 
 @pytest.mark.parametrize("frame", [b"%b", b'{"payload":%b}', b'{"schema": null, "payload": %b}'])
-def test_a_key_without_a_schema_beside_a_value_with_one_is_that_of_the_row(
-    spark: SparkSession, frame: bytes
-) -> None:
+def test_the_row_gives_the_key_if_only_the_value_has_a_schema(spark: SparkSession, frame: bytes) -> None:
     sent = SENT["unwrapped rows with schemas"]
     keyless = [replace(event, key=None) for event in written(sent)]
     bare = [
@@ -126,7 +124,7 @@ def test_a_key_without_a_schema_beside_a_value_with_one_is_that_of_the_row(
 
 
 def line(event: SentEvent, sent: Sent, chance: random.Random) -> bytes:
-    """The event's value as Aiven's sink writes it, in an envelope of its own or not."""
+    """Return the event's value as Aiven's sink writes it, with or without an envelope of its own."""
     document = in_any_frame(parse(event.value or b""), sent, chance)
     return laid_out({"value": document} if chance.random() < 0.5 else document, chance, (" ", "\t"))
 
@@ -139,7 +137,7 @@ def rewritten(event: SentEvent, sent: Sent, chance: random.Random) -> SentEvent:
 
 
 def in_any_frame(document: Json, sent: Sent, chance: random.Random) -> Json:
-    """A payload without a schema alone, in a document without a schema, or in one whose schema is null."""
+    """Return a payload alone, in a document without a schema, or in a document whose schema is null."""
     if sent.has_schemas:
         return document
     return chance.choice([document, {"payload": document}, {"schema": None, "payload": document}])
@@ -147,7 +145,7 @@ def in_any_frame(document: Json, sent: Sent, chance: random.Random) -> Json:
 
 @cache
 def written(sent: Sent) -> tuple[SentEvent, ...]:
-    """Events of a small table as their connector writes them, with tombstones and a moved key."""
+    """Events of a small table as their connector writes them, with tombstones and a changed key."""
     things = SourceTable(columns=COLUMNS)
     things.begin()
     things.insert(1, "one", None, price=1.5, tags=["a", None, "ä"])
@@ -179,7 +177,7 @@ def written(sent: Sent) -> tuple[SentEvent, ...]:
 
 
 class Usual(random.Random):
-    """Chooses nothing but the usual bytes: no white space, no escapes, the order of the document."""
+    """Always chooses the usual bytes: no white space, no escapes, the order of the document."""
 
     def choice(self, seq: Any) -> Any:
         return seq[0]
@@ -209,7 +207,7 @@ def changes(spark: SparkSession, events: Sequence[SentEvent], policy: TablePolic
 
 
 def decoded(events: DataFrame, policy: TablePolicy) -> list[Row]:
-    """All changes of the events. Events of one schema are of one version, however it is written."""
+    """Return all changes of the events. Events of one schema have one version, however they are written."""
     versions = SchemaVersions(policy, Events())
     versions.learn(events)
     assert len(versions.learned) <= 2, "a truncate has no key, so its version is another one"
@@ -221,5 +219,7 @@ def decoded(events: DataFrame, policy: TablePolicy) -> list[Row]:
 
 
 def without_place(change: Row) -> dict[str, Any]:
-    """Where a tombstone was in a file is not known, so neither are the offsets of the events after it."""
+    """Return the change without offsets.
+
+    A file does not say where a tombstone was, so the offsets of later events are unknown, too."""
     return {name: value for name, value in change.asDict().items() if name != "offset"}

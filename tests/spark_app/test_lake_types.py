@@ -1,4 +1,4 @@
-"""What becomes of the values that Debezium sends, type by type, in the forms in which it sends them."""
+"""The lake's values for the values that Debezium sends, type by type, in each form that it uses."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from spark_app.wire.connect_schema import parse_schema
 from spark_app.wire.lake_types import conversion
 
 Converted = tuple[str | None, bool]
-"""A value of the lake as Spark prints it, and whether the conversion has failed."""
+"""A value of the lake as Spark prints it, and whether the conversion failed."""
 
 
 def number(name: str, length: int, scale: int | None) -> dict[str, Any]:
-    """The schema of a column of numbers that travel as text."""
+    """Return the schema of a column of numbers that are sent as text."""
     declared = {"type": name, "length": str(length)} | ({} if scale is None else {"scale": str(scale)})
     parameters = {f"__debezium.source.column.{key}": value for key, value in declared.items()}
     return {"type": "string", "optional": True, "parameters": parameters}
 
 
 def precise(scale: int, precision: int) -> dict[str, Any]:
-    """The schema of a column of numbers that travel as JSON numbers."""
+    """Return the schema of a column of numbers that are sent as JSON numbers."""
     parameters = {"scale": str(scale), "connect.decimal.precision": str(precision)}
     return {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": parameters}
 
@@ -61,7 +61,7 @@ def converted(spark: SparkSession, schema: dict[str, Any], values: list[Any]) ->
 
 
 def converted_texts(spark: SparkSession, schema: dict[str, Any], texts: list[str]) -> list[Converted]:
-    """As `converted`, of values as they are written in JSON, read as the app reads them."""
+    """Do the same as `converted` for values as they are written in JSON, which the app reads."""
     found = conversion("c", parse_schema(json.dumps(schema)))
     rows = [(place, f'{{"c":{text}}}') for place, text in enumerate(texts)]
     wire = StructType([StructField("c", found.wire)])
@@ -79,12 +79,12 @@ def test_the_lake_type_of_a_number_as_text_is_what_it_was_as_a_json_number() -> 
     assert lake_type(number("MONEY", 2**31 - 1, 0)) == "decimal(38,2)"
 
 
-def test_a_scale_that_is_negative_or_beyond_the_precision_is_held() -> None:
+def test_a_scale_that_is_negative_or_beyond_the_precision_is_supported() -> None:
     assert lake_type(number("NUMERIC", 3, 2048 - 2)) == lake_type(precise(2048 - 2, 3)) == "decimal(5,0)"
     assert lake_type(number("NUMERIC", 3, 5)) == lake_type(precise(5, 3)) == "decimal(5,5)"
 
 
-def test_what_no_decimal_holds_is_text() -> None:
+def test_a_column_of_numbers_that_no_decimal_holds_is_text() -> None:
     assert lake_type(FREE) == lake_type(number("NUMERIC", 39, 2)) == lake_type(precise(2, 39)) == "string"
     assert lake_type(precise(3, 40)) == lake_type(precise(40, 38)) == "string"
 
@@ -192,7 +192,7 @@ LAST_MOMENT = "+294247-01-10 04:00:54.775807"
 FIRST_MOMENT = "-290308-12-21 19:59:05.224193"
 
 
-def test_dates_and_moments_are_held_far_beyond_year_1_and_9999(spark: SparkSession) -> None:
+def test_dates_and_timestamps_far_beyond_the_years_1_and_9999_are_supported(spark: SparkSession) -> None:
     assert converted(spark, DAYS, [-2_440_588, 2_932_897, 2_145_042_905]) == [
         ("-4713-11-24", False),
         ("+10000-01-01", False),
@@ -208,7 +208,7 @@ def test_dates_and_moments_are_held_far_beyond_year_1_and_9999(spark: SparkSessi
     ]
 
 
-def test_infinite_dates_and_moments_are_the_last_and_first_of_the_lake_s_type(spark: SparkSession) -> None:
+def test_infinite_dates_and_timestamps_are_the_last_and_first_of_the_lakes_type(spark: SparkSession) -> None:
     moments = [(LAST_MOMENT, False), (FIRST_MOMENT, False)]
     assert converted(spark, MICROS, [9_223_372_036_825_200_000, -9_223_372_036_832_400_000]) == moments
     assert converted(spark, MICROS, [2**63 - 1, -(2**63)]) == moments
@@ -223,7 +223,7 @@ def test_infinite_dates_and_moments_are_the_last_and_first_of_the_lake_s_type(sp
     assert converted(spark, DAYS, [-622_191_234, -625_821_272]) == days
 
 
-def test_what_no_date_or_moment_is_fails(spark: SparkSession) -> None:
+def test_a_value_that_is_no_date_or_timestamp_fails(spark: SparkSession) -> None:
     assert converted(spark, DAYS, [-2_440_589, 2_145_042_906]) == [(None, True)] * 2
     assert converted(spark, MICROS, [-210_866_803_200_000_001, -(2**63) + 1]) == [(None, True)] * 2
     assert converted(spark, ZONED, ["soon", "+294277-01-01T00:00:00Z"]) == [(None, True)] * 2

@@ -1,4 +1,4 @@
-"""Of two versions of a row the later event's stays, in whichever order they are written."""
+"""The version of a row with the later event stays, in any order of the writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger is read back as it was written, and only where it can be understood."""
+"""A ledger is read back as it was written, and is refused if this version cannot understand it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_ledger_is_read_back_as_it_was_written(ledger: Ledger) -> None:
 
 
 @given(LEDGERS)
-def test_the_next_commit_keeps_where_the_table_is_and_counts_anew(ledger: Ledger) -> None:
+def test_the_next_commit_keeps_the_position_and_counts_from_zero(ledger: Ledger) -> None:
     following = ledger.next_commit()
 
     assert (following.positions, following.applied) == (ledger.positions, ledger.applied)
@@ -47,7 +47,7 @@ def test_the_next_commit_keeps_where_the_table_is_and_counts_anew(ledger: Ledger
 
 
 @given(LEDGERS)
-def test_a_ledger_of_before_topics_were_told_apart_is_read(ledger: Ledger) -> None:
+def test_a_ledger_without_a_topic_id_is_read(ledger: Ledger) -> None:
     written = json.loads(ledger.to_json())
     del written["topic_id"]
 

@@ -1,4 +1,4 @@
-"""Where a table is, is found in any timeline that its services, a rebuild and a crash leave behind."""
+"""A table's position is found in any timeline that services, a rebuild and a crash leave behind."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _rebuild(table: TableIngest, rows: Sequence[tuple[object, ...]]) -> None:
 
 
 def _fail_a_commit(table: TableIngest) -> None:
-    """Leaves a commit that was begun and not completed."""
+    """Leave a commit that has begun but is not complete."""
     rows = table.hudi.read().select(*APP_COLUMNS.fieldNames(), "id", "name", "body")
     broken = rows.withColumn("name", F.raise_error(F.lit("as if the disk were full")).cast("string"))
     with pytest.raises(Py4JError, match="as if the disk were full"):

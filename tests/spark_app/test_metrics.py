@@ -90,7 +90,7 @@ class Hanging:
 
 
 class Kept:
-    """CloudWatch that keeps the batches that it is sent."""
+    """CloudWatch that keeps the batches that it receives."""
 
     def __init__(self) -> None:
         self.batches: list[Sequence[Mapping[str, Any]]] = []
@@ -101,19 +101,19 @@ class Kept:
         self.batches.append(logEvents)
 
 
-def test_a_commit_tells_what_it_applied_and_how_old_it_was() -> None:
+def test_a_commit_reports_its_counts_and_its_freshness() -> None:
     assert metrics_of(COMMIT) == (
         "web.public.orders",
         {"Rows": 4, "Events": 7, "Deletes": 1, "Quarantined": 2, "CommitTime": 0.75, "Freshness": 2.5},
     )
 
 
-def test_a_table_that_does_not_get_on_grows_older_without_a_commit() -> None:
+def test_a_stuck_table_grows_older_without_a_commit() -> None:
     state = TableState("t", lag=12, stuck_seconds=75.0, is_blocked=False)
     assert metrics_of(state) == ("t", {"Lag": 12, "Freshness": 75.0, "Blocked": 0})
 
 
-def test_a_blocked_table_is_told_at_once() -> None:
+def test_a_blocked_table_is_reported_at_once() -> None:
     assert metrics_of(Blocked("t", "why")) == ("t", {"Blocked": 1})
     assert metrics_of(CaughtUp("t")) == ("t", {"Lag": 0})
     assert metrics_of(Stopped({"t": "ok"})) is None
@@ -143,7 +143,7 @@ def test_a_line_keeps_the_rules_of_the_embedded_metric_format(
     assert "\n" not in metric_line("shop", table, values, at_ms)
 
 
-def test_all_tables_together_are_told_beside_each() -> None:
+def test_metrics_count_for_each_table_and_for_all_together() -> None:
     (directive,) = json.loads(metric_line("shop", "t", {"Lag": 1}, 0))["_aws"]["CloudWatchMetrics"]
     assert directive["Dimensions"] == [list(dimensions) for dimensions in DIMENSIONS]
     assert directive["Dimensions"] == [["Lake", "Table"], ["Lake"]]
@@ -178,7 +178,7 @@ def test_a_request_is_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch) -> N
     assert [event["timestamp"] for event in batch] == [1, 2, 3]
 
 
-def test_where_cloudwatch_is_away_the_run_goes_on_and_says_so_once() -> None:
+def test_without_cloudwatch_the_run_continues_and_says_so_once() -> None:
     errors, client = io.StringIO(), Refusing()
     sender = MetricsSender(client, GROUP, "shop", errors)
     while client.attempts < 3:
@@ -203,7 +203,7 @@ def test_an_offer_never_waits_and_the_end_of_a_run_not_for_long(monkeypatch: pyt
     assert "faster than CloudWatch accepts them" in errors.getvalue()
 
 
-def test_reports_are_written_as_ever_and_sent_too() -> None:
+def test_reports_are_written_as_before_and_also_sent() -> None:
     out, client = io.StringIO(), Kept()
     sender = MetricsSender(client, GROUP, "shop")
     progress = MeasuredProgress(sender, out)
@@ -214,7 +214,7 @@ def test_reports_are_written_as_ever_and_sent_too() -> None:
     assert len([event for batch in client.batches for event in batch]) == 1
 
 
-def test_botocore_s_client_has_what_is_called_here() -> None:
+def test_botocores_client_has_the_methods_that_are_called() -> None:
     client: LogsClient = boto3.client("logs", "eu-west-1")
     assert callable(client.create_log_stream)
     assert callable(client.put_log_events)

@@ -1,4 +1,4 @@
-"""Why a table is not well is kept as a file that any reader of the quarantine passes over."""
+"""The reason for a table's problem is kept in a file that readers of the quarantine skip."""
 
 from __future__ import annotations
 

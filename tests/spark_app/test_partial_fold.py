@@ -1,4 +1,4 @@
-"""What a task leaves out of its changes is missed by no fold of the whole batch."""
+"""A fold of the whole batch needs none of the changes that a task leaves out."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_only_the_last_complete_change_of_a_key_leaves_its_task(spark: SparkSess
     assert _offsets(partial_fold(frame_of(spark, changes))) == [3, 4]
 
 
-def test_what_a_task_leaves_out_never_is_the_last_of_its_key_in_the_source(spark: SparkSession) -> None:
+def test_a_task_never_leaves_out_the_last_change_of_its_key_in_the_source(spark: SparkSession) -> None:
     went_back = [_change("u", "a", 1, logged=9), _change("u", "a", 2, logged=8)]
     in_a_snapshot = [_change("u", "b", 3), _change("r", "b", 4)]
     unchanged_value = [_change("u", "c", 5), _change("u", "c", 6, lacks_note=True)]
@@ -95,7 +95,7 @@ def _offsets(changes: DataFrame) -> list[int]:
 def _folded(changes: DataFrame, ledger: Ledger, survey: Survey, truncate: Truncate | None) -> list[Row]:
     good = without_applied(changes.where(F.col("reason").isNull()), ledger, survey)
     rows = fold_and_carry_forward(good, COLUMNS, survey, truncate, epoch=0)
-    # A hard delete needs no more than the key.
+    # A hard delete needs only the key.
     row = F.when(F.col("op") != DELETE, F.col("row")).alias("row")
     missing = F.when(F.col("op") != DELETE, F.col("missing")).alias("missing")
     return sorted(

@@ -1,4 +1,4 @@
-"""A table is partitioned only by what puts each row into one partition, whoever writes it."""
+"""A table is partitioned only by columns that give each row the same partition with every writer."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_hudi_finds_a_row_by_each_type_that_is_taken(
 @pytest.mark.parametrize(
     "data_type", [TimestampType(), TimestampNTZType(), BinaryType(), ArrayType(LongType()), StructType([])]
 )
-def test_a_type_of_which_hudis_writers_do_not_agree_is_refused(data_type: DataType) -> None:
+def test_a_type_on_which_hudis_writers_disagree_is_refused(data_type: DataType) -> None:
     columns = TableColumns((("id", LongType()), ("of", data_type)), ("id",))
     with pytest.raises(
         NotAPartitionColumn, match=r"column of: .* of this type: .* set partition_by to another"

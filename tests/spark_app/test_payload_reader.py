@@ -100,7 +100,7 @@ def test_each_value_is_as_json_has_it_or_null_and_a_mismatch(
 
 @settings(max_examples=20)
 @given(payloads=st.lists(PAYLOADS, min_size=1, max_size=40), data=st.data())
-def test_damaged_bytes_are_told_from_text_and_text_from_json(
+def test_damaged_bytes_text_and_json_are_distinguished(
     spark: SparkSession, payloads: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     texts = []
@@ -196,7 +196,9 @@ def test_what_is_not_one_object_is_a_mismatch(spark: SparkSession, text: str) ->
     assert (found["payload"], found["problem"]) == (None, MISMATCH)
 
 
-def test_only_the_closed_struct_is_asked_for_what_the_type_does_not_name(spark: SparkSession) -> None:
+def test_only_the_closed_struct_is_checked_for_fields_that_the_type_does_not_name(
+    spark: SparkSession,
+) -> None:
     texts = [b'{"other":1,"row":{"id":1}}', b'{"row":{"id":1,"other":2}}', b'{"row":null,"list":[]}']
     assert [found["has_unnamed"] for found in read(spark, texts, ClosedStruct("row"))] == [False, True, False]
     assert not any(found["has_unnamed"] for found in read(spark, texts))
@@ -223,7 +225,7 @@ def is_utf8(text: bytes) -> bool:
 
 
 def object_of(text: bytes) -> dict[str, Any] | None:
-    """Which the text is, if it is one."""
+    """Return the object that the text contains; None if it is no object."""
     try:
         found = json.loads(text.decode())
     except ValueError:
@@ -232,8 +234,10 @@ def object_of(text: bytes) -> dict[str, Any] | None:
 
 
 def value_of(value: Any, wire: DataType, as_json: Callable[[Any], str]) -> tuple[Any, bool]:
-    """The value as the type has it, null where it is of another, and whether all in it is of its type. What
-    is no text is, as one, the JSON that it was written as."""
+    """Return the value in this type, and whether everything in it has its type.
+
+    A value of another type is null. If a text is expected, a value that is no text becomes its JSON, as it
+    was written."""
     match wire:
         case _ if value is None:
             return None, True

@@ -37,7 +37,7 @@ SOURCES: dict[str, Callable[[DataFrame], DataFrame]] = {
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("needed", ROWS.names)
-def test_projections_do_as_a_filter_and_selects(spark: SparkSession, source: str, needed: str) -> None:
+def test_projections_equal_a_filter_and_selects(spark: SparkSession, source: str, needed: str) -> None:
     rows = SOURCES[source](spark.createDataFrame(VALUES, ROWS))
     steps = _steps()
     selected = rows.where(F.col(needed).isNotNull())
@@ -48,12 +48,12 @@ def test_projections_do_as_a_filter_and_selects(spark: SparkSession, source: str
     assert sorted(found.collect(), key=str) == sorted(selected.collect(), key=str)
 
 
-def test_projections_leave_nothing_where_no_row_has_what_is_needed(spark: SparkSession) -> None:
+def test_projections_drop_all_rows_without_a_value_in_the_needed_column(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(number, None, None, None) for number in range(3)], ROWS)
     assert Projections.of(ROWS, "text", [[F.col("number")]]).apply(rows).collect() == []
 
 
-def test_what_a_step_selects_is_worked_out_once_a_row(spark: SparkSession) -> None:
+def test_each_column_of_a_step_is_computed_once_per_row(spark: SparkSession) -> None:
     steps = ([F.expr("uuid()").alias("id")], [F.col("id").alias("one"), F.upper("id").alias("other")])
     found = Projections.of(ROWS, "number", steps).apply(spark.createDataFrame(VALUES, ROWS)).collect()
     assert all(row["one"].upper() == row["other"] for row in found)

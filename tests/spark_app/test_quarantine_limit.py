@@ -1,4 +1,4 @@
-"""A broken producer is noticed: beyond the limit a table stops, and what it stopped before is not lost."""
+"""A broken producer is noticed: a table stops at its limit, and loses none of the events before that."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_batch_has_room_where_it_and_the_latest_events_before_it_stay_within_t
     assert has_room == (batch[1] == 0 or set_aside <= allowed)
 
 
-def test_a_table_stops_before_the_batch_that_goes_beyond_its_limit_and_goes_on_once_it_may(
+def test_a_table_stops_before_a_batch_beyond_its_limit_and_continues_when_it_may(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     shop = SourceTable()
@@ -87,7 +87,7 @@ def test_a_table_stops_before_the_batch_that_goes_beyond_its_limit_and_goes_on_o
     assert table.ledger.positions == {0: 8}
 
 
-def test_a_topic_of_which_no_event_can_be_read_is_not_drained_into_quarantine(
+def test_a_topic_without_a_readable_event_is_not_drained_into_quarantine(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     rows = [(TOPIC, 0, n, None, None, bytearray(b"garbage"), None, None) for n in range(101)]

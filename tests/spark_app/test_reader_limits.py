@@ -1,4 +1,4 @@
-"""A commit that hudi-rs could not read beside older log files is known before it is written."""
+"""Before a commit, the app knows whether hudi-rs could still read older log files after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every state that a table had is read back, by the SQL of docs/reading.md and without Spark."""
+"""Every earlier state of a table can be read with the SQL of docs/reading.md, and without Spark."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_each_state_and_each_change_between_two_is_read_back(
 
 
 def _history() -> SourceTable:
-    """Every row that a commit changes has another name then."""
+    """Every commit gives the rows that it changes another name."""
     shop = SourceTable()
     shop.begin()
     for key in range(5):
@@ -92,7 +92,7 @@ def _history() -> SourceTable:
 
 
 def _session(spark: SparkSession, path: str) -> SparkSession:
-    """A session as a reader sets it up for Hudi."""
+    """Return a session as a reader sets it up for Hudi."""
     session = spark.newSession()
     session.conf.set("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.hudi.catalog.HoodieCatalog")
     session.sql("CREATE DATABASE IF NOT EXISTS shop_silver")

@@ -41,7 +41,7 @@ from tributary.contract.remedies import RebuildTable
 BATCHES = ((0, 13), (13, 18))
 
 
-def test_a_rebuilt_table_is_the_same_and_goes_on_and_its_past_is_still_there(
+def test_a_rebuilt_table_is_the_same_and_continues_and_keeps_its_history(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = _history()
@@ -99,7 +99,7 @@ def test_a_table_of_events_without_schemas_is_rebuilt_with_the_columns_of_the_la
     assert _names(table) == {0: "first", 1: "second", 2: "first"}
 
 
-def test_a_table_that_a_changed_type_has_blocked_goes_on_after_its_rebuild(
+def test_a_table_that_a_changed_type_has_blocked_continues_after_its_rebuild(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     shop = SourceTable()
@@ -157,7 +157,7 @@ def test_a_table_whose_rows_are_all_gone_is_empty_after_its_rebuild(
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_rebuilt_since_the_last_snapshot_a_table_has_no_row_that_was_deleted_unseen(
+def test_a_table_rebuilt_since_the_last_snapshot_has_no_row_whose_delete_was_missed(
     spark: SparkSession, tmp_path: Path, partitions: int
 ) -> None:
     shop = SourceTable()
@@ -274,7 +274,7 @@ def test_a_rebuild_that_would_lose_something_leaves_the_table_as_it_was(
 
 
 def _history() -> SourceTable:
-    """Eighteen events until the rebuild, one of them the garbage that is put at offset 17, and some after."""
+    """Eighteen events until the rebuild, one of them the garbage at offset 17, and some after it."""
     shop = SourceTable()
     shop.begin()
     for key in range(6):
@@ -313,7 +313,7 @@ def _table(
 
 
 def _reject(patched: pytest.MonkeyPatch, name: str) -> None:
-    """As if a value could not be decoded yet."""
+    """Reject a value as if it could not be decoded yet."""
     why_bad = decode._why_bad
     is_rejected = F.col("row.name") == name
     patched.setattr(decode, "_why_bad", lambda: F.when(is_rejected, "mismatch").otherwise(why_bad()))
@@ -321,7 +321,7 @@ def _reject(patched: pytest.MonkeyPatch, name: str) -> None:
 
 
 def _as_numbers(event: SentEvent) -> SentEvent:
-    """The event as it would be if the column `name` were an integer."""
+    """Return the event as it would be if the column `name` were an integer."""
     assert event.value is not None
     value = json.loads(event.value)
     for row in value["schema"]["fields"][:2]:

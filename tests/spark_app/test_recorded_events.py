@@ -1,4 +1,4 @@
-"""Events that a real Debezium sent of a real PostgreSQL, applied as they came."""
+"""Recorded events of a real Debezium and PostgreSQL are applied as they came."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tributary.contract.lake import TablePolicy
 
 RECORDED = Path(__file__).parent / "data" / "recorded_envelopes.jsonl"
 PLACEHOLDER = "__debezium_unavailable_value"
-# What the two forms of a table's value have in common: numbers and texts. Dates travel as numbers of days.
+# The columns that both forms of a table's values share: numbers and texts. Dates are sent as numbers of days.
 COMPARED = {
     "category": ("catid", "catname"),
     "listing": ("listid", "sellerid", "priceperticket", "totalprice", "note", "details", "tags"),
@@ -54,7 +54,7 @@ def recorded() -> Iterator[Recorded]:
 
 
 def state_of(events: list[Recorded], table: str) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """The table after the events, one after the other, by key."""
+    """Return the table after all of the events, by key."""
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     gone: dict[tuple[Any, ...], dict[str, Any]] = {}
 
@@ -135,7 +135,7 @@ def test_a_table_without_a_key_is_set_aside_whole_and_never_made(spark: SparkSes
 
 
 def holds_what_the_lake_cannot(event: Recorded) -> bool:
-    """A numeric of hundreds of digits as a JSON number, and all else that happens to those rows."""
+    """Return whether the event's row has, at some time, a numeric of hundreds of digits as a JSON number."""
     return event.table == "listing" and any(
         f'"listid":{number}}}'.encode() in text
         for number in (8, 108)

@@ -1,4 +1,4 @@
-"""A quarantined event that can be read after all is applied where it belongs, and what came later stands."""
+"""A quarantined event that has become readable is applied at its place, and later changes stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row is the same row whatever its key is called at the time."""
+"""A row keeps its identity under every key that it has over time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _position(number: int) -> bytes:
 
 @st.composite
 def moves_of_rows(draw: st.DrawFn) -> list[Move]:
-    """Moves one after the other, each of a key that a row has to one that none has."""
+    """Successive moves, each from a key that a row has to a key that no row has."""
     held = set(draw(st.sets(st.sampled_from(KEYS), min_size=1, max_size=3)))
     moves = []
     for number in range(draw(st.integers(0, 6))):
@@ -40,7 +40,7 @@ def test_at_any_place_a_key_stands_for_the_row_that_a_walk_through_the_moves_fin
             row_of[move.new] = row_of.pop(move.old)
 
     for key, row in row_of.items():
-        # At the very place of its departure, a key still stands for the row that leaves.
+        # At the exact place of its departure, a key still stands for the row that leaves.
         found = [t for t in tenures(moves) if t.key == key and t.since <= place < t.until]
         assert [t.stored_key for t in found] in ([row], [] if row == key else [row])
 

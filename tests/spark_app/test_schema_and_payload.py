@@ -1,4 +1,4 @@
-"""A document is taken apart as its JSON says, held against a model of it over Python's own JSON."""
+"""A document is split as its JSON says, compared with a model over Python's own JSON."""
 
 from __future__ import annotations
 
@@ -81,10 +81,8 @@ def test_what_is_no_document_is_null(spark: SparkSession, text: bytes) -> None:
 
 
 @pytest.mark.parametrize("payload", [b"", b'{"id":}', b'{"id":"\xff"}', b'{},"more":1', b"{}}", b"{} {}"])
-def test_whether_a_start_is_known_changes_nothing_of_what_is_found(
-    spark: SparkSession, payload: bytes
-) -> None:
-    """Behind a schema the payload ends with the document, and its reader says what is wrong with it."""
+def test_a_known_start_does_not_change_the_result(spark: SparkSession, payload: bytes) -> None:
+    """After a schema, the payload ends with the document, and its reader reports what is wrong with it."""
     start = b'{"schema": %b ,\n"payload" : ' % KNOWN[0].encode()
     broken, right = start + payload + b" } ", start + b'{"id":1}}'
 

@@ -47,7 +47,7 @@ AS_HUDI_WOULD = {
     "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
-"""An archival that leaves two commits."""
+"""Options for an archival that leaves two commits."""
 
 RECORDED = commit_metadata(Ledger(TOPIC))
 
@@ -69,7 +69,7 @@ class Served:
         return {path.name for path in Path(self.hudi.path).glob("*.parquet")}
 
     def log_files(self) -> Counter[str]:
-        """How many a slice has, by its instant."""
+        """Return the number of log files of each slice, by the slice's instant."""
         names = (path.name for path in Path(self.hudi.path).glob(".*.log.*") if path.suffix != ".crc")
         return Counter(name.partition("_")[2].partition(".")[0] for name in names)
 
@@ -96,7 +96,7 @@ class CountedServices:
 
 
 @pytest.mark.parametrize("storage", get_args(Storage))
-def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
+def test_services_wait_for_a_pause_but_not_indefinitely(storage: Storage) -> None:
     hudi = CountedServices(TablePolicy(storage=storage))
     columns = TableColumns((("id", IntegerType()),), ("id",))
     table = TableIngest(
@@ -120,7 +120,7 @@ def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
 
 
 @pytest.mark.parametrize("storage", get_args(Storage))
-def test_services_run_when_they_are_asked_for_whether_or_not_they_are_due(storage: Storage) -> None:
+def test_requested_services_run_whether_or_not_they_are_due(storage: Storage) -> None:
     hudi = CountedServices(TablePolicy(storage=storage))
     table = TableIngest(
         "things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "", PostgresLog()
@@ -165,7 +165,7 @@ def served(
 
 
 def history() -> list[SentEvent]:
-    """Two events a commit; a column is added among them."""
+    """Two events per commit. Among them, a column is added."""
     shop = SourceTable()
     shop.begin()
     for key in range(COMMITS):
@@ -187,7 +187,7 @@ def test_rows_and_positions_outlast_compactions_and_a_timeline_that_is_shortened
 
 
 def test_base_files_are_compressed_by_zstd_and_carry_no_filter_of_keys(served: Served) -> None:
-    """Also those of a first load, whose writer puts a filter into each."""
+    """This includes base files of a first load, whose writer puts a filter into each."""
     assert served.base_files()
     for name in served.base_files():
         metadata = pq.read_metadata(Path(served.hudi.path, name))
@@ -258,7 +258,7 @@ def test_log_files_of_many_blocks_are_read_and_compacted(
     assert is_read()
 
 
-def test_dates_and_moments_of_long_ago_outlast_a_compaction(spark: SparkSession, tmp_path: Path) -> None:
+def test_dates_and_timestamps_of_long_ago_survive_a_compaction(spark: SparkSession, tmp_path: Path) -> None:
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
     moments = {1: datetime(1, 1, 1, tzinfo=UTC), 2: datetime(1582, 10, 10, 1, 2, 3, 4, UTC)}
     for name in ("first", "second"):
@@ -431,7 +431,7 @@ def test_a_compaction_that_a_crash_left_behind_is_run_before_the_next_commit(ser
     assert names(served.hudi.read()) == list(served.states.values())[-1]
 
 
-def test_what_has_changed_since_a_commit_is_told_by_the_commit_time_of_a_later_states_rows(
+def test_the_commit_times_of_a_later_states_rows_show_what_has_changed_since_a_commit(
     served: Served,
 ) -> None:
     instants = list(served.states)
@@ -546,7 +546,7 @@ def rows(values: Names, spark: SparkSession) -> DataFrame:
 
 def clean_all_before(hudi: HudiTable, instant: str) -> None:
     written = datetime.strptime(instant, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
-    # A compaction can follow its last commit within some milliseconds, a commit the other cannot.
+    # A compaction can follow its last commit within milliseconds. One commit cannot follow another that fast.
     age = datetime.now(UTC) - written + timedelta(milliseconds=100)
     policy = hudi.policy.model_copy(update={"history": age, "longest_query": age})
     replace(hudi, policy=policy).clean()
@@ -560,7 +560,7 @@ def names(rows: DataFrame) -> Names:
     return {row["id"]: row["name"] for row in rows.select("id", "name").collect()}
 
 
-def test_services_that_are_asked_for_twice_change_nothing_that_is_read(served: Served) -> None:
+def test_services_requested_twice_change_nothing_that_is_read(served: Served) -> None:
     before = served.hudi.read().orderBy("id").select("id", "name").collect()
     for _ in range(2):
         served.table.serve()

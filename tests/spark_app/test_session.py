@@ -1,4 +1,4 @@
-"""The session that all commits are made in."""
+"""The Spark session in which all commits are made."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def test_tasks_are_sent_nothing_that_only_yarn_reads_and_all_that_spark_writes_f
         names.add(str(entries.next().getKey()))
     assert not {name for name in names if name.startswith("yarn.")}
     assert {"fs.s3a.impl", "io.file.buffer.size"} <= names
-    # Hadoop's own default is 2, whose files can be seen before the job has ended.
+    # Hadoop's own default is 2, whose files are visible before the job has ended.
     assert configuration.get("mapreduce.fileoutputcommitter.algorithm.version") == "1"

@@ -1,4 +1,4 @@
-"""A survey says of changes what one finds who looks at them one by one."""
+"""A survey finds the same about changes as a look at each change."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_survey_is_what_one_finds_change_by_change(
     assert _times(found.source_times) == _range_of_times(changes)
 
 
-def test_changes_that_are_worked_out_twice_count_once(spark: SparkSession) -> None:
+def test_changes_that_are_computed_twice_count_once(spark: SparkSession) -> None:
     survey = ChangeSurvey.beside(Ledger("topic"))
     changes = survey.counted(frame_of(spark, [_update(offset) for offset in range(7)]))
     first, again = changes.collect(), changes.coalesce(1).collect()

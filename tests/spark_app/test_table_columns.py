@@ -1,4 +1,4 @@
-"""How a table's columns follow those of its source: nothing that is stored is ever lost."""
+"""A table's columns follow those of its source, and no stored value is ever lost."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_decimal_widens_to_one_that_holds_every_digit_of_both_or_is_refused(
 
 
 @given(VERSIONS, VERSIONS)
-def test_a_table_made_anew_holds_both_types_of_a_column_and_then_takes_either(
+def test_a_rebuilt_table_holds_both_types_of_a_column_and_then_takes_either(
     one: TableColumns, other: TableColumns
 ) -> None:
     anew = merge_anew([one, other])
@@ -104,9 +104,7 @@ def test_a_table_made_anew_holds_both_types_of_a_column_and_then_takes_either(
 
 
 @given(DECIMALS, DECIMALS)
-def test_a_decimal_of_a_table_made_anew_holds_every_digit_of_both(
-    one: DecimalType, other: DecimalType
-) -> None:
+def test_a_decimal_of_a_rebuilt_table_holds_every_digit_of_both(one: DecimalType, other: DecimalType) -> None:
     row = [TableColumns((("id", LongType()), ("a", decimal)), ("id",)) for decimal in (one, other)]
     anew = merge_anew(row)
 

@@ -1,4 +1,4 @@
-"""A table of which an earlier state is put back, or nothing, under an app that runs, is soon what it was."""
+"""If somebody restores an earlier state of a table, or deletes it, a running app soon repairs it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tributary.contract.lake import TablePolicy
 
 
 @pytest.mark.parametrize(("is_removed", "error"), [(False, AnotherWriter), (True, Py4JJavaError)])
-def test_what_was_committed_since_is_committed_again(
+def test_commits_that_a_restore_has_undone_are_committed_again(
     spark: SparkSession, tmp_path: Path, is_removed: bool, error: type[Exception]
 ) -> None:
     shop = SourceTable()

@@ -19,7 +19,7 @@ OTHER_FILES = ["hoodie.properties", "hoodie.properties.backup", ".temp", "histor
 
 @dataclass(frozen=True)
 class Instant:
-    """`states`: how many of the `STATES` it has been in."""
+    """An instant that has been in the first `states` of the `STATES`."""
 
     time: str
     action: str
@@ -54,7 +54,7 @@ def timelines(draw: st.DrawFn) -> list[Instant]:
 
 @settings(max_examples=400)
 @given(timelines(), st.integers(1, 8), st.none() | st.integers(0, 30), st.randoms())
-def test_commits_go_from_the_oldest_on_and_those_stay_that_hudi_must_not_miss(
+def test_the_oldest_commits_are_removed_and_the_commits_that_hudi_needs_stay(
     timeline: list[Instant], remaining: int, stays_from: int | None, random: Random
 ) -> None:
     first_staying = None if stays_from is None else str(20260102030405000 + stays_from)
@@ -80,7 +80,7 @@ def test_commits_go_from_the_oldest_on_and_those_stay_that_hudi_must_not_miss(
 
 @settings(max_examples=300)
 @given(timelines(), st.integers(1, 8))
-def test_while_they_go_no_commit_is_missing_after_another_nor_taken_for_a_pending_one(
+def test_during_the_removal_no_commit_is_missing_after_another_and_none_looks_pending(
     timeline: list[Instant], remaining: int
 ) -> None:
     names = [name for instant in timeline for name in instant.files]
@@ -99,7 +99,7 @@ def test_while_they_go_no_commit_is_missing_after_another_nor_taken_for_a_pendin
 def _commits_that_go(
     timeline: Sequence[Instant], commits: Sequence[Instant], remaining: int, stays_from: str | None
 ) -> list[Instant]:
-    """One by one, until one must stay."""
+    """Remove commits one by one, until one must stay."""
     pending = [i.time for i in timeline if i.action in COMMITS and i.states < len(STATES)]
     savepoints = [i.time for i in timeline if i.action == "savepoint"]
     with_ledger = [commit.time for commit in commits if commit.action not in ("commit", "compaction")]

@@ -1,4 +1,4 @@
-"""Whatever the form in which a connector sent and a sink kept the events, the table is the same."""
+"""A table is the same for every form in which a connector sent and a sink kept the events."""
 
 from __future__ import annotations
 
@@ -88,22 +88,24 @@ AS_TEXT = (DateType, TimestampType, TimestampNTZType, DoubleType, FloatType)
 """Python has no infinite dates, and its NaN does not equal itself."""
 
 WITH_INFINITIES = 9
-"""The row that JsonConverter, which makes most of the forms here, does not read back as it wrote it: its NaN
-and infinities become 0."""
+"""JsonConverter, which makes most of the forms here, does not read this row back as it wrote it.
+
+NaN and infinities become 0."""
 
 Rows = dict[int, dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What a sink keeps of the events: at most `PER_FILE` a file, without tombstones and keys. `offsets` are
-    those that the events had in Kafka."""
+    """The events that a sink keeps: at most `PER_FILE` in a file, without tombstones and keys.
+
+    `offsets` are the events' offsets in Kafka."""
 
     offsets: Sequence[int]
     values: Sequence[bytes]
 
     def files(self) -> Iterator[tuple[int, int, Sequence[bytes]]]:
-        """First offset, last offset, values; a file for each schema, as sinks do it."""
+        """Yield first offset, last offset and values. Like sinks, use another file for each schema."""
         pairs = list(zip(self.offsets, self.values, strict=True))
         for _, group in groupby(pairs, key=lambda pair: pair[1].partition(b',"payload":')[0]):
             same = list(group)
@@ -161,7 +163,7 @@ def unwrapped_lines_without_schemas(jvm: Any, bucket: Path, kept: Kept) -> None:
 
 
 def unwrapped_avro_of_lenses(jvm: Any, bucket: Path, kept: Kept) -> None:
-    """Its files are named after their last event."""
+    """Lenses names its files after their last event."""
     unwrapped = replace(kept, values=list(converted(jvm, TOPIC, kept.values, ALL_PLACES)))
     for _, last, values in unwrapped.files():
         write_avro(jvm, bucket / "lake" / TOPIC / "0" / f"{last:012}.avro", values)
@@ -198,12 +200,12 @@ def test_every_form_gives_the_table_that_envelopes_with_schemas_give(
     apply_all(table, 1000)
 
     of_kept = expected_of_kept(expected)
-    # The transform puts a column's default where its value is NULL.
+    # The transform writes a column's default where its value is NULL.
     as_sent = of_kept | {3: of_kept[3] | {"note": "none"}} if "unwrapped" in sink.__name__ else of_kept
     assert rows_of(table) == as_sent
 
 
-def test_a_run_goes_on_within_a_file_and_with_the_next_one_where_the_last_run_ended(
+def test_a_run_resumes_where_the_last_run_ended_within_a_file_or_at_the_next_one(
     spark: SparkSession, jvm: Any, tmp_path: Path, expected: Rows
 ) -> None:
     avro_envelopes(jvm, tmp_path / "bucket", kept())
@@ -247,7 +249,7 @@ def test_a_row_with_a_column_that_the_lake_file_does_not_name_waits_in_quarantin
     assert 40 not in {row["listid"] for row in table.hudi.read().select("listid").collect()}
 
 
-def test_what_files_cannot_tell_and_what_they_lack_stops_the_table_with_a_clear_error(
+def test_missing_facts_and_missing_files_stop_the_table_with_a_clear_error(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     gzipped_lines_without_schemas(None, tmp_path / "bucket", kept())
@@ -260,7 +262,7 @@ def test_what_files_cannot_tell_and_what_they_lack_stops_the_table_with_a_clear_
         apply_all(ingest_files(spark, tmp_path, DESCRIBED), 1000)
 
 
-def test_a_file_that_changes_while_a_run_goes_on_is_an_error_and_not_a_loss(
+def test_a_file_that_changes_during_a_run_is_an_error_and_not_a_loss(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "LISTING_SECONDS", 0.0)
@@ -296,7 +298,7 @@ def kept() -> Kept:
 
 
 def _numbered(events: Iterable[Recorded]) -> list[Recorded]:
-    """As Kafka would number them."""
+    """Number the events as Kafka would."""
     return [replace(event, offset=offset) for offset, event in enumerate(events)]
 
 
@@ -315,7 +317,7 @@ def ingest_files(
 
 
 def rows_of(table: TableIngest) -> Rows:
-    """What the source's columns hold, and what was done last, by key."""
+    """Return the values of the source's columns, and the last operation, by key."""
     found = table.hudi.read()
     as_text = {field.name for field in found.schema if isinstance(field.dataType, AS_TEXT)}
     columns = [

@@ -1,7 +1,7 @@
-"""The forms in which other connectors send and keep what Debezium's JSON envelope with schemas says.
+"""The forms in which other connectors and sinks write the contents of Debezium's JSON envelope with schemas.
 
-Shares no code with the app: Connect's own converter and transform make the JSON, and what Confluent's
-AvroData does is written down here a second time."""
+This module shares no code with the app. Connect's own converter and transform make the JSON. The behavior of
+Confluent's AvroData is written here a second time."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 
 
 def bare(value: bytes) -> bytes:
-    """The payload that stands behind the schema."""
+    """Return the payload that follows the schema."""
     return value[value.index(b',"payload":') + len(b',"payload":') : -1]
 
 
 def converted(
     jvm: Any, topic: str, values: Iterable[bytes], unwrap: Mapping[str, str] | None, **options: str
 ) -> Iterator[bytes]:
-    """The values as Connect's JsonConverter of these options writes them; `unwrap` are the options of
-    ExtractNewRecordState."""
+    """Return the values as Connect's JsonConverter with these options writes them.
+
+    `unwrap` are the options of ExtractNewRecordState."""
     reader, writer = _json_converter(jvm, {}), _json_converter(jvm, options)
     transform = None
     if unwrap is not None:
@@ -55,7 +56,7 @@ def write_lines(path: Path, values: Iterable[bytes]) -> None:
 
 
 def write_avro(jvm: Any, path: Path, values: Sequence[bytes]) -> None:
-    """Writes values of one schema as a sink does that uses Confluent's AvroData."""
+    """Write values of one schema like a sink that uses Confluent's AvroData."""
     path.parent.mkdir(parents=True, exist_ok=True)
     avro = jvm.org.apache.avro
     connect = json.loads(values[0])["schema"]
@@ -109,7 +110,7 @@ def _avro_record(connect: Mapping[str, Any], named: set[str]) -> Any:
 
 
 def _avro_json(value: Any, connect: Mapping[str, Any]) -> Any:
-    """A value in the JSON encoding of the Avro specification."""
+    """Return a value in the JSON encoding of the Avro specification."""
     if value is None:
         return None
     kind = _AVRO_TYPES.get(connect["type"], connect["type"])

@@ -37,7 +37,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Function1;
 
-/** Writes the first file of a bucket. Hudi wants it to be a base file. */
+/** Writes the first file of a bucket, which Hudi requires to be a base file. */
 final class BaseFileWriter implements Serializable {
     private static final long serialVersionUID = 1;
 
@@ -59,7 +59,7 @@ final class BaseFileWriter implements Serializable {
         this.isWrittenBySpark = hasPlainValues(type) && isOf(new Schema.Parser().parse(config.getWriteSchema()), type);
     }
 
-    /** Writes the rows of one file group. Throws where a row cannot be written; Hudi would leave it out. */
+    /** Writes the rows of one file group. Throws if a row cannot be written. Hudi would leave it out. */
     List<HoodieWriteStat> create(String partition, int bucket, BuiltinKeyGenerator keys, Iterator<InternalRow> rows)
             throws IOException {
         String fileId = FSUtils.createNewFileId(BucketIdentifier.newBucketFileIdPrefix(bucket), 0);
@@ -93,7 +93,7 @@ final class BaseFileWriter implements Serializable {
                 task.taskAttemptId(),
                 withMetaFields);
         UTF8String path = UTF8String.fromString(partition);
-        // The handle fills in the values that it knows itself.
+        // The handle fills in the values that it knows.
         UTF8String by = UTF8String.EMPTY_UTF8;
         while (rows.hasNext()) {
             InternalRow row = rows.next();
@@ -118,8 +118,8 @@ final class BaseFileWriter implements Serializable {
     }
 
     /**
-     * Returns whether no column is nested. The Parquet reader with which Hudi merges does not find all that Spark writes
-     * for nested values.
+     * Returns whether no column is nested. Hudi merges with a Parquet reader that does not find everything that Spark
+     * writes for nested values.
      */
     private static boolean hasPlainValues(StructType type) {
         return Arrays.stream(type.fields())
@@ -128,7 +128,7 @@ final class BaseFileWriter implements Serializable {
                         found -> found instanceof ArrayType || found instanceof MapType || found instanceof StructType);
     }
 
-    /** Returns whether the schema to write in is that of the rows. */
+    /** Returns whether the schema to write equals that of the rows. */
     private static boolean isOf(Schema schema, StructType type) {
         return columns(AvroConversionUtils.convertAvroSchemaToStructType(schema))
                 .equals(columns(type));

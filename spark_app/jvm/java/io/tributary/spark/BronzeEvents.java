@@ -21,14 +21,14 @@ import scala.reflect.ClassTag$;
 /**
  * Reads the records of a topic from bronze, and copies each value once, from the columns that Iceberg reads.
  *
- * <p>Spark would write such columns as rows of bytes (ColumnarToRowExec), from which decoding then takes its values.
- * That is two copies more, each of an event's whole payload and schema.
+ * <p>Spark would write such columns as rows of bytes (ColumnarToRowExec), and decoding would then read its values from
+ * these rows. That would be two more copies of each event's whole payload and schema.
  */
 public final class BronzeEvents implements Serializable {
     private static final long serialVersionUID = 1;
     private static final long MICROSECONDS_OF_MS = 1_000;
 
-    /** In the order of the columns that are made from them. */
+    /** The landed columns, in the order of the columns that are made from them. */
     private static final List<String> COLUMNS =
             List.of("k_topic", "k_partition", "k_offset", "k_timestamp", "key", "value", "moved_to", "moved_from");
 
@@ -54,12 +54,14 @@ public final class BronzeEvents implements Serializable {
     }
 
     /**
-     * Returns the landed rows of the topic and of the ranges. A range is a partition, the first offset, and the offset
-     * after the last. A filter on {@code landed} spares Iceberg files; here each row is checked again.
+     * Returns the landed rows of the topic and of the ranges.
      *
-     * <p>{@code landed} has the columns {@code k_topic string, k_partition int, k_offset bigint, k_timestamp bigint, key
-     * binary, value binary}. The sink adds {@code moved_to binary, moved_from binary} with the first change of a primary
-     * key. {@code type} is the one of {@link KafkaEvents#read}, with both headers.
+     * <p>A range is a partition, the first offset, and the offset after the last. A filter on {@code landed} lets
+     * Iceberg skip files. This method checks each row again.
+     *
+     * <p>{@code landed} has the columns {@code k_topic string, k_partition int, k_offset bigint, k_timestamp bigint,
+     * key binary, value binary}. The sink adds {@code moved_to binary, moved_from binary} with the first change of a
+     * primary key. {@code type} is that of {@link KafkaEvents#read}, with both headers.
      */
     public static Dataset<Row> read(Dataset<Row> landed, String topic, List<List<Number>> ranges, String type) {
         long[][] wanted = ranges.stream()
@@ -74,7 +76,7 @@ public final class BronzeEvents implements Serializable {
         return landed.sparkSession().internalCreateDataFrame(found.rdd(), (StructType) DataType.fromJson(type), false);
     }
 
-    /** Returns the part of the plan that reads columns; all of it where Iceberg was told to read rows. */
+    /** Returns the part of the plan that reads columns; the whole plan if Iceberg reads rows. */
     private static SparkPlan columnar(SparkPlan plan) {
         SparkPlan part = plan;
         while (!part.supportsColumnar() && part.children().size() == 1) {

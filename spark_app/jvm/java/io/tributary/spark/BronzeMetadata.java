@@ -42,9 +42,10 @@ public final class BronzeMetadata {
     }
 
     /**
-     * Returns the lowest and the highest offset of each partition of the topics as JSON,
-     * {@code {"topic": {"0": [17, 20]}}}. A topic is left out where some file's metadata does not say: a file with rows
-     * of several topics or partitions, with deleted rows, or without statistics.
+     * Returns the lowest and highest offset of each partition as JSON, such as {@code {"topic": {"0": [17, 20]}}}.
+     *
+     * <p>A topic is left out if some file's metadata does not say: a file with rows of several topics or partitions,
+     * with deleted rows, or without statistics.
      */
     public static String extents(SparkSession spark, String name, List<String> topics)
             throws ParseException, NoSuchTableException, IOException {
@@ -61,7 +62,7 @@ public final class BronzeMetadata {
     }
 
     /**
-     * Returns the topics that bronze has rows of as JSON; null where some file's metadata does not say: a file with
+     * Returns the topics with rows in bronze, as JSON. Returns null if some file's metadata does not say: a file with
      * rows of several topics, or with deleted rows.
      */
     public static String topics(SparkSession spark, String name)
@@ -101,7 +102,7 @@ public final class BronzeMetadata {
         return new long[] {Math.min(one[0], other[0]), Math.max(one[1], other[1])};
     }
 
-    /** Returns the topic of all rows of the file; null where the table's layout does not say. */
+    /** Returns the topic of all rows of the file; null if the table's layout does not say. */
     private String topicOf(FileScanTask task) {
         List<PartitionField> fields = task.spec().fields();
         for (int place = 0; place < fields.size(); place++) {
@@ -113,7 +114,7 @@ public final class BronzeMetadata {
         return null;
     }
 
-    /** Returns the bound of a column of whole numbers; null where the file's metadata has none. */
+    /** Returns the bound of a column of whole numbers; null if the file's metadata has none. */
     private static Long bound(Map<Integer, ByteBuffer> bounds, Types.NestedField field) {
         ByteBuffer bound = bounds == null ? null : bounds.get(field.fieldId());
         return bound == null ? null : ((Number) Conversions.fromByteBuffer(field.type(), bound)).longValue();

@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The simple buckets of a Hudi table without partitions, and which task has which of them. */
+/** The simple buckets of an unpartitioned Hudi table, and their distribution over tasks. */
 public final class Buckets implements Serializable {
     private static final long serialVersionUID = 1;
 
@@ -39,23 +39,23 @@ public final class Buckets implements Serializable {
         return numbersOfTasks.length;
     }
 
-    /** Returns which of so many tasks has the bucket. */
+    /** Returns the task that has the bucket, out of this number of tasks. */
     static int task(int bucket, int tasks) {
         return bucket % tasks;
     }
 
-    /** Returns the bucket of a key as a column {@code int}. */
+    /** Returns the bucket of a key, as a column {@code int}. */
     public Column bucketOf(Column key) {
         return Expressions.call(this, "bucket", DataTypes.IntegerType, key);
     }
 
-    /** Sends the rows to the tasks that have their keys' buckets. */
+    /** Sends each row to the task that has the bucket of its key. */
     public HeldRows hold(Dataset<Row> rows, Column key) throws SparkException {
         Column number = Expressions.call(this, "numberOfTask", DataTypes.IntegerType, key);
         return new HeldRows(rows.repartition(tasks(), number));
     }
 
-    /** Returns the first row of each key, of rows that come key after key. */
+    /** Returns the first row of each key. The rows must be grouped by key. */
     public Dataset<Row> firstOfEach(Dataset<Row> rows, String key) {
         StructType type = rows.schema();
         int column = type.fieldIndex(key);
@@ -72,12 +72,12 @@ public final class Buckets implements Serializable {
         });
     }
 
-    /** Returns the bucket of a key. Spark's generated code calls this for each row. */
+    /** Returns the bucket of a key. Spark's generated code calls this method for each row. */
     public int bucket(UTF8String key) {
         return BucketIdentifier.getBucketId(key.toString(), hashField, buckets);
     }
 
-    /** Returns a number that Spark sends to the task of the key's bucket. Spark's generated code calls this. */
+    /** Returns a number that Spark sends to the task of the key's bucket. Spark's generated code calls this method. */
     public int numberOfTask(UTF8String key) {
         return numbersOfTasks[task(bucket(key), tasks())];
     }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** What decode.change_type in Python says of a change. */
+/** Reads the columns of a change (decode.change_type in Python). */
 final class ChangeColumns implements Serializable {
     private static final long serialVersionUID = 1;
     private static final UTF8String CREATE = UTF8String.fromString("c");
@@ -50,27 +50,27 @@ final class ChangeColumns implements Serializable {
         return row.getLong(offset);
     }
 
-    /** Null for a truncate. */
+    /** Returns the record key; null for a truncate. */
     UTF8String key(InternalRow row) {
         return row.isNullAt(key) ? null : row.getUTF8String(key);
     }
 
-    /** In microseconds; null where the source has told none. */
+    /** Returns the time of the source's commit in microseconds; null if the source gave none. */
     Long sourceUs(InternalRow row) {
         return row.isNullAt(sourceTs) ? null : (Long) row.getLong(sourceTs);
     }
 
-    /** Returns the place in the order of the stream. {@code Arrays.compareUnsigned} compares two of them. */
+    /** Returns the place in the order of the stream. {@code Arrays.compareUnsigned} compares two places. */
     byte[] position(InternalRow row) {
         return row.getBinary(position);
     }
 
-    /** Returns the place in the log. {@code Arrays.compareUnsigned} compares two of them. */
+    /** Returns the place in the log. {@code Arrays.compareUnsigned} compares two places. */
     byte[] logPosition(InternalRow row) {
         return row.getBinary(logPosition);
     }
 
-    /** Null for a good change. */
+    /** Returns why the change is bad; null for a good change. */
     UTF8String reason(InternalRow row) {
         return row.isNullAt(reason) ? null : row.getUTF8String(reason);
     }
@@ -91,7 +91,10 @@ final class ChangeColumns implements Serializable {
         return row.getUTF8String(op).equals(READ);
     }
 
-    /** A read of an incremental snapshot has a place among the streamed changes, as they have. */
+    /**
+     * Returns whether the change is a read of a snapshot that is not incremental. A read of an incremental snapshot has
+     * a place among the streamed changes, like a streamed change.
+     */
     boolean isSnapshotRead(InternalRow row) {
         return isRead(row)
                 && (row.isNullAt(snapshot) || !row.getUTF8String(snapshot).equals(INCREMENTAL));

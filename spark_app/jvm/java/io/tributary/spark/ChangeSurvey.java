@@ -29,7 +29,7 @@ import org.apache.spark.util.AccumulatorV2;
  * Collects facts about changes while a query computes them. So it needs no query of its own. Each task reports what it
  * has found once it has handed on its last change.
  *
- * <p>However often a task runs, after a failure or speculatively, its report counts once.
+ * <p>If a task runs several times, after a failure or speculatively, its report counts once.
  */
 public final class ChangeSurvey implements Serializable {
     private static final long serialVersionUID = 1;
@@ -43,7 +43,7 @@ public final class ChangeSurvey implements Serializable {
         this.applied = applied;
     }
 
-    /** {@code applied}: by partition an {@link Applied}, as JSON. */
+    /** Returns a survey. {@code applied} is JSON with an {@link Applied} for each partition. */
     public static ChangeSurvey of(SparkSession spark, String applied) throws JsonProcessingException {
         ChangeSurvey survey = new ChangeSurvey(JSON.readValue(applied, new TypeReference<>() {}));
         spark.sparkContext().register(survey.reports);
@@ -101,7 +101,7 @@ public final class ChangeSurvey implements Serializable {
         }
     }
 
-    /** The highest position, in base64, and the latest microsecond that were applied. */
+    /** The highest applied position, in base64, and the latest applied time in microseconds. */
     @JsonNaming(PropertyNamingStrategies.SnakeCaseStrategy.class)
     private static final class Applied implements Serializable {
         private static final long serialVersionUID = 1;
@@ -143,7 +143,7 @@ public final class ChangeSurvey implements Serializable {
         }
     }
 
-    /** What a task has found of the changes of a partition. Times are in microseconds. */
+    /** A task's findings about the changes of a partition. Times are in microseconds. */
     @JsonAutoDetect(fieldVisibility = JsonAutoDetect.Visibility.ANY)
     @JsonNaming(PropertyNamingStrategies.SnakeCaseStrategy.class)
     @SuppressWarnings("unused") // Jackson reads the fields.
@@ -159,22 +159,24 @@ public final class ChangeSurvey implements Serializable {
         long deletes;
         boolean hasUnavailable;
         boolean hasMoved;
-        /** The lowest of a good change; null where there is none. */
+        /** The lowest log position of a good change; null if there is none. */
         byte[] firstLogPosition;
-        /** The lowest of a streamed change; null where there is none. */
+        /** The lowest position of a streamed change; null if there is none. */
         byte[] firstPosition;
-        /** The first of a lower position than the applied one, and a later time; null where there is none. */
+        /** The first offset with a lower position than the applied one and a later time; null if there is none. */
         Long firstRewound;
 
         final List<Snapshot> snapshots = new ArrayList<>();
         final List<Truncate> truncates = new ArrayList<>();
-        /** Of streamed changes. */
+        /** The highest positions of streamed changes. */
         final HighestSince<byte[]> highestPositions = new HighestSince<>(Positions.IN_ORDER);
-        /** Of streamed changes. */
+        /** The latest times of streamed changes. */
         final HighestSince<Long> latestTimes = new HighestSince<>(Times.IN_ORDER);
-        /** Of streamed changes that have a time. */
+        /** The number of streamed changes that have a time. */
         int timed;
-        /** Their times: the first, the last, and those between by a twentieth. */
+        /**
+         * The times of streamed changes; after {@link #end}, only the first, the last, and those at every twentieth.
+         */
         long[] times = new long[16];
 
         Found(int partition) {
@@ -232,7 +234,7 @@ public final class ChangeSurvey implements Serializable {
             }
         }
 
-        /** Few snapshots, of many reads each. */
+        /** Searches a list, because there are few snapshots with many reads each. */
         private void addSnapshotRead(Long sourceUs, byte[] logPosition, long offset) {
             long time = sourceUs == null ? 0 : sourceUs;
             for (Snapshot snapshot : snapshots) {
@@ -273,7 +275,8 @@ public final class ChangeSurvey implements Serializable {
     }
 
     /**
-     * Holds values by offset: those that no later one reaches. So it knows the highest value since any offset.
+     * Holds a value for an offset as long as no later offset has one at least as high. So it knows the highest value
+     * since any offset.
      */
     private static final class HighestSince<V> implements Serializable {
         private static final long serialVersionUID = 1;
@@ -303,11 +306,11 @@ public final class ChangeSurvey implements Serializable {
         }
     }
 
-    /** By the number of Spark's partition. */
+    /** The findings by the number of Spark's partition. */
     private static final class Reports
             extends AccumulatorV2<Map<Integer, Collection<Found>>, Map<Integer, Collection<Found>>> {
         private static final long serialVersionUID = 1;
-        /** An executor's heartbeat looks at it while a task adds to it. */
+        /** An executor's heartbeat reads this map while a task adds to it. */
         private final Map<Integer, Collection<Found>> byNumber = new ConcurrentHashMap<>();
 
         @Override

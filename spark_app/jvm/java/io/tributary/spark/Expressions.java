@@ -13,13 +13,13 @@ import org.apache.spark.sql.types.ObjectType;
 import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
-/** Makes Spark's expressions in Java. */
+/** Creates Spark expressions in Java. */
 public final class Expressions {
     private static final DataType ANY = new ObjectType(Object.class);
 
     private Expressions() {}
 
-    /** Returns a column of what the object's public method returns for each argument; null where the argument is. */
+    /** Returns a column with the result of the object's public method for each argument; null for a null argument. */
     static Column call(Object object, String method, DataType result, Column argument) {
         Literal self = Literal.fromObject(object, new ObjectType(object.getClass()));
         Seq<Expression> arguments = seq(List.of(argument.expr()));
@@ -27,7 +27,7 @@ public final class Expressions {
         return new Column(new Invoke(self, method, result, arguments, unchecked, true, true, true));
     }
 
-    /** Returns a column of what the class's public method returns for the arguments; null where one of them is. */
+    /** Returns a column with the result of the class's public method for the arguments; null if one of them is null. */
     static Column callStatic(Class<?> place, String method, DataType result, Column... arguments) {
         Expression[] found = Stream.of(arguments).map(Column::expr).toArray(Expression[]::new);
         return new Column(staticCall(place, method, result, found));
@@ -43,7 +43,7 @@ public final class Expressions {
         return staticCall(Expressions.class, "same", ANY, expression);
     }
 
-    /** Returns the value. Spark's generated code calls this. */
+    /** Returns the value. Spark's generated code calls this method. */
     public static Object same(Object value) {
         return value;
     }

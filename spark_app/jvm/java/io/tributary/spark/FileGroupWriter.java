@@ -27,7 +27,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Tuple2;
 
-/** The work of the tasks of {@link RowUpsert}: it finds the file group of each row, and writes a file group's rows. */
+/** The code that the tasks of {@link RowUpsert} run. It finds each row's file group, and writes a file group's rows. */
 final class FileGroupWriter implements Serializable {
     private static final long serialVersionUID = 1;
 
@@ -42,7 +42,7 @@ final class FileGroupWriter implements Serializable {
     private final UTF8String deleteMarker;
     private transient BuiltinKeyGenerator keys;
 
-    /** {@code known} has the file slices by bucket, of the partitions that have been listed. */
+    /** {@code known} has, for each partition that has been listed, its file slices by bucket. */
     FileGroupWriter(
             HoodieWriteConfig config,
             String instant,
@@ -62,7 +62,7 @@ final class FileGroupWriter implements Serializable {
         this.deleteMarker = UTF8String.fromString(options.getString(DefaultHoodieRecordPayload.DELETE_MARKER, null));
     }
 
-    /** Lists the partition's files, and returns its latest file slices by bucket. */
+    /** Lists the partition's files. Returns its latest file slices by bucket. */
     static HashMap<Integer, FileSlice> slices(HoodieSparkTable<Object> table, String partition) {
         HashMap<Integer, FileSlice> slices = new HashMap<>();
         table.getSliceView().getLatestFileSlices(partition).forEach(slice -> {
@@ -83,7 +83,7 @@ final class FileGroupWriter implements Serializable {
         return new Tuple2<>(new Tuple2<>(keys().getPartitionPath(row, type).toString(), bucket), row);
     }
 
-    /** Writes rows that come bucket after bucket, and throws where another one of the tasks has the bucket. */
+    /** Writes rows that are grouped by bucket. Throws if another task has the bucket of a row. */
     Iterator<HoodieWriteStat> writeInBuckets(int task, int tasks, Iterator<InternalRow> rows)
             throws IOException, InterruptedException {
         return write(Iterators.transform(rows, row -> {
@@ -96,7 +96,7 @@ final class FileGroupWriter implements Serializable {
         }));
     }
 
-    /** Writes rows that come file group after file group. */
+    /** Writes rows that are grouped by file group. */
     Iterator<HoodieWriteStat> write(Iterator<Tuple2<Tuple2<String, Integer>, InternalRow>> rows)
             throws IOException, InterruptedException {
         PeekingIterator<Tuple2<Tuple2<String, Integer>, InternalRow>> ahead = Iterators.peekingIterator(rows);
@@ -115,7 +115,7 @@ final class FileGroupWriter implements Serializable {
             Iterator<InternalRow> ofFileGroup = rowsOf(fileGroup, ahead);
             stats.addAll(
                     slice == null
-                            // A key that the file group does not have needs no delete.
+                            // If a file group does not have a key, the key needs no delete.
                             ? baseFiles.create(
                                     partition, bucket, keys(), Iterators.filter(ofFileGroup, row -> !deletes(row)))
                             : append(slice, ofFileGroup));

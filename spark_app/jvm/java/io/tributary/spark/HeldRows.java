@@ -15,16 +15,16 @@ import scala.Option;
 import scala.concurrent.duration.Duration;
 
 /**
- * Rows that are computed and shuffled, in one Spark job, before a query reads them.
+ * Rows that one Spark job computes and shuffles before a query reads them.
  *
- * <p>What a shuffle has written stays until its RDD is gone, and each query of that RDD reads it. Where some of it is
- * lost, Spark computes that part again.
+ * <p>A shuffle's output stays until its RDD is gone, and each query of that RDD reads it. If some of it is lost, Spark
+ * computes that part again.
  */
 public final class HeldRows {
     private final RDD<InternalRow> shuffled;
     private final Dataset<Row> rows;
 
-    /** The last step of {@code repartitioned} has to be a shuffle. */
+    /** Computes the rows. The last step of {@code repartitioned} must be a shuffle. */
     HeldRows(Dataset<Row> repartitioned) throws SparkException {
         QueryExecution query = repartitioned.queryExecution();
         shuffled = query.toRdd();
@@ -39,7 +39,9 @@ public final class HeldRows {
         return rows;
     }
 
-    /** Removes the files of the shuffle. Spark would do so some time after a full collection of the driver's heap. */
+    /**
+     * Removes the files of the shuffle. Spark would do so only some time after a full collection of the driver's heap.
+     */
     public void release() {
         int number = shuffle().shuffleId();
         shuffled.sparkContext().cleaner().foreach(cleaner -> {

@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.types.StructType;
 import scala.reflect.ClassTag$;
 
-/** Works on rows in Spark's internal form, which its public API would turn into Java objects and back. */
+/** Processes rows in Spark's internal form. Spark's public API would convert them to Java objects and back. */
 final class InternalRows {
     private InternalRows() {}
 
@@ -26,12 +26,12 @@ final class InternalRows {
         return frame(rows.sparkSession(), of(rows).mapPartitionsWithIndex(made, true), type);
     }
 
-    /** Returns the same rows in so many of Spark's partitions, or fewer. */
+    /** Returns the same rows in at most this many of Spark's partitions. */
     static Dataset<Row> coalesced(Dataset<Row> rows, int partitions) {
         return frame(rows.sparkSession(), of(rows).coalesce(partitions), rows.schema());
     }
 
-    /** Returns the internal rows, without a copy where there is an RDD of them already. */
+    /** Returns the internal rows. Copies nothing if there already is an RDD with them. */
     private static JavaRDD<InternalRow> of(Dataset<Row> rows) {
         LogicalPlan plan = rows.queryExecution().optimizedPlan();
         RDD<InternalRow> found = plan instanceof LogicalRDD

@@ -34,10 +34,10 @@ import scala.collection.Seq;
 import scala.reflect.ClassTag$;
 
 /**
- * Reads the records of a topic by Spark's own reader of Kafka, without the data source around it.
+ * Reads the records of a topic with Spark's own Kafka reader, but without the data source around it.
  *
- * <p>The data source asks an admin client of its own for the topic's partitions at each batch. It makes Java objects of
- * each record, which Spark then turns back into its own (KafkaRelation#buildScan, RowDataSourceScanExec).
+ * <p>For each batch, the data source asks its own admin client for the topic's partitions. It creates Java objects for
+ * each record, which Spark then converts back to its internal form (KafkaRelation#buildScan, RowDataSourceScanExec).
  */
 public final class KafkaEvents implements Serializable {
     private static final long serialVersionUID = 1;
@@ -57,13 +57,14 @@ public final class KafkaEvents implements Serializable {
     }
 
     /**
-     * Returns records as rows of the {@code type}, which is Spark's JSON of {@code topic string, partition int, offset
-     * bigint, timestamp timestamp, key binary, value binary}, and a {@code binary} for each of the headers: the last one
-     * of that name, null where a record has none.
+     * Returns records as rows of the {@code type}, which is given as Spark's JSON.
      *
-     * <p>{@code from} (included) and {@code until} (excluded) are offsets of one topic, as Spark writes them:
-     * {@code {"topic": {"0": 17}}}. At least so many tasks read the records, where there are that many. A task fails
-     * where the topic does not hold an offset any more. {@code consumer} are the consumer's properties, a JSON object.
+     * <p>The type is {@code topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary},
+     * and a {@code binary} for each of the headers. That is the last header of the name, null if a record has none.
+     *
+     * <p>{@code from} (included) and {@code until} (excluded) are offsets of one topic, as Spark writes them: {@code
+     * {"topic": {"0": 17}}}. At least {@code tasks} tasks read the records, if there are that many records. A task
+     * fails if the topic no longer holds an offset. {@code consumer} is a JSON object with the consumer's properties.
      */
     public static Dataset<Row> read(
             SparkSession spark,
@@ -109,7 +110,10 @@ public final class KafkaEvents implements Serializable {
         return new GenericInternalRow(values);
     }
 
-    /** Returns the executors in an order. A partition then goes to the same one each time, whose consumer continues. */
+    /**
+     * Returns the executors in a fixed order. So a partition always goes to the same executor, whose consumer
+     * continues.
+     */
     private static List<String> executors() {
         BlockManager own = SparkEnv.get().blockManager();
         List<String> places = new ArrayList<>();

@@ -14,24 +14,29 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Folds changes within each task, as Spark aggregates partially before it sends rows: it leaves out changes that a later
- * change of their key supersedes, whatever else the batch holds.
+ * Folds changes within each task, like Spark's partial aggregation before it sends rows. It leaves out changes that a
+ * later change of their key supersedes, whatever else the batch holds.
  *
- * <p>Not for a batch in which a primary key changed: there a change can matter to another key.
+ * <p>Do not use it on a batch in which a primary key changed, because a change can then matter to another key.
  */
 public final class PartialFold {
-    /** The latest changes of all tasks may take this part of the memory. A task that has more hands them on. */
+    /**
+     * The latest changes of all tasks may take up one part in this many of the memory. A task with more passes them on.
+     */
     private static final int SHARE_OF_MEMORY = 8;
 
-    /** A task may hold so many bytes of changes however little memory there is. */
+    /** A task may hold this many bytes of changes even if there is little memory. */
     private static final long LEAST_BYTES = 64 << 20;
 
-    /** To hold three changes takes about as long as to send one change and to sort and read it at the other end. */
+    /** Holding three changes takes about as long as sending one change, sorting it and reading it at the other end. */
     private static final long MOST_FOR_ONE_LEFT_OUT = 3;
 
     private PartialFold() {}
 
-    /** Returns the changes that no other change of their task supersedes. There are no more tasks than run at once. */
+    /**
+     * Returns the changes that no other change of their task supersedes. There are at most as many tasks as run at
+     * once.
+     */
     public static Dataset<Row> of(Dataset<Row> changes) {
         StructType type = changes.schema();
         ChangeColumns columns = new ChangeColumns(type);
@@ -43,9 +48,10 @@ public final class PartialFold {
     }
 
     /**
-     * Returns whether the earlier change does not matter beside the later one of the same key. That is so where the
-     * later one is complete and comes after the earlier one both in the topic and in the source. Then it is the later
-     * one by any order (order.py), and a table that has the later one already has both.
+     * Returns whether the earlier change has no effect, given the later one of the same key.
+     *
+     * <p>That is so if the later change is complete, and comes after the earlier one both in the topic and in the
+     * source. Then every order (order.py) puts it later, and a table that has it already has both.
      */
     static boolean isSuperseded(ChangeColumns columns, InternalRow earlier, InternalRow later) {
         boolean isLater = columns.partition(earlier) == columns.partition(later)
@@ -77,7 +83,7 @@ public final class PartialFold {
             this.columns = columns;
             this.rows = rows;
             this.latest = new LatestChanges(columns, type.size());
-            // This runs in an executor, which has at most all of the tasks.
+            // This runs in an executor, which runs at most all of the tasks.
             this.mostBytes = Math.max(LEAST_BYTES, Runtime.getRuntime().maxMemory() / SHARE_OF_MEMORY / tasks);
         }
 
@@ -98,7 +104,7 @@ public final class PartialFold {
             return handedOn.next();
         }
 
-        /** Folds the next change, and returns the changes to hand on instead. */
+        /** Folds the next change. Returns the changes to pass on instead. */
         private Iterator<UnsafeRow> fold() {
             UnsafeRow change = projection.apply(rows.next()).copy();
             if (!isFoldable(change)) {

@@ -13,10 +13,10 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Jackson's parser of bytes that are known to be UTF-8 and are all there, whose texts are those bytes.
+ * Jackson's parser for bytes that are complete and known to be UTF-8. Its texts are parts of these bytes.
  *
- * <p>To get past a text Jackson looks at its bytes one by one, again where its value was taken before, of which it
- * makes characters, and Spark bytes again. Here that is one look, at eight of them at a time.
+ * <p>Jackson scans a text byte by byte, and scans it again to skip it after reading its value. From the value it makes
+ * characters, from which Spark makes bytes again. This parser scans the bytes once, eight at a time.
  */
 final class PayloadParser extends UTF8StreamJsonParser {
     private static final Factory FACTORY = new Factory();
@@ -34,8 +34,10 @@ final class PayloadParser extends UTF8StreamJsonParser {
     }
 
     /**
-     * The text that begins here, as part of the bytes that are parsed; null where it is not written as it is, and
-     * {@code getText} has to read it.
+     * Returns the text that begins here, as part of the parsed bytes.
+     *
+     * <p>Returns null if the text has escapes or is otherwise not written literally. {@code getText} then has to read
+     * it.
      */
     UTF8String plainText() {
         int start = _inputPtr;
@@ -48,14 +50,14 @@ final class PayloadParser extends UTF8StreamJsonParser {
         return bytes(start, end);
     }
 
-    /** The JSON of the object or array that begins here, as it is written; then the parser stands at its end. */
+    /** Returns the JSON of the object or array that begins here, as it is written. Moves the parser to its end. */
     UTF8String jsonOfChildren() throws IOException {
         int start = _inputPtr - 1;
         skipChildren();
         return bytes(start, _inputPtr);
     }
 
-    /** The JSON of the value at which the parser stands, as it is written; then the parser stands at its end. */
+    /** Returns the JSON of the parser's current value, as it is written. Moves the parser to its end. */
     UTF8String jsonOfValue() throws IOException {
         if (currentToken().isStructStart()) {
             return jsonOfChildren();
@@ -68,12 +70,12 @@ final class PayloadParser extends UTF8StreamJsonParser {
         return UTF8String.fromString(getText());
     }
 
-    /** How many of the bytes are parsed: all up to the end of the value at which the parser stands. */
+    /** Returns the number of parsed bytes, up to the end of the parser's current value. */
     int place() {
         return _inputPtr;
     }
 
-    /** Called for a text whose end is not known yet. */
+    /** Jackson calls this for a text whose end is not known yet. */
     @Override
     protected void _skipString() throws IOException {
         if (plainText() == null) {
@@ -85,7 +87,10 @@ final class PayloadParser extends UTF8StreamJsonParser {
         return UTF8String.fromAddress(_inputBuffer, Platform.BYTE_ARRAY_OFFSET + start, end - start);
     }
 
-    /** Where the first quote, backslash or control character is, which no text holds as it is; else the end. */
+    /**
+     * Returns the place of the first quote, backslash or control character, none of which a text holds literally; else
+     * the end.
+     */
     private int endOfPlain(int start) {
         byte[] text = _inputBuffer;
         int at = start;
@@ -117,7 +122,9 @@ final class PayloadParser extends UTF8StreamJsonParser {
                     .enable(StreamReadFeature.USE_FAST_DOUBLE_PARSER));
         }
 
-        /** Without a look at the encoding: JSON of another one begins with what is none in UTF-8. */
+        /**
+         * Skips the detection of the encoding. JSON in another encoding begins with bytes that are not JSON in UTF-8.
+         */
         @Override
         public PayloadParser createParser(byte[] text) {
             IOContext context = _createContext(_createContentReference(text), true);

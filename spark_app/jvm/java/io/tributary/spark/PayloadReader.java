@@ -38,16 +38,16 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Reads the JSON text of a payload as a struct of Spark's, and says what is wrong with it.
+ * Reads the JSON text of a payload as a Spark struct, and reports what is wrong with it.
  *
- * <p>One pass over the bytes does what takes {@code from_json}, a check that they are UTF-8 and
- * {@code json_object_keys} one each, in a third of their time together; and Spark compiles the expressions around it,
- * which it does not around {@code from_json}.
+ * <p>Otherwise this would take three passes over the bytes: {@code from_json}, a check for UTF-8, and {@code
+ * json_object_keys}. One pass takes a third of their time. Spark also compiles the expressions around this one, but not
+ * those around {@code from_json}.
  */
 public final class PayloadReader implements Serializable {
     private static final long serialVersionUID = 1;
     private static final int MOST_PLACES = 1_000;
-    /** Fields of an object: to remember one more copies those before it. */
+    /** The most remembered fields of an object, because remembering one more copies those before it. */
     private static final int MOST_EXPECTED = 2_000;
 
     private static final UTF8String NOT_UTF8 = UTF8String.fromString("not_utf8");
@@ -60,8 +60,8 @@ public final class PayloadReader implements Serializable {
     }
 
     /**
-     * A reader as that of {@link #read}, which finds out beside it which of the names the payload has at its top: of
-     * the name at place n, bit n of {@link Findings#names}.
+     * Returns a reader like that of {@link #read}, which also finds which of the names are at the payload's top. The
+     * name at place n is bit n of {@link Findings#names}.
      */
     static PayloadReader of(String wire, String closed, String ignored, List<String> names) {
         StructType type = (StructType) DataType.fromJson(wire);
@@ -75,7 +75,7 @@ public final class PayloadReader implements Serializable {
         return new PayloadReader(root);
     }
 
-    /** The type of what {@link #parse} returns, for payloads of that type. */
+    /** Returns the type of the result of {@link #parse}, for payloads of the type {@code wire}. */
     static StructType resultType(String wire) {
         return new StructType()
                 .add("payload", DataType.fromJson(wire))
@@ -84,27 +84,32 @@ public final class PayloadReader implements Serializable {
     }
 
     /**
-     * The column {@code struct<payload, problem string, has_unnamed boolean>}, null where the text is.
+     * Returns the column {@code struct<payload, problem string, has_unnamed boolean>}, null if the text is null.
      *
-     * <p>{@code payload} is of the type {@code wire}, which comes as Spark's JSON of it. {@code problem}: "not_utf8",
-     * "mismatch" where the text is not JSON or some value not of its type, else null; a payload that is neither UTF-8
-     * nor a JSON object is null, a value of another type too. {@code has_unnamed}: whether the object at
-     * {@code closed}, the name of a field of {@code wire} or "" for all of the payload, has a field that {@code wire}
-     * does not name, and that does not match {@code ignored}; not asked where {@code closed} is null.
+     * <p>{@code payload} has the type {@code wire}, which is given as Spark's JSON. {@code problem} is "not_utf8", or
+     * "mismatch" if the text is not JSON or some value has another type; otherwise it is null. A payload that is not
+     * UTF-8 or no JSON object is null. So is a value of another type.
+     *
+     * <p>{@code has_unnamed} is whether an object has a field that {@code wire} does not name and that does not match
+     * {@code ignored}. The object is the field {@code closed} of {@code wire}, or the whole payload if {@code closed}
+     * is "". If {@code closed} is null, no object is checked.
      */
     public static Column read(Column text, String wire, String closed, String ignored) {
         PayloadReader reader = of(wire, closed, ignored, List.of());
         return Expressions.call(reader, "parse", resultType(wire), text);
     }
 
-    /** What Spark's generated code calls for each row. By the name of a static method, Py4J may find it instead. */
+    /**
+     * Parses a row's text. Spark's generated code calls this. With the name of a static method, Py4J might find it
+     * instead.
+     */
     public InternalRow parse(UTF8String text) {
         return parse(text, new Findings());
     }
 
     InternalRow parse(UTF8String text, Findings findings) {
         byte[] bytes = text.getBytes();
-        // Jackson lets some bytes pass that are no text.
+        // Jackson accepts some bytes that are not text.
         if (!Utf8.isWellFormed(bytes)) {
             return new GenericInternalRow(new Object[] {null, NOT_UTF8, false});
         }
@@ -134,7 +139,7 @@ public final class PayloadReader implements Serializable {
         long names;
     }
 
-    /** Reads the value at which the parser stands, which is not null; null where it is of another type. */
+    /** Reads the parser's current value, which is not null. Returns null if it has another type. */
     private interface ValueReader extends Serializable {
         Object read(PayloadParser parser, Findings findings) throws IOException;
     }
@@ -196,7 +201,7 @@ public final class PayloadReader implements Serializable {
         return plain == null ? UTF8String.fromString(parser.getText()) : plain;
     }
 
-    /** The numbers that JSON has no digits for, as JsonConverter and Spark write them. */
+    /** Returns a number for which JSON has no digits, as JsonConverter and Spark write it. */
     private static Double special(PayloadParser parser) throws IOException {
         if (parser.currentToken() != JsonToken.VALUE_STRING) {
             return null;
@@ -218,7 +223,7 @@ public final class PayloadReader implements Serializable {
     }
 
     private static Decimal decimal(BigDecimal value, int precision, int scale) {
-        // Before it is scaled: a few characters can say a number of a billion digits.
+        // Check before scaling: a few characters can stand for a number with a billion digits.
         long whole = (long) value.precision() - value.scale();
         if (whole > precision - scale && value.signum() != 0 || Math.abs((long) value.scale()) > MOST_PLACES) {
             return null;
@@ -232,7 +237,7 @@ public final class PayloadReader implements Serializable {
                 : Decimal.apply(scaled, precision, scale);
     }
 
-    /** The value, null where it is null or of another type; then the parser stands at its end. */
+    /** Returns the value; null if it is null or has another type. Moves the parser to its end. */
     private static Object readValue(ValueReader reader, PayloadParser parser, Findings findings) throws IOException {
         if (parser.currentToken() == JsonToken.VALUE_NULL) {
             return null;
@@ -292,7 +297,10 @@ public final class PayloadReader implements Serializable {
             return new GenericInternalRow(values);
         }
 
-        /** The object's field of that number, null after its last: Jackson compares a name sooner than it reads it. */
+        /**
+         * Returns the object's field of that number, null after the last. Comparing a name is faster for Jackson than
+         * reading it.
+         */
         private Field nextField(PayloadParser parser, int number) throws IOException {
             Field[] fields = expected;
             boolean isExpected = number < fields.length;
@@ -322,8 +330,10 @@ public final class PayloadReader implements Serializable {
     }
 
     /**
-     * {@code place} is that among the values, -1 where it has none; {@code isUnnamed} is then whether it needs one.
-     * {@code mark} is its bit in {@link Findings#names}.
+     * A field of an object.
+     *
+     * <p>{@code place} is its place among the values; -1 if it has none. {@code isUnnamed} then says whether it needs
+     * one. {@code mark} is its bit in {@link Findings#names}.
      */
     private static final class Field implements Serializable {
         private static final long serialVersionUID = 1;

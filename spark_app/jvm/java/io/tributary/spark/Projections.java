@@ -28,10 +28,11 @@ import scala.collection.Seq;
 import scala.reflect.ClassTag$;
 
 /**
- * Selects one after the other, analysed once, that hand on values and not rows of bytes.
+ * Successive selects that are analyzed once. They pass on values, not rows of bytes.
  *
- * <p>Spark makes one projection of several, and then asks for a value that has several uses as many times; or it writes
- * what each selects as bytes: of an event that each of them names, all of its payload and schema.
+ * <p>Spark would merge several selects into one projection, and would then compute a value once for each use. Or it
+ * would write the result of each select as bytes. For an event that each select names, these are its whole payload and
+ * schema.
  */
 public final class Projections implements Serializable {
     private static final long serialVersionUID = 1;
@@ -47,8 +48,9 @@ public final class Projections implements Serializable {
     }
 
     /**
-     * Of rows of the type, as Spark's JSON of it: those in which the column of that name is not null; and the columns of
-     * each step, of the columns of the one before.
+     * Returns the projections for rows of the type, which is given as Spark's JSON.
+     *
+     * <p>They drop rows whose column {@code needed} is null. Each step selects from the columns of the previous step.
      */
     public static Projections of(SparkSession spark, String type, String needed, List<List<Column>> steps) {
         Dataset<Row> rows = empty(spark, (StructType) DataType.fromJson(type));
@@ -82,7 +84,7 @@ public final class Projections implements Serializable {
         @SuppressWarnings("unchecked")
         Selection(Dataset<Row> selected) {
             LogicalPlan plan = selected.queryExecution().optimizedPlan();
-            // It leaves out what selects all columns as they are.
+            // Spark's optimizer leaves out a select of all columns without a change.
             boolean isProject = plan instanceof Project;
             Seq<?> found = isProject ? ((Project) plan).projectList() : plan.output();
             expressions = withoutCopies((Seq<Expression>) found);
@@ -90,8 +92,10 @@ public final class Projections implements Serializable {
         }
 
         /**
-         * The same values, as objects: of text, structs, arrays and maps a MutableProjection keeps copies, lest the
-         * bytes that they are of change (CodeGenerator#setColumn). These rows are gone before their bytes are.
+         * Returns the same values as objects.
+         *
+         * <p>A MutableProjection copies texts, structs, arrays and maps in case their bytes change
+         * (CodeGenerator#setColumn). These rows are gone before their bytes change.
          */
         private static Seq<Expression> withoutCopies(Seq<Expression> expressions) {
             List<Expression> found = new ArrayList<>();
@@ -115,7 +119,7 @@ public final class Projections implements Serializable {
         }
     }
 
-    /** The rows of a task. One is good until the next is asked for. */
+    /** The rows of a task. A row is valid until the next one is read. */
     private final class Made extends AbstractIterator<InternalRow> {
         private final Iterator<InternalRow> rows;
         private final List<MutableProjection> projections = new ArrayList<>();

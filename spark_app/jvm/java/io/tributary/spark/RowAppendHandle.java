@@ -43,7 +43,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * Appends rows to the log of a known file slice, in a table of version 6.
  *
- * <p>Hudi's own handle (HoodieAppendHandle) looks for the file slice: each task lists the table's files.
+ * <p>Hudi's own handle (HoodieAppendHandle) searches for the file slice: each task lists the table's files.
  */
 final class RowAppendHandle
         extends HoodieWriteHandle<
@@ -166,7 +166,7 @@ final class RowAppendHandle
         return IOType.APPEND;
     }
 
-    /** A row in the form in which a data block holds it. */
+    /** A row, encoded as a data block holds it. */
     private static final class EncodedRow extends HoodieAvroIndexedRecord {
         private static final long serialVersionUID = 1;
         private final byte[] avro;

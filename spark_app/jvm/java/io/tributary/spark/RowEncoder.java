@@ -32,9 +32,10 @@ import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Encodes rows of Spark in Avro's binary encoding (Avro 1.11, "Binary Encoding"), with Hudi's columns in front.
+ * Encodes Spark rows in Avro's binary encoding (Avro 1.11, "Binary Encoding"). Hudi's columns come first.
  *
- * <p>It makes no Avro records in between. Avro's writer asks each value of a record which type of its union it is.
+ * <p>It creates no Avro records in between. For each value of a record, Avro's writer determines which type of the
+ * union it has.
  */
 final class RowEncoder {
     private static final int HUDI_COLUMNS = HoodieRecord.HOODIE_META_COLUMNS.size();
@@ -44,7 +45,7 @@ final class RowEncoder {
     private final int textOfHudi;
     private final FieldWriter[] columns;
 
-    /** Throws IllegalArgumentException where a column has no field of its type in the schema, or the reverse. */
+    /** Throws IllegalArgumentException if a column has no field of its type, or a non-nullable field has no column. */
     RowEncoder(StructType type, Schema stored) {
         textOfHudi = stored.getFields().get(0).schema().getIndexNamed("string");
         columns = fieldWriters(
@@ -213,7 +214,7 @@ final class RowEncoder {
         };
     }
 
-    /** Returns which of the schema's types is null; a negative number where none is. */
+    /** Returns which of the schema's types is null; a negative number if none is. */
     private static int nullIndex(Schema schema) {
         return schema.isNullable() && schema.isUnion() ? schema.getIndexNamed("null") : -1;
     }

@@ -33,14 +33,15 @@ import org.apache.spark.sql.types.StructType;
 import scala.Tuple2;
 
 /**
- * Writes rows, one a key, into a Hudi table with simple buckets, in one Spark job. In a copy-on-write table it writes
- * the first commit only.
+ * Writes rows, one per key, to a Hudi table with simple buckets, in one Spark job. In a copy-on-write table, it writes
+ * only the first commit.
  *
- * <p>Hudi's own upsert encodes each row as Avro before it knows the row's file group. It counts the records of each file
- * group and sends them to the task that writes it, which decodes and encodes them again. The driver and each task list
- * the table's files. But a key's bucket is known without a look at the table. So this class sends rows in Spark's form
- * and encodes them once. It lists the files once, or not at all where the table still is as this object's last commit
- * left it.
+ * <p>Hudi's own upsert encodes each row as Avro before it knows the row's file group. It counts the records of each
+ * file group and sends them to the task that writes it, which decodes and encodes them again. The driver and each task
+ * list the table's files.
+ *
+ * <p>But a key's bucket is known without looking at the table. So this class sends rows in Spark's form and encodes
+ * them once. It lists the files once, or not at all if the table is as this object's last commit left it.
  */
 public final class RowUpsert {
     private final String table;
@@ -52,9 +53,9 @@ public final class RowUpsert {
     }
 
     /**
-     * Returns the Avro schema to write the rows in: their own, brought in line with that of the table's latest commit.
+     * Returns the Avro schema to write the rows in: their own schema, aligned with that of the table's latest commit.
      *
-     * <p>The client's timeline has to be the one from before the commit begins.
+     * <p>The client's timeline must be the one from before the commit begins.
      */
     public String writerSchema(HoodieTableMetaClient metaClient, Dataset<Row> rows) throws Exception {
         if (latest != null && !latest.isOf(metaClient.getActiveTimeline())) {
@@ -70,10 +71,10 @@ public final class RowUpsert {
     }
 
     /**
-     * Sends the rows to so many tasks, each row to the task of its file group, and writes them there.
+     * Sends the rows to this number of tasks, each row to the task of its file group, and writes them there.
      *
-     * <p>The instant is a requested one of the client, whose configuration has the rows' schema. The result is to be
-     * committed. Where this throws, Hudi's next commit rolls back what was written.
+     * <p>The instant is a requested one of the client, and the client's configuration has the rows' schema. The caller
+     * has to commit the result. After an exception, Hudi's next commit rolls back what was written.
      */
     public List<HoodieWriteStat> write(
             SparkRDDWriteClient<Object> client,
@@ -92,7 +93,7 @@ public final class RowUpsert {
                         .mapPartitions(writer::write));
     }
 
-    /** Does what {@link #write} does, of rows that are in the tasks of their {@link Buckets}, bucket after bucket. */
+    /** Does the same as {@link #write}, for rows in the tasks of their {@link Buckets}, grouped by bucket. */
     public List<HoodieWriteStat> writeInBuckets(
             SparkRDDWriteClient<Object> client, HoodieTableMetaClient metaClient, String instant, Dataset<Row> rows) {
         FileGroupWriter writer = begin(client, metaClient, instant, rows.schema());
@@ -112,7 +113,7 @@ public final class RowUpsert {
         hudi.getActiveTimeline().transitionRequestedToInflight(requested, Option.empty());
         boolean isPartitioned = metaClient.getTableConfig().isTablePartitioned();
         Map<String, Map<Integer, FileSlice>> listed = isPartitioned
-                ? Map.of() // Each task lists the partitions that it has rows of.
+                ? Map.of() // Each task lists the partitions of its rows.
                 : Map.of("", latest != null ? latest.slices : FileGroupWriter.slices(hudi, ""));
         latest = null;
         writing = new TableState(instant, config.getWriteSchema(), listed.get(""));
@@ -129,25 +130,27 @@ public final class RowUpsert {
                 () -> written.apply(query.toRdd().toJavaRDD()).collect());
     }
 
-    /** Notes that what was written last is committed now. The next commit then need not list the table's files. */
+    /**
+     * Notes that the last written files are committed. The next commit then does not have to list the table's files.
+     */
     public void committed(List<HoodieWriteStat> written) {
         latest = writing.with(written);
     }
 
-    /** The schema and the files that the table has after a commit. */
+    /** The schema and the files of the table after a commit. */
     private static final class TableState {
         final String instant;
         final String schema;
         final Map<Integer, FileSlice> slices;
 
-        /** {@code slices} are by bucket; null in a table with partitions. */
+        /** {@code slices} are by bucket; null for a partitioned table. */
         TableState(String instant, String schema, Map<Integer, FileSlice> slices) {
             this.instant = instant;
             this.schema = schema;
             this.slices = slices;
         }
 
-        /** Returns whether no commit and no compaction has followed, or is about to. */
+        /** Returns whether no commit and no compaction has followed, or is about to follow. */
         boolean isOf(HoodieTimeline timeline) {
             return timeline.getWriteTimeline()
                     .lastInstant()
@@ -155,7 +158,7 @@ public final class RowUpsert {
                     .orElse(false);
         }
 
-        /** Returns this state with the log files that were written; null where there are new base files, too. */
+        /** Returns this state plus the written log files; null if there are new base files, too. */
         TableState with(List<HoodieWriteStat> written) {
             for (HoodieWriteStat stat : slices == null ? List.<HoodieWriteStat>of() : written) {
                 FileSlice slice = slices.get(BucketIdentifier.bucketIdFromFileId(stat.getFileId()));

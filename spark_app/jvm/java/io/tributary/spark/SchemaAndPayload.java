@@ -26,11 +26,11 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Takes a JSON document apart into a schema and a payload: {@code {"schema":…,"payload":…}}, as Kafka Connect's
- * JsonConverter writes it, or as any other writer of JSON does.
+ * Splits a JSON document into a schema and a payload: {@code {"schema":…,"payload":…}}, as Kafka Connect's
+ * JsonConverter or any other JSON writer writes it.
  *
- * <p>Nine tenths of such a document are its schema, the same bytes in every event. So a document is compared with the
- * starts of those before it, up to the payload, and only a new start is parsed.
+ * <p>Nine tenths of such a document are its schema, with the same bytes in every event. So this class compares a
+ * document, up to its payload, with the starts of earlier documents. It parses only new starts.
  */
 public final class SchemaAndPayload implements Serializable {
     private static final long serialVersionUID = 1;
@@ -54,13 +54,13 @@ public final class SchemaAndPayload implements Serializable {
     }
 
     /**
-     * Returns the column {@code struct<known int, schema string, payload string>}.
+     * Returns the column {@code struct<known int, schema string, payload string>}, null if the text is no JSON object.
      *
-     * <p>It is null where the text is no JSON object. {@code payload} is the document's payload as it is written, and
-     * null where it is JSON's null; where the document is not a schema and a payload, or a payload alone, it is all of
-     * the text. {@code schema} is the schema in its canonical form: parsed, and written without white space and with
-     * sorted names. It is null where the document has none. {@code known} is its place among the schemas that are
-     * given.
+     * <p>{@code payload} is the document's payload as it is written; null if it is JSON's null. If the document is
+     * neither a schema and a payload nor only a payload, {@code payload} is the whole text.
+     *
+     * <p>{@code schema} is the schema in its canonical form: parsed, and written without white space and with sorted
+     * names. It is null if the document has none. {@code known} is its place among the given schemas.
      */
     public static Column read(Column text, List<String> known) {
         StructType result = new StructType()
@@ -70,7 +70,7 @@ public final class SchemaAndPayload implements Serializable {
         return Expressions.call(new SchemaAndPayload(known), "find", result, text);
     }
 
-    /** Returns the schema in its canonical form; a text that is no JSON, as it is. */
+    /** Returns the schema in its canonical form. A text that is not JSON stays as it is. */
     public static String canonical(String schema) {
         try {
             return SORTED.writeValueAsString(SORTED.readValue(schema, Object.class));
@@ -79,7 +79,7 @@ public final class SchemaAndPayload implements Serializable {
         }
     }
 
-    /** Spark's generated code calls this for each row. */
+    /** Splits a row's text. Spark's generated code calls this method for each row. */
     public InternalRow find(UTF8String text) {
         byte[] bytes = text.getBytes();
         InternalRow found = afterKnownStart(bytes);
@@ -221,7 +221,7 @@ public final class SchemaAndPayload implements Serializable {
         return found == ' ' || found == '\n' || found == '\r' || found == '\t';
     }
 
-    /** A schema in its canonical form, its place among those that are known, and whether it is of a Connect struct. */
+    /** A schema in its canonical form, its place among the known schemas, and whether it describes a Connect struct. */
     private static final class Schema {
         final Integer known;
         final UTF8String canonical;
@@ -258,7 +258,10 @@ public final class SchemaAndPayload implements Serializable {
             return document.length > bytes.length && Arrays.equals(document, 0, bytes.length, bytes, 0, bytes.length);
         }
 
-        /** What the document has after the start is its payload, which its reader parses, and a brace. */
+        /**
+         * Returns the document's row. The bytes after the start must be its payload, which its reader parses, and a
+         * brace.
+         */
         InternalRow rest(byte[] document) {
             int end = document.length - 1;
             while (end > bytes.length && isSpace(document[end])) {

@@ -10,10 +10,10 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Reads the JSON text of a payload that comes without a schema, in whichever of some shapes it has.
+ * Reads the JSON text of a payload without a schema, in one of several shapes.
  *
- * <p>The names at the top of the payload tell its shape, and reading finds them. In all likelihood a payload has the
- * shape of the one before: then it is parsed once.
+ * <p>The names at the payload's top determine its shape, and reading finds these names. A payload probably has the
+ * shape of the one before, and is then parsed once.
  */
 public final class ShapeReader implements Serializable {
     private static final long serialVersionUID = 1;
@@ -24,16 +24,19 @@ public final class ShapeReader implements Serializable {
 
     private ShapeReader() {}
 
-    /** A shape of the type {@code wire}, of which at least that many of the names are at the top of a payload. */
+    /**
+     * Returns a shape of the type {@code wire}. A payload of this shape has at least {@code least} of the names at its
+     * top.
+     */
     public static Shape shape(String name, String wire, String closed, String ignored, List<String> names, int least) {
         return new Shape(name, wire, closed, ignored, names, least);
     }
 
     /**
-     * Returns a column with a field for each shape: what {@link PayloadReader#read} returns for the payload where that
-     * is the first shape that it has, and null in all others.
+     * Returns a column with a field for each shape. The field of the first shape that the payload has is the result of
+     * {@link PayloadReader#read}. All other fields are null.
      *
-     * <p>The column is null where the text is no JSON object, or has none of the shapes.
+     * <p>The column is null if the text is no JSON object or has none of the shapes.
      */
     public static Column read(Column text, List<Shape> shapes) {
         List<String> names = new ArrayList<>();
@@ -52,7 +55,7 @@ public final class ShapeReader implements Serializable {
         return Expressions.call(reader, "find", result, text);
     }
 
-    /** Spark's generated code calls this for each row. */
+    /** Reads a row's text. Spark's generated code calls this method for each row. */
     public InternalRow find(UTF8String text) {
         PayloadReader.Findings findings = new PayloadReader.Findings();
         int guess = expected;
@@ -79,7 +82,7 @@ public final class ShapeReader implements Serializable {
         return -1;
     }
 
-    /** What {@link #read} is given for each shape. */
+    /** The arguments of {@link #read} for a shape. */
     public static final class Shape {
         private final String name;
         private final String wire;
@@ -98,7 +101,7 @@ public final class ShapeReader implements Serializable {
         }
     }
 
-    /** The bits of a shape's names, and how many of them a payload has at least. */
+    /** The bits of a shape's names, and the least number of these names in a payload. */
     private static final class Marks implements Serializable {
         private static final long serialVersionUID = 1;
 

@@ -4,17 +4,20 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
-/** Says whether bytes are text. Java does so by decoding them, which takes long where not all are ASCII. */
+/** Checks whether bytes are UTF-8 text. Java checks this by decoding, which is slow if not all bytes are ASCII. */
 final class Utf8 {
-    /** The first of them is the lowest of the number. */
+    /** Reads eight bytes as a number. The first byte is the lowest. */
     static final VarHandle EIGHT_BYTES = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
 
-    /** Of eight bytes; one that is ASCII has none. */
+    /** The highest bit of each of eight bytes. An ASCII byte does not have it. */
     static final long HIGHEST_BITS = 0x8080808080808080L;
 
     private Utf8() {}
 
-    /** By the well-formed byte sequences of the Unicode Standard (15.0, table 3-7). */
+    /**
+     * Returns whether the byte sequences are valid, by the table of well-formed sequences in the Unicode Standard
+     * (15.0, table 3-7).
+     */
     static boolean isWellFormed(byte[] bytes) {
         int at = 0;
         while (at < bytes.length) {
