@@ -46,7 +46,7 @@ class ConnectStack(TributaryStack):
         kafka = streaming.kafka
         deployment = Deployment(
             kafka=MskIamKafka(kafka.bootstrap_servers),
-            catalog=GlueCatalog(),
+            catalog=GlueCatalog(self.aws.region),
             bronze_bucket=self.names.bucket("bronze", Aws.ACCOUNT_ID, self.aws.region),
             databases=database.access,
             topics=topic_policy(self.aws.kafka, lake.max_event_mb),

@@ -40,6 +40,7 @@ RETENTION_AND_SIZE = {
 ADDRESSES_OF_SINK = {
     "iceberg.catalog.catalog-impl",
     "iceberg.catalog.warehouse",
+    "iceberg.catalog.client.region",
     "iceberg.kafka.bootstrap.servers",
     "iceberg.kafka.security.protocol",
     "iceberg.kafka.sasl.mechanism",
@@ -54,7 +55,6 @@ ONLY_LOCAL = {
     "iceberg.catalog.retryable_status_codes",
     "iceberg.catalog.s3.endpoint",
     "iceberg.catalog.s3.path-style-access",
-    "iceberg.catalog.client.region",
 }
 
 PRODUCTION = 'profile = "production"'
@@ -164,6 +164,7 @@ def test_the_sink_is_told_what_it_is_told_locally_but_for_addresses(connect: Cal
     config = there.config("bronze-iceberg")
     assert here.keys() - config.keys() == ONLY_LOCAL
     assert {option for option in config if here.get(option) != config[option]} == ADDRESSES_OF_SINK
+    assert config["iceberg.catalog.client.region"] == "eu-west-1"
 
 
 def test_a_topic_that_debezium_makes_is_as_the_declared_ones(connect: Callable[..., Connect]) -> None:
