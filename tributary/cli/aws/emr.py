@@ -60,13 +60,7 @@ class EmrCluster:
 
     def start_call(self, job: Job, addresses: Addresses) -> Call:
         arguments = submit_arguments(job, addresses, self.processing)
-        step = {
-            "Name": job.name(self.names.lake),
-            "ActionOnFailure": "CONTINUE",
-            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": list(arguments)},
-        }
-        parameters = {"JobFlowId": self.cluster, "Steps": [step], "ExecutionRoleArn": self.role}
-        return Call("emr", "AddJobFlowSteps", parameters)
+        return self._step_call(job.name(self.names.lake), arguments)
 
     def start(self, call: Call) -> str:
         parameters: Any = call.parameters
@@ -97,15 +91,8 @@ class EmrCluster:
             cancelled = {"ClusterId": self.cluster, "StepIds": [run.id]}
             return Call("emr", "CancelSteps", {**cancelled, "StepCancellationOption": "SEND_INTERRUPT"})
         # A cancelled step ends spark-submit alone: the driver, a process of YARN's, would go on writing.
-        step = {
-            "Name": f"{self.names.resource}-{STOP}",
-            "ActionOnFailure": "CONTINUE",
-            "HadoopJarStep": {
-                "Jar": "command-runner.jar",
-                "Args": ["yarn", "application", "-kill", *self._started_by(run)],
-            },
-        }
-        return Call("emr", "AddJobFlowSteps", {"JobFlowId": self.cluster, "Steps": [step]})
+        kill = ("yarn", "application", "-kill", *self._started_by(run))
+        return self._step_call(f"{self.names.resource}-{STOP}", kill)
 
     def stop(self, call: Call) -> None:
         parameters: Any = call.parameters
@@ -113,6 +100,16 @@ class EmrCluster:
             self.session.emr.cancel_steps(**parameters)
         else:
             self.start(call)
+
+    def _step_call(self, name: str, arguments: Sequence[str]) -> Call:
+        """Return the request for a step. A cluster with runtime roles refuses a step without one."""
+        step = {
+            "Name": name,
+            "ActionOnFailure": "CONTINUE",
+            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": list(arguments)},
+        }
+        parameters = {"JobFlowId": self.cluster, "Steps": [step], "ExecutionRoleArn": self.role}
+        return Call("emr", "AddJobFlowSteps", parameters)
 
     def _started_by(self, run: JobRun) -> Sequence[str]:
         step = self.session.emr.describe_step(ClusterId=self.cluster, StepId=run.id)["Step"]
