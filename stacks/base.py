@@ -22,15 +22,21 @@ class TributaryStack(Stack):
             stack_name=names.stack(kind),
             description=f"Tributary, lake {lake.name}: {description}",
             env=Environment(account=aws.account, region=aws.region),
-            termination_protection=not aws.deletes_data,
+            termination_protection=aws.protected,
         )
         self.lake, self.aws, self.names = lake, aws, names
         Tags.of(self).add("tributary:lake", lake.name)
 
     @property
     def of_data(self) -> RemovalPolicy:
-        """The removal policy of a resource whose data cannot be recreated."""
-        return RemovalPolicy.DESTROY if self.aws.deletes_data else RemovalPolicy.RETAIN
+        """The removal policy of a resource whose data cannot be recreated.
+
+        A rollback still removes what a failed deployment has just created. Otherwise the next attempt would
+        meet a resource of the same name.
+        """
+        if self.aws.deletes_data:
+            return RemovalPolicy.DESTROY
+        return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 
 def deployment_of(lake: Lake) -> Aws:

@@ -6,7 +6,9 @@ that let clients in. Rules here that name a server's group would make the two st
 
 from __future__ import annotations
 
-from aws_cdk import Annotations, Fn
+from collections.abc import Sequence
+
+from aws_cdk import Annotations
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -15,6 +17,7 @@ from constructs import Construct
 from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip_in_functions_of_the_cdk
+from stacks.checks.zones import zone_ids, zone_names
 from stacks.log_groups import LakeLogGroup, LogKey
 from tributary.contract.lake import Lake
 
@@ -51,7 +54,6 @@ class NetworkStack(TributaryStack):
 
     def __init__(self, scope: Construct, lake: Lake) -> None:
         super().__init__(scope, "network", lake, "VPC, endpoints and the clients' security groups")
-        self._zones = [Fn.select(zone, Fn.get_azs()) for zone in range(self.aws.zones)]
         self.log_key: kms.IKey | None = (
             LogKey(self, "LogKey") if self.aws.storage.encryption == "kms" else None
         )
@@ -73,11 +75,8 @@ class NetworkStack(TributaryStack):
 
     @property
     def availability_zones(self) -> list[str]:
-        """The region's first zones, which CloudFormation looks up.
-
-        By default, the CDK would ask AWS at synth if it knows the account, and otherwise use two zones.
-        """
-        return self._zones
+        """The zones of the lake. Without this property, the CDK would ask AWS for them at synth."""
+        return zone_names(self.aws)
 
     def _own_vpc(self) -> ec2.Vpc:
         network = self.aws.network
@@ -99,11 +98,12 @@ class NetworkStack(TributaryStack):
             vpc_name=self.names.resource,
             ip_addresses=ec2.IpAddresses.cidr(network.cidr),
             availability_zones=self.availability_zones,
-            reserved_azs=_MOST_ZONES - network.availability_zones,
-            nat_gateways=min(network.nat_gateways, network.availability_zones),
+            reserved_azs=_MOST_ZONES - self.aws.zone_count,
+            nat_gateways=min(network.nat_gateways, self.aws.zone_count),
             subnet_configuration=[private, public] if network.nat_gateways else [private],
             restrict_default_security_group=True,
         )
+        _place(vpc, zone_ids(self.aws))
         for subnet in vpc.public_subnets:
             acknowledge(subnet, _ROUTE_OF_NAT)
         vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
@@ -123,7 +123,7 @@ class NetworkStack(TributaryStack):
             "Vpc",
             vpc_id=existing.id,
             vpc_cidr_block=existing.cidr,
-            availability_zones=list(existing.availability_zones),
+            availability_zones=list(existing.zones),
             private_subnet_ids=list(existing.private_subnets),
         )
         for subnet in vpc.private_subnets:
@@ -190,6 +190,15 @@ class NetworkStack(TributaryStack):
         for port in ports:
             group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(port), "Kafka and databases")
         return group
+
+
+def _place(vpc: ec2.Vpc, zones: Sequence[str]) -> None:
+    """Put the subnets in the zones of these ids. The CDK's own property takes only names."""
+    for subnets in (vpc.public_subnets, vpc.private_subnets, vpc.isolated_subnets):
+        for subnet, zone in zip(subnets, zones, strict=False):
+            resource = subnet.node.default_child
+            assert isinstance(resource, ec2.CfnSubnet)
+            resource.availability_zone, resource.availability_zone_id = None, zone
 
 
 def _private_subnets(vpc: ec2.IVpc) -> ec2.SubnetSelection:

@@ -41,7 +41,7 @@ SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:web-AbCdEf"
 VPC = {
     "id": "vpc-0123456789abcdef0",
     "private_subnets": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
-    "availability_zones": ["eu-west-1a", "eu-west-1b"],
+    "zones": ["euw1-az1", "euw1-az2"],
     "cidr": "10.0.0.0/16",
 }
 
@@ -155,7 +155,7 @@ def test_the_small_profile_is_the_default() -> None:
 
 def test_the_production_profile_survives_the_loss_of_a_zone() -> None:
     aws = _read({"region": "eu-west-1", "profile": "production"})
-    assert aws.zones == aws.network.nat_gateways == aws.brokers == 3
+    assert aws.zone_count == aws.network.nat_gateways == aws.brokers == 3
     assert aws.kafka.replication - aws.kafka.min_insync == 1
     assert aws.database.readers > 0
     assert aws.storage.encryption == "kms"
@@ -174,7 +174,7 @@ def test_an_existing_vpc_brings_its_own_zones() -> None:
             "kafka": {"replication": 2, "min_insync": 1},
         }
     )
-    assert aws.zones == aws.brokers == 2
+    assert aws.zone_count == aws.brokers == 2
 
 
 MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
@@ -211,9 +211,25 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "two or three private subnets",
     ),
     "a zone of another region": (
-        {"network": {"vpc": {**VPC, "availability_zones": ["eu-west-1a", "eu-north-1b"]}}},
-        "[aws.network.vpc].availability_zones",
-        "eu-west-1a",
+        {"network": {"vpc": {**VPC, "zones": ["euw1-az1", "eun1-az2"]}}},
+        "[aws.network.vpc].zones",
+        "euw1-az1",
+    ),
+    "a zone of another region for an own VPC": (
+        {"network": {"zones": ["euw1-az1", "use1-az1"]}},
+        "[aws.network].zones",
+        "euw1-az1",
+    ),
+    "a zone by its name": (
+        {"network": {"zones": ["eu-west-1a", "euw1-az2"]}},
+        "[aws.network].zones[0]",
+        "euw1-az1",
+    ),
+    "one zone": ({"network": {"zones": ["euw1-az1"]}}, "[aws.network]", "two or three"),
+    "a lake that is protected and to be deleted": (
+        {"on_destroy": "delete", "delete_data_of": "shop", "protected": True},
+        "[aws].protected",
+        "retain",
     ),
     "a capacity between the units": (
         {"database": {"capacity_max": 0.7}},

@@ -49,7 +49,7 @@ tables = ["public.invoices", "!public.audit"]
 [aws.network.vpc]
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
-availability_zones = ["us-east-1a", "us-east-1b"]
+zones = ["use1-az1", "use1-az2"]
 cidr = "10.0.0.0/16"
 """,
     "existing-database": f"""
@@ -116,6 +116,7 @@ on = "emr-serverless"
 """,
     "everything-else": f"""
 account = "{ACCOUNT}"
+protected = true
 
 [aws.network]
 flow_logs = false

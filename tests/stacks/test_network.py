@@ -10,13 +10,13 @@ from aws_cdk.assertions import Match, Template
 
 from stacks.network import NetworkStack
 from tests.stacks.conftest import FLAGS
-from tests.stacks.one_stack import lake_with, templates_of
+from tests.stacks.one_stack import lake_with, template_of, templates_of
 
 EXISTING_VPC = """
 [aws.network.vpc]
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
-availability_zones = ["eu-west-1a", "eu-west-1b"]
+zones = ["euw1-az1", "euw1-az2"]
 cidr = "10.0.0.0/16"
 """
 NO_INTERNET = "[aws.network]\nnat_gateways = 0\ninterface_endpoints = true"
@@ -40,6 +40,23 @@ def test_there_is_a_private_subnet_in_as_many_zones_as_the_lake_file_says(
         if any(tag["Value"] == "Private" for tag in subnet["Properties"]["Tags"])
     ]
     assert places == list(range(zones))
+
+
+def test_the_subnets_are_in_zones_that_are_known_to_fit(tmp_path: Any) -> None:
+    def zones(aws: str) -> list[str]:
+        template = template_of(
+            lambda app: NetworkStack(app, lake_with(aws, region="us-east-1")), tmp_path / "cdk.out"
+        )
+        subnets = template.find_resources("AWS::EC2::Subnet").values()
+        assert not any("AvailabilityZone" in subnet["Properties"] for subnet in subnets)
+        return sorted({subnet["Properties"]["AvailabilityZoneId"] for subnet in subnets})
+
+    assert zones("") == ["use1-az2", "use1-az4"]
+    assert zones('[aws.network]\nzones = ["use1-az6", "use1-az1", "use1-az5"]') == [
+        "use1-az1",
+        "use1-az5",
+        "use1-az6",
+    ]
 
 
 @pytest.mark.parametrize(("aws", "gateways"), [("", 1), (PRODUCTION, 3), (NO_INTERNET, 0)])

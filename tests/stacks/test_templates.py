@@ -115,13 +115,57 @@ def _holds_data(resource: Mapping[str, Any]) -> bool:
 def test_data_outlives_its_stack_unless_the_lake_file_says_otherwise(
     synthesized: Synthesized, settings: str
 ) -> None:
-    kept = {"Delete"} if settings == "deletable" else {"Retain", "Snapshot"}
+    kept = {"Delete"} if settings == "deletable" else {"RetainExceptOnCreate"}
     assert [
         (stack, logical_id, resource.get("DeletionPolicy"))
         for stack, logical_id, resource in resources_of(synthesized(settings).templates)
         if resource["Type"] in HOLDS_DATA
         and MADE_AGAIN not in logical_id
         and resource.get("DeletionPolicy", "Delete") not in kept
+    ] == []
+
+
+@everywhere
+def test_a_failed_first_deployment_leaves_nothing_that_the_next_one_would_meet(
+    synthesized: Synthesized, settings: str
+) -> None:
+    """A rollback keeps what is plainly retained, and fails on what is protected against deletion."""
+    resources = resources_of(synthesized(settings).templates)
+    assert [
+        (stack, logical_id)
+        for stack, logical_id, resource in resources
+        if resource.get("DeletionPolicy") in ("Retain", "Snapshot")
+        or (resource.get("Properties", {}).get("DeletionProtection") and not _is_protected(settings))
+    ] == []
+
+
+@everywhere
+def test_stacks_are_protected_only_where_the_lake_file_says_so(
+    synthesized: Synthesized, settings: str
+) -> None:
+    """The command cdk protects a stack before it creates it, and cannot delete it if that fails."""
+    manifest = json.loads((synthesized(settings).folder / "manifest.json").read_text())
+    protected = {
+        bool(artifact["properties"].get("terminationProtection"))
+        for artifact in manifest["artifacts"].values()
+        if artifact["type"] == "aws:cloudformation:stack"
+    }
+    assert protected == {_is_protected(settings)}
+
+
+def _is_protected(settings: str) -> bool:
+    return "protected = true" in SETTINGS[settings]
+
+
+@everywhere
+def test_what_outlives_its_stack_also_outlives_its_replacement(
+    synthesized: Synthesized, settings: str
+) -> None:
+    assert [
+        (stack, logical_id)
+        for stack, logical_id, resource in resources_of(synthesized(settings).templates)
+        if resource.get("DeletionPolicy") == "RetainExceptOnCreate"
+        and resource.get("UpdateReplacePolicy") != "Retain"
     ] == []
 
 

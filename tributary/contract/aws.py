@@ -17,7 +17,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, mod
 from tributary.contract.engines import postgres
 from tributary.contract.engines.postgres import AuroraPostgres, PostgresAlarms
 from tributary.contract.engines.registry import read_existing
-from tributary.contract.entries import Duration, Entry, Names, arn, as_tuple, expecting, matching
+from tributary.contract.entries import (
+    Duration,
+    Entry,
+    Names,
+    arn,
+    as_tuple,
+    expecting,
+    matching,
+    without_repetition,
+)
 from tributary.contract.source import ExistingDatabase
 
 Profile = Literal["small", "production"]
@@ -50,6 +59,10 @@ Cidr = Annotated[str, AfterValidator(_network)]
 OwnCidr = Annotated[
     Cidr, matching(r"10\..*/16", 'a network of 65,536 addresses that begin with 10, such as "10.42.0.0/16"')
 ]
+ZoneId = Annotated[
+    str, matching(r"[a-z]+[1-9]-az[1-9][0-9]?", 'the id of an availability zone, such as "euw1-az1"')
+]
+Zones = Annotated[tuple[ZoneId, ...], BeforeValidator(as_tuple), AfterValidator(without_repetition)]
 InstanceType = Annotated[
     str, matching(r"[a-z0-9-]+\.[a-z0-9-]+", 'an EC2 instance type, such as "m7g.xlarge"')
 ]
@@ -97,24 +110,26 @@ class ExistingVpc(Entry):
     """A VPC that is there already. All of the lake is in its private subnets, one an availability zone. They
     need a way to AWS's services, such as a NAT gateway.
 
-    private_subnets, availability_zones  two or three, in the same order
+    private_subnets, zones  two or three, in the same order; a zone is given by its id, as its name means
+                            another zone in another account
     cidr  the VPC's own addresses
     """
 
     id: VpcId
     private_subnets: Annotated[tuple[SubnetId, ...], BeforeValidator(as_tuple)]
-    availability_zones: Names
+    zones: Zones
     cidr: Cidr
 
     @model_validator(mode="after")
     def _one_subnet_a_zone(self) -> ExistingVpc:
-        if not 2 <= len(set(self.private_subnets)) == len(self.availability_zones) <= 3:
-            raise expecting("two or three private subnets and as many availability zones, in the same order")
+        if not 2 <= len(set(self.private_subnets)) == len(self.zones) <= 3:
+            raise expecting("two or three private subnets and the ids of as many zones, in the same order")
         return self
 
 
 class Network(Entry):
-    """availability_zones   of the lake's own VPC
+    """availability_zones   how many of them the lake's own VPC is in
+    zones                ids of those zones; none: zones that take all of the lake's services
     nat_gateways         at most one a zone; 0: only where interface_endpoints is true
     interface_endpoints  private ways to Glue, STS, Secrets Manager, CloudWatch and KMS; S3's costs nothing
                          and is always there
@@ -124,10 +139,17 @@ class Network(Entry):
 
     cidr: OwnCidr = "10.42.0.0/16"
     availability_zones: Annotated[int, Field(ge=2, le=3)] = 2
+    zones: Zones | None = None
     nat_gateways: Annotated[int, Field(ge=0, le=3)] = 1
     interface_endpoints: bool = False
     flow_logs: bool = True
     vpc: ExistingVpc | None = None
+
+    @model_validator(mode="after")
+    def _two_or_three_zones(self) -> Network:
+        if self.zones is not None and not 2 <= len(self.zones) <= 3:
+            raise expecting("zones = the ids of two or three availability zones")
+        return self
 
     @model_validator(mode="after")
     def _some_way_out(self) -> Network:
@@ -292,6 +314,8 @@ class Aws(Entry):
     """`[aws]` as a whole; what it does not say is as `profile` has it.
 
     account       None: the account of the credentials that deploy it
+    protected     whether AWS refuses to delete the stacks and the databases; to be set once everything is
+                  deployed, because a failed deployment must be able to remove what it created
     on_destroy    "delete" also removes what holds data, where `delete_data_of` is the lake's name
     database      of the sources that no entry in `source` gives an existing one
     source        existing databases, by the source's name
@@ -300,6 +324,7 @@ class Aws(Entry):
     region: Region
     account: Account | None = None
     profile: Profile = "small"
+    protected: bool = False
     on_destroy: OnDestroy = "retain"
     delete_data_of: str | None = None
     network: Network = Network()
@@ -321,14 +346,18 @@ class Aws(Entry):
         return _overlaid(_PROFILES.get(str(content.get("profile")), {}), content)
 
     @property
-    def zones(self) -> int:
+    def zone_ids(self) -> tuple[str, ...]:
+        """The ids of the lake's availability zones, as far as the lake file names them."""
+        return (self.network.zones or ()) if self.network.vpc is None else self.network.vpc.zones
+
+    @property
+    def zone_count(self) -> int:
         """How many availability zones the lake is in."""
-        vpc = self.network.vpc
-        return self.network.availability_zones if vpc is None else len(vpc.availability_zones)
+        return len(self.zone_ids) or self.network.availability_zones
 
     @property
     def brokers(self) -> int:
-        return self.kafka.brokers or self.zones
+        return self.kafka.brokers or self.zone_count
 
     @property
     def deletes_data(self) -> bool:

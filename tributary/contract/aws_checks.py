@@ -17,17 +17,31 @@ def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator
         if name not in aws.source:
             yield from source.problems_on_aws(name, aws)
     yield from _kafka_problems(aws)
-    for zone in aws.network.vpc.availability_zones if aws.network.vpc else ():
-        if not zone.startswith(aws.region):
-            entry, expected = (
-                "[aws.network.vpc].availability_zones",
-                f'one of {aws.region}, such as "{aws.region}a"',
-            )
+    prefix = zone_prefix(aws.region)
+    for zone in aws.zone_ids:
+        if not zone.startswith(prefix):
+            entry = "[aws.network.vpc].zones" if aws.network.vpc else "[aws.network].zones"
+            expected = f'one of {aws.region}, such as "{prefix}1"'
             yield Problem(entry, "a zone of another region", zone, expected)
+    if aws.deletes_data and aws.protected:
+        what = "a lake that is to be deleted cannot be protected"
+        yield Problem("[aws].protected", what, "true", 'false, or on_destroy = "retain"')
     if aws.deletes_data and aws.delete_data_of != lake:
         found = json.dumps(aws.delete_data_of) if aws.delete_data_of else "nothing"
         what = "data may be deleted only where two entries agree"
         yield Problem("[aws].delete_data_of", what, found, f'"{lake}"')
+
+
+def zone_prefix(region: str) -> str:
+    """Return how the ids of the region's zones begin: `apse2-az` for ap-southeast-2.
+
+    See the AWS RAM User Guide, "Availability Zone IDs for your AWS resources".
+    """
+    area, *directions, number = region.split("-")
+    return area + "".join(_INITIALS.get(each, each[0]) for each in directions) + number + "-az"
+
+
+_INITIALS = {"northeast": "ne", "northwest": "nw", "southeast": "se", "southwest": "sw"}
 
 
 def event_size_problems(kafka: Kafka, max_event_mb: int | None) -> Iterator[Problem]:
@@ -55,8 +69,8 @@ def _source_problems(aws: Aws, sources: Collection[str]) -> Iterator[Problem]:
 
 def _kafka_problems(aws: Aws) -> Iterator[Problem]:
     kafka = aws.kafka
-    if aws.brokers % aws.zones:
-        expected = f"a multiple of the {aws.zones} availability zones"
+    if aws.brokers % aws.zone_count:
+        expected = f"a multiple of the {aws.zone_count} availability zones"
         yield Problem("[aws.kafka].brokers", "brokers are spread evenly", str(aws.brokers), expected)
     if kafka.replication > aws.brokers:
         entry, expected = "[aws.kafka].replication", f"at most {aws.brokers}"

@@ -120,16 +120,23 @@ class PostgresCluster(Construct):
             enable_data_api=True,
             backup=rds.BackupProps(retention=Duration.days(settings.backup_days)),
             copy_tags_to_snapshot=True,
-            deletion_protection=not self._stack.aws.deletes_data,
+            deletion_protection=self._stack.aws.protected,
             removal_policy=self._stack.of_data,
             cloudwatch_logs_exports=["postgresql"],
             monitoring_interval=Duration.seconds(60),
             monitoring_role=self._monitoring_role(),
         )
+        self._keep_what_the_data_needs(cluster)
         acknowledge(cluster, _BACKED_UP_BY_AURORA)
-        if self._stack.aws.deletes_data:
-            acknowledge(cluster, _DELETABLE)
+        if not self._stack.aws.protected:
+            acknowledge(cluster, _UNPROTECTED)
         return cluster
+
+    def _keep_what_the_data_needs(self, cluster: rds.DatabaseCluster) -> None:
+        """Apply the cluster's removal policy to its parts. The CDK does so only for RETAIN."""
+        for part in cluster.node.find_all():
+            if isinstance(part, rds.CfnDBInstance | rds.CfnDBSubnetGroup):
+                part.apply_removal_policy(self._stack.of_data)
 
     @property
     def _engine(self) -> rds.IClusterEngine:
@@ -218,13 +225,13 @@ _BACKED_UP_BY_AURORA = dict.fromkeys(
     "Aurora backs the cluster up without a pause and keeps that for [aws.database].backup_days; an instance, "
     "which a backup plan would name, holds no data.",
 )
-_DELETABLE = dict.fromkeys(
+_UNPROTECTED = dict.fromkeys(
     (
         "AwsSolutions-RDS10",
         *(f"{pack}-RDSInstanceDeletionProtectionEnabled" for pack in _NIST_AND_HIPAA),
     ),
-    '[aws].on_destroy = "delete" and delete_data_of, which has to name the lake, both ask for a database '
-    "that goes with its stack.",
+    "[aws].protected = true switches deletion protection on once everything is deployed. Before that, "
+    "CloudFormation must be able to roll back a deployment that failed after it created the cluster.",
 )
 _MONITORING = {
     "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/"
