@@ -59,8 +59,7 @@ class EmrCluster:
             raise self._gone("the cluster is terminated", _reason_of_end(status))
 
     def start_call(self, job: Job, addresses: Addresses) -> Call:
-        arguments = submit_arguments(job, addresses, self.processing)
-        return self._step_call(job.name(self.names.lake), arguments)
+        return start_step_call(self.cluster, self.role, job, addresses, self.processing)
 
     def start(self, call: Call) -> str:
         parameters: Any = call.parameters
@@ -92,7 +91,7 @@ class EmrCluster:
             return Call("emr", "CancelSteps", {**cancelled, "StepCancellationOption": "SEND_INTERRUPT"})
         # A cancelled step ends spark-submit alone: the driver, a process of YARN's, would go on writing.
         kill = ("yarn", "application", "-kill", *self._started_by(run))
-        return self._step_call(f"{self.names.resource}-{STOP}", kill)
+        return _step_call(self.cluster, self.role, f"{self.names.resource}-{STOP}", kill)
 
     def stop(self, call: Call) -> None:
         parameters: Any = call.parameters
@@ -100,16 +99,6 @@ class EmrCluster:
             self.session.emr.cancel_steps(**parameters)
         else:
             self.start(call)
-
-    def _step_call(self, name: str, arguments: Sequence[str]) -> Call:
-        """Return the request for a step. A cluster with runtime roles refuses a step without one."""
-        step = {
-            "Name": name,
-            "ActionOnFailure": "CONTINUE",
-            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": list(arguments)},
-        }
-        parameters = {"JobFlowId": self.cluster, "Steps": [step], "ExecutionRoleArn": self.role}
-        return Call("emr", "AddJobFlowSteps", parameters)
 
     def _started_by(self, run: JobRun) -> Sequence[str]:
         step = self.session.emr.describe_step(ClusterId=self.cluster, StepId=run.id)["Step"]
@@ -171,6 +160,21 @@ class EmrCluster:
         folder = f"s3://{place.rstrip('/')}/{self.cluster}"
         own = step["Status"].get("FailureDetails", {}).get("LogFile") or f"{folder}/steps/{step['Id']}/"
         return (own, *(f"{folder}/containers/{application}/" for application in _yarn_applications(step)))
+
+
+def start_step_call(cluster: str, role: str, job: Job, addresses: Addresses, processing: Processing) -> Call:
+    """Return the request that starts the job as a step with the runtime role."""
+    return _step_call(cluster, role, job.name(addresses.lake), submit_arguments(job, addresses, processing))
+
+
+def _step_call(cluster: str, role: str, name: str, arguments: Sequence[str]) -> Call:
+    """Return the request for a step. A cluster with runtime roles refuses a step without one."""
+    step = {
+        "Name": name,
+        "ActionOnFailure": "CONTINUE",
+        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": list(arguments)},
+    }
+    return Call("emr", "AddJobFlowSteps", {"JobFlowId": cluster, "Steps": [step], "ExecutionRoleArn": role})
 
 
 def _yarn_applications(step: StepTypeDef | StepSummaryTypeDef) -> Sequence[str]:
