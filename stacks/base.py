@@ -1,8 +1,9 @@
-"""The common base of a lake's stacks: name, account, region, tags, and the removal policy for data."""
+"""The common base of a lake's stacks: name, place, tags, limits of roles, and the removal policy for data."""
 
 from __future__ import annotations
 
-from aws_cdk import Environment, RemovalPolicy, Stack, Tags
+from aws_cdk import DefaultStackSynthesizer, Environment, RemovalPolicy, Stack, Tags
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from tributary.contract.aws import Aws
@@ -23,9 +24,14 @@ class TributaryStack(Stack):
             description=f"Tributary, lake {lake.name}: {description}",
             env=Environment(account=aws.account, region=aws.region),
             termination_protection=aws.protected,
+            synthesizer=DefaultStackSynthesizer(qualifier=aws.bootstrap.qualifier),
         )
         self.lake, self.aws, self.names = lake, aws, names
-        Tags.of(self).add("tributary:lake", lake.name)
+        for key, value in {**aws.tags, "tributary:lake": lake.name}.items():
+            Tags.of(self).add(key, value)
+        if aws.permissions_boundary is not None:
+            boundary = iam.ManagedPolicy.from_managed_policy_name(self, "Boundary", aws.permissions_boundary)
+            iam.PermissionsBoundary.of(self).apply(boundary)
 
     @property
     def of_data(self) -> RemovalPolicy:

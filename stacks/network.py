@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Annotations
+from aws_cdk import Annotations, CfnOutput
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -19,10 +19,8 @@ from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip_in_functions_of_the_cdk
 from stacks.checks.zones import zone_ids, zone_names
 from stacks.log_groups import LakeLogGroup, LogKey
+from tributary.contract.aws_checks import IAM_PORT as KAFKA_PORT
 from tributary.contract.lake import Lake
-
-KAFKA_PORT = 9098
-"""The port of Amazon MSK's brokers for clients in AWS that log in with IAM."""
 
 HTTPS_PORT = 443
 
@@ -71,6 +69,13 @@ class NetworkStack(TributaryStack):
         self.sink.connections.allow_internally(ec2.Port.all_tcp(), "workers of one connector")
         self.spark = self._clients("Spark", "the Spark app", [KAFKA_PORT])
         self.functions = self._clients("Functions", "functions of a deployment", [KAFKA_PORT, *databases])
+        if self.aws.source:
+            CfnOutput(
+                self,
+                "DebeziumSecurityGroup",
+                description="The security group that existing databases must let in",
+                value=self.debezium.security_group_id,
+            )
         skip_in_functions_of_the_cdk(self)
 
     @property
@@ -190,6 +195,28 @@ class NetworkStack(TributaryStack):
         for port in ports:
             group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(port), "Kafka and databases")
         return group
+
+
+def attachment_to_the_vpc() -> iam.PolicyStatement:
+    """Return the permissions with which Lambda attaches a function to a VPC, under the function's role."""
+    return iam.PolicyStatement(
+        actions=[
+            "ec2:AssignPrivateIpAddresses",
+            "ec2:CreateNetworkInterface",
+            "ec2:DeleteNetworkInterface",
+            "ec2:DescribeNetworkInterfaces",
+            "ec2:DescribeSubnets",
+            "ec2:UnassignPrivateIpAddresses",
+        ],
+        resources=["*"],
+    )
+
+
+ANY_INTERFACE = (
+    "Lambda attaches a function to a VPC under the function's role, and requires these rights on any network "
+    "interface before it has made one."
+)
+"""Why `attachment_to_the_vpc` is on any resource."""
 
 
 def _place(vpc: ec2.Vpc, zones: Sequence[str]) -> None:

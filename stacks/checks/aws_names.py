@@ -47,7 +47,7 @@ def check_known(lake: Lake) -> None:
     check_zones(aws)
     for name in (name for engine in engines for name in engine.names(aws)):
         check_name(name.setting, name.found, name.known, name.expected)
-    if aws.kafka.kind == "provisioned":
+    if aws.kafka.kind == "provisioned" and aws.kafka.cluster is None:
         check_name("kafka.version", aws.kafka.version, KAFKA_VERSIONS, "a version that Amazon MSK offers")
         check_name("kafka.broker", aws.kafka.broker, BROKER_TYPES, "a broker type of Amazon MSK")
     check_name("processing.release", aws.processing.release, EMR_RELEASES, "an EMR release with Hudi 1.0.2")

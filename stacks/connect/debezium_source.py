@@ -1,4 +1,4 @@
-"""The Debezium connector of one source on MSK Connect: the one that runs locally, and what it may do."""
+"""The Debezium connector of one source on MSK Connect, with the same options as on one machine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from tributary.contract.source import Source
 
 
 class DebeziumSource(MskConnector):
-    """secret    what it logs in to the database with
-    database  ready when the database has been prepared
+    """The connector of one source.
+
+    secret    holds the password with which Debezium logs in to the database
+    database  exists once the database is prepared
     """
 
     def __init__(
@@ -44,17 +46,17 @@ class DebeziumSource(MskConnector):
             config=engine_of(source).render(stack.lake, source, deployment),
             plugin=plugin,
             worker=msk_source_worker(offsets_topic, stack.aws.region),
-            # A database's log has one reader: a second worker would have nothing to do.
+            # A database's log has one reader. A second worker would have nothing to do.
             capacity=Capacity(stack.aws.connect.debezium_mcus),
             clients=network.debezium,
             kafka=debezium_access(kafka, stack.lake, source),
-            rights=_may_read(secret, stack.aws.region),
+            rights=_read_access(secret, stack.aws.region),
             after=[database],
         )
         super().__init__(scope, construct_id, kafka, network, parts)
 
 
-def _may_read(secret: secretsmanager.ISecret, region: str) -> Sequence[iam.PolicyStatement]:
+def _read_access(secret: secretsmanager.ISecret, region: str) -> Sequence[iam.PolicyStatement]:
     statements = [
         iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn])
     ]

@@ -31,7 +31,7 @@ class SourceDatabase:
 
     access  how Debezium reaches it
     secret  what Debezium logs in with
-    ready   there once the database is prepared; an existing one is its administrator's to prepare
+    ready   exists once the database is prepared, by the deployment or by its administrator
     """
 
     access: DatabaseAccess
@@ -66,8 +66,10 @@ class EngineOnAws(ABC, Generic[SourceT, ExistingT]):
         """Yield the names in `[aws]` that its own databases need AWS to know."""
 
     @abstractmethod
-    def add_existing(self, stack: TributaryStack, source: SourceT, database: ExistingT) -> SourceDatabase:
-        """Point at a database that exists already, and say what its administrator has to run."""
+    def add_existing(
+        self, stack: TributaryStack, source: SourceT, database: ExistingT, network: NetworkStack
+    ) -> SourceDatabase:
+        """Check a database that exists already, and say what its administrator has to run."""
 
     @abstractmethod
     def add_own(

@@ -23,7 +23,9 @@ class DatabaseStack(TributaryStack):
     def __init__(self, scope: Construct, lake: Lake, network: NetworkStack) -> None:
         super().__init__(scope, "database", lake, "source databases, prepared for replication")
         self.databases: dict[str, SourceDatabase] = {
-            source.name: engine_on_aws(source).add_existing(self, source, self.aws.source[source.name])
+            source.name: engine_on_aws(source).add_existing(
+                self, source, self.aws.source[source.name], network
+            )
             for source in lake.sources
             if source.name in self.aws.source
         }

@@ -9,6 +9,7 @@ from constructs import Construct
 
 from stacks.base import TributaryStack
 from stacks.database.registry import ENGINES_ON_AWS
+from stacks.kafka.cluster import kafka_name
 from stacks.observability.metrics import (
     connector_metric,
     connectors,
@@ -146,7 +147,7 @@ def _of_tables(stack: TributaryStack) -> list[Watched]:
 
 def _of_kafka(stack: TributaryStack) -> list[Watched]:
     """MSK Serverless looks after itself; Express brokers have no disks that could fill up."""
-    kafka, cluster = stack.aws.kafka, stack.names.resource
+    kafka, cluster = stack.aws.kafka, kafka_name(stack)
     if kafka.kind == "serverless":
         return []
     idle = Threshold(_LEAST_IDLE_PERCENT, is_least=True)

@@ -18,7 +18,8 @@ from stacks.network import NetworkStack
 from stacks.processing.cluster_certificate import ClusterCertificate
 from stacks.processing.emr_groups import EmrGroups
 from stacks.processing.emr_instances import instances, scaling
-from stacks.processing.emr_roles import EMR_TAG, LOGS, EmrRoles
+from stacks.processing.emr_roles import LOGS, EmrRoles
+from stacks.processing.emr_service_access import EMR_TAG
 from tributary.contract.aws_names import Output
 
 _STEPS_AT_ONCE = 10
@@ -26,7 +27,7 @@ _STEPS_AT_ONCE = 10
 
 
 class EmrCluster(Construct):
-    """The cluster with its security configuration, roles and groups. Steps run as the runtime role."""
+    """The cluster with its security configuration, roles and groups. Steps run as `job_role`."""
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class EmrCluster(Construct):
         # Without its permissions, the service could not terminate a cluster that failed to start.
         self.cluster.node.add_dependency(groups, *roles.ready)
         acknowledge(self.cluster, _findings(has_certificate=certificate is not None))
+        self.job_role = roles.job
         CfnOutput(stack, Output.EMR_CLUSTER, value=self.cluster.ref)
         CfnOutput(stack, Output.RUNTIME_ROLE, value=roles.job.role_arn)
 

@@ -18,7 +18,9 @@ from tributary.contract.aws import (
     LOG_DAYS,
     Alarms,
     Aws,
+    Bootstrap,
     Connect,
+    ExistingCluster,
     ExistingVpc,
     Kafka,
     Network,
@@ -45,6 +47,11 @@ VPC = {
     "cidr": "10.0.0.0/16",
 }
 
+CLUSTER = {
+    "arn": "arn:aws:kafka:eu-west-1:111122223333:cluster/company/0a1b2c3d-0000-1111-2222-333344445555-7",
+    "bootstrap_servers": "b-1.company.abc.c2.kafka.eu-west-1.amazonaws.com:9098",
+    "security_group": "sg-0123456789abcdef0",
+}
 DAYS = st.integers(1, 3650).map("{}d".format)
 INSTANCES = st.sampled_from(["m7g.xlarge", "r7g.2xlarge", "c7gn.large", "m6gd.4xlarge"])
 SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
@@ -220,6 +227,33 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "[aws.network].zones",
         "euw1-az1",
     ),
+    "an existing cluster of another region": (
+        {
+            "network": {"vpc": VPC},
+            "kafka": {"cluster": {**CLUSTER, "arn": CLUSTER["arn"].replace("eu", "us")}},
+        },
+        "[aws.kafka.cluster].arn",
+        "eu-west-1",
+    ),
+    "an existing cluster in a new VPC": (
+        {"kafka": {"cluster": CLUSTER}},
+        "[aws.kafka.cluster]",
+        "[aws.network.vpc]",
+    ),
+    "addresses for clients without IAM": (
+        {
+            "network": {"vpc": VPC},
+            "kafka": {"cluster": {**CLUSTER, "bootstrap_servers": "b-1.company.example.org:9094"}},
+        },
+        "[aws.kafka.cluster].bootstrap_servers",
+        "9098",
+    ),
+    "a boundary by its ARN": (
+        {"permissions_boundary": "arn:aws:iam::111122223333:policy/b"},
+        "[aws].permissions_boundary",
+        "not its ARN",
+    ),
+    "a tag that AWS keeps for itself": ({"tags": {"aws:x": "y"}}, "[aws].tags", "aws:"),
     "a zone by its name": (
         {"network": {"zones": ["eu-west-1a", "euw1-az2"]}},
         "[aws.network].zones[0]",
@@ -351,6 +385,8 @@ DOCUMENTED: Mapping[str, type[BaseModel]] = {
     "aws.database": AuroraPostgres,
     "aws.source.NAME": ExistingPostgres,
     "aws.kafka": Kafka,
+    "aws.kafka.cluster": ExistingCluster,
+    "aws.bootstrap": Bootstrap,
     "aws.connect": Connect,
     "aws.connect.sink": OtherSink,
     "aws.storage": Storage,
@@ -464,6 +500,8 @@ def _required_only(section: str) -> BaseModel:
 def _as_documented(value: Any) -> str:
     match value:
         case None | ():
+            return "none"
+        case dict() if not value:
             return "none"
         case timedelta():
             return f'"{value.days}d"' if value.days else f'"{value.seconds // 60}m"'

@@ -46,6 +46,8 @@ ADDRESSES_OF_SINK = {
     "iceberg.kafka.sasl.mechanism",
     "iceberg.kafka.sasl.jaas.config",
     "iceberg.kafka.sasl.client.callback.handler.class",
+    "iceberg.kafka.reconnect.backoff.ms",
+    "iceberg.kafka.reconnect.backoff.max.ms",
 }
 ONLY_LOCAL = {
     "iceberg.catalog.uri",

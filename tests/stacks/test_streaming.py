@@ -184,7 +184,7 @@ def test_the_commits_of_bronze_have_one_partition_and_so_one_order(streaming: St
 
 @pytest.mark.parametrize(
     ("aws", "fate"),
-    [("", "Retain"), ('on_destroy = "delete"\ndelete_data_of = "shop"', "Delete")],
+    [("", "RetainExceptOnCreate"), ('on_destroy = "delete"\ndelete_data_of = "shop"', "Delete")],
 )
 def test_cluster_and_topics_go_only_where_two_settings_agree(
     streaming: Streaming, aws: str, fate: str

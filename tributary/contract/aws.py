@@ -44,6 +44,25 @@ Email = Annotated[str, matching(r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address"
 VpcId = Annotated[str, _identifier("vpc", "a VPC")]
 SubnetId = Annotated[str, _identifier("subnet", "a subnet")]
 SecurityGroupId = Annotated[str, _identifier("sg", "a security group")]
+ClusterArn = Annotated[
+    str,
+    matching(
+        r"arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[^/]+/[0-9a-f-]+",
+        "the ARN of an MSK cluster",
+    ),
+]
+BootstrapServers = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9.-]+:[0-9]+(,[A-Za-z0-9.-]+:[0-9]+)*",
+        'addresses such as "b-1.shop.abc.c2.kafka.eu-west-1.amazonaws.com:9098"',
+    ),
+]
+Qualifier = Annotated[str, matching(r"[a-z0-9]{1,10}", "up to 10 small letters and digits")]
+KeyArn = Annotated[str, arn("kms", "a KMS key")]
+PolicyName = Annotated[
+    str, matching(r"[\w+=,.@/-]{1,128}", "the name of an IAM policy in the account, not its ARN")
+]
 PrincipalArn = Annotated[str, arn("iam", "an IAM role or user")]
 
 
@@ -100,10 +119,36 @@ def _log_days(duration: timedelta) -> timedelta:
     return duration
 
 
+def _user_tags(tags: dict[str, str]) -> dict[str, str]:
+    if len(tags) > _MOST_TAGS:
+        raise expecting(f"{_MOST_TAGS} tags at most")
+    for key, value in tags.items():
+        if not 0 < len(key) <= 128 or len(value) > 256:
+            raise expecting("keys of 1 to 128 characters and values of at most 256")
+        if key.lower().startswith(("aws:", "tributary:")):
+            raise expecting("keys that do not begin with aws: or tributary:, which are taken")
+    return tags
+
+
+_MOST_TAGS = 40
+"""AWS takes 50 on a resource. The lake, the CDK and EMR add some."""
+
+UserTags = Annotated[dict[str, str], AfterValidator(_user_tags)]
 Days = Annotated[Duration, AfterValidator(_whole_days)]
 LogDays = Annotated[Duration, AfterValidator(_log_days)]
 Sha256 = Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")]
 ConnectorOptions = dict[str, str]
+
+
+class Bootstrap(Entry):
+    """How `cdk bootstrap` prepared the account and region, if it did so differently from its defaults.
+
+    qualifier  part of the names of the CDK's own bucket and roles
+    key        ARN of the account's own key that encrypts the CDK's bucket; None: it has no key of the account
+    """
+
+    qualifier: Qualifier = "hnb659fds"
+    key: KeyArn | None = None
 
 
 class ExistingVpc(Entry):
@@ -164,9 +209,36 @@ SERVERLESS_MAX_EVENT_MB = 8
 """Mebibytes: the largest `max.message.bytes` (MSK developer guide, "Configuration properties")."""
 
 
+class ExistingCluster(Entry):
+    """An Amazon MSK cluster that exists already. It must let clients log in with IAM.
+
+    bootstrap_servers  of the IAM listener, comma-separated host:port
+    security_group     of the brokers; the lake adds rules that let its own clients in
+    """
+
+    arn: ClusterArn
+    bootstrap_servers: BootstrapServers
+    security_group: SecurityGroupId
+
+    @property
+    def name(self) -> str:
+        return self.arn.split("/")[1]
+
+    @property
+    def port(self) -> int:
+        """The port of the first broker; IAM's is 9098."""
+        return int(self.bootstrap_servers.split(",")[0].rpartition(":")[2])
+
+    @property
+    def uuid(self) -> str:
+        """The id at the end of the ARN, by which MSK tells clusters with the same name apart."""
+        return self.arn.split("/")[2]
+
+
 class Kafka(Entry):
     """The Amazon MSK cluster.
 
+    cluster         an existing one, of `kind`; None: one of the lake's own, with the settings below
     brokers         a multiple of the availability zones; None: one a zone
     storage_gb      of a broker at first; storage_max_gb is how far it may grow
     retention       how long a table's topic keeps its events; bronze keeps them for ever
@@ -175,6 +247,7 @@ class Kafka(Entry):
     """
 
     kind: Literal["provisioned", "serverless"] = "provisioned"
+    cluster: ExistingCluster | None = None
     version: KafkaVersion = "3.9.x.kraft"
     broker: BrokerType = "kafka.t3.small"
     brokers: Annotated[int, Field(ge=2, le=60)] | None = None
@@ -237,6 +310,8 @@ class Storage(Entry):
     bronze_cold_after  when files of bronze go to a cheaper class of storage
     scan_limit_gb      of one query in Athena
     readers            who gets SELECT on the silver tables through Lake Formation; none: IAM alone decides
+    lake_formation     whether the sink and the Spark app need permissions of Lake Formation, because the
+                       account does not leave new databases to IAM alone
     """
 
     encryption: Literal["kms", "s3"] = "s3"
@@ -244,6 +319,7 @@ class Storage(Entry):
     logs_kept: LogDays = timedelta(days=90)
     scan_limit_gb: Annotated[int, Field(ge=1, le=100_000)] = 100
     readers: Annotated[tuple[PrincipalArn, ...], BeforeValidator(as_tuple)] = ()
+    lake_formation: bool = False
 
 
 class Processing(Entry):
@@ -314,6 +390,9 @@ class Aws(Entry):
     """`[aws]` as a whole; what it does not say is as `profile` has it.
 
     account       None: the account of the credentials that deploy it
+    permissions_boundary  name of the IAM policy that limits every role of the lake; None: no limit
+    tags          of every resource, beside the lake's own
+    bootstrap     how `cdk bootstrap` prepared the account
     protected     whether AWS refuses to delete the stacks and the databases; to be set once everything is
                   deployed, because a failed deployment must be able to remove what it created
     on_destroy    "delete" also removes what holds data, where `delete_data_of` is the lake's name
@@ -325,6 +404,9 @@ class Aws(Entry):
     account: Account | None = None
     profile: Profile = "small"
     protected: bool = False
+    permissions_boundary: PolicyName | None = None
+    tags: UserTags = Field(default_factory=dict)
+    bootstrap: Bootstrap = Bootstrap()
     on_destroy: OnDestroy = "retain"
     delete_data_of: str | None = None
     network: Network = Network()

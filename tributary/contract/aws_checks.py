@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 
-from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, Kafka
+from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, ExistingCluster, Kafka
 from tributary.contract.entries import Problem, toml_key
 from tributary.contract.source import Source
+
+IAM_PORT = 9098
+"""The port of Amazon MSK's brokers for clients in AWS that log in with IAM (MSK developer guide, "Ports")."""
 
 
 def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator[Problem]:
@@ -67,8 +70,28 @@ def _source_problems(aws: Aws, sources: Collection[str]) -> Iterator[Problem]:
             yield Problem(f"[source.{toml_key(name)}]", what, name, f"another name beside {other}")
 
 
+def _existing_cluster_problems(aws: Aws, cluster: ExistingCluster) -> Iterator[Problem]:
+    if cluster.arn.split(":")[3] != aws.region:
+        yield Problem(
+            "[aws.kafka.cluster].arn", "a cluster of another region", cluster.arn, f"one of {aws.region}"
+        )
+    if cluster.port != IAM_PORT:
+        yield Problem(
+            "[aws.kafka.cluster].bootstrap_servers",
+            "not the addresses for clients in AWS that log in with IAM",
+            cluster.bootstrap_servers,
+            f"addresses with port {IAM_PORT}",
+        )
+    if aws.network.vpc is None:
+        what, expected = "an existing cluster is in an existing VPC", "[aws.network.vpc]"
+        yield Problem("[aws.kafka.cluster]", what, "a VPC of the lake's own", expected)
+
+
 def _kafka_problems(aws: Aws) -> Iterator[Problem]:
     kafka = aws.kafka
+    if kafka.cluster is not None:
+        yield from _existing_cluster_problems(aws, kafka.cluster)
+        return
     if aws.brokers % aws.zone_count:
         expected = f"a multiple of the {aws.zone_count} availability zones"
         yield Problem("[aws.kafka].brokers", "brokers are spread evenly", str(aws.brokers), expected)

@@ -42,6 +42,7 @@ class PostgresCluster(Construct):
         self._identifier = f"{stack.names.resource}-{source.name.replace('_', '-')}"
         self.replication = ReplicationSecret(self, source, key)
         log_group = self._log_group()
+        self._parameters = self._logical_replication()
         self.cluster = self._cluster()
         self.cluster.node.add_dependency(log_group)
 
@@ -54,7 +55,12 @@ class PostgresCluster(Construct):
 
     @property
     def to_prepare(self) -> DatabaseToPrepare:
-        return DatabaseToPrepare(self.cluster, self.secret, self.replication)
+        return DatabaseToPrepare(self.cluster, self._parameter_group, self.secret, self.replication)
+
+    @property
+    def _parameter_group(self) -> str:
+        """The name of the cluster's parameter group."""
+        return self._parameters.bind_to_cluster().parameter_group_name
 
     @property
     def access(self) -> DatabaseAccess:
@@ -102,7 +108,7 @@ class PostgresCluster(Construct):
             engine=self._engine,
             default_database_name=self._source.database,
             credentials=rds.Credentials.from_secret(AdminSecret(self, self._key)),
-            parameter_group=self._parameters(),
+            parameter_group=self._parameters,
             writer=self._instance("Writer"),
             readers=[
                 self._instance(f"Reader{number + 1}", is_first=number == 0)
@@ -166,7 +172,7 @@ class PostgresCluster(Construct):
             performance_insight_encryption_key=self._key,
         )
 
-    def _parameters(self) -> rds.ParameterGroup:
+    def _logical_replication(self) -> rds.ParameterGroup:
         return rds.ParameterGroup(
             self,
             "Parameters",
@@ -177,8 +183,6 @@ class PostgresCluster(Construct):
                 "rds.force_ssl": "1",
                 "max_replication_slots": "20",
                 "max_wal_senders": "20",
-                # Megabytes. Past it PostgreSQL gives the slot up rather than let the volume grow.
-                "max_slot_wal_keep_size": str(self._stack.aws.database.slot_wal_gb * 1024),
                 # Milliseconds without an answer of Debezium's, after which its slot is free again.
                 "wal_sender_timeout": "60000",
             },

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aws_cdk import CustomResource, Duration
+from aws_cdk import Aws, CustomResource, Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -40,11 +40,15 @@ _REFRESH_MINUTES = 1
 
 @dataclass(frozen=True)
 class DatabaseToPrepare:
-    """secret       of the administrator
+    """A cluster, and what its preparation needs of it.
+
+    parameters   the name of its parameter group
+    secret       of the administrator
     replication  the secret of the role that Debezium logs in as
     """
 
     cluster: rds.DatabaseCluster
+    parameters: str
     secret: secretsmanager.ISecret
     replication: secretsmanager.ISecret
 
@@ -68,13 +72,15 @@ class BootstrapFunction(Construct):
         log_key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, construct_id)
+        stack = TributaryStack.of(self)
+        assert isinstance(stack, TributaryStack)
         log_group = LakeLogGroup(self, "Logs", "bootstrap", log_key)
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.permission = iam.ManagedPolicy(
             self,
             "Policy",
             description="Prepares databases for replication",
-            statements=_statements(log_group, databases, key),
+            statements=_statements(stack.aws.region, log_group, databases, key),
             roles=[role],
         )
         with tempfile.TemporaryDirectory() as folder:
@@ -123,6 +129,8 @@ class PreparedDatabase(Construct):
             "Database": source.database,
             "AdminSecret": database.secret.secret_arn,
             "ReplicationSecret": database.replication.secret_arn,
+            "ParameterGroup": database.parameters,
+            "SlotMegabytes": str(stack.aws.database.slot_wal_gb * 1024),
             "Preparation": preparation(lake, source, has_demo=stack.aws.database.demo_schema).to_json(),
         }
         resource = CustomResource(
@@ -180,7 +188,7 @@ def preparation(lake: Lake, source: PostgresSource, *, has_demo: bool) -> Prepar
 
 
 def _statements(
-    log_group: logs.ILogGroup, databases: Sequence[DatabaseToPrepare], key: kms.IKey | None
+    region: str, log_group: logs.ILogGroup, databases: Sequence[DatabaseToPrepare], key: kms.IKey | None
 ) -> list[iam.PolicyStatement]:
     secrets = [secret for each in databases for secret in (each.secret, each.replication)]
     statements = [
@@ -195,6 +203,13 @@ def _statements(
                 "rds-data:RollbackTransaction",
             ],
             resources=[each.cluster.cluster_arn for each in databases],
+        ),
+        iam.PolicyStatement(
+            actions=["rds:ModifyDBClusterParameterGroup"],
+            resources=[
+                f"arn:{Aws.PARTITION}:rds:{region}:{Aws.ACCOUNT_ID}:cluster-pg:{each.parameters}"
+                for each in databases
+            ],
         ),
         iam.PolicyStatement(
             actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn for secret in secrets]

@@ -24,6 +24,7 @@ _STARTING = {
     "DatabaseUnavailableException",
     "HttpEndpointNotEnabledException",
     "InternalServerErrorException",
+    "InvalidDBParameterGroupState",
     "InvalidResourceStateException",
     "SecretsErrorException",
     "ServiceUnavailableError",
@@ -31,11 +32,11 @@ _STARTING = {
     "ThrottlingException",
     "TransactionNotFoundException",
 }
-"""Refusals (rds-data's service model) of a cluster that was just made, fails over or rotates its secret."""
+"""Refusals (in rds-data's and rds's models) of a cluster that starts, fails over or rotates its secret."""
 
 _NO_ANSWER = (exceptions.ConnectionError, exceptions.HTTPClientError)
 
-_DENIED = {"AccessDeniedException", "ForbiddenException"}
+_DENIED = {"AccessDenied", "AccessDeniedException", "ForbiddenException"}
 _DENIED_SECONDS = 120.0
 """A role's policy holds within seconds of its making, but not at once."""
 

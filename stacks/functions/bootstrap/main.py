@@ -16,6 +16,7 @@ import boto3
 
 from stacks.functions.bootstrap.data_api import DataApi, RdsData, patiently
 from stacks.functions.bootstrap.preparation import Preparation, give_up, give_up_role, prepare, refresh
+from stacks.functions.bootstrap.slot_limit import Rds, limit_slots
 
 Event = Mapping[str, Any]
 
@@ -23,6 +24,7 @@ _RESERVE_SECONDS = 30.0
 """Of the function's own time, for the answer."""
 _DELETE_SECONDS = 120.0
 _REFRESH_SECONDS = 20.0
+_PARAMETER_SECONDS = 120.0
 _MAX_TEXT = 1000
 """Characters of a reason or a remark; CloudFormation takes 4,096 bytes in all."""
 
@@ -44,6 +46,7 @@ class Services:
     """
 
     rds_data: RdsData
+    rds: Rds
     read_password: Callable[[str], str]
     answer: Callable[[str, bytes], None]
     sleep: Callable[[float], None] = time.sleep
@@ -83,6 +86,12 @@ def _perform(event: Event, context: Context, services: Services) -> str:
     remarks = patiently(
         lambda: prepare(database, preparation, password), seconds=seconds, sleep=services.sleep
     )
+    unlimited = patiently(
+        lambda: limit_slots(services.rds, properties["ParameterGroup"], properties["SlotMegabytes"]),
+        seconds=_PARAMETER_SECONDS,
+        sleep=services.sleep,
+    )
+    remarks += [] if unlimited is None else [unlimited]
     before = event.get("OldResourceProperties", properties)["Preparation"]
     former = Preparation.from_json(before)
     if former.role != preparation.role:
@@ -133,7 +142,7 @@ def _services() -> Services:
         content = secrets_manager.get_secret_value(SecretId=secret)["SecretString"]
         return str(json.loads(content)["password"])
 
-    return Services(boto3.client("rds-data"), read_password, _put)
+    return Services(boto3.client("rds-data"), boto3.client("rds"), read_password, _put)
 
 
 def _put(url: str, body: bytes) -> None:
