@@ -6,9 +6,9 @@ that let clients in. Rules here that name a server's group would make the two st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from aws_cdk import Annotations, CfnOutput
+from aws_cdk import Annotations, Aws, CfnOutput
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -26,6 +26,11 @@ HTTPS_PORT = 443
 
 _MOST_ZONES = 3
 """The number of zones with reserved addresses. So a zone that is added later moves no subnet."""
+
+_ANY_ADDRESS = "0.0.0.0/0"
+
+Destinations = frozenset[tuple[str, int]]
+"""Networks and ports that clients may call."""
 
 _ENDPOINTS = {
     "Glue": ec2.InterfaceVpcEndpointAwsService.GLUE,
@@ -58,17 +63,16 @@ class NetworkStack(TributaryStack):
         self.vpc: ec2.IVpc = self._own_vpc() if self.aws.network.vpc is None else self._existing_vpc()
         self.private = _private_subnets(self.vpc)
 
-        databases = sorted(
-            {
-                *(engine_of(source).port for source in lake.sources),
-                *(database.port for database in self.aws.source.values()),
-            }
+        own = self._near(
+            {engine_of(source).port for source in lake.sources if source.name not in self.aws.source}
         )
-        self.debezium = self._clients("Debezium", "Debezium connectors", [KAFKA_PORT, *databases])
-        self.sink = self._clients("Sink", "S3 sink connectors", [KAFKA_PORT])
+        existing = _anywhere({database.port for database in self.aws.source.values()})
+        kafka = _anywhere({KAFKA_PORT}) if self.aws.kafka.cluster else self._near({KAFKA_PORT})
+        self.debezium = self._clients("Debezium", "Debezium connectors", kafka | own | existing)
+        self.sink = self._clients("Sink", "S3 sink connectors", kafka)
         self.sink.connections.allow_internally(ec2.Port.all_tcp(), "workers of one connector")
-        self.spark = self._clients("Spark", "the Spark app", [KAFKA_PORT])
-        self.functions = self._clients("Functions", "functions of a deployment", [KAFKA_PORT, *databases])
+        self.spark = self._clients("Spark", "the Spark app", kafka)
+        self.functions = self._clients("Functions", "functions of a deployment", kafka | own)
         if self.aws.source:
             CfnOutput(
                 self,
@@ -151,12 +155,21 @@ class NetworkStack(TributaryStack):
             ec2.Peer.ipv4(self.aws.network.cidr), ec2.Port.tcp(HTTPS_PORT), "all of the VPC"
         )
         for name, service in _ENDPOINTS.items():
-            vpc.add_interface_endpoint(
+            endpoint = vpc.add_interface_endpoint(
                 f"{name}Endpoint",
                 service=service,
                 subnets=_private_subnets(vpc),
                 security_groups=[group],
                 open=False,
+            )
+            # Credentials of another account, smuggled in, are of no use here.
+            endpoint.add_to_policy(
+                iam.PolicyStatement(
+                    principals=[iam.AnyPrincipal()],
+                    actions=["*"],
+                    resources=["*"],
+                    conditions={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+                )
             )
 
     def _add_flow_logs(self, vpc: ec2.Vpc) -> None:
@@ -182,8 +195,14 @@ class NetworkStack(TributaryStack):
         )
         flow_log.node.add_dependency(policy)
 
-    def _clients(self, name: str, whose: str, ports: list[int]) -> ec2.SecurityGroup:
-        """Create a group whose members may call AWS and these ports. Nobody may call the members."""
+    def _near(self, ports: Iterable[int]) -> Destinations:
+        """Return these ports in the VPC. The addresses of an existing VPC may have been extended."""
+        if self.aws.network.vpc is not None:
+            return _anywhere(ports)
+        return frozenset((self.aws.network.cidr, port) for port in ports)
+
+    def _clients(self, name: str, whose: str, destinations: Destinations) -> ec2.SecurityGroup:
+        """Create a group whose members may call AWS and the destinations. Nobody may call the members."""
         group = ec2.SecurityGroup(
             self,
             name,
@@ -192,9 +211,13 @@ class NetworkStack(TributaryStack):
             allow_all_outbound=False,
         )
         group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(HTTPS_PORT), "AWS services")
-        for port in ports:
-            group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(port), "Kafka and databases")
+        for addresses, port in sorted(destinations, key=lambda each: (each[1], each[0])):
+            group.add_egress_rule(ec2.Peer.ipv4(addresses), ec2.Port.tcp(port), "Kafka and databases")
         return group
+
+
+def _anywhere(ports: Iterable[int]) -> Destinations:
+    return frozenset((_ANY_ADDRESS, port) for port in ports)
 
 
 def attachment_to_the_vpc() -> iam.PolicyStatement:

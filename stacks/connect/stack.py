@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 
 class ConnectStack(TributaryStack):
-    """sources  the Debezium connectors, by the source's name
-    sink     the one that writes bronze
+    """The connect stack.
 
-    Nothing in it holds data: where a connector goes on is kept in Kafka and in the databases.
+    sources  the Debezium connectors, by the source's name
+    sink     the connector that writes bronze
+
+    The stack holds no data. The position of each connector is in Kafka and in the databases.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ class SourceDatabase:
     """The database of one source.
 
     access  how Debezium reaches it
-    secret  what Debezium logs in with
+    secret  holds Debezium's password
     ready   exists once the database is prepared, by the deployment or by its administrator
     """
 
@@ -41,7 +41,7 @@ class SourceDatabase:
 
 @dataclass(frozen=True)
 class NameOnAws:
-    """A name that AWS has to know, and the key of `[aws]` that holds it, such as `database.instance`."""
+    """A name that AWS must know, and the key of `[aws]` that holds it, such as `database.instance`."""
 
     setting: str
     found: str

@@ -16,16 +16,16 @@ from stacks.checks.findings import acknowledge, skip
 from tributary.contract.source import Source
 
 ADMIN = "lakeadmin"
-"""RDS takes 16 letters and digits; a schema of the same name would be the first that the user looks in."""
+"""RDS accepts 16 letters and digits. No schema may have this name: PostgreSQL would search it first."""
 
 UNSAFE_CHARACTERS = " %+~`#$&*()|[]{}:;<>?!'/@\"\\,=^"
-"""In URLs, shells and TOML; no password has them."""
+"""Characters that need escapes in URLs, shells or TOML. No password contains them."""
 
 
 class AdminSecret(rds.DatabaseSecret):
-    """The administrator's. It stays where the database stays.
+    """The administrator's secret. It is kept if the database is kept.
 
-    key  None: Secrets Manager's own
+    key  None: Secrets Manager's own key
     """
 
     def __init__(self, scope: Construct, key: kms.IKey | None) -> None:
@@ -43,10 +43,10 @@ class AdminSecret(rds.DatabaseSecret):
 
 
 class ReplicationSecret(secretsmanager.Secret):
-    """What Debezium logs in with; letters and digits.
+    """Debezium's secret. Its password has only letters and digits.
 
-    name  literal: Kafka Connect's configuration holds it, in which no colon of an ARN may stand
-    key   None: Secrets Manager's own
+    name  a literal, because a placeholder in a connector's config cannot contain the colons of an ARN
+    key   None: Secrets Manager's own key
     """
 
     def __init__(self, scope: Construct, source: Source, key: kms.IKey | None) -> None:

@@ -1,4 +1,4 @@
-"""The sources' databases: the stack creates those that do not exist yet, and knows how to reach them all."""
+"""The sources' databases: the stack creates those that do not exist yet, and checks the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from tributary.contract.lake import Lake
 
 
 class DatabaseStack(TributaryStack):
-    """databases  the database of each source, by its name
+    """The database stack.
+
+    databases  the database of each source, by its name
     own        the databases that the stack creates, because no `[aws.source.NAME]` names an existing one
     """
 

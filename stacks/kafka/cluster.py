@@ -24,7 +24,7 @@ _STORAGE_USED_PERCENT = 60
 
 
 class KafkaCluster(Construct):
-    """The lake's Kafka cluster. Of an existing one, only the security group changes: it lets the clients in.
+    """The lake's Kafka cluster. If it exists already, only its security group changes, to let the clients in.
 
     arn                of the cluster
     bootstrap_servers  for clients that log in with IAM

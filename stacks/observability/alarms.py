@@ -41,7 +41,7 @@ _LEAST_IDLE_PERCENT = 40
 
 
 class LakeAlarms(Construct):
-    """alarms  all of them; each tells the topic when it is raised and when it is over"""
+    """All alarms of the lake, as `alarms`. Each notifies the topic when it rings and when it clears."""
 
     def __init__(self, stack: TributaryStack, construct_id: str, topic: sns.ITopic) -> None:
         super().__init__(stack, construct_id)

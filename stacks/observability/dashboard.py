@@ -1,4 +1,4 @@
-"""The one page on which a lake is seen as a whole: from the database's log to the rows in silver."""
+"""The dashboard: a lake on one page, from the database's log to the rows in silver."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TABLES = (
 
 
 class LakeDashboard(Construct):
-    """One line for each table, also for those that come later."""
+    """A page of graphs with one line per table. New tables appear by themselves."""
 
     def __init__(self, stack: TributaryStack, construct_id: str, alarms: Sequence[cloudwatch.IAlarm]) -> None:
         super().__init__(stack, construct_id)

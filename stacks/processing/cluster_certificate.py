@@ -62,7 +62,7 @@ class ClusterCertificate(Construct):
                     actions=["kms:GenerateDataKeyPair", "kms:Decrypt", "kms:GenerateDataKey"],
                     resources=[disk_key.key_arn],
                 ),
-                iam.PolicyStatement(actions=["s3:DeleteObject", "s3:PutObject"], resources=[objects]),
+                iam.PolicyStatement(actions=["s3:DeleteObjectVersion", "s3:PutObject"], resources=[objects]),
             ],
         )
         with tempfile.TemporaryDirectory() as folder:

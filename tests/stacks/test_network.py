@@ -194,15 +194,42 @@ host = "db.example.org"
 port = 6432
 secret = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:web-AbCdEf"
 """
-    ports = {
-        group["Properties"]["GroupDescription"]: {
-            rule["FromPort"] for rule in group["Properties"]["SecurityGroupEgress"]
+    here, anywhere = "10.42.0.0/16", "0.0.0.0/0"
+    aws, kafka = (anywhere, 443), (here, 9098)
+    assert destinations(network(database)) == {
+        "Debezium connectors": {aws, kafka, (anywhere, 6432)},
+        "S3 sink connectors": {aws, kafka},
+        "the Spark app": {aws, kafka},
+        "functions of a deployment": {aws, kafka},
+    }
+    assert destinations(network())["Debezium connectors"] == {aws, kafka, (here, 5432)}
+
+
+def test_in_an_existing_vpc_clients_reach_all_its_addresses(network: Any) -> None:
+    """They may have been extended beyond the CIDR that the lake file names."""
+    addresses = {address for found in destinations(network(EXISTING_VPC)).values() for address, _ in found}
+    assert addresses == {"0.0.0.0/0"}
+
+
+def destinations(template: Template) -> dict[str, set[tuple[str, int]]]:
+    """By whose group it is: the networks and ports that its members may call."""
+    return {
+        group["Properties"]["GroupDescription"]
+        .removeprefix("Connections of ")
+        .removesuffix(" of lake shop"): {
+            (rule["CidrIp"], rule["FromPort"]) for rule in group["Properties"]["SecurityGroupEgress"]
         }
-        for group in network(database).find_resources("AWS::EC2::SecurityGroup").values()
+        for group in template.find_resources("AWS::EC2::SecurityGroup").values()
     }
-    assert ports == {
-        "Connections of Debezium connectors of lake shop": {443, 9098, 5432, 6432},
-        "Connections of S3 sink connectors of lake shop": {443, 9098},
-        "Connections of the Spark app of lake shop": {443, 9098},
-        "Connections of functions of a deployment of lake shop": {443, 9098, 5432, 6432},
-    }
+
+
+def test_an_endpoint_serves_only_the_lakes_account(network: Any) -> None:
+    endpoints = network(NO_INTERNET).find_resources(
+        "AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}}
+    )
+    conditions = [
+        statement["Condition"]
+        for endpoint in endpoints.values()
+        for statement in endpoint["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    assert conditions == [{"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}] * 6

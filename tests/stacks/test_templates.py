@@ -17,7 +17,7 @@ from stacks.synthesized import Templates, read_templates, rendered, resources_of
 from tests.committed import assert_committed
 from tests.stacks.cfn_lint import lint
 from tests.stacks.conftest import Synthesized
-from tests.stacks.iam_statements import managed_policies, statements
+from tests.stacks.iam_statements import Statement, managed_policies, statements
 from tests.stacks.lakes import ACCOUNT, SETTINGS, write_assets, write_lake_file
 from tributary.contract.aws_names import StackKind
 
@@ -218,7 +218,9 @@ def test_no_action_has_a_wildcard(synthesized: Synthesized) -> None:
         action: statement.holder
         for settings in SETTINGS
         for statement in statements(synthesized(settings).templates)
-        if statement.is_allowed and not _administers_itself(statement.content)
+        if statement.is_allowed
+        and not _administers_itself(statement.content)
+        and not _limits_an_endpoint(statement)
         for action in statement.actions
         if "*" in action
     }
@@ -250,6 +252,12 @@ def _written_out(value: Any) -> Any:
         case list():
             return [_written_out(below) for below in value]
     return value
+
+
+def _limits_an_endpoint(statement: Statement) -> bool:
+    """Whether it lets through an endpoint what the account's own policies allow, and nobody else."""
+    own = {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
+    return statement.kind == "AWS::EC2::VPCEndpoint" and statement.content.get("Condition") == own
 
 
 def _administers_itself(statement: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""An Aurora PostgreSQL cluster that is set for logical replication, and who may log in to it."""
+"""An Aurora PostgreSQL cluster with logical replication, and its secrets."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _PACKS = (*_NIST_AND_HIPAA, "PCI.DSS.321")
 
 
 class PostgresCluster(Construct):
-    """The database of one source in a cluster of its own. If its data stays, so does all that it needs.
+    """The database of one source, in its own cluster. If the data is kept, so is everything that it needs.
 
     cluster      writer and readers
-    replication  of the role that Debezium logs in as
+    replication  the secret of Debezium's role
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class PostgresCluster(Construct):
 
     @property
     def secret(self) -> secretsmanager.ISecret:
-        """The administrator's, with the cluster's address in it."""
+        """The administrator's secret. It contains the cluster's address."""
         attached = self.cluster.secret
         assert attached is not None
         return attached
@@ -64,7 +64,7 @@ class PostgresCluster(Construct):
 
     @property
     def access(self) -> DatabaseAccess:
-        """How Debezium reaches it. A worker of MSK Connect holds no file to verify the certificate with."""
+        """How Debezium reaches it. An MSK Connect worker has no file to verify the certificate with."""
         return DatabaseAccess(
             host=self.cluster.cluster_endpoint.hostname,
             port=PORT,
@@ -74,7 +74,7 @@ class PostgresCluster(Construct):
         )
 
     def rotate_secret(self) -> secretsmanager.RotationSchedule:
-        """The administrator's password, every 30 days and once at first."""
+        """Rotate the administrator's password now and every 30 days."""
         rotation = secretsmanager.HostedRotation.postgre_sql_single_user(
             vpc=self._network.vpc,
             vpc_subnets=self._network.private,
@@ -183,7 +183,7 @@ class PostgresCluster(Construct):
                 "rds.force_ssl": "1",
                 "max_replication_slots": "20",
                 "max_wal_senders": "20",
-                # Milliseconds without an answer of Debezium's, after which its slot is free again.
+                # Milliseconds without an answer from Debezium until its slot is free again.
                 "wal_sender_timeout": "60000",
             },
             removal_policy=self._stack.of_data,

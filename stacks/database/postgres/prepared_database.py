@@ -1,4 +1,4 @@
-"""How a deployment prepares databases: one function a stack, and one custom resource a database."""
+"""Prepare databases in a deployment: one function per stack, and one custom resource per database."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REFRESH_MINUTES = 1
 
 @dataclass(frozen=True)
 class DatabaseToPrepare:
-    """A cluster, and what its preparation needs of it.
+    """A cluster, with the names and secrets that its preparation uses.
 
     parameters   the name of its parameter group
     secret       of the administrator
@@ -54,13 +54,13 @@ class DatabaseToPrepare:
 
 
 class BootstrapFunction(Construct):
-    """The function that prepares the stack's databases through the RDS Data API: it is in no VPC.
+    """The function that prepares the stack's databases through the RDS Data API. It is in no VPC.
 
-    databases  whom it may prepare
-    key        what their secrets are encrypted with, None: with Secrets Manager's own
-    log_key    as LakeLogGroup has it
-    function   fails where a table that the lake takes cannot be published
-    permission  without which it can do nothing
+    databases   the databases that it may prepare
+    key         encrypts their secrets; None: Secrets Manager's own key does
+    log_key     as in LakeLogGroup
+    function    fails if a table that the lake takes cannot be published
+    permission  the function's policy, without which it can do nothing
     """
 
     def __init__(
@@ -107,9 +107,9 @@ class BootstrapFunction(Construct):
 
 
 class PreparedDatabase(Construct):
-    """A database in which Debezium finds all that it needs, and that is looked after every minute.
+    """A database that is prepared for Debezium. A schedule publishes new tables every minute.
 
-    remarks  what a person ought to know of it, known once it is prepared
+    remarks  text for a person, available once the database is prepared
     """
 
     def __init__(
@@ -144,9 +144,9 @@ class PreparedDatabase(Construct):
         # The cluster as a whole, with the instance that answers.
         resource.node.add_dependency(database.cluster, bootstrap.permission)
         self.remarks = resource.get_att_string("Remarks")
-        self._look_after(stack.to_json_string(properties), bootstrap.function, resource)
+        self._schedule_refresh(stack.to_json_string(properties), bootstrap.function, resource)
 
-    def _look_after(self, request: str, bootstrap: lambda_.Function, prepared: CustomResource) -> None:
+    def _schedule_refresh(self, request: str, bootstrap: lambda_.Function, prepared: CustomResource) -> None:
         role = iam.Role(self, "ScheduleRole", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
         policy = iam.ManagedPolicy(
             self,
@@ -174,7 +174,7 @@ class PreparedDatabase(Construct):
 
 
 def preparation(lake: Lake, source: PostgresSource, *, has_demo: bool) -> Preparation:
-    """Return all that the function has to know of a source."""
+    """Return the SQL and names with which the function prepares a source."""
     return Preparation(
         role=replication_user(lake, source),
         publication=publication(lake, source),
@@ -221,7 +221,7 @@ def _statements(
 
 
 def _write_code(folder: Path) -> None:
-    """The function's modules, and those of the demo that it imports, laid out as in the project."""
+    """Write the function's modules, and the demo's modules that it imports, laid out as in the project."""
     for package in (function, tickit):
         source = Path(package.__path__[0])
         shutil.copytree(
@@ -232,7 +232,7 @@ def _write_code(folder: Path) -> None:
 
 
 _WITH_PSYCOPG = ("load.py", "workload.py")
-"""Modules of the demo that are of no use to the function, and could not be imported in it."""
+"""Modules of the demo that the function does not need and could not import."""
 
 _NO_RESERVATION = (
     "CloudFormation calls it at a deployment and the schedule once a minute, each time for seconds, and who "
