@@ -147,7 +147,7 @@ class NetworkStack(TributaryStack):
             self,
             "Endpoints",
             vpc=vpc,
-            description=f"Private ways of lake {self.lake.name} to AWS services",
+            description=f"Private endpoints of lake {self.lake.name} for AWS services",
             allow_all_outbound=False,
         )
         # The construct's own rule has a token as its port, which no security pack can read.
@@ -236,8 +236,8 @@ def attachment_to_the_vpc() -> iam.PolicyStatement:
 
 
 ANY_INTERFACE = (
-    "Lambda attaches a function to a VPC under the function's role, and requires these rights on any network "
-    "interface before it has made one."
+    "Lambda attaches a function to a VPC with the function's role. It requires these permissions on any "
+    "network interface, because the interface does not exist yet."
 )
 """Why `attachment_to_the_vpc` is on any resource."""
 
@@ -263,10 +263,10 @@ _NO_FLOW_LOGS = dict.fromkeys(
         "HIPAA.Security-VPCFlowLogsEnabled",
         "PCI.DSS.321-VPCFlowLogsEnabled",
     ),
-    "[aws.network].flow_logs = false: whoever deploys the lake has decided against their cost.",
+    "[aws.network].flow_logs is false, because whoever deploys the lake does not want to pay for them.",
 )
 _ROUTE_OF_NAT = {
-    f"{pack}-VPCNoUnrestrictedRouteToIGW": "The way out of the NAT gateway, which is all there is in this "
-    "subnet: nothing else is started here, and no address is given out."
+    f"{pack}-VPCNoUnrestrictedRouteToIGW": "The subnet holds only the NAT gateway, which needs this route. "
+    "Nothing else starts here, and the subnet assigns no public addresses."
     for pack in ("NIST.800.53.R5", "HIPAA.Security", "PCI.DSS.321")
 }

@@ -70,9 +70,10 @@ class ConnectorParts:
 class MskConnector(Construct):
     """A connector whose name never changes. By its name it finds its offsets topic or its consumer group.
 
-    Its options and its capacity change in place, but only one of them at a time. MSK Connect accepts another
-    plugin, worker configuration, role or version only for a new connector, and two connectors cannot share a
-    name. So one deployment removes the connectors and the next one recreates them (`[aws.connect].running`).
+    Its options and its capacity change in place, but only one of them at a time (MSK Connect's API reference,
+    UpdateConnector). For another plugin, worker configuration, role or version, CloudFormation replaces the
+    connector, and two connectors cannot share a name. So one deployment removes the connectors, and the next
+    one recreates them (`[aws.connect].running`).
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class ReplicationSecret(secretsmanager.Secret):
             scope,
             "ReplicationSecret",
             secret_name=self.name,
-            description=f"What Debezium logs in with to the database of {source.name}",
+            description=f"Debezium's login to the database of {source.name}",
             encryption_key=key,
             generate_secret_string=secretsmanager.SecretStringGenerator(
                 secret_string_template=json.dumps({"username": user}),
@@ -83,12 +83,12 @@ _NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
 
 _NOT_ROTATED = dict.fromkeys(
     ("AwsSolutions-SMG4", *(f"{pack}-SecretsManagerRotationEnabled" for pack in _NIST_AND_HIPAA)),
-    "Kafka Connect reads the password when a task starts and not again: one that was rotated would stop the "
-    "connector at its next connection. The role may read the lake's tables and write its own heartbeat.",
+    "Kafka Connect reads the password only when a task starts. A rotated password would stop the connector "
+    "at its next connection. The role may only read the lake's tables and write its own heartbeat.",
 )
 _AWS_KEY = (
-    "Secrets Manager encrypts it with its own key of the account, aws/secretsmanager, as "
-    '[aws.storage].encryption = "s3" asks for; "kms" puts a key of the lake\'s in its place.'
+    "Secrets Manager encrypts it with its own key in the account, aws/secretsmanager, because "
+    '[aws.storage].encryption is "s3". With "kms", a key of the lake encrypts it.'
 )
 _WITHOUT_A_KEY = dict.fromkeys(
     (f"{pack}-SecretsManagerUsingKMSKey" for pack in (*_NIST_AND_HIPAA, "PCI.DSS.321")), _AWS_KEY

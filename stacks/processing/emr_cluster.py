@@ -162,8 +162,8 @@ def _configurations(has_certificate: bool) -> list[emr.CfnCluster.ConfigurationP
 
 
 _NO_LOGIN = (
-    "Nobody can log in to a node: it has no key pair, is in a private subnet, and its groups let in nobody "
-    "but EMR. Steps come over AWS's own interface, and each runs as a role of IAM."
+    "Nobody can log in to a node. It has no key pair, is in a private subnet, and its groups let in only "
+    "EMR. Steps come through AWS's API, and each runs as an IAM role."
 )
 
 
@@ -179,10 +179,10 @@ def _findings(has_certificate: bool) -> dict[str, str]:
 
 
 _NESTED = (
-    "The security configuration has {} where EMR expects it, below EncryptionConfiguration; the rule looks "
+    "The security configuration has {} where EMR expects it, below EncryptionConfiguration. The rule looks "
     "for it one level above."
 )
 _BY_SPARK = (
-    "[aws.processing].tls is false: Spark itself encrypts what its processes send to each other, and S3, "
-    "Kafka and Glue are reached by TLS only."
+    "[aws.processing].tls is false. Spark itself encrypts the traffic between its processes, and the "
+    "connections to S3, Kafka and Glue use TLS."
 )

@@ -114,9 +114,9 @@ class EmrRoles(Construct):
         return {
             **({} if certificate is None else certificate.acknowledged),
             objects_finding(self._stack, "logs", f"{LOGS}/*"): (
-                "EMR names the files after the cluster, its nodes and steps; the folder holds nothing else."
+                "EMR names the files after the cluster, its nodes and steps. The folder holds nothing else."
             ),
             f"AwsSolutions-IAM5[Resource::{installed}]": (
-                "The bucket is EMR's own and open to all: from it nodes install what the release brings."
+                "The bucket is EMR's own and public. Nodes install the software of the release from it."
             ),
         }

@@ -164,15 +164,15 @@ _DESCRIBE = [
 def findings_of_service(region: str) -> dict[str, str]:
     """Return the reasons for the wildcards in `service_access`, by the finding's id."""
     place = f"arn:<AWS::Partition>:ec2:{region}:<AWS::AccountId>"
-    tagged = "EC2 makes up the ids; EMR may touch only what carries, or is made with, the tag of its cluster."
-    launched = (
-        "EC2 makes up the ids; EMR needs them to start instances, which it can in the lake's subnets only."
+    tagged = (
+        "EC2 chooses the ids. EMR may change only what has the tag of its cluster, or is created with it."
     )
+    launched = "EC2 chooses the ids. EMR needs them to start instances, and only in the lake's subnets."
     reasons = {
-        "*": "EC2's Describe actions know no narrower resource; they read and change nothing.",
+        "*": "EC2's Describe actions support no narrower resource. They change nothing.",
         **{f"{place}:{kind}/*": tagged for kind in ("instance", "launch-template", "volume")},
         f"{place}:network-interface/*": launched,
         f"{place}:fleet/*": launched,
-        f"arn:<AWS::Partition>:ec2:{region}::image/ami-*": "EMR chooses the image of its release.",
+        f"arn:<AWS::Partition>:ec2:{region}::image/ami-*": "EMR chooses the image for its release.",
     }
     return {f"AwsSolutions-IAM5[Resource::{resource}]": reason for resource, reason in reasons.items()}

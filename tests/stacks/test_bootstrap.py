@@ -289,7 +289,7 @@ def test_a_table_that_is_made_later_is_published_by_the_next_look(
     function: Function, lake: Lake, admin: psycopg.Connection, owner: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = function.ask("Create", prepared(lake))
-    assert "a table that is made later is published within a minute" in answer["Data"]["Remarks"]
+    assert "a table that is created later is published within a minute" in answer["Data"]["Remarks"]
     with psycopg.connect(owner, autocommit=True) as connection:
         connection.execute("CREATE TABLE public.later (id int PRIMARY KEY)")
     assert "public.later" not in published(admin, lake)

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
+from botocore.model import StringShape
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from connectors import iceberg_sink
 from connectors.engines.postgres import connector as debezium_postgres
@@ -432,3 +435,25 @@ def _connect_stack(lake: Lake, folder: Path) -> ConnectStack:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def test_only_options_and_capacity_of_a_connector_change_in_place() -> None:
+    """As docs/deploy.md says, by CloudFormation's own schema."""
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(
+        region="us-east-1", resource_type="AWS::KafkaConnect::Connector"
+    ).schema
+    replaced = {path.rpartition("/")[2] for path in schema["createOnlyProperties"]}
+    assert {"Plugins", "WorkerConfiguration", "KafkaConnectVersion", "ServiceExecutionRoleArn"} <= replaced
+    assert schema["properties"].keys() - replaced == {
+        "Capacity",
+        "ConnectorArn",
+        "ConnectorConfiguration",
+        "Tags",
+    }
+
+
+def test_msk_connect_logs_in_with_iam_or_not_at_all() -> None:
+    model = botocore.session.get_session().get_service_model("kafkaconnect")
+    ways = model.shape_for("KafkaClusterClientAuthenticationType")
+    assert isinstance(ways, StringShape)
+    assert set(ways.enum) == {"IAM", "NONE"}

@@ -118,7 +118,7 @@ def test_interface_endpoints_answer_the_vpc_and_nobody_else(network: Any) -> Non
     network(NO_INTERNET).has_resource_properties(
         "AWS::EC2::SecurityGroup",
         {
-            "GroupDescription": "Private ways of lake shop to AWS services",
+            "GroupDescription": "Private endpoints of lake shop for AWS services",
             "SecurityGroupIngress": [
                 {
                     "CidrIp": "10.42.0.0/16",

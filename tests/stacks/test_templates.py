@@ -343,3 +343,40 @@ def test_every_alarm_and_rule_names_a_section_of_the_runbook(synthesized: Synthe
 def _anchor(heading: str) -> str:
     """GitHub's for a heading."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def test_every_role_of_the_lake_has_the_boundary_that_the_lake_file_names(synthesized: Synthesized) -> None:
+    boundaries = {
+        rendered(resource["Properties"].get("PermissionsBoundary", "none"))
+        for _, _, resource in resources_of(synthesized("everything-else").templates)
+        if resource["Type"] == "AWS::IAM::Role"
+    }
+    assert boundaries == {f"arn:aws:iam::{ACCOUNT}:policy/company-boundary"}
+
+
+def test_the_tags_of_the_lake_file_are_on_what_costs_money(synthesized: Synthesized) -> None:
+    kinds = ("AWS::RDS::DBCluster", "AWS::MSK::Cluster", "AWS::EMR::Cluster", "AWS::S3::Bucket")
+    tags = {
+        resource["Type"]: _tags(resource["Properties"]["Tags"])
+        for _, _, resource in resources_of(synthesized("everything-else").templates)
+        if resource["Type"] in kinds
+    }
+    assert tags.keys() == set(kinds)
+    for kind, found in tags.items():
+        assert found.items() >= {("cost-center", "4711"), ("tributary:lake", "shop")}, kind
+
+
+def _tags(found: Any) -> dict[str, str]:
+    """Some types have a map, most a list."""
+    return dict(found) if isinstance(found, dict) else {tag["Key"]: tag["Value"] for tag in found}
+
+
+def test_a_bootstrap_with_its_own_qualifier_is_used(synthesized: Synthesized) -> None:
+    manifest = json.loads((synthesized("everything-else").folder / "manifest.json").read_text())
+    roles = {
+        artifact["properties"]["assumeRoleArn"]
+        for artifact in manifest["artifacts"].values()
+        if "assumeRoleArn" in artifact.get("properties", {})
+    }
+    assert roles
+    assert all("cdk-company-" in role for role in roles)

@@ -218,16 +218,16 @@ class PostgresCluster(Construct):
 
 
 _LOGS_OF_AWS_KEY = (
-    'CloudWatch Logs encrypts the group with a key of its own, as [aws.storage].encryption = "s3" asks for; '
-    '"kms" puts a key of the lake\'s in its place.'
+    'CloudWatch Logs encrypts the group with its own key, because [aws.storage].encryption is "s3". With '
+    '"kms", a key of the lake encrypts it.'
 )
 _LOGS_WITHOUT_A_KEY = dict.fromkeys(
     (f"{pack}-CloudWatchLogGroupEncrypted" for pack in _PACKS), _LOGS_OF_AWS_KEY
 )
 _BACKED_UP_BY_AURORA = dict.fromkeys(
     (f"{pack}-RDSInBackupPlan" for pack in _NIST_AND_HIPAA),
-    "Aurora backs the cluster up without a pause and keeps that for [aws.database].backup_days; an instance, "
-    "which a backup plan would name, holds no data.",
+    "Aurora backs up the cluster continuously and keeps backups for [aws.database].backup_days. A backup "
+    "plan would name an instance, which holds no data.",
 )
 _UNPROTECTED = dict.fromkeys(
     (
@@ -239,6 +239,6 @@ _UNPROTECTED = dict.fromkeys(
 )
 _MONITORING = {
     "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/"
-    "service-role/AmazonRDSEnhancedMonitoringRole]": "Only RDS may take the role on, to write the operating "
-    "system's metrics to the one log group that AWS has for them; AWS keeps the policy in step with that."
+    "service-role/AmazonRDSEnhancedMonitoringRole]": "Only RDS may assume the role, to write the operating "
+    "system's metrics to the log group that AWS has for them. AWS maintains the policy."
 }

@@ -1,4 +1,4 @@
-"""PostgreSQL on AWS, as every other engine is known there."""
+"""PostgreSQL on AWS: existing databases, and the lake's own Aurora clusters."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def _prepared(
     stack: TributaryStack, source: PostgresSource, cluster: PostgresCluster, bootstrap: BootstrapFunction
 ) -> SourceDatabase:
     prepared = PreparedDatabase(cluster, "Prepared", stack.lake, source, cluster.to_prepare, bootstrap)
-    # A password that changes while the database is prepared would only make it wait.
+    # A password that changes during the preparation would delay it.
     cluster.rotate_secret().node.add_dependency(prepared)
-    tell(stack, source, "Endpoint", "Where the database is", cluster.access.host)
-    tell(stack, source, "AdminSecret", "What its administrator logs in with", cluster.secret.secret_arn)
-    tell(stack, source, "Remarks", "What is to be known of its preparation", prepared.remarks)
+    tell(stack, source, "Endpoint", "The address of the database", cluster.access.host)
+    tell(stack, source, "AdminSecret", "The administrator's login", cluster.secret.secret_arn)
+    tell(stack, source, "Remarks", "Remarks on the preparation of the database", prepared.remarks)
     return SourceDatabase(cluster.access, cluster.replication, ready=prepared)
 
 
 def _secret_name(arn: str) -> str:
-    """Secrets Manager ends the name with a hyphen and six characters of its own."""
+    """Return the secret's name, without the hyphen and six characters that Secrets Manager appends."""
     return re.sub(r"-[0-9A-Za-z]{6}\Z", "", arn.split(":secret:", 1)[-1])

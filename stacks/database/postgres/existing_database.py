@@ -115,5 +115,7 @@ def _write_code(folder: Path) -> None:
         unpack_zip(wheel, folder)
 
 
-_ONE_CALL = "CloudFormation calls it once in a deployment: no two calls are made at a time."
-_NO_CALL_LOST = "CloudFormation is answered whatever happens, and fails the deployment: no call is lost."
+_ONE_CALL = "CloudFormation calls it once in a deployment, so there are never two calls at a time."
+_NO_CALL_LOST = (
+    "The function answers CloudFormation in every case, and a failure fails the deployment. No call is lost."
+)

@@ -151,7 +151,7 @@ class PreparedDatabase(Construct):
         policy = iam.ManagedPolicy(
             self,
             "SchedulePolicy",
-            description="Looks for tables that are to be published",
+            description="Calls the function that publishes new tables",
             statements=[
                 iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[bootstrap.function_arn])
             ],
@@ -160,7 +160,7 @@ class PreparedDatabase(Construct):
         schedule = scheduler.CfnSchedule(
             self,
             "Schedule",
-            description="Publishes tables that were made since",
+            description="Publishes new tables",
             schedule_expression=f"rate({_REFRESH_MINUTES} minute)",
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
             target=scheduler.CfnSchedule.TargetProperty(
@@ -235,14 +235,14 @@ _WITH_PSYCOPG = ("load.py", "workload.py")
 """Modules of the demo that the function does not need and could not import."""
 
 _NO_RESERVATION = (
-    "CloudFormation calls it at a deployment and the schedule once a minute, each time for seconds, and who "
-    "comes second waits in the database. A reservation would be taken from an account that may have none."
+    "CloudFormation calls it in a deployment, and the schedule once a minute, each time for seconds. A "
+    "second call waits in the database. A reservation would reduce the concurrency of an account that may "
+    "have little."
 )
 _NO_DEAD_LETTERS = (
-    "What fails at a deployment is answered to CloudFormation, and what fails on the schedule is done again "
-    "a minute later: no request is worth keeping."
+    "CloudFormation gets an answer in every case, and the schedule tries again a minute later. No request "
+    "is worth keeping."
 )
 _NO_VPC = (
-    "It opens no connection into the VPC: it reaches the database through the RDS Data API, an endpoint of "
-    "AWS's that IAM guards."
+    "It opens no connection into the VPC. It reaches the database through the RDS Data API, which IAM guards."
 )

@@ -31,7 +31,7 @@ class NotPrepared(Exception):
 
 @dataclass(frozen=True)
 class Services:
-    """What is outside of the function.
+    """The services outside of the function.
 
     read_password  returns the password in the secret with this ARN
     query          see `Query`
