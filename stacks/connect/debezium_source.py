@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct, IDependable
 
@@ -14,6 +11,7 @@ from connectors.worker import msk_source_worker
 from stacks.base import TributaryStack
 from stacks.connect.connector_plugin import ConnectorPlugin
 from stacks.connect.msk_connector import Capacity, ConnectorParts, MskConnector
+from stacks.database.secrets import read_access
 from stacks.kafka.access import debezium_access
 from stacks.kafka.cluster import KafkaCluster
 from stacks.network import NetworkStack
@@ -50,22 +48,7 @@ class DebeziumSource(MskConnector):
             capacity=Capacity(stack.aws.connect.debezium_mcus),
             clients=network.debezium,
             kafka=debezium_access(kafka, stack.lake, source),
-            rights=_read_access(secret, stack.aws.region),
+            rights=read_access(secret, stack.aws.region),
             after=[database],
         )
         super().__init__(scope, construct_id, kafka, network, parts)
-
-
-def _read_access(secret: secretsmanager.ISecret, region: str) -> Sequence[iam.PolicyStatement]:
-    statements = [
-        iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn])
-    ]
-    if secret.encryption_key is not None:
-        statements.append(
-            iam.PolicyStatement(
-                actions=["kms:Decrypt"],
-                resources=[secret.encryption_key.key_arn],
-                conditions={"StringEquals": {"kms:ViaService": f"secretsmanager.{region}.amazonaws.com"}},
-            )
-        )
-    return statements

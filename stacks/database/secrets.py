@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from aws_cdk import RemovalPolicy
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -71,6 +72,22 @@ class ReplicationSecret(secretsmanager.Secret):
         if key is None:
             acknowledge(self, _WITHOUT_A_KEY)
             skip(self, {"CKV_AWS_149": _AWS_KEY})
+
+
+def read_access(secret: secretsmanager.ISecret, region: str) -> list[iam.PolicyStatement]:
+    """Return the permissions to read a secret, and to decrypt it if it has a key of the account."""
+    statements = [
+        iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn])
+    ]
+    if secret.encryption_key is not None:
+        statements.append(
+            iam.PolicyStatement(
+                actions=["kms:Decrypt"],
+                resources=[secret.encryption_key.key_arn],
+                conditions={"StringEquals": {"kms:ViaService": f"secretsmanager.{region}.amazonaws.com"}},
+            )
+        )
+    return statements
 
 
 def _stack_of(scope: Construct) -> TributaryStack:

@@ -56,6 +56,7 @@ cidr = "10.0.0.0/16"
 [aws.source.web]
 host = "webshop.example.org"
 secret = "{_SECRET}"
+secret_key = "arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
 """,
     "serverless-kafka": """
 [aws.kafka]

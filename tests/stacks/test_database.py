@@ -355,6 +355,21 @@ def test_an_existing_database_is_only_pointed_at(tmp_path: Path) -> None:
     assert stack.own == {}
 
 
+def test_the_check_may_decrypt_a_secret_with_a_key_of_the_account(tmp_path: Path) -> None:
+    def decrypts(more: str) -> list[Any]:
+        policies = database_template(lake_with(more=more), tmp_path).find_resources("AWS::IAM::ManagedPolicy")
+        return [
+            statement["Resource"]
+            for policy in policies.values()
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+            if statement["Action"] == "kms:Decrypt"
+        ]
+
+    key = "arn:aws:kms:eu-west-1:111122223333:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
+    assert decrypts(EXISTING) == []
+    assert decrypts(f'{EXISTING}secret_key = "{key}"\n') == [key]
+
+
 def test_the_connectors_wait_until_an_existing_database_is_checked(tmp_path: Path) -> None:
     lake = lake_with(more=EXISTING)
     stack = database_stack(lake, tmp_path)

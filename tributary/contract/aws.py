@@ -20,6 +20,7 @@ from tributary.contract.engines.registry import read_existing
 from tributary.contract.entries import (
     Duration,
     Entry,
+    KeyArn,
     Names,
     arn,
     as_tuple,
@@ -59,7 +60,6 @@ BootstrapServers = Annotated[
     ),
 ]
 Qualifier = Annotated[str, matching(r"[a-z0-9]{1,10}", "up to 10 small letters and digits")]
-KeyArn = Annotated[str, arn("kms", "a KMS key")]
 PolicyName = Annotated[
     str, matching(r"[\w+=,.@/-]{1,128}", "the name of an IAM policy in the account, not its ARN")
 ]

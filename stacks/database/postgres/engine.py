@@ -45,7 +45,13 @@ class PostgresOnAws(EngineOnAws[PostgresSource, ExistingPostgres]):
         network: NetworkStack,
     ) -> SourceDatabase:
         place = Construct(stack, construct_id(source.name))
-        secret = secretsmanager.Secret.from_secret_complete_arn(place, "Secret", database.secret)
+        key = database.secret_key
+        secret = secretsmanager.Secret.from_secret_attributes(
+            place,
+            "Secret",
+            secret_complete_arn=database.secret,
+            encryption_key=None if key is None else kms.Key.from_key_arn(place, "SecretKey", key),
+        )
         script = beside_the_templates(stack, f"{source.name}.sql")
         script.write_text(setup_script(stack.lake, source))
         command = f"psql -h {database.host} -p {database.port} -d {source.database} -f {shown_path(script)}"

@@ -17,6 +17,7 @@ from connectors.engines.postgres.names import replication_user
 from connectors.engines.postgres.prepared_check import missing_preparation_query
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, acknowledge_function, skip
+from stacks.database.secrets import read_access
 from stacks.functions import database_check
 from stacks.log_groups import LakeLogGroup
 from stacks.network import ANY_INTERFACE, NetworkStack, attachment_to_the_vpc
@@ -61,7 +62,7 @@ class ExistingDatabaseCheck(Construct):
                 iam.PolicyStatement(
                     actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
                 ),
-                iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn]),
+                *read_access(secret, stack.aws.region),
                 attachment_to_the_vpc(),
             ],
         )
