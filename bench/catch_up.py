@@ -30,6 +30,7 @@ from bench.results import Figure, Results, WrongResult
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EventSource
 from spark_app.sources.kafka import KafkaSource
@@ -47,7 +48,7 @@ PEER_HOME = "PEER_HOME"
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure.
+    """The settings of a measurement.
 
     rounds    timed runs of each contender. The contenders take turns.
     batches   by contender, the events in a commit. Each size is tried, and the best one counts. The peer
@@ -273,7 +274,7 @@ class OursContender:
             F.lit(events.TOPIC).alias("_topic"),
             F.lit(0).alias("_partition"),
             F.col("offset").alias("_offset"),
-            F.lit(1).cast("bigint").alias("_lsn"),
+            F.lit(1).cast("bigint").cast("binary").alias("_log_position"),
             *events.lake_columns(),
         )
         ledger = Ledger(self._topic, positions={0: 0}, key_columns=(events.KEY,))
@@ -288,6 +289,7 @@ class OursContender:
             source=self._source,
             hudi=self._table,
             quarantine_path=str(self.arena.folder / "quarantine"),
+            log=PostgresLog(),
         )
         with _measured(self.arena.driver) as measured:
             applied = apply_all(table, batch)
@@ -299,7 +301,7 @@ class OursContender:
 
     @property
     def _preloaded(self) -> Path:
-        """The preloaded table. Each topic needs its own, because the ledger names the topic."""
+        """Return the preloaded table. Each topic needs its own, because the ledger names the topic."""
         return self.arena.folder / f"preloaded {self._topic}"
 
     @property
@@ -369,7 +371,7 @@ class PlainContender:
 class PeerContender:
     """HoodieStreamer, in its own JVM.
 
-    It warms up on a sample of the events that lands before the timed ones. The clock starts at the commit
+    It warms up on a sample of the events, which arrives before the timed ones. The clock starts at the commit
     that completes the sample.
     """
 

@@ -17,7 +17,7 @@ Peaks = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure: each contender drains each backlog.
+    """The settings of a measurement, in which each contender drains each backlog.
 
     backlogs   sizes in events
     batch      events in a commit

@@ -22,9 +22,10 @@ from bench.results import Figure, Results, quantile
 from bench.s3_requests import by_kind
 from bench.servers import StorageAndKafka, storage_and_kafka
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
+from spark_app.reports import ProgressWriter
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.outcome_files import OutcomeFiles
-from spark_app.run.progress import ProgressWriter
 from spark_app.sources.kafka import KafkaSource
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.lake import parse_lake
@@ -48,7 +49,7 @@ TOPIC = "commit-cost.shop.public.orders"
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure: `commits` of `records` Kafka records each, after `warm_up` commits.
+    """The settings: measure `commits` of `records` Kafka records each, after `warm_up` commits.
 
     orders       rows in the table
     s3_delay_ms  delay added to each request to the local S3 server
@@ -70,11 +71,11 @@ QUICK = Settings(orders=2_000, warm_up=3, commits=3, idle_seconds=3.0)
 
 @dataclass(frozen=True)
 class Cost:
-    """What the app did and used between two readings.
+    """The app's work and resource use between two readings.
 
     objects   growth of the number of objects in S3
     requests  by kind
-    failures  requests that the server could not answer. S3A repeats them.
+    failures  requests that the server failed to answer; S3A repeats them
     """
 
     seconds: float
@@ -133,7 +134,9 @@ def _table(running: Driver, source: KafkaSource) -> TableIngest:
     path = LAKE.names.table_path(TABLE)
     silver = f"s3a://{LAKE.names.silver_bucket}/{path}"
     hudi = HudiTable(running.spark, silver, path.replace("/", "_"), LAKE.policy(TABLE))
-    return TableIngest(str(TABLE), TOPIC, source, hudi, f"s3a://{LAKE.names.quarantine_bucket}/{path}")
+    return TableIngest(
+        str(TABLE), TOPIC, source, hudi, f"s3a://{LAKE.names.quarantine_bucket}/{path}", PostgresLog()
+    )
 
 
 def _idle(running: Driver, table: TableIngest, source: KafkaSource, meter: _Meter, seconds: float) -> Cost:

@@ -17,7 +17,7 @@ from tributary.contract.lake import TablePolicy
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure.
+    """The settings of a measurement.
 
     orders            table sizes in rows
     orders_of_bucket  rows in a bucket. A table has at least two buckets.

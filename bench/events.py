@@ -57,7 +57,7 @@ _STRIDE, _OTHER_STRIDE = 7_368_787, 2_750_159  # primes
 
 @dataclass(frozen=True)
 class Keys:
-    """How the events are distributed over keys.
+    """The distribution of the events over keys.
 
     snapshots      how often the snapshot reads each row. Two: a snapshot was interrupted and restarted.
     share_of_rows  the share of the preloaded rows that changes can touch. None: as many rows as are read.

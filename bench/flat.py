@@ -39,7 +39,7 @@ LAKE = parse_lake(
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure: `commits` of `records` changes into a table of each size. The tables take turns.
+    """The settings: measure `commits` of `records` changes into a table of each size. The tables take turns.
 
     The same number of bare Hudi writes follows, without the app's own work.
     """

@@ -1,4 +1,4 @@
-"""Duration of a small commit to a new table, after many commits, and beside a long history."""
+"""Duration of a small commit to a new table, after many commits, and with a long history."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INSTANT = re.compile(r"_\d{17}")
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure: `commits` of `records` changes into a young and an old table, which take turns.
+    """The settings: measure `commits` of `records` changes into a young and an old table, which take turns.
 
     orders         rows in each table
     young, old     commits to each table before the first measurement. The old table gets its services as

@@ -68,7 +68,7 @@ _SECONDS_TO_END = 150.0
 
 @dataclass(frozen=True)
 class Settings:
-    """What to run, for `seconds` after `warm_up_seconds` of the same work.
+    """The settings of a run of `seconds`, after `warm_up_seconds` of the same work.
 
     tables, idle_tables      tables with and without changes
     backfill_rows            rows of one more table that wait in Kafka when the app starts. The measurement
@@ -474,7 +474,7 @@ def probe_key(key: bytes) -> int | None:
 
 @dataclass(frozen=True)
 class Way:
-    """One row's way to the reader: the seconds of each stage, in order, and the total."""
+    """One row's path to the reader: the seconds of each stage, in order, and the total."""
 
     at: float
     stages: Mapping[str, float]
@@ -483,7 +483,7 @@ class Way:
 
 
 def ways(observed: Observed) -> Sequence[Way]:
-    """Return the ways of the probe rows that were committed during the measurement."""
+    """Return the paths of the probe rows that were committed during the measurement."""
     records = {(record.table, record.key): record for record in observed.records}
     found = []
     for sighting in observed.sightings:

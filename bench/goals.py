@@ -1,4 +1,4 @@
-"""Knows what Tributary has to reach on two cores, and whether the recorded results reach it."""
+"""The goals of Tributary on two cores, and the check of the recorded results against them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.table import number_text
 
 @dataclass(frozen=True)
 class Goal:
-    """A limit for the one figure of the benchmark that has this name and, among others, the labels `of`."""
+    """A limit for one figure of a benchmark. `of` holds the labels that identify the figure."""
 
     what: str
     benchmark: str

@@ -1,4 +1,4 @@
-"""Knows the few figures that the guide shows: docs/performance.md."""
+"""The few figures that docs/performance.md shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DECIMALS = ((10, 0), (1, 1))
 
 @dataclass(frozen=True)
 class Found:
-    """The one figure of a benchmark that has this name and, among others, these labels."""
+    """The one figure of a benchmark with this name and at least these labels."""
 
     name: str
     of: Mapping[str, str | int]
@@ -21,7 +21,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Headline:
-    """A line of the guide's table. `text` has a `{}` for each figure, which is shown rounded."""
+    """A line of the page's table. `text` has a `{}` for each figure, which is shown rounded."""
 
     what: str
     benchmark: str
@@ -74,7 +74,7 @@ HEADLINES = (
         (Found("freshness p50", _READABLE), Found("freshness p95", _READABLE)),
     ),
     Headline(
-        "… with 16 idle tables beside them, p95",
+        "… with 16 additional idle tables, p95",
         "freshness_idle_tables",
         "{} s",
         (Found("freshness p95", _READABLE),),

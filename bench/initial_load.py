@@ -31,20 +31,21 @@ from bench.driver import driver
 from bench.events import SPARSE, TABLE, TOPIC, Summary, Workload
 from bench.plain_app import ENVELOPE
 from bench.results import Figure, Results, WrongResult
-from spark_app.columns.table_columns import columns_of
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.run.loop import Pace
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
-from spark_app.wire.connect_schema import SchemaTexts, read_schema_version
 from spark_app.wire.decode import decode
+from spark_app.wire.json_with_schemas import read_schema_version
+from spark_app.wire.schema_version import SchemaTexts, columns_of
 from tributary.local.state import StateFolder, choose_settings
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure: a snapshot of `rows`, in events with schemas, loaded in commits of `batch` events.
+    """The settings: measure a snapshot of `rows` in events with schemas, in commits of `batch` events.
 
     `batch` is the app's default. The ways take turns, for `rounds` rounds after `warm_ups`.
     """
@@ -125,7 +126,7 @@ class _Load:
 
     def ours(self, target: Path) -> DataFrame:
         hudi = HudiTable(self.spark, str(target), "orders", policy_of("schemas", buckets=4))
-        table = TableIngest(TABLE, TOPIC, self.source, hudi, str(self.folder / "quarantine"))
+        table = TableIngest(TABLE, TOPIC, self.source, hudi, str(self.folder / "quarantine"), PostgresLog())
         apply_all(table, self.settings.batch)
         return as_on_the_wire(hudi.read())
 
@@ -133,7 +134,7 @@ class _Load:
         """Decode with the app's own code, but write plain Parquet instead of a table."""
         version = read_schema_version(SchemaTexts(events.KEY_SCHEMA, events.VALUE_SCHEMA))
         landed = self.source.read(TOPIC, (OffsetRange(0, 0, self.settings.rows),))
-        changes = decode(landed, (version,), columns_of(version))
+        changes = decode(landed, (version,), columns_of(version), PostgresLog())
         changes.select("key", "op", "offset", "source_ts", "row.*").write.parquet(str(target))
         return as_on_the_wire(self.spark.read.parquet(str(target)))
 

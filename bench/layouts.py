@@ -1,4 +1,4 @@
-"""Knows how the figures of each benchmark are laid out as Markdown tables."""
+"""The layout of each benchmark's figures as Markdown tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from bench.results import Figure
 from bench.table import identity, number_text, text_of
 
 Place = tuple[str, str]
-"""A row and a column of a table, by their headings."""
+"""The headings of a row and of a column."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table with rows and columns. `head` is the heading above the names of the rows. `place` says where a
-    figure goes, or None if the table does not show it."""
+    """A table with rows and columns.
+
+    head   the heading above the names of the rows
+    place  returns where a figure goes, or None if the table does not show it
+    """
 
     head: str
     place: Callable[[Figure], Place | None]
@@ -39,7 +42,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Listing:
-    """A table with a line for each figure that has one of the names."""
+    """A table with a line for each figure whose name is listed."""
 
     names: frozenset[str]
 
@@ -48,12 +51,12 @@ class Listing:
 
 
 def tables(benchmark: str, figures: Sequence[Figure], before: Sequence[Figure]) -> str:
-    """Return the benchmark's tables, each figure beside that of an earlier run."""
+    """Return the benchmark's tables, with each figure next to that of an earlier run."""
     return "\n".join(layout.table(figures, before) for layout in LAYOUTS[benchmark])
 
 
 def markdown(figures: Iterable[Figure], before: Iterable[Figure]) -> str:
-    """Return a table with a line for each figure. Figures from before get a column, and so does the ratio."""
+    """Return a table with a line for each figure. Earlier figures add their own column and the ratio."""
     then = {identity(figure): figure.value for figure in before}
     heads = [
         "Figure",
@@ -87,7 +90,7 @@ def _cell(figure: Figure | None, then: Mapping[str, float], *, has_unit: bool) -
 
 
 def _heading(column: str, units: set[str]) -> str:
-    """The column's unit stands in its heading if all of its figures share one."""
+    """Return the column's heading, with the unit if all figures share one."""
     (unit,) = units if len(units) == 1 else ("",)
     return f"{column} ({unit})" if unit and unit not in column else column
 
@@ -107,7 +110,7 @@ _KNOWN_AS = {"plain app": "the tutorials' app"}
 
 
 def _duration(figure: Figure) -> Place | None:
-    """Freshness, its stages, the commits and their phases, by percentile."""
+    """Place freshness, its stages, the commits and their phases, by percentile."""
     base, _, percentile = figure.name.rpartition(" ")
     if percentile not in _PERCENTILE or base not in ("freshness", "stage", "commit", "phase"):
         return None
@@ -132,7 +135,7 @@ def _quarter(figure: Figure) -> Place | None:
 
 
 def _held(figure: Figure) -> Place | None:
-    """What a process holds in the first and the last quarter."""
+    """Place a process's resources in the first and the last quarter."""
     if figure.name not in ("resident memory", "threads", "open files"):
         return None
     return str(figure.of["process"]), f"{figure.name}, {figure.of['quarter']} quarter"
@@ -148,7 +151,7 @@ def _contender(figure: Figure) -> str:
 
 
 def _rate(figure: Figure) -> Place | None:
-    """Events a second and memory, for a contender and its batch size."""
+    """Place events per second and memory, for a contender and its batch size."""
     if figure.name == "times as fast":
         return None
     measure = "rate" if figure.name == "events a second" else figure.name
@@ -156,7 +159,7 @@ def _rate(figure: Figure) -> Place | None:
 
 
 def _times(figure: Figure) -> Place | None:
-    """How many times as fast a contender is, each at its best batch size."""
+    """Place a contender's speed-up, each at its best batch size."""
     if figure.name != "times as fast":
         return None
     other = str(figure.of["as"])

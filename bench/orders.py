@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 
 KEY = "order_id"
 START = datetime(2026, 1, 1, tzinfo=UTC)
-"""When the first order was placed."""
+"""The time of the first order."""
 
 COLUMNS: Mapping[str, DataType] = {
     KEY: LongType(),

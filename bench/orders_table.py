@@ -18,8 +18,8 @@ from spark_app.columns.table_columns import APP_COLUMNS
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
-from spark_app.ledger.ledger import Sequence as LogSequence
-from spark_app.run.progress import Committed
+from spark_app.positions.postgres import PostgresLog
+from spark_app.reports import Committed
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 from spark_app.table.table_ingest import TableIngest
 
@@ -102,14 +102,14 @@ def build_orders_table(spark: SparkSession, folder: str | Path, hudi: HudiTable,
     ledger = Ledger(
         TOPIC,
         positions={0: orders},
-        sequences={0: LogSequence(0, 0)},
-        sequence_ts_us={0: 0},
+        applied={0: bytes(16)},
+        applied_ts_us={0: 0},
         key_columns=(KEY,),
         events=orders,
     )
     hudi.write(_snapshot_rows(spark, orders), commit_metadata(ledger))
     topic = Topic(spark, first=orders)
-    ingest = TableIngest("shop.public.orders", TOPIC, topic, hudi, f"{folder}/quarantine")
+    ingest = TableIngest("shop.public.orders", TOPIC, topic, hudi, f"{folder}/quarantine", PostgresLog())
     ingest.recover()
     return OrdersTable(OrdersHistory(TOPIC, orders, untouched=orders // 10), topic, ingest)
 
@@ -166,7 +166,7 @@ def _snapshot_rows(spark: SparkSession, orders: int) -> DataFrame:
         "_topic": F.lit(TOPIC),
         "_partition": F.lit(0),
         "_offset": order,
-        "_lsn": F.lit(0),
+        "_log_position": F.lit(bytes(8)),
         KEY: order,
         "customer_id": order % 10_007,
         "status": F.lit("placed"),

@@ -1,4 +1,4 @@
-"""The probe: commit a row now and then, and observe from outside when a reader of the lake gets it.
+"""The probe: commit a row from time to time, and observe from outside when a reader of the lake gets it.
 
 The probe is its own process, `python -m bench.probe`. It reads its `Orders` as one line of JSON from
 standard input and prints each `Sighting` as a line. When its input closes, it waits for the rows on their way
@@ -37,7 +37,7 @@ _COMPLETED = re.compile(r"\d{17}\.(commit|deltacommit|replacecommit)")
 
 @dataclass(frozen=True)
 class Orders:
-    """What to do.
+    """The instructions for the probe.
 
     paths                 each table's path in the lake, starting with the bucket
     seconds_between_rows  the mean. At fixed intervals, rows could fall in step with commits and all wait

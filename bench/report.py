@@ -1,4 +1,4 @@
-"""Knows which pages show the recorded results. `python -m bench.report` renews their tables and pictures."""
+"""The pages that show the recorded results. `python -m bench.report` renews their tables and pictures."""
 
 from __future__ import annotations
 

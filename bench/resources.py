@@ -17,7 +17,7 @@ from bench.processor_time import running_children
 
 @dataclass(frozen=True)
 class Held:
-    """What a process and its children hold. `resident` is in bytes; `open_files` includes connections."""
+    """The resources of a process and its children. `resident` is in bytes. Connections are open files too."""
 
     resident: int
     threads: int

@@ -66,8 +66,10 @@ def write_results(results: Results, folder: Path = RESULTS) -> Path:
 
 
 def find_figure(figures: Iterable[Figure], name: str, of: Mapping[str, str | int | float]) -> Figure:
-    """Return the one figure with this name and, among others, these labels. Raise `ValueError` if it is not
-    exactly one."""
+    """Return the one figure with this name and at least these labels.
+
+    Raises `ValueError` if there is none or more than one.
+    """
     (found,) = (each for each in figures if each.name == name and of.items() <= each.of.items())
     return found
 

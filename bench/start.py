@@ -41,7 +41,7 @@ _PLATFORMS = ("linux-arm64", "linux-amd64")
 
 @dataclass(frozen=True)
 class Settings:
-    """What to measure: each start, `times` times. Each app start reads a different table of `orders` rows."""
+    """The settings: measure each start `times` times. Each app start reads a new table of `orders` rows."""
 
     times: int = 3
     orders: int = 1_000

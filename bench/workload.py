@@ -30,7 +30,7 @@ STATUSES = ("new", "paid", "packed", "sent", "returned")
 
 @dataclass(frozen=True)
 class Orders:
-    """What to do. Each table starts with the keys 1 to `rows`."""
+    """The instructions for the workload. Each table starts with the keys 1 to `rows`."""
 
     conninfo: str
     tables: tuple[str, ...]
@@ -42,7 +42,7 @@ class Orders:
 
 @dataclass(frozen=True)
 class Summary:
-    """What was done.
+    """A summary of the work done.
 
     changes         number of changes by the second of their commit, since 1970
     latest_seconds  the longest delay of a transaction behind its due time

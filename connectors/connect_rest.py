@@ -91,7 +91,7 @@ class ConnectorStatus:
 
     @property
     def remedies(self) -> Remedies:
-        """What to do about the failure; nothing where nothing failed."""
+        """What to do about the failure. Empty if nothing failed."""
         failure = self.failure
         if failure is None:
             return ()

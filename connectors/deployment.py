@@ -1,4 +1,4 @@
-"""Where one machine and AWS differ in a connector's config: addresses, catalogs and secrets, as values."""
+"""Values in a connector's config that differ between one machine and AWS: addresses, catalogs, secrets."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class JdbcCatalog:
             "jdbc.user": self.user,
             "jdbc.password": self.password.placeholder,
             "jdbc.schema-version": "V1",
-            # PostgreSQL is stopping, has crashed or is starting. Without retries the task fails for good.
+            # PostgreSQL is stopping, has crashed or is starting. Without retries the task fails permanently.
             "retryable_status_codes": "57P01,57P02,57P03",
         }
 
@@ -139,9 +139,9 @@ class S3Endpoint:
 
 @dataclass(frozen=True)
 class DatabaseAccess:
-    """How a connector reaches one source's database.
+    """A connector's access to one source's database.
 
-    options  further options of the connector for this, such as how connections are encrypted
+    options  additional connector options, such as how connections are encrypted
     """
 
     host: str
@@ -157,7 +157,7 @@ MAX_EVENT_MB = 16
 
 @dataclass(frozen=True)
 class TopicPolicy:
-    """How a table's topic keeps its events, no matter who creates the topic.
+    """The retention and size limits of a table's topic, no matter who creates the topic.
 
     retention        how long Kafka keeps events. Bronze keeps them forever.
     max_event_mb     the largest event that producer and topic accept, in mebibytes: a row's before and after,

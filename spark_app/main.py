@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 from spark_app.catalog.glue import GlueCatalog, glue_client
 from spark_app.catalog.sync import CatalogSync
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.registry import SOURCE_LOGS
+from spark_app.reports import ProgressWriter
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
 from spark_app.run.outcome_files import OutcomeFiles
-from spark_app.run.progress import ProgressWriter
 from spark_app.run.session import start_session, tables_at_once
 from spark_app.run.table_task import TableTask, run_for_each_table
 from spark_app.sources.bronze import BronzeSource
@@ -28,6 +29,7 @@ from spark_app.sources.kafka import MSK_IAM, KafkaSource
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.sink_records import RecordsOfForms
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake, TablePolicy, read_lake
 from tributary.contract.table_name import TableName
@@ -195,7 +197,8 @@ def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> Eve
             table = lake.table_of_topic(topic)
             return TablePolicy() if table is None else lake.policy(table)
 
-        return FilesSource(spark, options.source.removeprefix(FILES), policy_of, options.allow_gaps)
+        location = options.source.removeprefix(FILES)
+        return FilesSource(spark, location, RecordsOfForms(), policy_of, options.allow_gaps)
     return KafkaSource(
         spark,
         bootstrap_servers=options.kafka,
@@ -243,7 +246,7 @@ def _table(
     table = lake.table_of_topic(topic)
     if table is None or not is_wanted(table):
         return None
-    path = lake.names.table_path(table)
+    path, of_source = lake.names.table_path(table), lake.source(table.source)
     return TableIngest(
         name=str(table),
         topic=topic,
@@ -252,8 +255,9 @@ def _table(
             spark, f"{options.silver.rstrip('/')}/{path}", path.replace("/", "_"), lake.policy(table)
         ),
         quarantine_path=f"{options.quarantine.rstrip('/')}/{path}",
+        log=SOURCE_LOGS[of_source.engine],
         older=_older(spark, options),
-        written=lake.source(table.source).events,
+        written=of_source.events,
     )
 
 

@@ -1,7 +1,7 @@
-"""Runs the tests in two pytest processes at a time: `python -m tests [--fast] [--coverage] [for pytest]`.
+"""Run the tests in two pytest processes at a time: `python -m tests [--fast] [--coverage] [for pytest]`.
 
-`tests.shares` says which tests a process runs. pytest-xdist is no choice here: it kills its workers ten
-seconds after Ctrl-C, while they still stop Kafka, PostgreSQL and Spark.
+`tests.shares` says which tests a process runs. pytest-xdist does not fit: it kills its workers ten seconds
+after Ctrl-C, while they still stop Kafka, PostgreSQL and Spark.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PROGRESS = re.compile(r"[.FEsxXR]+\s+\[\s*\d+%\]")
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the process of a share ended, and how many tests it counted."""
+    """A share's exit status and counts of tests."""
 
     share: str
     status: int
@@ -90,7 +90,7 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
 
 
 class Run:
-    """Starts the shares one after another, `AT_A_TIME` of them at once."""
+    """Starts the shares one after another, `AT_A_TIME` of them at the same time."""
 
     def __init__(
         self, shares: Sequence[Share], for_pytest: Sequence[str], folder: Path, *, covers: bool = False
@@ -103,7 +103,7 @@ class Run:
         self._running: set[asyncio.subprocess.Process] = set()
 
     async def until_done(self) -> list[Outcome]:
-        """Run all shares. A signal that ends a program ends the shares that run, and starts no other."""
+        """Run all shares. A signal that ends a program ends the running shares and starts no other."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._interrupt)
@@ -123,7 +123,8 @@ class Run:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # Ctrl-C reaches only the parent, which passes it on once: a second one would end the clean-up.
+            # Ctrl-C reaches only the parent. It passes the signal on once, because a second one would end
+            # cleanup.
             process_group=0,
             limit=_LONGEST_LINE,
         )
@@ -140,7 +141,7 @@ class Run:
     def _command(self, share: Share, report: Path) -> list[str]:
         own = [f"--basetemp={self._folder / share.name}", f"--junit-xml={report}", "--color=no"]
         if self._covers and not share.slow:
-            own += ["--cov", "--cov-report="]
+            own += ["--cov", "--cov-report=", "--cov-fail-under=0"]  # all shares together are held to it
         return [sys.executable, "-m", "pytest", *share.arguments(), "--quiet", *own, *self._for_pytest]
 
     def _interrupt(self) -> None:
@@ -151,7 +152,7 @@ class Run:
 
 
 async def _show_progress(share: str, output: asyncio.StreamReader) -> str:
-    """Print pytest's lines of dots as they come, and return all other lines."""
+    """Print pytest's lines of dots as they arrive, and return all other lines."""
     kept: list[str] = []
     while line := (await output.readline()).decode(errors="replace"):
         if _PROGRESS.fullmatch(line.strip()):
@@ -162,7 +163,7 @@ async def _show_progress(share: str, output: asyncio.StreamReader) -> str:
 
 
 def read_outcome(share: str, status: int, report: Path) -> Outcome:
-    """Count the tests of a JUnit report. A process that was killed has written none."""
+    """Count the tests of a JUnit report. A killed process has not written any."""
     if not report.exists():
         return Outcome(share, status or 1)
     suites = ElementTree.parse(report).getroot().iter("testsuite")
@@ -190,7 +191,7 @@ def _report_coverage(folder: Path, *, in_full: bool) -> bool:
 
 @contextmanager
 def _folder_of_the_run() -> Iterator[Path]:
-    """An empty folder, which stays until the next run: its tests leave 2 GB to look into."""
+    """Yield an empty folder. It stays until the next run, because the tests leave 2 GB to look into."""
     root = Path(tempfile.gettempdir()) / f"tributary-tests-of-{getpass.getuser()}"
     root.mkdir(mode=0o700, exist_ok=True)
     number = 0

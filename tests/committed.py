@@ -1,4 +1,4 @@
-"""Compares generated text with what is committed of it, and renews that on request."""
+"""Compare generated text with the committed copy, and renew that copy on request."""
 
 from __future__ import annotations
 

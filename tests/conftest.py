@@ -1,4 +1,4 @@
-"""The order of the tests (what starts servers or Spark comes last), and what they share."""
+"""The order of the tests (those that start servers or Spark come last), and the fixtures that they share."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
     from tributary.local.pipeline import RunningPipeline
 
-# How long an example takes says how busy the machine is, not whether the code is right. Continuous
-# integration judges a change by the same examples each time; at a desk every run tries others.
+# An example's duration depends on how busy the machine is. Continuous integration judges a change by the same
+# examples each time; on a developer's machine every run tries others.
 settings.register_profile("tributary", deadline=None, derandomize="CI" in os.environ)
 settings.register_profile("soak", parent=settings.get_profile("tributary"), max_examples=60)
 settings.load_profile("tributary")
 
 STARTED_FOR_SECONDS = {"spark", "pipeline"}
-"""Fixtures that make a test a slow one by themselves."""
+"""Fixtures that make a test slow."""
 
 SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""JVM options. What tests run is seldom run again: to optimize it takes two fifths of the processor time."""
+"""JVM options. Most code in tests runs only a few times. Optimizing it would take 40 % of the CPU time."""
 
 
 def pytest_configure() -> None:
-    # A shell that starts this in the background has it ignore Ctrl-C, and so would all that the tests start.
+    # If a shell starts the tests in the background, they ignore Ctrl-C, and so would all their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # What is ended this way stops what it has started, too.
+    # SIGTERM also stops the servers that the tests have started.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _shared_service_descriptions() -> Iterator[None]:
-    """Let all boto3 sessions share one loader: each would read AWS's descriptions of its services again."""
+    """Let all boto3 sessions share one loader. Otherwise each would read AWS's service descriptions again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(botocore.session, "create_loader", functools.cache(botocore.loaders.create_loader))
         yield
@@ -61,10 +61,10 @@ def _shared_service_descriptions() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeline]:
-    """PostgreSQL, Kafka, Connect and S3 with both connectors running, for all end-to-end tests of a run.
+    """PostgreSQL, Kafka, Connect and S3 with both connectors, for all end-to-end tests of a run.
 
-    The lake is `shop-tests`; its source `shop` takes all tables of schema `public` in a database `shop`.
-    Tests make tables of their own and leave the servers as they are.
+    The lake is `shop-tests`. Its source `shop` takes all tables of schema `public` in a database `shop`.
+    Tests create their own tables and leave the servers unchanged.
     """
     from tributary.contract.lake import parse_lake
     from tributary.local.pipeline import down, up
@@ -91,7 +91,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeli
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The one Spark session of a run, with the very jars of the lock."""
+    """The one Spark session of a run, with the jars of the lock."""
     from spark_app.run.session import start_session
     from tributary.artifacts.java import find_java
     from tributary.local.class_archive import class_archive_options
@@ -134,7 +134,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def jvm() -> Iterator[Any]:
-    """A JVM that has Kafka, Connect and both plugins on its class path, as py4j shows it."""
+    """A JVM with Kafka, Connect and both plugins on its class path, through py4j."""
     from connectors.plugins import build_plugins, unpack_plugins
 
     plugins = unpack_plugins(build_plugins())
@@ -144,7 +144,7 @@ def jvm() -> Iterator[Any]:
 
 @contextmanager
 def running_jvm(more: Iterable[Path] = ()) -> Iterator[Any]:
-    """A JVM that has Kafka, Connect and `more` on its class path, as py4j shows it."""
+    """Start a JVM with Kafka, Connect and `more` on its class path, and yield its py4j view."""
     import pyspark
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 

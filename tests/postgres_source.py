@@ -1,4 +1,4 @@
-"""The sources of a test's lake as the engine PostgreSQL takes them."""
+"""The PostgreSQL sources of a test's lake."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tributary.contract.lake import Lake
 
 
 def postgres_source(lake: Lake, name: str | None = None) -> PostgresSource:
-    """The source of that name, else the first one."""
+    """Return the source with this name, or the first one."""
     source = lake.sources[0] if name is None else lake.source(name)
     assert isinstance(source, PostgresSource)
     return source

@@ -1,6 +1,6 @@
-"""Knows which tests run together in one process, and in which order the processes start.
+"""The tests that run together in one process, and the order in which the processes start.
 
-Tests that share Spark or servers stay together: a second process would have to start its own.
+Tests that share Spark or servers stay together, because a second process would have to start its own.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ TESTS = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Share:
-    """What one pytest process runs.
+    """The tests of one pytest process.
 
     name   what the output calls it
     paths  folders and modules below tests/
-    slow   whether it runs their tests that are marked slow, or the others
+    slow   run the tests that are marked slow, or else the others
     """
 
     name: str
@@ -26,12 +26,12 @@ class Share:
     slow: bool
 
     def arguments(self) -> list[str]:
-        """What to call pytest with."""
+        """Return the arguments for pytest."""
         return ["-m", "slow" if self.slow else "not slow", *map(str, self.paths)]
 
 
 def all_shares(tests: Path = TESTS) -> Sequence[Share]:
-    """Return shares that hold every test once. Fast tests come first, so that a mistake shows early."""
+    """Return shares that together hold every test once. Fast tests come first, to show mistakes early."""
     rooms = [path for path in sorted(tests.iterdir()) if any(path.glob("test_*.py"))]
     everything = [*rooms, *sorted(tests.glob("test_*.py"))]
     return [

@@ -1,4 +1,4 @@
-"""Whether this is `make soak`, which takes as long as it is given."""
+"""The mark of a soak run (`make soak`), whose tests take as long as they are given."""
 
 from __future__ import annotations
 

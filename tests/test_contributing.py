@@ -17,9 +17,9 @@ _PATH = re.compile(r"`((?:[\w.<>-]+/)+[\w.<>-]*|[\w-]+\.(?:md|toml|txt|in|yaml))
 _PART_OF_A_NAME = re.compile(r"[^/]*<\w+>.*")
 
 
-def test_every_path_that_the_guide_names_is_there() -> None:
+def test_every_path_that_the_guide_names_exists() -> None:
     named = set(_PATH.findall(GUIDE))
-    # Of `connectors/engines/<engine>/`, which is to be made, the folder in which to make it.
+    # For `connectors/engines/<engine>/`, which is still to be made, check its parent folder.
     there = {name: ROOT / _PART_OF_A_NAME.sub("", name) for name in named}
     assert len(named) > 30
     assert {name for name, path in there.items() if not path.exists()} == set()
@@ -32,14 +32,14 @@ def test_every_room_is_in_the_guide() -> None:
 
 
 @pytest.mark.parametrize("file", [ROOT / "CONTRIBUTING.md", WORKFLOW], ids=lambda file: file.name)
-def test_every_target_of_make_is_there(file: Path) -> None:
+def test_every_make_target_exists(file: Path) -> None:
     named = re.findall(r"(?:^|`|run: )make ((?:[a-z-]+ ?)+)", file.read_text(), re.MULTILINE)
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert named
     assert {target for each in named for target in each.split()} <= targets
 
 
-def test_the_hooks_run_what_make_lint_runs() -> None:
+def test_the_hooks_run_the_checks_of_make_lint() -> None:
     hooks = [
         hook["entry"]
         for repository in yaml.safe_load(HOOKS.read_text())["repos"]

@@ -22,7 +22,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not _leads_somewhere(link, page)] == []
 
 
-def test_every_page_that_the_code_names_is_there() -> None:
+def test_every_page_that_the_code_names_exists() -> None:
     named = {
         (str(path.relative_to(ROOT)), name)
         for folder in CODE
@@ -33,7 +33,7 @@ def test_every_page_that_the_code_names_is_there() -> None:
     assert {(path, name) for path, name in named if not _leads_somewhere(name, ROOT / "README.md")} == set()
 
 
-def test_an_anchor_is_made_as_github_makes_it() -> None:
+def test_an_anchor_is_built_like_github_s() -> None:
     assert _anchor("`[source.NAME.connection]`") == "sourcenameconnection"
     assert _anchor("How a column's type may change") == "how-a-columns-type-may-change"
 

@@ -1,4 +1,4 @@
-"""docs/guarantees.md names tests that exist."""
+"""docs/guarantees.md names only tests that exist."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ TESTS = Path(__file__).parent
 GUARANTEES = TESTS.parent / "docs" / "guarantees.md"
 
 
-def test_every_test_that_a_promise_names_is_there() -> None:
+def test_every_test_that_a_promise_names_exists() -> None:
     named = set(re.findall(r"test_[a-z0-9_]+", GUARANTEES.read_text()))
     modules = {path.stem: path.read_text() for path in TESTS.rglob("test_*.py")}
     defined = set(re.findall(r"^def (test_\w+)", "\n".join(modules.values()), re.MULTILINE))
 
-    # A name that ends in an underscore stands for all that begin so: test_no_secret_is_….
+    # A name that ends with an underscore stands for all tests that begin with it: test_no_secret_is_….
     missing = {
         name
         for name in named - modules.keys() - defined

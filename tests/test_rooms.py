@@ -1,4 +1,4 @@
-"""Who may import whom, beyond import-linter's contracts: the picture, libraries, and Spark's JVM."""
+"""Import rules beyond import-linter's contracts: the picture in the docs, libraries, and Spark's JVM."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ from tests.committed import assert_documented
 PROJECT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]
 LIBRARIES_OF_THE_SPARK_APP = {"boto3", "botocore", "py4j", "pyspark"}
-"""With pydantic, which `tributary.contract` needs, these are all that the package for a cluster needs."""
+"""The package for a cluster has only these, and pydantic for `tributary.contract`."""
 
 INTERNALS = frozenset(
     {"_gateway", "_jc", "_jconf", "_jdf", "_jrdd", "_jschema", "_jsc", "_jsparkSession", "_jvm", "_jwrite"}
 )
-"""Attributes of PySpark through which Python reaches Java objects."""
+"""PySpark's attributes through which Python reaches Java objects."""
 
 ROOMS_OF_JAVA = ("spark_app/jvm/", "spark_app/hudi/")
 REACH_INTO_THE_JVM = {
-    "spark_app/merge/fold.py": "asks the tasks which keys they hold",
-    "spark_app/merge/survey.py": "reads the counts that the tasks of a stage accumulate",
     "spark_app/run/outcome_files.py": "writes through Hadoop's file system, which knows S3's credentials",
     "spark_app/run/session.py": "trims Hadoop's configuration and caches Py4J's look-ups",
     "spark_app/sources/files.py": "lists files through Hadoop's file system",
@@ -36,12 +34,12 @@ REACH_INTO_THE_JVM = {
     "spark_app/table/quarantine.py": "deletes through Hadoop's file system",
     "tributary/local/class_training/main.py": "loads the classes that a start of Spark needs",
 }
-"""Modules outside these rooms that use Spark's Java objects, and what for."""
+"""Modules outside these folders that use Spark's Java objects, with the reason."""
 
 NAME_CLASSES_OF_HUDI = {
     "spark_app/catalog/catalog_table.py": "Glue and Athena find a table's reader by these names",
 }
-"""Modules outside these rooms that have the name of one of Hudi's Java classes, and what for."""
+"""Modules outside these folders that contain the name of one of Hudi's Java classes, with the reason."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +49,7 @@ def graph() -> grimp.ImportGraph:
 
 
 def layers(contract: str) -> list[list[str]]:
-    """Return the rooms of a contract of import-linter, the highest layer first."""
+    """Return the modules of an import-linter contract, the highest layer first."""
     (found,) = (each for each in SETTINGS["contracts"] if each["id"] == contract)
     prefix = f"{found['containers'][0]}." if "containers" in found else ""
     return [
@@ -61,7 +59,7 @@ def layers(contract: str) -> list[list[str]]:
 
 
 def imports(graph: grimp.ImportGraph, rooms: Sequence[str]) -> dict[str, list[str]]:
-    """Return the rooms that each room imports, in the given order."""
+    """Return the modules that each module imports, in the given order."""
     room_of = {module: room for room in rooms for module in {room, *graph.find_descendants(room)}}
     found = defaultdict(set)
     for module, room in room_of.items():
@@ -72,7 +70,7 @@ def imports(graph: grimp.ImportGraph, rooms: Sequence[str]) -> dict[str, list[st
 
 
 def picture(graph: grimp.ImportGraph, contract: str) -> str:
-    """Draw a contract: a line for each room, with an arrow to all that it imports."""
+    """Draw a contract: a line for each module, with an arrow to all that it imports."""
     rooms = [room for layer in layers(contract) for room in layer if room in graph.modules]
     width = max(map(len, rooms))
     lines = []
@@ -101,7 +99,7 @@ def test_the_spark_app_imports_no_library_that_its_package_lacks(graph: grimp.Im
     assert imported - own - sys.stdlib_module_names - of_types == LIBRARIES_OF_THE_SPARK_APP
 
 
-def test_only_named_modules_reach_into_spark_s_jvm() -> None:
+def test_only_listed_modules_use_spark_s_java_objects() -> None:
     found = {
         path
         for path, tree in modules_outside_the_rooms_of_java()
@@ -110,7 +108,7 @@ def test_only_named_modules_reach_into_spark_s_jvm() -> None:
     assert found == set(REACH_INTO_THE_JVM)
 
 
-def test_only_named_modules_know_the_classes_of_hudi() -> None:
+def test_only_listed_modules_name_hudi_s_classes() -> None:
     found = {
         path
         for path, tree in modules_outside_the_rooms_of_java()
@@ -128,7 +126,7 @@ def modules_outside_the_rooms_of_java() -> Iterator[tuple[str, ast.Module]]:
 
 
 def names_of_java(tree: ast.Module) -> Iterator[str]:
-    """Yield all texts of a module, and all that it looks up attribute by attribute: `jvm.org.apache.hudi`."""
+    """Yield all texts of a module, and all chains of attributes in it, such as `jvm.org.apache.hudi`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
@@ -140,5 +138,5 @@ def names_of_java(tree: ast.Module) -> Iterator[str]:
     "source",
     ["jvm.org.apache.hudi.common.X()", "NAME = 'org.apache.hudi.X'", "load(jvm.org.apache.hudi)"],
 )
-def test_a_class_of_hudi_is_found_however_it_is_named(source: str) -> None:
+def test_a_class_of_hudi_is_found_in_every_spelling(source: str) -> None:
     assert "org.apache.hudi" in " ".join(names_of_java(ast.parse(source)))

@@ -1,4 +1,4 @@
-"""The tests run in two processes: each test once, one total at the end, and nothing left behind by Ctrl-C."""
+"""The tests run in two processes: each test once, with one total, and Ctrl-C leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel is whole: installed outside the project, the command works from an empty folder."""
+"""The wheel is complete: installed outside the project, the command works from an empty folder."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PROJECT = Path(__file__).parents[1]
 PACKAGES = ("connectors", "spark_app", "stacks", "tributary")
 BUILT_FROM = ("LICENSE", "README.md", "pyproject.toml", "requirements.in")
 ONLY_IN_THE_PROJECT = {".in"}
-"""Suffixes of files that `make lock` reads and nothing at run time does."""
+"""Suffixes of files that only `make lock` reads."""
 ON_LAMBDA = "stacks/functions/"
 """Code that runs on AWS, with requirements of its own."""
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy: setuptools leaves its build folder beside the sources."""
+    """The wheel, built from a copy, because setuptools leaves its build folder beside the sources."""
     copy, out = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("wheel")
     for name in BUILT_FROM:
         shutil.copyfile(PROJECT / name, copy / name)
@@ -46,10 +46,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the executables of an environment that has the wheel, and what it depends on.
+    """The folder of executables in an environment that has the wheel and its dependencies.
 
-    A path file makes the dependencies of this environment visible, but not this project's own modules: path
-    files of a folder that another path file names have no effect.
+    A path file makes this environment's dependencies visible, but not this project's own modules, because
+    path files in a folder that another path file names have no effect.
     """
     home = tmp_path_factory.mktemp("environment")
     venv.create(home, with_pip=False, symlinks=True)
@@ -70,7 +70,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _run_the_page_about_python(executables: Path) -> None:
-    """The code of docs/python.md runs on the demo's lake."""
+    """Run the code of docs/python.md on the demo's lake."""
     code = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "python.md").read_text(), re.DOTALL)
     assert len(code) > 4
     done = subprocess.run([executables / "python", "-c", "\n".join(code)], capture_output=True, text=True)
@@ -79,13 +79,13 @@ def _run_the_page_about_python(executables: Path) -> None:
 
 
 def _run(executables: Path, *arguments: str) -> str:
-    """What the installed command prints; it has to succeed."""
+    """Return the output of the installed command, which must succeed."""
     done = subprocess.run([executables / "tributary", *arguments], capture_output=True, text=True)
     assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
-def test_it_holds_every_file_of_the_packages_and_nothing_of_the_tests_and_benchmarks(wheel: Path) -> None:
+def test_the_wheel_holds_every_file_of_the_packages_and_no_tests_or_benchmarks(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
     files = (path for package in PACKAGES for path in (PROJECT / package).rglob("*") if path.is_file())
@@ -98,7 +98,7 @@ def test_it_holds_every_file_of_the_packages_and_nothing_of_the_tests_and_benchm
     assert {PurePosixPath(name).parts[0] for name in found} == set(PACKAGES)
 
 
-def test_it_asks_for_every_distribution_that_its_modules_import(wheel: Path) -> None:
+def test_the_wheel_requires_every_distribution_that_its_modules_import(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if name.endswith(".py")]
         modules = [archive.read(name).decode() for name in names if not name.startswith(ON_LAMBDA)]
@@ -112,7 +112,7 @@ def test_it_asks_for_every_distribution_that_its_modules_import(wheel: Path) -> 
 
 
 def _imported(source: str) -> set[str]:
-    """The top-level names that a module imports when it runs."""
+    """Return the top-level names that a module imports when it runs."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -128,7 +128,7 @@ def _imported(source: str) -> set[str]:
 
 
 def _with_all_they_need(requirements: Iterable[str]) -> Iterator[str]:
-    """The names of the distributions that the requirements bring on this machine."""
+    """Yield the names of the distributions that the requirements bring on this machine."""
     seen: set[str] = set()
     left = [Requirement(text) for text in requirements]
     while left:
@@ -146,23 +146,23 @@ def _plain(name: str) -> str:
 
 
 @pytest.mark.parametrize("command", [[], ["demo"], ["up"], ["plugins", "build"]])
-def test_it_explains_itself(installed: Path, empty_folder: Path, command: list[str]) -> None:
+def test_every_command_of_the_wheel_has_help(installed: Path, empty_folder: Path, command: list[str]) -> None:
     assert " ".join(["tributary", *command]) in _run(installed, *command, "--help")
     assert list(empty_folder.iterdir()) == []
 
 
 @pytest.mark.usefixtures("empty_folder")
-def test_it_is_the_installed_one_that_is_tested(installed: Path) -> None:
+def test_the_installed_package_is_the_one_under_test(installed: Path) -> None:
     for package in PACKAGES:
         show = f"import {package}; print({package}.__file__)"
         found = subprocess.run([installed / "python", "-c", show], capture_output=True, text=True, check=True)
         assert Path(found.stdout).is_relative_to(installed.parent)
 
 
-def test_it_builds_for_aws_the_very_files_that_the_project_builds(
+def test_the_wheel_builds_the_same_files_for_aws_as_the_project(
     installed: Path, empty_folder: Path, tmp_path: Path
 ) -> None:
-    """The installed sources are the project's, and so are the digests in the files' names."""
+    """The installed sources equal the project's, so the digests in the files' names are equal too."""
     here = Path(sys.executable).parent
     for command in (["plugins", "build"], ["package"]):
         _run(installed, *command)
@@ -175,9 +175,7 @@ def test_it_builds_for_aws_the_very_files_that_the_project_builds(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_demo_writes_its_lake_file_and_the_other_commands_go_on_from_there(
-    installed: Path, empty_folder: Path
-) -> None:
+def test_the_demo_writes_a_lake_file_that_the_other_commands_use(installed: Path, empty_folder: Path) -> None:
     state = ["--state", ".tributary-demo"]
     try:
         size = ["--scale", "0.001", "--transactions", "10", "--rate", "100"]

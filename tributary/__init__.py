@@ -59,7 +59,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 
 if not TYPE_CHECKING:
-    # A type checker that saw this would take any name for one that is there.
+    # If a type checker saw this, it would accept any name.
     def __getattr__(name: str) -> object:
         if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

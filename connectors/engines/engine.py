@@ -1,7 +1,7 @@
-"""What a database engine has to know: the interface behind which each engine keeps its words to itself.
+"""The interface of a database engine. Only the engine's own modules use its vocabulary.
 
 An engine is one folder beside this module, one line in `connectors.engines.registry`, and its entries in the
-lake file (`tributary.contract.engines`). Nobody else names it.
+lake file (`tributary.contract.engines`). No other module names it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SessionT = TypeVar("SessionT", bound=AbstractContextManager[Any])
 
 
 class NotConnected(Exception):
-    """A database lets nobody in.
+    """A database refuses a connection.
 
     to     names the database
     found  is the driver's message, in one line
@@ -40,12 +40,12 @@ class NotConnected(Exception):
 
 
 class DatabaseNotReady(TributaryError):
-    """A server, a user or a table that cannot be read without loss as it is."""
+    """A server, a user or a table that Tributary cannot read without losing changes."""
 
 
 @dataclass(frozen=True)
 class Login:
-    """Where a database server is for this machine, and who logs in to it."""
+    """A database server's address from this machine, and the user to log in as."""
 
     host: str
     port: int
@@ -55,9 +55,9 @@ class Login:
 
 @dataclass(frozen=True)
 class Awaited:
-    """Something that has to happen before Kafka holds all that a database has committed.
+    """A condition that must be met before Kafka holds all that a database has committed.
 
-    lacking  returns what is still missing, or None once nothing is
+    lacking  returns what is still missing, or None once nothing is missing
     """
 
     what: str
@@ -70,7 +70,7 @@ class DatabaseColumn:
 
     type        as the database calls it
     form        in which its values are compared with the lake's; None: they cannot be compared exactly
-    expression  makes that form of the value, in the engine's own language
+    expression  computes that form from the value, in the engine's own language
     """
 
     name: str
@@ -81,7 +81,7 @@ class DatabaseColumn:
 
 @dataclass(frozen=True)
 class DatabaseTable:
-    """A table as the database's catalog describes it. `primary_key` is empty where there is none.
+    """A table as the database's catalog describes it. `primary_key` is empty if the table has none.
 
     relation  stands for the table's rows, in the engine's own language
     """
@@ -100,7 +100,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     port             that its servers usually listen on
     plugin           the set of the plugin lock that its connector runs from
     connector_class  the connector's Java class
-    connection_keys  of `[source.NAME.connection]`: what to check where no session can be opened
+    connection_keys  of `[source.NAME.connection]`: what to check if no session can be opened
     """
 
     title: ClassVar[str]
@@ -127,7 +127,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
 
     @abstractmethod
     def remedies(self) -> Mapping[str, Remedies]:
-        """Return what to do about a failed connector, by a part of the failure's words."""
+        """Return what to do about a failed connector, by a part of the failure's text."""
 
     @abstractmethod
     def remains(self, config: Mapping[str, str]) -> str | None:
@@ -145,18 +145,18 @@ class Engine(ABC, Generic[SourceT, SessionT]):
 
     @abstractmethod
     def prepare(self, admin: SessionT, lake: Lake, source: SourceT, password: str) -> tuple[str, ...]:
-        """Make the database ready for the connector, as often as wanted, and return warnings.
+        """Prepare the database for the connector, and return warnings. It may run any number of times.
 
         The connector's user gets the password. Raises TributaryError.
         """
 
     @abstractmethod
     def check_prepared(self, session: SessionT, lake: Lake, source: SourceT) -> None:
-        """Check that the session's user, the connector's, finds all it needs. Raises DatabaseNotReady."""
+        """Check that the session's user, the connector's, has all it needs. Raises DatabaseNotReady."""
 
     @abstractmethod
     def script(self, lake: Lake, source: SourceT) -> str:
-        """Return what an administrator runs to prepare the database."""
+        """Return the script with which an administrator prepares the database."""
 
     @abstractmethod
     def script_command(self, script: Path) -> str:
@@ -164,24 +164,24 @@ class Engine(ABC, Generic[SourceT, SessionT]):
 
     @abstractmethod
     def forget(self, admin: SessionT, lake: Lake, source: SourceT) -> None:
-        """Remove what the database keeps for a connector to resume from. It need not be there."""
+        """Remove the database's state from which a connector would resume. It may be missing already."""
 
     # Reconciling. The session is the connector's user's.
 
     @abstractmethod
     def steps_to_kafka(self, session: SessionT, lake: Lake, source: SourceT) -> Iterator[Awaited]:
-        """Yield what to wait for, one after the other, until Kafka holds all that was committed before."""
+        """Yield what to wait for, step by step, until Kafka holds all that was committed before the call."""
 
     @abstractmethod
     def snapshot(self, session: SessionT) -> AbstractContextManager[None]:
-        """Return a context within which all reads see the database as it is now."""
+        """Return a context in which all reads see the database as it is now."""
 
     @abstractmethod
     def read_tables(self, session: SessionT) -> tuple[DatabaseTable, ...]:
-        """Read which tables can be replicated, ordered by schema and name."""
+        """Read the tables that can be replicated, ordered by schema and name."""
 
     @abstractmethod
     def read_rows(
         self, session: SessionT, table: DatabaseTable, columns: Iterable[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Read the rows within a snapshot: these columns in their forms, which they all have."""
+        """Read the rows in a snapshot: these columns in their forms. Each of the columns must have a form."""

@@ -1,8 +1,8 @@
-"""Comparable forms: what a value becomes, in a database and in the lake, so that both can be compared.
+"""Comparable forms: a value's representation that is the same for a database and for the lake.
 
-Two values are the same if and only if their forms are: decimals by value, moments in microseconds since
-1970, text and bytes as they are. DuckDB makes the form of the lake's value; the engine makes that of the
-database's. Here are the forms of types that most engines have.
+Two values are equal if and only if their forms are: decimals by value, moments in microseconds since 1970,
+text and bytes as they are. DuckDB computes the form of the lake's value; the engine computes that of the
+database's value. This module has the forms of types that most engines share.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 import pyarrow as pa
 
 INFINITE = 2**63 - 1
-"""Later than all moments; its negative is earlier than all."""
+"""Later than all moments. Its negative is earlier than all moments."""
 
 
 @dataclass(frozen=True)
 class Form:
     """A comparable form.
 
-    arrow  its type
-    lake   makes the DuckDB expression of it from that of the lake's value
-    reads  tells whether it can be made from a lake column of an Arrow type
+    arrow  its Arrow type
+    lake   turns the DuckDB expression of the lake's value into that of the form
+    reads  tells whether a lake column of an Arrow type can be read in this form
     show   writes a comparable value for a person
     """
 
@@ -59,7 +59,7 @@ def as_it_is(value: str) -> str:
 
 
 def _with_leading_zero(number: str) -> str:
-    """DuckDB prints a decimal without places before the point as .5"""
+    """DuckDB prints .5 for a decimal below 1. Return an expression that prints 0.5."""
     return rf"regexp_replace(CAST({number} AS VARCHAR), '^(-?)[.]', '\10.')"
 
 
@@ -92,7 +92,7 @@ FLOAT = Form("float", pa.float64(), lambda value: f"CAST({value} AS DOUBLE)", pa
 
 NUMBER = Form(
     "number",
-    # The shortest decimal text: a number without a precision fits no Arrow decimal.
+    # The shortest decimal text: an unbounded number fits no Arrow decimal.
     pa.string(),
     lambda value: _without_needless_zeros(_with_leading_zero(value)),
     lambda found: pa.types.is_decimal(found) or pa.types.is_integer(found) or is_text(found),
@@ -122,7 +122,7 @@ MOMENT = Form(
     ),
 )
 
-# With six decimal places, as the lake has it.
+# With six decimal places, as in the lake.
 TIME_OF_DAY = Form("time of day", pa.string(), as_it_is, is_text)
 
 TIME_IN_UTC = Form(
@@ -132,7 +132,7 @@ TIME_IN_UTC = Form(
     is_text,
 )
 
-# As a text without leading zeros, which Debezium does not send.
+# As text without leading zeros, which Debezium does not send.
 BITS = Form(
     "bits",
     pa.string(),

@@ -1,4 +1,4 @@
-"""Which database engines there are, and how a source or a connector finds its own."""
+"""The database engines, and how to find the engine of a source or a connector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AnyEngine = Engine[Any, Any]
 ENGINES: dict[str, AnyEngine] = {
     "postgres": PostgresEngine(),
 }
-"""By what the key `engine` of a `[source.NAME]` says."""
+"""The engines by the key `engine` of a `[source.NAME]`."""
 
 
 def engine_of(source: Source) -> AnyEngine:
@@ -24,7 +24,7 @@ def engine_of(source: Source) -> AnyEngine:
 
 
 def engine_of_connector(config: Mapping[str, str]) -> AnyEngine | None:
-    """Return the engine whose connector has this config, or None if it is no engine's."""
+    """Return the engine whose connector has this config, or None if no engine has it."""
     connector_class = config.get("connector.class")
     return next((one for one in ENGINES.values() if one.connector_class == connector_class), None)
 
@@ -35,5 +35,5 @@ def source_plugins() -> frozenset[str]:
 
 
 def remedies() -> dict[str, Remedies]:
-    """Return what to do about a failed connector of any engine, by a part of the failure's words."""
+    """Return what to do about a failed connector of any engine, by a part of the failure's text."""
     return {words: remedy for engine in ENGINES.values() for words, remedy in engine.remedies().items()}

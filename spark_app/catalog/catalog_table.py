@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_app.columns.table_columns import APP_COLUMNS, DELETED, TableColumns
+from spark_app.columns.table_columns import APP_COLUMNS, DELETED, LOG_POSITION, TableColumns
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import TablePolicy
 
@@ -58,7 +58,7 @@ _APP_COMMENTS = {
     "_key": "The primary key, each of its columns as JSON",
     "_op": "The last change: c(reate), u(pdate), d(elete), r(ead by a snapshot), t(runcate)",
     "_seq": "The order of changes: epoch * 2^48 + offset",
-    "_lsn": "The log position of the last change",
+    LOG_POSITION: "Where in the source's log the last change stands, as bytes that sort",
     "_source_ts": "When the source committed the last change",
     "_topic": "The Kafka topic of the last change",
     "_partition": "The Kafka partition of the last change",

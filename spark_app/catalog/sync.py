@@ -11,7 +11,7 @@ from typing import Protocol
 from spark_app.catalog.catalog_table import CatalogTable, NotInCatalog, catalog_table
 from spark_app.catalog.glue import GlueCatalog
 from spark_app.columns.table_columns import TableColumns
-from spark_app.run.progress import Cataloged, CatalogFailed, ProgressWriter
+from spark_app.reports import Cataloged, CatalogFailed, ProgressWriter
 from tributary.contract.lake import TablePolicy
 
 

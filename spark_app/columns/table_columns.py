@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     DateType,
@@ -22,14 +23,12 @@ from pyspark.sql.types import (
 )
 
 from spark_app.columns.app_columns import OPERATION, ORDERING, RECORD_KEY
-from spark_app.wire.connect_schema import SchemaVersion
-from spark_app.wire.lake_types import conversion
 from tributary.contract.column_names import ALLOWED, HUDI_PREFIX, is_column_name
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import EditLakeFile, RebuildTable, RemedyOrText
 
 DELETED = "_deleted"
-LOG_POSITION = "_lsn"
+LOG_POSITION = "_log_position"
 
 APP_COLUMNS = StructType(
     [
@@ -40,11 +39,12 @@ APP_COLUMNS = StructType(
         StructField("_topic", StringType(), nullable=False),
         StructField("_partition", IntegerType(), nullable=False),
         StructField("_offset", LongType(), nullable=False),
-        StructField(LOG_POSITION, LongType()),
+        StructField(LOG_POSITION, BinaryType()),
     ]
 )
-"""In front of the source's columns. `_key` is the JSON of each key column, `_seq` the order of events, `_lsn`
-the change's place in the source's log: what a truncate is compared with that another partition brings."""
+"""In front of the source's columns. `_key` is the JSON of each key column, `_seq` the order of events.
+`_log_position` is where the change stands in the source's log (`SourceLog.log_position`): a truncate that
+another partition brings is compared with it."""
 
 
 class UnusableColumnName(TributaryError):
@@ -81,13 +81,6 @@ class TableColumns:
         return tuple(name for name in self.names if name not in self.key)
 
 
-def columns_of(version: SchemaVersion) -> TableColumns:
-    """The columns that one version of the source table asks for. Key columns come as the key has them."""
-    key = {name: conversion(name, schema).lake for name, schema in version.key}
-    row = {name: conversion(name, schema).lake for name, schema in version.row} | key
-    return TableColumns(row=tuple(row.items()), key=tuple(key))
-
-
 def columns_of_table(schema: StructType, key: tuple[str, ...]) -> TableColumns:
     """The source's columns of a table that exists, from its schema as Spark reads it."""
     own = {*APP_COLUMNS.fieldNames(), DELETED}
@@ -110,8 +103,10 @@ def merge(current: TableColumns | None, versions: Iterable[TableColumns]) -> Tab
 
 
 def merge_anew(versions: Iterable[TableColumns]) -> TableColumns | None:
-    """As `merge`, for a table that is made anew and so has no type to keep: a column whose type has changed
-    gets one that holds its old and its new values, in the last resort their text."""
+    """Do what `merge` does for a table that is rebuilt, and so has no types to keep.
+
+    A column whose type has changed gets a type that holds its old and its new values: text, if no other
+    type does."""
     return _merge(None, versions, _widest)
 
 
@@ -158,7 +153,7 @@ def _merge_two(current: TableColumns, version: TableColumns, wider: _Wider) -> T
 
 
 _Wider = Callable[[str, DataType, DataType], DataType]
-"""Of a column's name and two of its types, the one that holds the values of both."""
+"""Returns, for a column's name and two of its types, the type that holds the values of both."""
 
 _WIDENS_TO: dict[type[DataType], tuple[type[DataType], ...]] = {
     IntegerType: (LongType,),
@@ -214,7 +209,7 @@ _WITH_TEXT = (
     *(StringType, IntegerType, LongType, FloatType, DoubleType, DecimalType),
     *(BooleanType, DateType, TimestampType),
 )
-"""Types whose values have one text each, from which they can be told."""
+"""Types whose values have one text each, which identifies the value."""
 
 
 def _text_of_both(one: DataType, other: DataType) -> DataType | None:
@@ -225,5 +220,5 @@ def _text_of_both(one: DataType, other: DataType) -> DataType | None:
 
 
 def _is_text_of(text: DataType, new: DataType) -> bool:
-    """Whether the table holds as text what is of another type in the source."""
+    """Return whether the table holds as text a column that has another type in the source."""
     return _text_of_both(text, new) == text

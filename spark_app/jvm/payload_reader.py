@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import StringType, StructType
+
+from spark_app.jvm.java_classes import java_class
 
 NOT_UTF8, MISMATCH = "not_utf8", "mismatch"
 """The problems that a payload can have."""
@@ -27,10 +29,33 @@ def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = N
 
     `payload` is null where the text is not UTF-8 or no JSON object; a value in it where it is of another type
     than the wire's. `problem` says so: `not_utf8`, or `mismatch`; else it is null."""
-    names = (None, None) if closed is None else (closed.field, closed.ignored)
-    return Column(_java().read(text.cast(StringType())._jc, wire.json(), *names))
+    java = java_class(SparkSession.active(), "PayloadReader")
+    return Column(java.read(text.cast(StringType())._jc, wire.json(), *_names(closed)))
 
 
-def _java() -> Any:
-    jvm: Any = SparkSession.active()._jvm
-    return jvm.io.tributary.spark.PayloadReader
+@dataclass(frozen=True)
+class ReadableShape:
+    """A shape that a payload can have: it does if at least `least` of `names` are names at its top."""
+
+    name: str
+    wire: StructType
+    closed: ClosedStruct
+    names: tuple[str, ...]
+    least: int
+
+
+def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
+    """Return a struct with a field for each shape, by its name: what `read_payload` returns in the field of
+    the first shape that the payload has, and null in all others.
+
+    The struct is null where the text is no JSON object or has none of the shapes."""
+    java = java_class(SparkSession.active(), "ShapeReader")
+    found = [
+        java.shape(shape.name, shape.wire.json(), *_names(shape.closed), list(shape.names), shape.least)
+        for shape in shapes
+    ]
+    return Column(java.read(text.cast(StringType())._jc, found))
+
+
+def _names(closed: ClosedStruct | None) -> tuple[str | None, str | None]:
+    return (None, None) if closed is None else (closed.field, closed.ignored)

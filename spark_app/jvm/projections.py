@@ -20,8 +20,8 @@ class Projections:
     @staticmethod
     def of(rows: StructType, needed: str, steps: Sequence[Sequence[Column]]) -> Projections:
         """Of rows of that type those whose column `needed` is not null, and the columns of each step, of the
-        columns of the one before. All that a step selects is worked out once, however often the next one
-        uses it; none can have a window, an aggregate or a generator."""
+        columns of the one before. Each value that a step selects is computed once, however often the next
+        step uses it. A step cannot have a window, an aggregate or a generator."""
         spark = SparkSession.active()
         jvm: Any = spark._jvm
         columns = [[column._jc for column in step] for step in steps]

@@ -17,38 +17,29 @@ RETYPED_KEY = f"{LEDGER_KEY}.retyped"
 """Beside the ledger of a commit that replaces all files: a JSON array of the columns to which it has given
 other types."""
 
-FORMAT_VERSION = 2
-"""1 had record keys with commas."""
+FORMAT_VERSION = 3
+"""1 had record keys with commas; 2 had positions of PostgreSQL alone."""
 
 EPOCH_SHIFT = 48
-"""`_seq` = epoch · 2^48 + offset, so that a recreated topic, whose offsets start anew, can follow the old
-one."""
+"""`_seq` = epoch · 2^48 + offset. So a recreated topic, whose offsets start at 0, can follow the old one."""
 
 
 class LedgerError(TributaryError):
     """A ledger that this version cannot read."""
 
 
-@dataclass(frozen=True, order=True)
-class Sequence:
-    """Debezium's `source.sequence` of a PostgreSQL change: it never decreases in the order of the stream.
-
-    `commit_lsn` is the LSN of the last commit before the change's transaction, `lsn` the change's own
-    (io.debezium.connector.postgresql.SourceInfo#sequence).
-    """
-
-    commit_lsn: int
-    lsn: int
-
-
 @dataclass(frozen=True)
 class Truncate:
-    """A truncate of the whole table and its place. `source_us`: when the source committed it."""
+    """A truncate of the whole table, and where it stands.
+
+    `position` and `log_position` are those of its change. `source_us`: when the source committed it, in
+    microseconds since 1970; None if its event did not tell."""
 
     partition: int
     offset: int
-    sequence: Sequence
-    source_us: int
+    position: bytes
+    log_position: bytes
+    source_us: int | None
 
 
 @dataclass(frozen=True)
@@ -65,18 +56,21 @@ class SourceTimes:
 class Ledger:
     """What a commit says of the events it applied.
 
-    `positions`, `sequences` and `sequence_ts_us` (when the source committed the change of the highest
-    sequence, or later, in microseconds) are cumulative, by partition. `truncate` is the last one applied: a
-    partition that is behind can still bring changes from before it. `events` (tombstones not counted),
-    `deletes` (of those) and `quarantined` are of this commit alone. `topic_id` is that of the topic to which
-    the positions belong, None where no source has told it."""
+    topic_id       of the topic to which the positions belong; None where no source has told it
+    positions      by partition the next offset to read
+    applied        by partition the highest position of a streamed change that was applied
+    applied_ts_us  when the source committed that change, or later, in microseconds since 1970
+    truncate       the last one that was applied: a partition that is behind can still bring earlier changes
+    events, deletes, quarantined, source_times
+                   of this commit alone; `deletes` are a part of `events`, which tombstones are not
+    """
 
     topic: str
     epoch: int = 0
     topic_id: str | None = None
     positions: Mapping[int, int] = field(default_factory=dict)
-    sequences: Mapping[int, Sequence] = field(default_factory=dict)
-    sequence_ts_us: Mapping[int, int] = field(default_factory=dict)
+    applied: Mapping[int, bytes] = field(default_factory=dict)
+    applied_ts_us: Mapping[int, int] = field(default_factory=dict)
     truncate: Truncate | None = None
     key_columns: tuple[str, ...] = ()
     events: int = 0
@@ -100,19 +94,17 @@ class Ledger:
                 "epoch": self.epoch,
                 "topic_id": self.topic_id,
                 "positions": {str(partition): offset for partition, offset in sorted(self.positions.items())},
-                "sequences": {
-                    str(partition): [sequence.commit_lsn, sequence.lsn]
-                    for partition, sequence in sorted(self.sequences.items())
+                "applied": {
+                    str(partition): position.hex() for partition, position in sorted(self.applied.items())
                 },
-                "sequence_ts_us": {
-                    str(partition): ts for partition, ts in sorted(self.sequence_ts_us.items())
-                },
+                "applied_ts_us": {str(partition): ts for partition, ts in sorted(self.applied_ts_us.items())},
                 "truncate": None
                 if self.truncate is None
                 else {
                     "partition": self.truncate.partition,
                     "offset": self.truncate.offset,
-                    "sequence": [self.truncate.sequence.commit_lsn, self.truncate.sequence.lsn],
+                    "position": self.truncate.position.hex(),
+                    "log_position": self.truncate.log_position.hex(),
                     "source_us": self.truncate.source_us,
                 },
                 "key_columns": list(self.key_columns),
@@ -152,17 +144,17 @@ class Ledger:
             epoch=found["epoch"],
             topic_id=found.get("topic_id"),
             positions=_by_partition(found["positions"]),
-            sequences={
-                int(partition): Sequence(commit_lsn, lsn)
-                for partition, (commit_lsn, lsn) in found["sequences"].items()
+            applied={
+                int(partition): bytes.fromhex(position) for partition, position in found["applied"].items()
             },
-            sequence_ts_us=_by_partition(found["sequence_ts_us"]),
+            applied_ts_us=_by_partition(found["applied_ts_us"]),
             truncate=None
             if truncate is None
             else Truncate(
                 truncate["partition"],
                 truncate["offset"],
-                Sequence(*truncate["sequence"]),
+                bytes.fromhex(truncate["position"]),
+                bytes.fromhex(truncate["log_position"]),
                 truncate["source_us"],
             ),
             key_columns=tuple(found["key_columns"]),

@@ -1,4 +1,4 @@
-"""Whether a topic holds what comes next for a table, and is the topic whose positions the table has."""
+"""Checks that a topic is the one that a table has read, and holds the events that come next."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_topic(ledger: Ledger, extent: TopicExtent) -> None:
     is_known_otherwise = None not in (ledger.topic_id, extent.topic_id) and ledger.topic_id != extent.topic_id
     if is_known_otherwise or (is_shorter and extent.topic_id is not None):
         raise AnotherTopic(
-            what="The topic was made anew since the table was last brought up to it",
+            what="The topic was recreated after the table had read it",
             where=where,
             found=f"topic id {extent.topic_id}, events up to {positions_text(extent.end)}",
             expected=f"topic id {ledger.topic_id}, events up to {positions_text(ledger.positions)} or later",
@@ -50,7 +50,7 @@ def lost_partitions(positions: Positions, extent: TopicExtent) -> frozenset[int]
 
 
 def fills(older: TopicExtent, extent: TopicExtent, positions: Positions, partition: int) -> bool:
-    """Whether the older source holds all from the position to where the extent begins."""
+    """Return whether the older source holds everything from the position to the beginning of the extent."""
     begins, ends = older.beginning.get(partition), older.end.get(partition, 0)
     return (
         begins is not None and begins <= positions.get(partition, 0) and ends >= extent.beginning[partition]

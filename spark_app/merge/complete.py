@@ -1,4 +1,4 @@
-"""Complete: the values that a batch does not know come from the rows that the table holds."""
+"""Complete: values that a batch does not contain come from the rows that the table holds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from spark_app.columns.app_columns import ORDERING, RECORD_KEY
 from spark_app.columns.table_columns import DELETED, LOG_POSITION, TableColumns
 from spark_app.ledger.ledger import Truncate
 from spark_app.merge.order import seq_of_truncate
+from spark_app.positions.source_log import NOWHERE
 from spark_app.wire.decode import DELETE, TRUNCATE
 
 
 def without_needless(folded: DataFrame, needed_by_deletes: tuple[str, ...]) -> DataFrame:
-    """A delete need not know more than `needed_by_deletes`: `missing` less all other columns."""
+    """Take out of `missing`, for deletes, the columns that no delete needs."""
     is_delete = F.col("op").isin(DELETE, TRUNCATE)
     needed = F.lit(list(needed_by_deletes)).cast("array<string>")
     missing = F.when(is_delete, F.array_intersect("missing", needed)).otherwise(F.col("missing"))
@@ -23,9 +24,10 @@ def without_needless(folded: DataFrame, needed_by_deletes: tuple[str, ...]) -> D
 
 
 def complete(folded: DataFrame, stored: DataFrame, columns: TableColumns) -> DataFrame:
-    """`folded` with the missing columns of the table's rows; what stays in `missing` is in neither.
+    """Fill the missing columns of `folded` from the table's rows.
 
-    `stored`: the table as Spark reads it. Only rows that lack a value are looked up.
+    `stored` is the table as Spark reads it. Only rows that lack a value are looked up. A column that stays in
+    `missing` has a value in neither.
     """
     keys = folded.where(F.size("missing") > 0).select(F.col("stored_key").alias("wanted_key")).distinct()
     stored_row = F.struct(
@@ -54,9 +56,10 @@ def complete(folded: DataFrame, stored: DataFrame, columns: TableColumns) -> Dat
 def with_truncated_rows(
     folded: DataFrame, stored: DataFrame, columns: TableColumns, truncate: Truncate, epoch: int
 ) -> DataFrame:
-    """`folded` and, for each row that only the table holds, its end by the truncate.
+    """Add to `folded`, for each row that only the table holds, the end of the row by the truncate.
 
-    A partition that was ahead may have brought rows from after it, which the log position tells."""
+    A row with a later position in the log stays: a partition that was ahead has brought it from after the
+    truncate."""
     row = F.struct(
         *[
             (F.col(name) if name in stored.columns else F.lit(None)).cast(data_type).alias(name)
@@ -65,7 +68,7 @@ def with_truncated_rows(
     )
     is_there = ~F.col(DELETED) if DELETED in stored.columns else F.lit(True)
     is_older = (F.col("_partition") == truncate.partition) | (
-        F.coalesce(F.col(LOG_POSITION), F.lit(0)) <= truncate.sequence.lsn
+        F.coalesce(F.col(LOG_POSITION), F.lit(NOWHERE)) <= F.lit(truncate.log_position)
     )
     untouched = stored.where(is_there & is_older).join(
         folded.select(F.col("key").alias("changed_key")),
@@ -75,11 +78,11 @@ def with_truncated_rows(
     ended = untouched.select(
         F.col(RECORD_KEY).alias("key"),
         F.lit(TRUNCATE).alias("op"),
-        F.timestamp_micros(F.lit(truncate.source_us)).alias("source_ts"),
+        F.timestamp_micros(F.lit(truncate.source_us).cast("bigint")).alias("source_ts"),
         F.col("_topic").alias("topic"),
         F.lit(truncate.partition).alias("partition"),
         F.lit(truncate.offset).cast("bigint").alias("offset"),
-        F.lit(truncate.sequence.lsn).cast("bigint").alias("lsn"),
+        F.lit(truncate.log_position).alias("log_position"),
         seq_of_truncate(truncate, epoch, F.col("_partition"), F.col(ORDERING)).alias("seq"),
         row.alias("row"),
         F.array().cast("array<string>").alias("missing"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     IntegerType,
     LongType,
     StringType,
@@ -28,12 +28,12 @@ from spark_app.wire.decode import DELETE, TRUNCATE
 
 
 def folded_type(columns: TableColumns) -> StructType:
-    """The schema of a folded row: the last change of its key.
+    """Return the schema of a folded row: the last change of its key.
 
-    `missing` names the columns of `row` that the batch does not know; `stored_key` is the key under which the
-    table holds them: another one than `key` where the primary key changed, null where the row is new.
-    `topic`, `partition`, `offset` and `lsn` are of the change. `seq` orders the versions of the key, which
-    are all of one partition, also where the last change is a truncate that another partition brought.
+    `missing` names the columns of `row` whose values the batch does not contain. `stored_key` is the key
+    under which the table has them. It differs from `key` if the primary key changed, and is null for a new
+    row. `topic`, `partition`, `offset` and `log_position` come from the change. `seq` orders the versions
+    of the key. These are all of one partition, even if the last change is a truncate from another partition.
     """
     return StructType(
         [
@@ -43,7 +43,7 @@ def folded_type(columns: TableColumns) -> StructType:
             StructField("topic", StringType()),
             StructField("partition", IntegerType()),
             StructField("offset", LongType()),
-            StructField("lsn", LongType()),
+            StructField("log_position", BinaryType()),
             StructField("seq", LongType()),
             StructField("row", columns.row_type),
             StructField("missing", ArrayType(StringType())),
@@ -52,34 +52,35 @@ def folded_type(columns: TableColumns) -> StructType:
     )
 
 
-_FOLDED = ("op", "source_ts", "topic", "partition", "offset", "lsn", "seq", "row", "missing", "stored_key")
+_FOLDED = (
+    "op",
+    "source_ts",
+    "topic",
+    "partition",
+    "offset",
+    "log_position",
+    "seq",
+    "row",
+    "missing",
+    "stored_key",
+)
 
 
 def fold(changes: DataFrame, survey: Survey, truncate: Truncate | None, epoch: int) -> DataFrame:
-    """From good changes (`decode.change_type`) to `folded_type`, one row a key, of what the changes alone
-    say.
+    """Fold good changes (`decode.change_type`) to one row a key (`folded_type`), from the changes alone.
 
-    Enough where no update lacks a value and no delete needs one. A key that was last changed before the
-    truncate comes out truncated; keys that only the table holds are not here. One Spark job where the batch
-    is large and only inserts."""
+    This is enough if no update lacks a value and no delete needs one. A key whose last change is older than
+    the truncate comes out truncated. Keys that only the table holds are left out. One Spark job if the batch
+    is large and has only inserts."""
     ordered = _with_nothing_missing(_ordered(changes, survey, epoch))
     last = ordered if _has_each_key_once(changes, survey) else _last_of_key(ordered)
     return _truncated(last, survey, truncate, epoch)
 
 
-def partial_fold(changes: DataFrame) -> DataFrame:
-    """Of changes (`decode.change_type`) those that the fold of the whole batch can need, as far as a task
-    knows by its own: all but the ones that a complete change of their key follows in the topic and in the
-    source. Not of a batch in which a primary key changed, nor where a delete needs the row's values."""
-    spark = changes.sparkSession
-    jvm: Any = spark._jvm
-    return DataFrame(jvm.io.tributary.spark.PartialFold.of(changes._jdf), spark)
-
-
 def fold_in_buckets(
     changes: DataFrame, buckets: Buckets, survey: Survey, truncate: Truncate | None, epoch: int
 ) -> DataFrame:
-    """As `fold`, of changes that are in the tasks of their buckets. No Spark job."""
+    """Do what `fold` does with changes that are in the tasks of their buckets. No Spark job."""
     ordered = _with_nothing_missing(_ordered(changes, survey, epoch)).select("key", "order", *_FOLDED)
     return _truncated(buckets.first_of_each_key(ordered, F.col("order").desc()), survey, truncate, epoch)
 
@@ -87,10 +88,11 @@ def fold_in_buckets(
 def fold_and_carry_forward(
     changes: DataFrame, columns: TableColumns, survey: Survey, truncate: Truncate | None, epoch: int
 ) -> DataFrame:
-    """As `fold`, with the values that a change lacks taken from the row's earlier changes in the batch.
+    """Do what `fold` does, and take values that a change lacks from the row's earlier changes in the batch.
 
-    An update lacks its `unavailable` columns, a delete all but the key: under the default replica identity
-    the rest of its `before` is invented. A row is followed through changes of its primary key."""
+    An update lacks its `unavailable` columns. A delete lacks everything except the key: under the default
+    replica identity, Debezium makes up the rest of its `before`. A row is followed through changes of its
+    primary key."""
     is_delete = F.col("op") == DELETE
     lacking = F.when(is_delete, F.lit(list(columns.beside_key)).cast("array<string>")).otherwise(
         F.col("unavailable")
@@ -107,14 +109,14 @@ def _ordered(changes: DataFrame, survey: Survey, epoch: int) -> DataFrame:
 
 
 def _with_nothing_missing(ordered: DataFrame) -> DataFrame:
-    """Adds `missing` and `stored_key` of changes that need no others."""
+    """Add `missing` and `stored_key` to changes that need no values of other changes."""
     return ordered.select(
         "*", F.array().cast("array<string>").alias("missing"), F.col("key").alias("stored_key")
     )
 
 
 def _has_each_key_once(changes: DataFrame, survey: Survey) -> bool:
-    """To see that of a snapshot, by the hashes of its keys, takes a fifth of the time of its fold."""
+    """Return whether no key repeats. For a snapshot, this takes a fifth of the time of the fold it saves."""
     if survey.changes <= EVENTS_OF_ONE_TASK or survey.inserted < survey.changes - survey.bad:
         return False
     of_hash = changes.groupBy(F.xxhash64("key")).agg(F.count("*").alias("changes"))
@@ -123,8 +125,9 @@ def _has_each_key_once(changes: DataFrame, survey: Survey) -> bool:
 
 
 def _last_of_key(ordered: DataFrame) -> DataFrame:
-    """Sorted by a number first: record keys begin alike, and Spark compares eight bytes before it looks up
-    the rows."""
+    """Return the last change of each key.
+
+    Group by a number first: record keys begin alike, and Spark compares eight bytes before the rows."""
     last = F.max_by(F.struct("order", *_FOLDED), F.col("order")).alias("last")
     return ordered.groupBy(F.xxhash64("key"), "key").agg(last).select("key", "last.*")
 
@@ -140,11 +143,11 @@ def _truncated(last: DataFrame, survey: Survey, truncate: Truncate | None, epoch
     return last.select(
         "key",
         at_truncate(F.lit(TRUNCATE), "op"),
-        at_truncate(F.timestamp_micros(F.lit(truncate.source_us)), "source_ts"),
+        at_truncate(F.timestamp_micros(F.lit(truncate.source_us).cast("bigint")), "source_ts"),
         "topic",
         at_truncate(F.lit(truncate.partition), "partition"),
         at_truncate(F.lit(truncate.offset).cast("bigint"), "offset"),
-        at_truncate(F.lit(truncate.sequence.lsn).cast("bigint"), "lsn"),
+        at_truncate(F.lit(truncate.log_position), "log_position"),
         at_truncate(seq_of_truncate(truncate, epoch, F.col("partition"), F.col("seq")), "seq"),
         "row",
         "missing",
@@ -152,23 +155,23 @@ def _truncated(last: DataFrame, survey: Survey, truncate: Truncate | None, epoch
     )
 
 
-_PLACE_TYPE = "struct<snapshots:int,commit_lsn:bigint,lsn:bigint,after:int>"
+_PLACE_TYPE = "struct<snapshots:int,position:binary,after:int>"
 _TENURE_TYPE = (
     f"held_key string, since {_PLACE_TYPE}, until {_PLACE_TYPE}, row_id string, held_stored_key string"
 )
 
 
 def _with_row_identity(ordered: DataFrame, survey: Survey) -> DataFrame:
-    """Adds `row_id`, the same for all changes of one source row, and `stored_key`. One Spark job where a
-    primary key changed."""
+    """Add `row_id`, the same for all changes of one source row, and `stored_key`.
+
+    One Spark job if a primary key changed."""
     if not survey.has_moved:
         return ordered.select("*", F.col("key").alias("row_id"), F.col("key").alias("stored_key"))
     held = ordered.sparkSession.createDataFrame([astuple(t) for t in tenures(_moves(ordered))], _TENURE_TYPE)
     order = F.col("order")
     place = F.struct(
         order["snapshots"].alias("snapshots"),
-        order["commit_lsn"].alias("commit_lsn"),
-        order["lsn"].alias("lsn"),
+        order["position"].alias("position"),
         F.lit(0).alias("after"),
     )
     is_within = (place >= F.col("since")) & (place < F.col("until"))
@@ -181,16 +184,15 @@ def _with_row_identity(ordered: DataFrame, survey: Survey) -> DataFrame:
 
 
 def _moves(ordered: DataFrame) -> list[Move]:
-    """The moves in the batch, each once however often Debezium sent it."""
+    """Return the moves in the batch, each once, however often Debezium sent it."""
     rows = (
         ordered.where(F.col("moved_from").isNotNull())
-        .select("moved_from", "key", "order.snapshots", "order.commit_lsn", "order.lsn")
+        .select("moved_from", "key", "order.snapshots", "order.position")
         .distinct()
         .collect()
     )
     return [
-        Move(Place(r["snapshots"], r["commit_lsn"], r["lsn"]), old=r["moved_from"], new=r["key"])
-        for r in rows
+        Move(Place(r["snapshots"], bytes(r["position"])), old=r["moved_from"], new=r["key"]) for r in rows
     ]
 
 

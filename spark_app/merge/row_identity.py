@@ -6,22 +6,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from spark_app.positions.source_log import NOWHERE
+
 
 class Place(NamedTuple):
-    """A place in the source's order: snapshots before it in the batch, the last commit before its
-    transaction, its LSN; and `after`, 1 for right after the change that is there.
+    """A place in the source's order: snapshots before it in the batch, its position; and `after`, 1
+    for right after the change that is there.
 
     Not the offset: a change that Debezium sends again, with a new one, is of the row that it was of.
     """
 
     snapshots: int
-    commit_lsn: int
-    lsn: int
+    position: bytes
     after: int = 0
 
 
-BEGINNING = Place(-1, 0, 0)
-END = Place(2**31 - 1, 0, 0)
+BEGINNING = Place(-1, NOWHERE)
+END = Place(2**31 - 1, NOWHERE)
 
 
 @dataclass(frozen=True, order=True)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from spark_app.positions.source_log import is_known
+
 DELETE, CREATE = "d", "c"
 
 
 def with_paired_moves(changes: DataFrame) -> DataFrame:
     """The changes (`decode.change_type`) with `moved_to` and `moved_from` of a delete and a create that share
-    a transaction and a place in the log: PostgreSQL logs them as one update, any other two changes apart.
+    their position: the log has them as one update, any other two changes apart.
 
-    Both halves have to be among the changes. What has no place is left as it is."""
-    same = Window.partitionBy("partition", "tx_id", "commit_lsn", "lsn")
-    is_good = F.col("reason").isNull() & F.col("tx_id").isNotNull() & (F.col("lsn") > 0)
+    Both halves have to be among the changes. Changes without a position stay as they are."""
+    same = Window.partitionBy("partition", "position")
+    is_good = F.col("reason").isNull() & is_known(F.col("position"))
     old = F.when(is_good & (F.col("op") == DELETE), F.col("key"))
     new = F.when(is_good & (F.col("op") == CREATE), F.col("key"))
     ends = changes.select(

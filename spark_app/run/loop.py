@@ -13,9 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_app.catalog.sync import CatalogSync
+from spark_app.reports import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
 from spark_app.run.metrics import MetricsSender, TableState
 from spark_app.run.outcome import Outcome, OutcomeStore, State
-from spark_app.run.progress import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError

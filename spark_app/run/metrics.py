@@ -22,7 +22,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from spark_app.run.progress import Blocked, CaughtUp, Committed, ProgressWriter, Report
+from spark_app.reports import Blocked, CaughtUp, Committed, ProgressWriter, Report
 from tributary.contract.aws_names import METRICS_NAMESPACE
 
 Unit = Literal["Count", "Seconds"]

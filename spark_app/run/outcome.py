@@ -56,7 +56,7 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """What is wrong, in one sentence."""
+        """One sentence that says what is wrong."""
         return TributaryError(self.what, where=self.where, found=self.found, expected=self.expected).reason
 
     def to_json(self) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spark_app.reports import Blocked, Committed, ProgressWriter, Replayed, Serviced, Started, Stopped
 from spark_app.run.outcome import OutcomeStore
-from spark_app.run.progress import Blocked, Committed, ProgressWriter, Replayed, Serviced, Started, Stopped
 from spark_app.sources.event import EventSource
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError

@@ -57,9 +57,10 @@ class OffsetRange:
 
 @dataclass(frozen=True)
 class TopicExtent:
-    """What a source still holds of a topic: the first offset and the one after the last, by partition.
+    """The offsets of a topic that a source still holds: the first and the one after the last, by partition.
 
-    `topic_id` tells the topic from an earlier or later one of the same name; None where the source cannot."""
+    `topic_id` differs from that of an earlier or later topic of the same name. It is None if the source has
+    no such id."""
 
     beginning: Positions
     end: Positions
@@ -74,13 +75,13 @@ class EventSource(Protocol):
     keeps_headers: ClassVar[bool]
 
     def topics(self) -> frozenset[str]:
-        """The names of all topics there are."""
+        """Return the names of all topics."""
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
-        """What is held of each of the topics."""
+        """Return the extent of each of the topics."""
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
-        """The events of the ranges, as `EVENT`, in no order."""
+        """Return the events of the ranges, as `EVENT`, in no order."""
 
 
 def ranges_from(start: Positions, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
 
-from spark_app.sources.avro_schemas import AvroSchema, read_avro_schema
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 from spark_app.sources.file_layouts import (
     EventFile,
@@ -27,7 +26,7 @@ from spark_app.sources.file_layouts import (
     find_layout,
     spans,
 )
-from spark_app.wire.json_frame import is_bare
+from spark_app.sources.sink_records import SinkRecords
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import TablePolicy
 from tributary.contract.remedies import EditLakeFile
@@ -36,12 +35,6 @@ LISTING_SECONDS = 10.0
 """How long a listing is reused. Listing a large bucket is slow, and sinks write a file every few minutes."""
 
 _AVRO_MAGIC = b"Obj\x01"
-_DELETE_MARKS = ('"op":"d"', '"__deleted":"true"')
-"""As JsonConverter writes them. Inside a JSON string the quotes would be escaped."""
-
-
-_WRAPPED = '{"value":'
-"""The start of a line from Aiven's sink with `format.output.envelope` and only the value."""
 
 
 class TableUndescribed(TributaryError):
@@ -52,6 +45,7 @@ class TableUndescribed(TributaryError):
 class FilesSource:
     """The files below `location`, a folder or a bucket with a prefix.
 
+    records      makes values of events of what is in the files
     policy_of    returns the lake file's policy for a topic's table
     allows_gaps  treat offsets that are in no file as offsets without an event
     """
@@ -60,6 +54,7 @@ class FilesSource:
 
     spark: SparkSession
     location: str
+    records: SinkRecords
     policy_of: Callable[[str], TablePolicy]
     allows_gaps: bool = False
     _lock: RLock = field(default_factory=RLock, repr=False)
@@ -126,40 +121,21 @@ class FilesSource:
         return numbered.where(reduce(lambda a, b: a | b, in_ranges))
 
     def _records(self, files: Sequence[EventFile]) -> DataFrame:
-        """Read the records of the files.
-
-        Columns: `file string, block bigint, number bigint, value string, is_delete boolean`. `block` and
-        `number` order the rows of a file.
-        """
+        """Return the records of the files, as `SinkRecords` reads them."""
         lines = [file.path for file in files if self._kind(file) == "json"]
         by_schema: dict[str, list[str]] = {}
         for file in files:
             if self._kind(file) == "avro":
                 by_schema.setdefault(self._avro_schema(file), []).append(file.path)
         parts = [self._lines(lines)] if lines else []
-        parts += [self._avro_records(read_avro_schema(text), paths) for text, paths in by_schema.items()]
+        parts += [
+            self.records.read_avro(self._reader(), paths, schema) for schema, paths in by_schema.items()
+        ]
         return reduce(DataFrame.unionAll, parts)
 
     def _lines(self, paths: list[str]) -> DataFrame:
-        lines = self._reader().option("lineSep", "\n").format("text").load(paths)
-        is_delete = reduce(lambda a, b: a | b, [F.col("value").contains(mark) for mark in _DELETE_MARKS])
-        value = _unwrapped(F.col("value")) if self._listing().layout.may_wrap_values else F.col("value")
-        return lines.where(F.length("value") > 0).select(
-            *_place(), value.alias("value"), is_delete.alias("is_delete")
-        )
-
-    def _avro_records(self, schema: AvroSchema, paths: list[str]) -> DataFrame:
-        """Read Avro records as JsonConverter would have written them, with their schema."""
-        records = self._reader().format("avro").option("avroSchema", schema.reader).load(paths)
-        deletes = {"op": F.col("op") == "d", "__deleted": F.col("__deleted") == "true"}
-        is_delete = [condition for name, condition in deletes.items() if name in schema.fields]
-        payload = F.to_json(F.struct(*[F.col(f"`{name}`") for name in schema.fields]))
-        value = F.concat(F.lit(f'{{"schema":{schema.connect},"payload":'), payload, F.lit("}"))
-        return records.select(
-            *_place(),
-            value.alias("value"),
-            F.coalesce(*is_delete, F.lit(False)).alias("is_delete"),
-        )
+        may_wrap_values = self._listing().layout.may_wrap_values
+        return self.records.read_lines(self._reader(), paths, may_wrap_values=may_wrap_values)
 
     def _reader(self) -> DataFrameReader:
         # Otherwise Spark would turn folders such as partition=0 into columns.
@@ -184,7 +160,8 @@ class FilesSource:
                 counted = self._records(new).groupBy(
                     by_name[0].alias("partition"), by_name[1].alias("offset")
                 )
-                rows = counted.agg(F.count("*").alias("events"), F.count_if("is_delete").alias("deletes"))
+                deletes = F.count_if(self.records.is_delete(F.col("value")))
+                rows = counted.agg(F.count("*").alias("events"), deletes.alias("deletes"))
                 self._counts |= {file.name: FileCount(0, 0) for file in new}
                 for row in rows.collect():
                     name = FileName(new[0].topic, row["partition"], row["offset"])
@@ -206,7 +183,7 @@ class FilesSource:
                 remedy=EditLakeFile("set the table's key to the columns of its primary key"),
             )
         lines = [file for file in files if self._kind(file) == "json"]
-        if policy.columns is None and lines and not self._lines([lines[0].path]).where(is_bare()).isEmpty():
+        if policy.columns is None and lines and self._has_no_schemas(lines[0]):
             raise TableUndescribed(
                 what="The events come without schemas, and the lake file does not name the table's columns",
                 where=lines[0].path,
@@ -214,6 +191,10 @@ class FilesSource:
                 remedy=EditLakeFile("list all columns of the table with their types"),
             )
         self._described.add(topic)
+
+    def _has_no_schemas(self, file: EventFile) -> bool:
+        values = self._lines([file.path])
+        return not values.where(self.records.has_no_schema(F.col("value"))).isEmpty()
 
     def _listing(self) -> _Listing:
         """Return a listing that is at most a few seconds old."""
@@ -297,22 +278,6 @@ class _Listing:
     layout: Layout
     files: tuple[EventFile, ...]
     at: float
-
-
-def _place() -> tuple[Column, Column, Column]:
-    return (
-        F.col("_metadata.file_path").alias("file"),
-        F.col("_metadata.file_block_start").alias("block"),
-        F.monotonically_increasing_id().alias("number"),
-    )
-
-
-def _unwrapped(line: Column) -> Column:
-    """Return the line, or the text inside its `{"value":…}`. As text, no number loses a digit."""
-    inside = F.expr(f"substring(value, {len(_WRAPPED) + 1}, length(value) - {len(_WRAPPED) + 1})")
-    is_wrapped_object = line.startswith(f"{_WRAPPED}{{") & line.endswith("}}")
-    is_wrapped_tombstone = line == f"{_WRAPPED}null}}"
-    return F.when(is_wrapped_object, inside).when(~is_wrapped_tombstone, line)
 
 
 def _overlap(span: Span, wanted: OffsetRange) -> bool:

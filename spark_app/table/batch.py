@@ -14,8 +14,10 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.jvm.buckets import Buckets
 from spark_app.ledger.commits import LedgerCommit
 from spark_app.ledger.ledger import Ledger
-from spark_app.merge.survey import Survey, first_halved_moves
-from spark_app.run.progress import Committed, Freshness, iso_utc
+from spark_app.merge.halved_moves import first_halved_moves
+from spark_app.merge.survey import Survey
+from spark_app.positions.source_log import SourceLog
+from spark_app.reports import Committed, Freshness, iso_utc
 from spark_app.sources.event import OffsetRange
 from spark_app.table.batch_mode import BatchMode
 from spark_app.table.batch_plan import (
@@ -31,21 +33,22 @@ from spark_app.table.batch_plan import (
 from spark_app.table.decoding import DecodedBatch, Decoding
 from spark_app.table.folding import Folding, silver_rows
 from spark_app.table.known_commits import KnownCommits
-from spark_app.table.schema_versions import SchemaVersions
 from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader
 from spark_app.wire.decode import undecodable, undecoded
+from spark_app.wire.schema_versions import SchemaVersions
 
 FIRST_EVENTS = 100
-"""Of a run: enough to learn the schema that most of its events have."""
+"""As many events of a run are enough to learn the schema that most of them have."""
 
 
 @dataclass(frozen=True)
 class TableParts:
-    """What applying a batch works with. `name` is source.schema.table."""
+    """What applying a batch works with. `name` is source.schema.table; `log` tells its changes' positions."""
 
     name: str
+    log: SourceLog
     hudi: HudiTable
     reader: TopicReader
     versions: SchemaVersions
@@ -133,7 +136,7 @@ class BatchApplier:
 
     def _decoding(self) -> Decoding:
         keeps_headers = self.parts.reader.source.keeps_headers
-        return Decoding(self.parts.versions, self.mode, self.state.ledger, keeps_headers)
+        return Decoding(self.parts.versions, self.mode, self.state.ledger, self.parts.log, keeps_headers)
 
     def _folds_partially(self, columns: TableColumns, buckets: Buckets | None) -> bool:
         # A snapshot has each key once; and few tasks would keep other tables waiting for a core.

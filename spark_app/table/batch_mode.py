@@ -1,4 +1,4 @@
-"""How a batch gets into a table: merged into what the table holds, or in place of all of it."""
+"""How a batch gets into a table: merged into its rows, or in place of all its rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from spark_app.columns.table_columns import (
     APP_COLUMNS,
     DELETED,
     TableColumns,
-    columns_of,
     columns_of_table,
     merge,
 )
@@ -27,8 +26,9 @@ from spark_app.merge.survey import Survey
 from spark_app.table.batch_plan import is_work_of_one_task
 from spark_app.table.folding import Folded
 from spark_app.table.known_commits import AnotherWriter, KnownCommits
-from spark_app.table.schema_versions import SchemaVersions
 from spark_app.table.table_state import TableState
+from spark_app.wire.schema_version import columns_of
+from spark_app.wire.schema_versions import SchemaVersions
 
 
 class BatchMode(Protocol):
@@ -41,7 +41,7 @@ class BatchMode(Protocol):
         """Return the buckets in which to hold a batch of this many events, if any."""
 
     def to_apply(self, changes: DataFrame, survey: Survey) -> DataFrame:
-        """Return those of the good changes that the table is to get."""
+        """Return the good changes that the table is to get."""
 
     def recorded(self, ledger: Ledger) -> Ledger:
         """Return what the commit records of the batch's ledger."""

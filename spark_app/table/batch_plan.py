@@ -9,6 +9,7 @@ from spark_app.columns.table_columns import TableColumns
 from spark_app.ledger.ledger import Ledger, Truncate
 from spark_app.merge.order import last_truncate, remembered_truncate
 from spark_app.merge.survey import Survey
+from spark_app.positions.source_log import NOWHERE
 from spark_app.sources.event import EVENTS_OF_ONE_TASK, OffsetRange
 from spark_app.table.table_state import TableState
 from tributary.contract.lake import TablePolicy
@@ -39,7 +40,7 @@ class BatchPlan:
 
     @property
     def needs_each_key_alone(self) -> bool:
-        """Whether the last change of each key is all that there is to know."""
+        """Whether the rows follow from the last change of each key alone."""
         return not self.lacks_values and not self.ends_stored_rows
 
 
@@ -103,21 +104,20 @@ def ledger_after(
     quarantined: int,
 ) -> Ledger:
     """Return the ledger of a commit that applies the ranges, without the truncate to remember."""
-    sequences, sequence_ts_us = dict(before.sequences), dict(before.sequence_ts_us)
+    applied, applied_ts_us = dict(before.applied), dict(before.applied_ts_us)
     for partition, found in survey.partitions.items():
         if found.snapshots:
-            sequences.pop(partition, None)
-            sequence_ts_us.pop(partition, None)
+            applied.pop(partition, None)
+            applied_ts_us.pop(partition, None)
         if found.last is not None and found.last.ts_us is not None:
-            last = found.last.sequence
-            sequences[partition] = max(last, sequences.get(partition, last))
-            sequence_ts_us[partition] = max(found.last.ts_us, sequence_ts_us.get(partition, 0))
+            applied[partition] = max(found.last.position, applied.get(partition, NOWHERE))
+            applied_ts_us[partition] = max(found.last.ts_us, applied_ts_us.get(partition, 0))
     return replace(
         before,
         topic_id=topic_id or before.topic_id,
         positions={**before.positions, **{r.partition: r.until for r in ranges}},
-        sequences=sequences,
-        sequence_ts_us=sequence_ts_us,
+        applied=applied,
+        applied_ts_us=applied_ts_us,
         key_columns=key or before.key_columns,
         events=survey.changes,
         deletes=survey.deletes,

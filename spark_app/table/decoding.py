@@ -11,13 +11,14 @@ from pyspark.sql import DataFrame
 from spark_app.columns.table_columns import TableColumns
 from spark_app.jvm.buckets import Buckets
 from spark_app.jvm.held_rows import Held
+from spark_app.jvm.partial_fold import partial_fold
 from spark_app.ledger.ledger import Ledger
-from spark_app.merge.fold import partial_fold
 from spark_app.merge.survey import ChangeSurvey, Survey
 from spark_app.merge.unmarked_moves import with_paired_moves
+from spark_app.positions.source_log import SourceLog
 from spark_app.table.batch_mode import BatchMode
-from spark_app.table.schema_versions import SchemaVersions
 from spark_app.wire.decode import decode
+from spark_app.wire.schema_versions import SchemaVersions
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,14 @@ class DecodedBatch:
 class Decoding:
     """Decodes batches of one table.
 
-    `keeps_headers`: whether the two halves of a key change come marked (`EventSource.keeps_headers`)."""
+    log            how the engine of its source tells positions
+    keeps_headers  whether the two halves of a key change come marked (`EventSource.keeps_headers`)
+    """
 
     versions: SchemaVersions
     mode: BatchMode
     ledger: Ledger
+    log: SourceLog
     keeps_headers: bool
 
     @contextmanager
@@ -65,7 +69,7 @@ class Decoding:
         columns = self.mode.columns(self.versions)
         assert columns is not None, "a batch is decoded once its table's columns are known"
         versions = self.versions.known
-        changes = decode(events, versions, columns)
+        changes = decode(events, versions, columns, self.log)
         if not self.keeps_headers and not all(version.has_own_key for version in versions):
             changes = with_paired_moves(changes)
         survey = ChangeSurvey.beside(self.ledger)

@@ -89,7 +89,7 @@ def silver_rows(folded: DataFrame, columns: TableColumns, *, deletes_are_soft: b
         "_topic": F.col("topic"),
         "_partition": F.col("partition"),
         "_offset": F.col("offset"),
-        LOG_POSITION: F.col("lsn"),
+        LOG_POSITION: F.col("log_position"),
     }
     return folded.select(
         *[app_values[app.name].cast(app.dataType).alias(app.name) for app in APP_COLUMNS.fields],

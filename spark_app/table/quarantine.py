@@ -19,7 +19,7 @@ QUARANTINED = StructType(
         StructField("quarantined_at", TimestampType(), nullable=False),
     ]
 )
-"""An `EVENT` with the code and the text of why it could not be applied (`decode.REASONS`)."""
+"""An `EVENT` with the code and the text of why it could not be applied (`wire.reasons.REASONS`)."""
 
 
 def quarantined(events: DataFrame, bad: DataFrame) -> DataFrame:

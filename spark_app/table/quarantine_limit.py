@@ -40,6 +40,6 @@ class LatestEvents:
         return sum(set_aside for _, set_aside in self._batches)
 
     def has_room_for(self, events: int, set_aside: int, policy: TablePolicy) -> bool:
-        """Whether with a further batch no more would be set aside than the table's limit allows."""
+        """Return whether the table's limit allows a further batch of which so many events are set aside."""
         latest = max(self.events + events, FEWEST_EVENTS)
         return not set_aside or self.set_aside + set_aside <= policy.may_be_quarantined(latest)

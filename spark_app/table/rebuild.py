@@ -1,4 +1,4 @@
-"""The rebuild: a table made anew from all that was ever sent of it, in the place of the old one at once."""
+"""The rebuild: one commit replaces a table's rows by those that follow from all its events."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.columns.app_columns import DELETE_MARKER, OPERATION
-from spark_app.columns.table_columns import TableColumns, columns_of, columns_of_table, merge_anew
+from spark_app.columns.table_columns import TableColumns, columns_of_table, merge_anew
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.timeline import Timeline
 from spark_app.ledger.commits import replacement_metadata
 from spark_app.ledger.ledger import Ledger, LedgerError
 from spark_app.ledger.topic_checks import PositionLost
 from spark_app.merge.order import without_applied
-from spark_app.merge.survey import LastSnapshot, Survey, is_since_last_snapshot, read_last_snapshot
-from spark_app.run.progress import Committed
+from spark_app.merge.snapshots import LastSnapshot, is_since_last_snapshot, read_last_snapshot
+from spark_app.merge.survey import Survey
+from spark_app.reports import Committed
 from spark_app.sources.event import OffsetRange, positions_text
 from spark_app.table.batch import BatchApplier, TableParts
 from spark_app.table.folding import Folded
 from spark_app.table.known_commits import KnownCommits
 from spark_app.table.quarantine import read_quarantine, remove_quarantine
-from spark_app.table.schema_versions import SchemaVersions
 from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_ingest import TableIngest
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader
+from spark_app.wire.schema_version import columns_of
+from spark_app.wire.schema_versions import SchemaVersions
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import ShowQuarantine, TakeSnapshot
 
@@ -40,23 +42,23 @@ _SECONDS_BETWEEN_LOOKS = 2.0
 
 
 class NotRebuilt(TributaryError):
-    """A table that cannot be made anew as things are; it is as it was."""
+    """The table cannot be rebuilt now. It is unchanged."""
 
 
 def rebuild_table(
     table: TableIngest, *, since_snapshot: bool = False, patience_seconds: float = PATIENCE_SECONDS
 ) -> Committed:
-    """Replaces the rows of the table by those that all events of its source give, in one commit.
+    """Replace the rows of the table by those that follow from all events of its source, in one commit.
 
-    `since_snapshot`: those since the last snapshot give, which has read all rows that there were. Nothing
-    else may write to the table meanwhile. The new rows are those of the position that the table had
-    reached, or of a later one; the next ingest goes on from there. A column whose type has changed gets one
-    that holds all its values. Of the quarantine stays what still cannot be applied. Raises `NotRebuilt`,
-    `PositionLost` and what `TableIngest.apply` raises; the table is then as it was."""
+    With `since_snapshot`, only the events since the last snapshot count, which has read all rows. Nothing
+    else may write to the table meanwhile. The new rows are up to date with the position that the table had
+    reached, or with a later one, and the next ingest continues there. A column whose type has changed gets a
+    type that holds all its values. Quarantined events that still cannot be applied stay in quarantine. Raises
+    `NotRebuilt`, `PositionLost` and what `TableIngest.apply` raises; the table is then unchanged."""
     before = _ledger_of(table)
     if before.epoch > 0:
         raise NotRebuilt(
-            what="The table's topic was made anew once, so that no source has all of its events in one order",
+            what="The table's topic was recreated once, so no source has all of its events in one order",
             where=f"topic {table.topic}",
             found=f"epoch {before.epoch}",
             remedy=["Remove the table's folder in silver, and take a new snapshot.", TakeSnapshot()],
@@ -90,7 +92,7 @@ def rebuild_table(
 
 
 def _ledger_of(table: TableIngest) -> Ledger:
-    """Of a table that cannot tell how far it is nothing is known; it can be made anew all the same."""
+    """Return the table's ledger, or an empty one if it cannot be read. Such a table can be rebuilt, too."""
     try:
         table.recover()
         return table.ledger
@@ -135,7 +137,7 @@ def _check_each_once(table: TableIngest, ranges: tuple[OffsetRange, ...]) -> Non
     assert counts is not None
     if counts[0] != counts[1]:
         raise NotRebuilt(
-            what="The source holds the events of more than one topic of this name: it was made anew once",
+            what="The source holds the events of several topics of this name: the topic was recreated",
             where=f"topic {table.topic}",
             found=f"{counts[0]:,} events at {counts[1]:,} offsets",
             expected="one event at each offset",
@@ -147,6 +149,7 @@ def _parts_anew(table: TableIngest, timeline: Timeline) -> TableParts:
     """Return the parts of a table of which nothing is known yet but the commits that it has."""
     return TableParts(
         name=table.name,
+        log=table.parts.log,
         hudi=table.hudi,
         reader=TopicReader(table.topic, table.source),
         versions=SchemaVersions(table.hudi.policy, table.written),
@@ -193,7 +196,7 @@ class _Replacing:
         )
         if is_behind or self.hudi.timeline().last_instant != self.replaced_instant:
             raise NotRebuilt(
-                what="The table has changed while it was made anew",
+                what="The table has changed while it was rebuilt",
                 where=self.name,
                 remedy="Stop what writes to it, and rebuild again.",
             )
@@ -225,8 +228,8 @@ def _check_snapshot(topic: str, found: LastSnapshot) -> None:
             what="The source holds no snapshot of the table but the one that it began with",
             where=f"topic {topic}",
             expected="a later one, which has read all rows that there were",
-            remedy="Wait until the new snapshot is in the source. Of a table that is empty it has no "
-            "event: if it is, remove the table's folder in silver.",
+            remedy="Wait until the new snapshot is in the source. The snapshot of an empty table has no "
+            "event: if the table is empty, remove its folder in silver.",
         )
     if not found.is_whole:
         raise NotRebuilt(

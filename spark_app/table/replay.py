@@ -13,7 +13,7 @@ from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.ledger.topic_checks import check_replayable, check_topic
 from spark_app.merge.survey import survey_changes
-from spark_app.run.progress import Replayed
+from spark_app.reports import Replayed
 from spark_app.sources.event import OffsetRange
 from spark_app.table.batch_mode import Merging
 from spark_app.table.batch_plan import plan_batch
@@ -44,7 +44,7 @@ def replay_table(table: TableIngest) -> Replayed:
     events = table.source.read(table.topic, ranges)
     parts.versions.learn(events)
     mode = Merging(table.hudi, parts.commits, state)
-    decoding = Decoding(parts.versions, mode, state.ledger, table.source.keeps_headers)
+    decoding = Decoding(parts.versions, mode, state.ledger, parts.log, table.source.keeps_headers)
     with decoding.held(events) as batch:
         fold = _fold_again(table, batch, quarantined_events)
         applied = fold.readable.count()

@@ -1,9 +1,10 @@
-"""One table of a run: what the app knows of it, and what a run asks of it."""
+"""One table of a run: its state, and what a run can do with it."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Final
 
 from pyspark.sql import functions as F
 
@@ -12,16 +13,17 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.ledger.topic_checks import AnotherTopic, check_topic
-from spark_app.run.progress import Committed, Serviced
+from spark_app.positions.source_log import SourceLog
+from spark_app.reports import Committed, Serviced
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, positions_text
 from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, committed_report
 from spark_app.table.batch_mode import Merging
 from spark_app.table.known_commits import KnownCommits
-from spark_app.table.schema_versions import SchemaVersions
 from spark_app.table.services import TableServices
 from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader, events_behind
+from spark_app.wire.schema_versions import SchemaVersions
 from tributary.contract.errors import TributaryError
 from tributary.contract.source import Events
 
@@ -35,6 +37,7 @@ class TableIngest:
 
     name             source.schema.table
     quarantine_path  the folder for its events that cannot be applied
+    log              how the engine of the source tells positions
     older            has the events that `source` does not hold anymore
     written          how the topic's events are written
 
@@ -47,21 +50,35 @@ class TableIngest:
         source: EventSource,
         hudi: HudiTable,
         quarantine_path: str,
+        log: SourceLog,
         older: EventSource | None = None,
         written: Events | None = None,
     ) -> None:
-        self.name, self.topic, self.hudi, self.quarantine_path = name, topic, hudi, quarantine_path
-        self.written = written or Events()
-        self.parts = TableParts(
+        self.quarantine_path: Final = quarantine_path
+        self.written: Final = written or Events()
+        self.parts: Final = TableParts(
             name=name,
+            log=log,
             hudi=hudi,
             reader=TopicReader(topic, source, older),
             versions=SchemaVersions(hudi.policy, self.written),
             aside=SettingAside(topic, quarantine_path, hudi.policy),
             commits=KnownCommits(name, hudi),
         )
-        self.services = TableServices(hudi, self.check_timeline)
+        self.services: Final = TableServices(hudi, self.check_timeline)
         self._state: TableState | None = None
+
+    @property
+    def name(self) -> str:
+        return self.parts.name
+
+    @property
+    def topic(self) -> str:
+        return self.parts.reader.topic
+
+    @property
+    def hudi(self) -> HudiTable:
+        return self.parts.hudi
 
     def recover(self) -> None:
         """Take positions and columns from the table itself, and finish what a crash left behind."""
@@ -81,7 +98,7 @@ class TableIngest:
 
     @property
     def is_recovered(self) -> bool:
-        """Whether the state is known. Recovering reads from S3; most other calls do not."""
+        """Whether the state is known. To recover it, the app reads from S3."""
         return self._state is not None
 
     @property

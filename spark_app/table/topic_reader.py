@@ -32,7 +32,7 @@ class TopicReader:
     _partitions: frozenset[int] = field(default=frozenset(), init=False)
 
     def extent(self) -> TopicExtent:
-        """Ask the source what it holds of the topic."""
+        """Ask the source for the topic's extent."""
         return self.source.extents(frozenset({self.topic}))[self.topic]
 
     def pending(self, ledger: Ledger, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:

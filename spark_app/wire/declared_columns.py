@@ -4,13 +4,12 @@ Source: Debezium's PostgreSQL connector, "Data type mappings" and `time.precisio
 
 from __future__ import annotations
 
-from spark_app.wire.connect_schema import WRITTEN_AS_BASE64, ConnectSchema, SchemaVersion, Shape
+from spark_app.wire.connect_schema import WRITTEN_AS_BASE64, ConnectSchema
 from tributary.contract.column_types import ColumnType
 from tributary.contract.source import Decimals, Times
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _MONEY_SCALE = 2
-_SHAPES: tuple[Shape, ...] = ("envelope", "unwrapped")
 
 _PLAIN = {
     "boolean": ConnectSchema("boolean"),
@@ -33,14 +32,11 @@ _ISO = {"date": "IsoDate", "time": "IsoTime", "timestamp": "IsoTimestamp"}
 _MILLISECOND_DIGITS = 3
 
 
-def declared_versions(
-    columns: tuple[tuple[str, ColumnType], ...], key: tuple[str, ...], decimals: Decimals, times: Times
-) -> tuple[SchemaVersion, ...]:
-    """The version of events without schemas, in each shape. Their key is taken from the row."""
-    row = tuple((name, _schema(column, decimals, times)) for name, column in columns)
-    fields = dict(row)
-    key_fields = tuple((name, fields[name]) for name in key)
-    return tuple(SchemaVersion(None, key_fields, row, shape, has_own_key=False) for shape in _SHAPES)
+def declared_columns(
+    columns: tuple[tuple[str, ColumnType], ...], decimals: Decimals, times: Times
+) -> tuple[tuple[str, ConnectSchema], ...]:
+    """Return the schema that each of the columns would have in an event with a schema."""
+    return tuple((name, _schema(column, decimals, times)) for name, column in columns)
 
 
 def _schema(column: ColumnType, decimals: Decimals, times: Times) -> ConnectSchema:

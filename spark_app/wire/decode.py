@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
+    BinaryType,
     BooleanType,
     DataType,
     IntegerType,
@@ -24,23 +25,35 @@ from pyspark.sql.types import (
 from spark_app.columns.table_columns import TableColumns
 from spark_app.jvm.payload_reader import read_payload
 from spark_app.jvm.projections import Projections
-from spark_app.jvm.sequence_text import places_of_sequence
+from spark_app.positions.source_log import SourceLog
 from spark_app.sources.event import EVENT
-from spark_app.wire.connect_schema import SchemaVersion
-from spark_app.wire.json_frame import is_framed, is_utf8, key_payload, value_payload, version_of
+from spark_app.wire.connect_schema import ConnectSchema
+from spark_app.wire.form import KEY_COLUMN, VersionReading
+from spark_app.wire.forms import FORMS, documents, parsed, schemas_of, unread_reason, with_documents
+from spark_app.wire.json_document import KEY, VALUE
 from spark_app.wire.lake_types import Conversion, conversion
-from spark_app.wire.payload_shapes import SHAPES, SOURCE, PayloadShape
+from spark_app.wire.payload_shapes import SHAPES, PayloadShape, operation_of, source_type
+from spark_app.wire.reasons import (
+    MISMATCH,
+    MISSING_KEY,
+    MISSING_ROW,
+    REASONS,
+    UNKNOWN_OPERATION,
+    UNKNOWN_SCHEMA,
+    UNNAMED_COLUMN,
+)
+from spark_app.wire.schema_version import SchemaVersion
 
 CREATE, UPDATE, DELETE, READ, TRUNCATE = "c", "u", "d", "r", "t"
-UNKNOWN_SCHEMA = "unknown_schema"
 
 
 def change_type(columns: TableColumns) -> StructType:
-    """The schema of a change.
+    """Return the schema of a change.
 
     `key` is the record key (of each key column a JSON object without a comma), `moved_from` the one that the
     row had before its primary key changed; `moved_to` is set where it left for another. `row` holds the
-    values after the change, for a delete only the key's. `unavailable` names the columns of `row` whose value
+    values after the change, for a delete only the key's. `position` and `log_position` are those of
+    `SourceLog`, empty where the change told none. `unavailable` names the columns of `row` whose value
     Debezium did not know (unchanged TOAST). `reason` is set where the event could not be decoded; then only
     the position is certain."""
     return StructType(
@@ -53,9 +66,8 @@ def change_type(columns: TableColumns) -> StructType:
             StructField("moved_to", StringType()),
             StructField("moved_from", StringType()),
             StructField("source_ts", TimestampType()),
-            StructField("tx_id", LongType()),
-            StructField("commit_lsn", LongType()),
-            StructField("lsn", LongType()),
+            StructField("position", BinaryType()),
+            StructField("log_position", BinaryType()),
             StructField("snapshot", StringType()),
             StructField("row", columns.row_type),
             StructField("unavailable", ArrayType(StringType())),
@@ -69,59 +81,68 @@ _NEEDS_NO_ESCAPE = re.compile(r"\w+", re.ASCII)
 _KEY_JSON_OPTIONS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 
 
-def decode(events: DataFrame, versions: tuple[SchemaVersion, ...], columns: TableColumns) -> DataFrame:
-    """From `EVENT` to changes (`change_type(columns)`), tombstones left out.
+def decode(
+    events: DataFrame, versions: tuple[SchemaVersion, ...], columns: TableColumns, log: SourceLog
+) -> DataFrame:
+    """Decode events (`EVENT`) to changes (`change_type(columns)`). Tombstones are left out.
 
-    `versions` are all that may occur; an event of another one gets the reason `unknown_schema`.
+    `versions` are all that may occur; an event of another one gets the reason `unknown_schema`. `log` is of
+    the engine that the events came from.
     """
-    return _projections(versions, columns).apply(events)
+    return _projections(versions, columns, log).apply(events)
 
 
 def undecodable(events: DataFrame) -> DataFrame:
     """Why the events cannot be decoded while no table's key is known, as `topic, partition, offset, reason,
     message`. Tombstones are left out, and truncates: there is nothing yet that they could empty."""
-    operation = F.get_json_object(F.col("value").cast("string"), "$.payload.op")
-    is_truncate = F.coalesce(operation == TRUNCATE, F.lit(False))
-    reason = _unframed_reason().when(F.col("key").isNull(), "missing_key").otherwise(UNKNOWN_SCHEMA)
-    changes = events.where(F.col("value").isNotNull() & ~is_truncate)
-    return undecoded(changes.select(*_POSITION, reason.alias("reason")))
+    is_truncate = F.coalesce(operation_of(F.col(VALUE)["payload"]) == TRUNCATE, F.lit(False))
+    is_without_key = (F.col("reason") == UNKNOWN_SCHEMA) & F.col("key").isNull()
+    found = (
+        with_documents(events.where(F.col("value").isNotNull()), {})
+        .where(~is_truncate)
+        .select(*_POSITION, "key", unread_reason(()).alias("reason"))
+    )
+    reason = F.when(is_without_key, MISSING_KEY).otherwise(F.col("reason"))
+    return undecoded(found.select(*_POSITION, reason.alias("reason")))
 
 
 def undecoded(changes: DataFrame) -> DataFrame:
-    """Those of the changes that have a `reason`, as `topic, partition, offset, reason, message`."""
+    """Return the changes that have a `reason`, as `topic, partition, offset, reason, message`."""
     texts = F.create_map(*[F.lit(text) for item in REASONS.items() for text in item])
     bad = changes.where(F.col("reason").isNotNull())
     return bad.select(*_POSITION, "reason", texts[F.col("reason")].alias("message"))
 
 
 @lru_cache(maxsize=256)
-def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns) -> Projections:
+def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns, log: SourceLog) -> Projections:
     """To put some hundred expressions together, and to analyse them, takes longer than to read some hundred
     events."""
-    readers = [_VersionReader(number, version, columns) for number, version in enumerate(versions)]
-    versioned = (*map(F.col, EVENT.fieldNames()), version_of(versions).alias("version"))
-    steps = (versioned, _parsed(readers), _read(readers, columns), _change(columns))
+    readers = [_VersionReader.of(number, version, columns, log) for number, version in enumerate(versions)]
+    taken_apart = (*map(F.col, EVENT.fieldNames()), *documents(schemas_of(versions)))
+    steps = (taken_apart, _parsed(readers), _read(readers, columns, source_type(log)), _change(columns, log))
     return Projections.of(EVENT, "value", steps)
 
 
 def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
     """All that is asked of an event's bytes."""
+    payloads = parsed([reader.reading for reader in readers])
     return (
-        *map(F.col, _POSITION),
-        F.col("version"),
-        F.when(F.col("version").isNull(), _unframed_reason().otherwise(UNKNOWN_SCHEMA)).alias("unreadable"),
-        F.coalesce(_of_version(readers, lambda r: r.has_key(), BooleanType()), F.lit(False)).alias("has_key"),
-        *(column for reader in readers for column in reader.parsed()),
+        *map(F.col, (*_POSITION, "key", "value", KEY, VALUE)),
+        *(column.alias(name) for name, column in payloads.items()),
+        *(column for reader in readers for column in reader.parsed_moves()),
     )
 
 
-def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Column, ...]:
+def _read(readers: Sequence[_VersionReader], columns: TableColumns, source: StructType) -> tuple[Column, ...]:
+    is_read = _any([reader.is_of_version for reader in readers])
     return (
-        *map(F.col, (*_POSITION, "unreadable", "has_key")),
+        *map(F.col, _POSITION),
+        F.when(~is_read, unread_reason([reader.reading for reader in readers])).alias("unreadable"),
+        F.coalesce(_of_version(readers, lambda r: r.has_key(), BooleanType()), F.lit(False)).alias("has_key"),
         _of_version(readers, lambda r: r.problem(), StringType()).alias("problem"),
         _of_version(readers, lambda r: r.has_unnamed_column(), BooleanType()).alias("has_unnamed_column"),
         _of_version(readers, lambda r: r.operation(), StringType()).alias("op"),
-        _of_version(readers, lambda r: r.source(), SOURCE).alias("source"),
+        _of_version(readers, lambda r: r.source(), source).alias("source"),
         _of_version(readers, lambda r: r.row(), columns.row_type).alias("row"),
         _of_version(readers, lambda r: r.unavailable(), ArrayType(StringType())).alias("unavailable"),
         _of_version(readers, lambda r: r.value_is_corrupt(), BooleanType()).alias("value_is_corrupt"),
@@ -132,9 +153,8 @@ def _read(readers: Sequence[_VersionReader], columns: TableColumns) -> tuple[Col
     )
 
 
-def _change(columns: TableColumns) -> tuple[Column, ...]:
+def _change(columns: TableColumns, log: SourceLog) -> tuple[Column, ...]:
     source = F.col("source")
-    commit_lsn, lsn = places_of_sequence(source["sequence"])
     is_delete = F.col("op") == DELETE
     return (
         F.col("topic"),
@@ -145,10 +165,8 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
         _record_key(F.col("moved_to"), columns).alias("moved_to"),
         _record_key(F.col("moved_from"), columns).alias("moved_from"),
         F.timestamp_micros(F.coalesce(source["ts_us"], source["ts_ms"] * 1000)).alias("source_ts"),
-        source["txId"].alias("tx_id"),
-        # The first transaction after a snapshot follows no commit that Debezium knows of.
-        F.coalesce(commit_lsn, lsn, source["lsn"], F.lit(0)).alias("commit_lsn"),
-        F.coalesce(lsn, source["lsn"], F.lit(0)).alias("lsn"),
+        log.position(source).alias("position"),
+        log.log_position(source).alias("log_position"),
         source["snapshot"].alias("snapshot"),
         _with_key(columns, F.when(~is_delete, F.col("row"))).alias("row"),
         F.when(is_delete, _no_names()).otherwise(F.col("unavailable")).alias("unavailable"),
@@ -156,106 +174,88 @@ def _change(columns: TableColumns) -> tuple[Column, ...]:
     )
 
 
-REASONS = {
-    "not_utf8": "The value is not UTF-8 text.",
-    "not_json": "The value is not JSON.",
-    "no_schema": "The value or the key is JSON, but not the schema with a payload that JsonConverter writes. "
-    "If its events are sent without schemas, name the table's columns and key in the lake file.",
-    UNKNOWN_SCHEMA: "The schema of the event cannot be read as a Debezium envelope.",
-    "mismatch": "A value does not fit the schema that came with it, or a type of the lake.",
-    "unknown_operation": "The operation is none of c, u, d, r and t.",
-    "missing_key": "The record has no key, so no row can be told from another. If its row has one, name the "
-    "table's key in the lake file.",
-    "unnamed_column": "The event has no schema, and its row a column that the lake file does not name.",
-    "missing_row": "The event has no row where its operation needs one.",
-}
-"""Why an event is put in quarantine: the code and what it means."""
-
-
 def _why_bad() -> Column:
-    """The first of what an event can be bad for; null where it is good."""
+    """Return the first reason why an event is bad; null for a good event."""
     op = F.col("op")
     needs_row = op.isin(CREATE, UPDATE, READ)
     is_known_operation = op.isin(CREATE, UPDATE, READ, DELETE, TRUNCATE)
     return (
         F.when(F.col("unreadable").isNotNull(), F.col("unreadable"))
         .when(F.col("problem").isNotNull(), F.col("problem"))
-        .when(F.col("value_is_corrupt"), "mismatch")
-        .when(F.col("has_unnamed_column"), "unnamed_column")
-        .when(op.isNull() | ~is_known_operation, "unknown_operation")
-        # What is seldom so comes first: text is compared only where it is.
-        .when(~F.col("has_key") & (op != TRUNCATE), "missing_key")
-        .when(F.col("key_is_corrupt") & (op != TRUNCATE), "mismatch")
-        .when(F.col("row").isNull() & needs_row, "missing_row")
-    )
-
-
-def _unframed_reason() -> Column:
-    value = F.col("value")
-    return (
-        F.when(~is_utf8(value), "not_utf8")
-        .when(F.get_json_object(value.cast("string"), "$").isNull(), "not_json")
-        .when(~is_framed(), "no_schema")
+        .when(F.col("value_is_corrupt"), MISMATCH)
+        .when(F.col("has_unnamed_column"), UNNAMED_COLUMN)
+        .when(op.isNull() | ~is_known_operation, UNKNOWN_OPERATION)
+        # The rare condition comes first, so that the text is seldom compared.
+        .when(~F.col("has_key") & (op != TRUNCATE), MISSING_KEY)
+        .when(F.col("key_is_corrupt") & (op != TRUNCATE), MISMATCH)
+        .when(F.col("row").isNull() & needs_row, MISSING_ROW)
     )
 
 
 @dataclass(frozen=True)
 class _VersionReader:
-    """The columns in which one version's payloads are parsed, and what the lake makes of them.
+    """The columns in which one version's payloads are parsed, and their values in the lake.
 
     Parsing and converting are two projections, so that each payload is parsed once and not once a column.
     """
 
-    number: int
-    version: SchemaVersion
+    reading: VersionReading
     columns: TableColumns
+    log: SourceLog
+
+    @staticmethod
+    def of(number: int, version: SchemaVersion, columns: TableColumns, log: SourceLog) -> _VersionReader:
+        row, key = _wire_type(_conversions(version.row)), _wire_type(_conversions(version.key))
+        key_in_row = () if version.has_own_key else tuple(name for name, _ in version.key)
+        value = SHAPES[version.shape].wire(row, key_in_row, source_type(log))
+        return _VersionReader(VersionReading(number, version, value, key), columns, log)
+
+    @property
+    def version(self) -> SchemaVersion:
+        return self.reading.version
 
     @property
     def is_of_version(self) -> Column:
-        return F.col("version") == self.number
+        return self._value_read.isNotNull()
 
     @property
     def value(self) -> Column:
-        return self._payload("value")
+        return self._value_read["payload"]
 
     @property
     def key(self) -> Column:
-        return self._payload("key")
+        return self._key_read["payload"]
 
     @property
     def moved_to(self) -> Column:
-        return self._payload("moved_to")
+        return F.col(self.reading.name("moved_to"))["payload"]
 
     @property
     def moved_from(self) -> Column:
-        return self._payload("moved_from")
+        return F.col(self.reading.name("moved_from"))["payload"]
 
-    def parsed(self) -> list[Column]:
-        keys = {"moved_to": F.col("moved_to"), "moved_from": F.col("moved_from")}
-        if self.version.has_own_key:
-            keys["key"] = key_payload(self.version)
-        # Only a bare row can have a column that nobody names: of any other, the schema names all.
-        closed = self._shape.row_in_payload if self.version.texts is None else None
-        parsed = {"value": read_payload(value_payload(self.version), self._value_wire(), closed)}
-        parsed |= {name: read_payload(text, self._key_wire()) for name, text in keys.items()}
+    def parsed_moves(self) -> list[Column]:
         return [
-            F.when(self.is_of_version, found).alias(f"{name}_{self.number}") for name, found in parsed.items()
+            read_payload(F.col(name), self.reading.key).alias(self.reading.name(name))
+            for name in ("moved_to", "moved_from")
         ]
 
     def has_key(self) -> Column:
-        return key_payload(self.version).cast("string") != "null"
+        if not self.version.key:
+            return F.lit(False)
+        return self._key_read.isNotNull() if self.version.has_own_key else F.lit(True)
 
     def problem(self) -> Column:
-        return self._parsed("value")["problem"]
+        return self._value_read["problem"]
 
     def has_unnamed_column(self) -> Column:
-        return self._parsed("value")["has_unnamed"]
+        return self._value_read["has_unnamed"]
 
     def operation(self) -> Column:
         return self._shape.operation(self.value)
 
     def source(self) -> Column:
-        return self._shape.source(self.value)
+        return self._shape.source(self.value, self.log)
 
     def row(self) -> Column:
         found = self._shape.row(self.value)
@@ -271,8 +271,8 @@ class _VersionReader:
         return _struct_in_lake_types(values, conversions, lake)
 
     def moved_row(self, parsed: Column) -> Column:
-        """What has no place in the source cannot be found to be the half of one change."""
-        return F.when(self._shape.has_place(self.value), self._key_in_lake_types(parsed))
+        """What tells no position cannot be found to be the half of one change."""
+        return F.when(self._shape.tells_position(self.value, self.log), self._key_in_lake_types(parsed))
 
     def unavailable(self) -> Column:
         row = self._shape.row(self.value)
@@ -297,35 +297,34 @@ class _VersionReader:
             values = {name: self._shape.key_value(self.value, name) for name in conversions}
             return _any([value.isNull() for value in values.values()]) | _have_failed(values, conversions)
         has_null = _any([self.key[name].isNull() for name in conversions])
-        return self._parsed("key")["problem"].isNotNull() | has_null | _has_failed(self.key, conversions)
+        return self._key_read["problem"].isNotNull() | has_null | _has_failed(self.key, conversions)
 
     @property
     def _shape(self) -> PayloadShape:
-        return SHAPES[self.version.shape]
+        return self.reading.shape
 
     def _key_in_lake_types(self, parsed: Column) -> Column:
         return F.when(
             parsed.isNotNull(), _in_lake_types(parsed, self._key_conversions(), _key_type(self.columns))
         )
 
-    def _parsed(self, name: str) -> Column:
-        return F.col(f"{name}_{self.number}")
+    @property
+    def _value_read(self) -> Column:
+        return FORMS[self.version.form].value(self.reading)
 
-    def _payload(self, name: str) -> Column:
-        return self._parsed(name)["payload"]
+    @property
+    def _key_read(self) -> Column:
+        return F.col(self.reading.name(KEY_COLUMN))
 
     def _row_conversions(self) -> dict[str, Conversion]:
-        return {name: conversion(name, schema) for name, schema in self.version.row}
+        return _conversions(self.version.row)
 
     def _key_conversions(self) -> dict[str, Conversion]:
-        return {name: conversion(name, schema) for name, schema in self.version.key}
+        return _conversions(self.version.key)
 
-    def _value_wire(self) -> StructType:
-        key = () if self.version.has_own_key else tuple(name for name, _ in self.version.key)
-        return self._shape.wire(_wire_type(self._row_conversions()), key)
 
-    def _key_wire(self) -> StructType:
-        return _wire_type(self._key_conversions())
+def _conversions(columns: Sequence[tuple[str, ConnectSchema]]) -> dict[str, Conversion]:
+    return {name: conversion(name, schema) for name, schema in columns}
 
 
 def _of_version(
@@ -393,7 +392,7 @@ def _record_key(key_row: Column, columns: TableColumns) -> Column:
 
     Where a record key has both a comma and a colon, Hudi takes it for several columns' values
     (KeyGenUtils#extractRecordKeysByFields): all such rows would be in one bucket, and some keys would keep it
-    searching for ever."""
+    searching endlessly."""
     objects = [_as_json(key_row, field.name, field.dataType) for field in _key_type(columns).fields]
     return F.when(key_row.isNotNull(), F.concat_ws(" ", *objects))
 

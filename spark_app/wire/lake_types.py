@@ -1,8 +1,8 @@
-"""How each Debezium type travels in JSON, what the lake makes of it, and how a missing TOAST value looks.
+"""How each Debezium type looks in JSON and in the lake, and what stands for a missing TOAST value.
 
 Source: Debezium's PostgreSQL connector, "Data type mappings" (adaptive time precision; decimals as text with
-the column's type beside it, and as JSON numbers, as they were sent before), its PostgresValueConverter, and
-io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
+the column's type in the schema, and as JSON numbers, as they were sent before), its PostgresValueConverter,
+and io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _bytes(value: Column) -> Column:
 
 @dataclass(frozen=True)
 class _SourceType:
-    """What Debezium tells of a column's type in PostgreSQL (`column.propagate.source.type`): the name of the
+    """A column's type in PostgreSQL, as Debezium reports it (`column.propagate.source.type`): the name of the
     type or domain in upper case; what it was declared with, or a length of the driver's own."""
 
     name: str
@@ -162,7 +162,7 @@ def _source_type(schema: ConnectSchema) -> _SourceType | None:
 
 
 _UNDECLARED_LENGTHS = (0, 131_089)
-"""Of a numeric without a precision: of a column, and of a domain or an array."""
+"""The lengths of a numeric without a precision: in a column, and in a domain or an array."""
 
 
 def _number_as_text(source: _SourceType | None) -> Conversion | None:
@@ -200,9 +200,13 @@ def _decimal_from_text(precision: int, scale: int) -> Conversion:
 def _as_decimal(precision: int, scale: int) -> tuple[int, int]:
     """Precision and scale of the decimal type that holds a numeric(precision, scale), whose scale may be
     negative or larger than the precision."""
-    # The driver takes the scale, of 11 bits with a sign, for one without.
-    scale = scale - 2_048 if scale >= 1_024 else scale
+    scale = _signed(scale)
     return (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
+
+
+def _signed(scale: int) -> int:
+    """PostgreSQL's driver takes a scale, of 11 bits with a sign, for one without."""
+    return scale - 2_048 if scale >= 1_024 else scale
 
 
 def _digits() -> Conversion:
@@ -214,31 +218,63 @@ def _digits() -> Conversion:
             F.when(value == "NAN", "NaN")
             .when(value == "POSITIVE_INFINITY", "Infinity")
             .when(value == "NEGATIVE_INFINITY", "-Infinity")
-            .otherwise(F.regexp_replace(value, r"(\.\d*[1-9])0+$|\.0*$", "$1"))
+            .otherwise(_trimmed(value))
         )
 
     return Conversion(StringType(), StringType(), to_lake, lambda value: value == _PLACEHOLDER)
 
 
+def _trimmed(digits: Column) -> Column:
+    """Without zeros behind the last digit after the point, and without a point behind the last digit."""
+    return F.regexp_replace(digits, r"(\.\d*[1-9])0+$|\.0*$", "$1")
+
+
 def _decimal(schema: ConnectSchema) -> Conversion:
     declared = int(schema.parameter("connect.decimal.precision") or MAX_DECIMAL_PRECISION)
-    precision, scale = _as_decimal(declared, int(schema.parameter("scale") or 0))
-    if precision > MAX_DECIMAL_PRECISION:
+    declared_scale = _signed(int(schema.parameter("scale") or 0))
+    precision, scale = _as_decimal(declared, declared_scale)
+    if abs(declared_scale) > _LARGEST_SCALE:
         raise UnsupportedType(
-            what="A numeric column does not fit the lake's decimals",
-            found=f"numeric({precision},{scale}) as a JSON number",
-            expected=f"at most {MAX_DECIMAL_PRECISION} digits, or a number as text",
-            remedy="Set decimal.handling.mode=string and column.propagate.source.type=.* in the source "
-            "connector, as Tributary's own connector has them, and make the table anew.",
+            what="A column of numbers has a scale that no database has",
+            found=f"numeric({declared},{declared_scale})",
+            expected=f"at most {_LARGEST_SCALE:,} decimal places",
+            remedy="Leave the column out of the connector (column.exclude.list).",
         )
+    is_in_base64 = WRITTEN_AS_BASE64 in schema.parameters
+
+    def text_of_bytes(value: Column) -> Column:
+        number = _decimal_text(F.struct(F.lit(scale).alias("scale"), value.alias("value")))
+        return number if declared_scale >= 0 else F.concat(number, F.lit("0" * -declared_scale))
+
+    if precision > MAX_DECIMAL_PRECISION:
+        if is_in_base64:
+            return _fallible(StringType(), StringType(), lambda value: _trimmed(text_of_bytes(value)))
+        return _fallible(StringType(), StringType(), _digits_of_number)
     lake = DecimalType(precision, scale)
-    if WRITTEN_AS_BASE64 not in schema.parameters:
-        return _as_it_is(lake)
+    if is_in_base64:
+        return _fallible(StringType(), lake, lambda value: text_of_bytes(value).cast(lake))
+    return _as_it_is(lake)
 
-    def from_bytes(value: Column) -> Column:
-        return _decimal_text(F.struct(F.lit(scale).alias("scale"), value.alias("value"))).cast(lake)
 
-    return _fallible(StringType(), lake, from_bytes)
+_LARGEST_SCALE = 16_383
+_LONGEST_EXPONENT = 5
+"""Digits. PostgreSQL's numbers are the longest: of 131,072 digits before the point and 16,383 after it."""
+
+
+def _digits_of_number(number: Column) -> Column:
+    """A JSON number with all its digits, as `_digits` writes it; null for any other text.
+
+    Java writes some numbers with an exponent (BigDecimal#toString)."""
+    parts = rf"^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{{1,{_LONGEST_EXPONENT}}}))?$"
+    sign, whole, fraction, exponent = (F.regexp_extract(number, parts, group) for group in range(1, 5))
+    power = F.coalesce(exponent.cast("int"), F.lit(0))
+    digits, point = F.concat(whole, fraction), F.length(whole) + power
+    zeros_before = F.call_function("repeat", F.lit("0"), 1 - point)
+    zeros_after = F.call_function("repeat", F.lit("0"), point - F.length(digits))
+    padded, place = F.concat(zeros_before, digits, zeros_after), F.greatest(point, F.lit(1))
+    before_point = F.regexp_replace(padded.substr(F.lit(1), place), "^0+(?=.)", "")
+    written = F.concat(before_point, F.lit("."), padded.substr(place + 1, F.length(padded)))
+    return F.when(number.rlike(parts), _trimmed(F.concat(sign, written)))
 
 
 def _variable_scale_decimal(_: ConnectSchema) -> Conversion:
@@ -264,21 +300,22 @@ def _decimal_text(value: Column) -> Column:
 
     def as_text(total: Column) -> Column:
         magnitude = F.when(is_negative, total + 1).otherwise(total).cast(whole).cast("string")
-        padded = F.lpad(magnitude, 2 * MAX_DECIMAL_PRECISION, "0")
+        padded = F.call_function("lpad", magnitude, scale + MAX_DECIMAL_PRECISION, F.lit("0"))
         before_point = padded.substr(F.lit(1), F.length(padded) - scale)
         after_point = F.when(scale > 0, F.concat(F.lit("."), F.right(padded, scale))).otherwise("")
         sign = F.when(is_negative, "-").otherwise("")
         return F.concat(sign, F.regexp_replace(before_point, "^0+(?=.)", ""), after_point)
 
     bytes_of_value = F.sequence(F.lit(1), (F.length(digits) / 2).cast("int"))
-    return F.aggregate(bytes_of_value, F.lit(0).cast(whole), add_byte, as_text)
+    text = F.aggregate(bytes_of_value, F.lit(0).cast(whole), add_byte, as_text)
+    return F.when(scale.between(0, _LARGEST_SCALE), text)
 
 
 def _zoned_timestamp(_: ConnectSchema) -> Conversion:
     def to_lake(value: Column) -> Column:
         return (
             F.when(value == "infinity", F.timestamp_micros(F.lit(_INFINITE_MICROS)))
-            # The latter is what Debezium makes of one in an array (an overflow, measured with 3.6.3).
+            # Debezium sends the latter for one in an array (an overflow, measured with 3.6.3).
             .when(
                 (value == "-infinity") | value.startswith("+292269055-12-02T23:00:00"),
                 F.timestamp_micros(F.lit(-_INFINITE_MICROS)),
@@ -290,7 +327,7 @@ def _zoned_timestamp(_: ConnectSchema) -> Conversion:
 
 
 def _interval(_: ConnectSchema) -> Conversion:
-    """ISO 8601, as Debezium sends it: with what a double makes of some seconds, 12.425070999 of 12.425071."""
+    """ISO 8601, as Debezium sends it. A double rounds some seconds: 12.425070999 for 12.425071."""
     seconds = r"-?\d+\.\d+(?=S$)"
 
     def to_lake(value: Column) -> Column:
@@ -334,7 +371,7 @@ def _array(column: str, schema: ConnectSchema, items: ConnectSchema) -> Conversi
 
 
 def _number_in_array(schema: ConnectSchema, items: ConnectSchema) -> Conversion | None:
-    """Of an array, Debezium tells the type beside the array; its name is that of the items with a `_`."""
+    """Debezium reports an array's type beside the array. Its name is the items' name after a `_`."""
     source = _source_type(schema)
     if items.type != "string" or source is None or source.name != "_NUMERIC":
         return None
@@ -401,7 +438,7 @@ class _Moments:
     minus_infinity: tuple[int, ...]
 
     def converted(self, finite: Convert, infinite: int, lake: Convert) -> Convert:
-        """To the lake's type: of `finite` the numbers in between, of `infinite` those of the infinities."""
+        """Convert to the lake's type: numbers by `finite`, and infinities to `infinite`."""
         return lambda value: (
             F.when(value.isin(*self.infinity), lake(F.lit(infinite)))
             .when(value.isin(*self.minus_infinity), lake(F.lit(-infinite)))
@@ -410,7 +447,7 @@ class _Moments:
 
 
 # PostgreSQL begins with the Julian day 0. It ends dates in the year 5874897, and moments in 294276, months
-# after 64 bits of microseconds do. Debezium sends infinities as what its overflows make of them, measured:
+# after 64 bits of microseconds do. Debezium sends infinities as its overflows turn them out, measured:
 # a streamed day by 3.7.0, by 3.6.3, and the day of a snapshot by both; smaller units by 3.7.0, and by
 # 3.6.3.
 _DAYS = _Moments(

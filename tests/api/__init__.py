@@ -1,1 +1,1 @@
-"""The lake as Python reads it."""
+"""Tests of reading the lake from Python."""

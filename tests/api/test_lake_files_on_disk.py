@@ -1,4 +1,4 @@
-"""Tables, timelines and quarantines are read as they lie in a bucket."""
+"""Tables, timelines and quarantines are read from the files in a bucket."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def _write_instant(timeline: Path, name: str, ledger: Ledger | None, completed: 
     os.utime(timeline / name, (completed, completed))
 
 
-def test_tables_are_found_by_their_paths_whatever_their_names(
-    tmp_path: Path, buckets: SubTreeFileSystem
-) -> None:
+def test_tables_with_any_names_are_found_by_their_paths(tmp_path: Path, buckets: SubTreeFileSystem) -> None:
     for table in (ORDERS, ODD):
         _make_table(tmp_path, table)
     (tmp_path / NAMES.silver_bucket / "erp" / "public" / "begun_but_never_made").mkdir()
@@ -63,7 +61,7 @@ def test_a_lake_without_a_bucket_has_no_tables(buckets: SubTreeFileSystem) -> No
     assert read_silver_tables(buckets, NAMES, NAMES.silver_bucket) == ()
 
 
-def test_a_table_is_found_by_each_of_its_names_and_near_ones_are_suggested() -> None:
+def test_a_table_is_found_by_each_of_its_names_and_similar_names_are_suggested() -> None:
     tables = [LakeTable(name, "") for name in (ORDERS, TableName("erp", "archive", "orders"), ODD)]
     assert find_table(tables, "erp.public.orders").name == ORDERS
     assert find_table(tables, "public.orders").name == ORDERS
@@ -105,7 +103,7 @@ def test_the_latest_commits_with_a_ledger_are_read_newest_first(
     assert read_last_commit(buckets, path) == newest
 
 
-def test_a_table_without_a_commit_has_no_last_one(tmp_path: Path, buckets: SubTreeFileSystem) -> None:
+def test_a_table_without_a_commit_has_no_last_commit(tmp_path: Path, buckets: SubTreeFileSystem) -> None:
     _make_table(tmp_path, ORDERS)
     assert read_last_commit(buckets, f"{NAMES.silver_bucket}/{NAMES.table_path(ORDERS)}") is None
 
@@ -148,5 +146,5 @@ def test_an_event_that_was_set_aside_twice_is_one_event(tmp_path: Path, buckets:
     ]
 
 
-def test_a_table_without_a_quarantine_has_an_empty_one(buckets: SubTreeFileSystem) -> None:
+def test_a_table_without_a_quarantine_folder_has_no_quarantined_events(buckets: SubTreeFileSystem) -> None:
     assert read_quarantine(buckets, "shop-quarantine/nothing") == ()

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 import tributary
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import last_commit
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, make_stack
@@ -51,7 +52,7 @@ assert "boto3" not in sys.modules and "pyspark" not in sys.modules
 
 @dataclass(frozen=True)
 class Written:
-    """A lake of one table, `things`, on an S3 server. `states`: its rows after each commit, by instant."""
+    """A lake of one table, `things`, on an S3 server. `states` are its rows after each commit, by instant."""
 
     lake_file: Path
     state: Path
@@ -86,7 +87,7 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 def _write_things(
     spark: SparkSession, silver: Path, quarantine: Path
 ) -> tuple[SourceTable, dict[str, State]]:
-    """Three commits: two rows; one changed, one deleted and one new; and one event that cannot be read."""
+    """Write three commits: two rows; a changed, a deleted and a new row; and an event that cannot be read."""
     things, states = SourceTable(), dict[str, State]()
     path = Path("shop", "public", "things")
     hudi = HudiTable(
@@ -107,7 +108,9 @@ def _write_things(
                 things.send_garbage(b"\xff")
         things.commit()
         rows = [event_row(event, offset) for offset, event in enumerate(things.events)]
-        table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(quarantine / path))
+        table = TableIngest(
+            "things", TOPIC, MemorySource(spark, rows), hudi, str(quarantine / path), PostgresLog()
+        )
         table.recover()
         table.apply((OffsetRange(0, first, len(rows)),))
         first = len(rows)
@@ -124,7 +127,7 @@ def lake(written: Written) -> tributary.OpenLake:
 
 @pytest.fixture
 def on_aws(written: Written, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The stacks are moto's; S3 is a server that looks at signatures, as the user's AWS settings name it."""
+    """Moto's stacks, and an S3 server that verifies signatures and that the user's AWS settings name."""
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_REGION", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
@@ -146,7 +149,7 @@ def _names(rows: State) -> dict[int, object]:
 
 
 def _kept(table: tributary.Table | tributary.TableAsOf) -> dict[int, object]:
-    """The names of the rows that are not deleted."""
+    """Return the names of the rows that are not deleted."""
     return {row["id"]: row["name"] for row in table.arrow().to_pylist() if not row["_deleted"]}
 
 
@@ -156,7 +159,7 @@ def test_importing_tributary_is_cheap_and_gives_every_name_that_it_promises() ->
         tributary.nothing  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_tables_are_told_with_their_files_and_last_commits(
+def test_tables_are_listed_with_their_files_and_last_commits(
     written: Written, lake: tributary.OpenLake
 ) -> None:
     (summary,) = lake.tables()
@@ -205,9 +208,7 @@ def test_each_state_is_read_back_by_its_instant_and_by_a_time(
         things.as_of("noon")
 
 
-def test_history_and_quarantine_tell_what_became_of_the_events(
-    written: Written, lake: tributary.OpenLake
-) -> None:
+def test_history_and_quarantine_show_every_event_s_result(written: Written, lake: tributary.OpenLake) -> None:
     things = lake.table("things")
     latest, changes, _ = things.history()
     assert [commit.instant for commit in things.history()] == sorted(written.states, reverse=True)
@@ -219,7 +220,7 @@ def test_history_and_quarantine_tell_what_became_of_the_events(
     assert (event.value, event.position) == (b"\xff", "0:6")
 
 
-def test_the_command_tells_what_the_api_gives(
+def test_the_command_shows_the_same_as_the_api(
     written: Written, lake: tributary.OpenLake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     of_lake = ["--lake", str(written.lake_file), "--state", str(written.state), "--json"]
@@ -250,9 +251,7 @@ def test_a_deployed_lake_is_read_with_the_user_s_credentials(written: Written) -
 
 
 @pytest.mark.usefixtures("on_aws")
-def test_a_user_whom_s3_does_not_let_in_is_told_where(
-    written: Written, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_s3_refusal_names_the_bucket(written: Written, monkeypatch: pytest.MonkeyPatch) -> None:
     _deploy()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another one")
     with pytest.raises(tributary.LakeUnreadable, match=f"s3://shop-silver-{ACCOUNT}"):
@@ -260,7 +259,7 @@ def test_a_user_whom_s3_does_not_let_in_is_told_where(
 
 
 @pytest.mark.usefixtures("on_aws")
-def test_a_lake_that_is_not_deployed_is_said_to_be_so(written: Written) -> None:
+def test_a_lake_that_is_not_deployed_is_reported(written: Written) -> None:
     with pytest.raises(NotDeployed, match="tributary-shop-lake"):
         tributary.open_lake(written.lake_file, aws=True)
 
@@ -271,12 +270,12 @@ def test_the_credentials_of_a_role_are_read_for_each_use() -> None:
     assert [files.hudi_options["aws_session_token"] for _ in range(2)] == ["first", "second"]
 
 
-def test_a_lake_that_was_never_started_is_said_to_be_so(written: Written, tmp_path: Path) -> None:
+def test_a_lake_that_was_never_started_is_reported(written: Written, tmp_path: Path) -> None:
     with pytest.raises(PipelineDown, match=r"never started here.*Start the pipeline"):
         tributary.open_lake(written.lake_file, state=tmp_path)
 
 
-def test_without_pandas_it_is_said_how_to_get_it(
+def test_without_pandas_the_error_says_how_to_install_it(
     lake: tributary.OpenLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)

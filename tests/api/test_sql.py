@@ -1,4 +1,4 @@
-"""SQL over the lake's tables: every name they can be called by, and what is said of a mistake."""
+"""SQL over the lake's tables: every name that a table can have in a query, and the message for a mistake."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINE_ROWS = pa.table({"id": [2, 2, 3], "_seq": [3, 4, 5]})
 
 
 @pytest.mark.parametrize("name", ["orders", "public.orders", "shop.public.orders", "ORDERS"])
-def test_a_table_answers_to_each_of_its_names(name: str) -> None:
+def test_a_query_can_use_each_of_a_table_s_names(name: str) -> None:
     assert query_arrow({ORDERS: ORDER_ROWS}, f"SELECT sum(id) AS n FROM {name}").to_pylist() == [{"n": 3}]
 
 
@@ -35,7 +35,7 @@ def test_a_short_name_of_two_tables_is_refused_rather_than_guessed() -> None:
         query_arrow(tables, "SELECT * FROM orders")
 
 
-def test_a_schema_that_is_called_as_its_source_is_no_riddle() -> None:
+def test_a_schema_may_have_the_name_of_its_source() -> None:
     orders = TableName("shop", "shop", "orders")
     for name in ("orders", "shop.orders", "shop.shop.orders"):
         assert query_arrow({orders: ORDER_ROWS}, f"SELECT count(*) AS n FROM {name}").to_pylist() == [
@@ -44,7 +44,7 @@ def test_a_schema_that_is_called_as_its_source_is_no_riddle() -> None:
 
 
 @pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing FROM orders", "SELECT f(1)", ""])
-def test_a_mistake_in_the_query_is_one_error(query: str) -> None:
+def test_every_mistake_in_a_query_raises_the_same_error(query: str) -> None:
     with pytest.raises(QueryError):
         query_arrow({ORDERS: ORDER_ROWS}, query)
 
@@ -64,12 +64,12 @@ def test_only_a_table_that_the_query_names_is_read(query: str, is_named: bool) -
     assert named_in(query, [ORDERS]) == ({ORDERS} if is_named else set())
 
 
-def test_a_table_with_an_odd_name_is_recognised_in_a_query() -> None:
+def test_a_table_with_an_odd_name_is_recognized_in_a_query() -> None:
     odd = TableName("shop", "public", 'a "b" c')
     assert named_in('SELECT * FROM "a ""b"" c"', [odd]) == {odd}
 
 
-def test_of_tables_whose_names_differ_in_case_only_a_query_has_the_one_that_it_names() -> None:
+def test_of_tables_that_differ_only_in_case_a_query_gets_the_one_that_it_spells_exactly() -> None:
     names = [TableName("shop", "public", name) for name in ("Orders", "ORDERS", "orders", "select")]
     assert named_in('SELECT * FROM "Orders"', names) == {names[0], names[3]}
     assert named_in("SELECT * FROM oRDERS", names) == {names[3]}
@@ -78,7 +78,7 @@ def test_of_tables_whose_names_differ_in_case_only_a_query_has_the_one_that_it_n
     ).to_pylist()
 
 
-def test_a_short_name_that_two_tables_share_but_for_its_case_means_none_of_them() -> None:
+def test_a_short_name_that_two_tables_share_except_for_case_means_neither() -> None:
     tables = {
         TableName("shop", "public", "orders"): ORDER_ROWS,
         TableName("shop", "old", "Orders"): ORDER_ROWS,
@@ -88,7 +88,7 @@ def test_a_short_name_that_two_tables_share_but_for_its_case_means_none_of_them(
         query_arrow(tables, "SELECT * FROM orders")
 
 
-def test_moments_are_in_utc_whatever_the_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moments_are_in_utc_in_any_time_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     moments = pa.table({"moment": pa.array([0], pa.timestamp("us", "UTC"))})
     found = query_arrow({ORDERS: moments}, "SELECT CAST(moment AS VARCHAR) AS seen FROM orders").to_pylist()

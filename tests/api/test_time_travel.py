@@ -1,4 +1,4 @@
-"""A moment in the past means one commit, and is refused where the table does not hold it whole any more."""
+"""A moment in the past selects one commit. It is refused if the table no longer holds that state whole."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_time_is_the_instant_of_its_millisecond_in_utc(moment: datetime, zone:
 
 
 @pytest.mark.parametrize("text", ["", "noon", "2026010203040567", "2026-13-01"])
-def test_what_is_no_moment_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_moment_is_refused(text: str) -> None:
     with pytest.raises(NotAMoment, match="neither an instant nor a time"):
         instant_of(text)
 
@@ -48,7 +48,7 @@ def test_a_state_is_readable_from_the_first_commit_on_that_the_cleanings_have_le
     for instant in INSTANTS:
         check_readable(FILES, table, instant)
 
-    # The timeline keeps the latest commits only, and the files tell of those before.
+    # The timeline keeps only the latest commits. The names of the files show the earlier ones.
     (tmp_path / "region=1").mkdir()
     (tmp_path / "region=1" / f"0000-0_0-1-2_{INSTANTS[0]}.parquet").touch()
     (tmp_path / ".hoodie" / f"{INSTANTS[0]}.deltacommit").unlink()
@@ -77,7 +77,7 @@ def test_a_state_from_before_a_rebuild_that_changed_a_type_is_left_to_spark(tmp_
 
 
 @given(st.text(), st.text(), st.integers(-(2**40), 2**40))
-def test_the_field_of_a_cleaning_is_found_behind_whatever_comes_before(
+def test_the_field_of_a_cleaning_is_found_after_any_other_fields(
     retained: str, start: str, millis: int
 ) -> None:
     assert earliest_retained(_clean_metadata(retained, start, millis)) == retained
@@ -95,7 +95,7 @@ def _commit(folder: Path, name: str, metadata: dict[str, str]) -> None:
 
 
 def _clean_metadata(retained: str, start: str = "20260103060000000", millis: int = 12) -> bytes:
-    """An Avro file of one HoodieCleanMetadata, as far as the field that is looked for."""
+    """Return an Avro file of one HoodieCleanMetadata, up to the field that the reader looks for."""
     record = _avro_text(start) + _avro_long(millis) + _avro_long(3) + _avro_text(retained)
     header = _avro_long(1) + _avro_text("avro.schema") + _avro_text("{}") + _avro_long(0)
     return b"Obj\x01" + header + bytes(16) + _avro_long(1) + _avro_long(len(record)) + record + bytes(16)

@@ -1,4 +1,4 @@
-"""A Maven repository of the test's own on a free loopback port, and a cache of the test's own."""
+"""A Maven repository on a free loopback port, and an empty cache, for each test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHUNK = 8192
 
 
 class Repository(ThreadingHTTPServer):
-    """Serves what was published; the next answers for a file can be given beforehand."""
+    """Serves the published files. A test can set the next answers for a file in advance."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -41,7 +41,7 @@ class Repository(ThreadingHTTPServer):
         return artifact
 
     def answer_next(self, artifact: Artifact, *answers: bytes | int) -> None:
-        """Other content or an HTTP status, for the next requests of the artifact."""
+        """Set other content or an HTTP status for the next requests of the artifact."""
         self.next_answers[f"/{artifact.path}"] = deque(answers)
 
     def requests_for(self, artifact: Artifact) -> int:
@@ -64,7 +64,7 @@ class _Answer(BaseHTTPRequestHandler):
             self.wfile.write(content[start : start + CHUNK])
 
     def handle(self) -> None:
-        with suppress(ConnectionError):  # a client that was interrupted hangs up
+        with suppress(ConnectionError):  # an interrupted client hangs up
             super().handle()
 
     def log_message(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""What the cache promises to processes that share it."""
+"""Processes that share the cache never see an incomplete or damaged folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tributary.artifacts.cache import cache_root, cached_folder
         ({"TRIBUTARY_CACHE": ""}, "/home/someone/.cache/tributary"),
     ],
 )
-def test_the_cache_is_where_the_environment_says(
+def test_the_environment_sets_the_cache_folder(
     environment: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("TRIBUTARY_CACHE", "XDG_CACHE_HOME"):
@@ -33,7 +33,7 @@ def test_the_cache_is_where_the_environment_says(
     assert cache_root() == Path(expected)
 
 
-def test_a_folder_is_filled_once_however_many_ask_for_it(cache: Path) -> None:
+def test_a_folder_is_filled_once_for_any_number_of_callers(cache: Path) -> None:
     together, fills = Barrier(8), []
 
     def fill(folder: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_folder_is_filled_once_however_many_ask_for_it(cache: Path) -> None:
     assert cached_folder("kind", "key", fill) == cache / "kind" / "key"
 
 
-def test_a_fill_that_fails_leaves_nothing_behind_and_the_next_one_starts_anew(cache: Path) -> None:
+def test_a_failed_fill_leaves_nothing_behind_and_the_next_one_starts_from_nothing(cache: Path) -> None:
     def fail(folder: Path) -> None:
         (folder / "half").write_text("half")
         raise OSError("no space left")
@@ -63,7 +63,7 @@ def test_a_fill_that_fails_leaves_nothing_behind_and_the_next_one_starts_anew(ca
     ]
 
 
-def test_what_a_killed_process_left_half_filled_is_not_taken_for_the_folder(cache: Path) -> None:
+def test_a_half_filled_folder_of_a_killed_process_is_not_used(cache: Path) -> None:
     child = os.fork()
     if child == 0:
         cached_folder("kind", "key", lambda folder: (folder / "half").touch() or os._exit(0))  # type: ignore[func-returns-value]

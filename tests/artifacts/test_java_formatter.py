@@ -1,4 +1,4 @@
-"""Java that is not formatted is named, and formatted when somebody asks for it."""
+"""Unformatted Java is reported, and formatted on request."""
 
 from __future__ import annotations
 

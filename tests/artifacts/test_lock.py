@@ -1,4 +1,4 @@
-"""What a lock file says, and what is said of one that is wrong."""
+"""A lock file pins every file, and a mistake in one is reported with its entry."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ ARTIFACTS = st.builds(
 
 
 @given(ARTIFACTS)
-def test_a_coordinate_says_all_that_tells_artifacts_apart(artifact: Artifact) -> None:
+def test_a_coordinate_identifies_an_artifact(artifact: Artifact) -> None:
     assert parse_coordinate(artifact.coordinate, sha256=artifact.sha256, size=artifact.size) == artifact
 
 
 @pytest.mark.parametrize("text", ["", "a:b", "a::c", "a:b:c:d:e:f", "a:b:c d", "../a:b/../c:1", "a:b:c:d:"])
-def test_what_is_not_a_coordinate_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_coordinate_is_refused(text: str) -> None:
     with pytest.raises(LockError):
         parse_coordinate(text)
 
@@ -70,9 +70,7 @@ def test_a_lock_is_read_as_it_was_written(
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
-def test_the_locks_of_the_project_are_in_their_one_form_and_pin_every_root(
-    path: Path, tmp_path: Path
-) -> None:
+def test_the_project_s_locks_have_the_canonical_form_and_pin_every_root(path: Path, tmp_path: Path) -> None:
     lock = read_lock(path)
     write_lock(Lock(tmp_path / "again.json", lock.sets))
     assert (tmp_path / "again.json").read_text() == path.read_text()
@@ -81,7 +79,7 @@ def test_the_locks_of_the_project_are_in_their_one_form_and_pin_every_root(
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
-def test_no_part_runs_on_two_versions_of_one_library(path: Path) -> None:
+def test_no_part_uses_two_versions_of_one_library(path: Path) -> None:
     for part in read_lock(path).sets.values():
         libraries = Counter((file.group, file.artifact, file.classifier) for file in part.files)
         assert [library for library, count in libraries.items() if count > 1] == []

@@ -1,4 +1,4 @@
-"""What comes from PyPI, and what is refused."""
+"""Only pinned wheels come from PyPI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tributary.artifacts.pip import PLATFORMS, PipError, fetch_wheels
 
 @pytest.fixture(autouse=True)
 def index(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of wheels instead of PyPI: `thing` 1.0, one wheel for each platform."""
+    """A folder of wheels instead of PyPI: `thing` 1.0, with one wheel for each platform."""
     del cache
     tags = ["manylinux2014_x86_64", "manylinux_2_17_aarch64", "macosx_10_12_x86_64", "macosx_11_0_arm64"]
     for tag in tags:
@@ -43,7 +43,7 @@ def test_each_platform_gets_its_own_wheel(requirements: Path) -> None:
     }
 
 
-def test_what_was_fetched_before_needs_no_index(requirements: Path, index: Path) -> None:
+def test_a_wheel_that_was_fetched_before_needs_no_index(requirements: Path, index: Path) -> None:
     fetched = fetch_wheels(requirements, "linux-amd64")
     for wheel in index.glob("*.whl"):
         wheel.unlink()

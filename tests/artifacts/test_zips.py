@@ -1,4 +1,4 @@
-"""What makes two zips the same."""
+"""Equal names and contents give equal zips."""
 
 from __future__ import annotations
 

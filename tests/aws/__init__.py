@@ -1,1 +1,1 @@
-"""A deployed lake, as a client of AWS sees it."""
+"""Tests of a client's access to a deployed lake."""

@@ -1,4 +1,4 @@
-"""What a person is told when AWS cannot be asked, or refuses."""
+"""Each way in which AWS is unreachable or refuses a request has a clear message."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def in_folder_with_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("in_folder_with_lake")
-def test_without_credentials_it_is_said_how_to_get_some(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_credentials_the_error_says_how_to_get_some(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["submit", "follow"]) == 1
     told = capsys.readouterr().err
     assert "nobody is logged in to AWS" in told
@@ -35,7 +35,7 @@ def test_without_credentials_it_is_said_how_to_get_some(capsys: pytest.CaptureFi
 
 
 @pytest.mark.usefixtures("in_folder_with_lake")
-def test_a_profile_that_is_not_there_is_named(
+def test_a_missing_profile_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nowhere")
@@ -44,7 +44,7 @@ def test_a_profile_that_is_not_there_is_named(
 
 
 @pytest.mark.usefixtures("in_folder_with_lake")
-def test_an_endpoint_of_aws_s_own_setting_is_asked_and_told_where_it_does_not_answer(
+def test_an_endpoint_from_aws_s_own_settings_is_used_and_reported_if_it_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
@@ -69,11 +69,11 @@ def test_an_endpoint_of_aws_s_own_setting_is_asked_and_told_where_it_does_not_an
             "the right to elasticmapreduce:AddJobFlowSteps",
         ),
         ("AccessDenied", "Access Denied", NotAllowed, "the right to AddJobFlowSteps"),
-        ("ThrottlingException", "Rate exceeded", Unreachable, "AWS puts AddJobFlowSteps off"),
+        ("ThrottlingException", "Rate exceeded", Unreachable, "AWS throttles AddJobFlowSteps"),
         ("ValidationException", "No such role", AwsError, "AWS refuses AddJobFlowSteps"),
     ],
 )
-def test_what_aws_refuses_is_told_as_what_a_person_can_do_about_it(
+def test_a_refusal_of_aws_says_what_a_person_can_do(
     code: str, message: str, told: type[AwsError], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusal = ClientError({"Error": {"Code": code, "Message": message}}, "AddJobFlowSteps")

@@ -1,4 +1,4 @@
-"""A job on EMR: the same app with the same arguments on both kinds, from the outputs of the stacks."""
+"""Both kinds of EMR run the same app with the same arguments, from the outputs of the stacks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_both_kinds_of_emr_start_the_same_app_with_the_same_arguments(job: Job) 
     assert driver["entryPointArguments"] == list(submit[start + 1 :])
 
 
-def test_what_spark_itself_is_told_differs_in_the_driver_s_environment_only() -> None:
+def test_spark_s_own_options_differ_only_in_the_driver_s_environment() -> None:
     emr = confs(submit_arguments(Job("ingest"), ADDRESSES, EMR))
     serverless = confs(tuple(_parameters(Job("ingest"))))
     yarn, driver = "spark.yarn.", "spark.emr-serverless.driverEnv."
@@ -106,7 +106,7 @@ def test_jars_come_from_emr_and_from_the_assets_and_none_from_maven() -> None:
     assert not {"--packages", "spark.jars.packages"} & set(arguments)
 
 
-def test_what_is_unpacked_is_where_python_and_the_app_look_for_it() -> None:
+def test_archives_are_unpacked_where_python_and_the_app_look_for_them() -> None:
     arguments = submit_arguments(Job("ingest"), ADDRESSES, EMR)
     options = confs(arguments)
     assert options["spark.archives"] == "s3://assets/package.zip#app,s3://assets/lake.zip#lake"
@@ -114,7 +114,7 @@ def test_what_is_unpacked_is_where_python_and_the_app_look_for_it() -> None:
     assert arguments[arguments.index("--lake") + 1] == "lake/lake.toml"
 
 
-def test_no_argument_is_changed_by_the_shell_that_a_step_s_arguments_go_through() -> None:
+def test_the_shell_between_a_step_and_the_app_changes_no_argument() -> None:
     job = Job("rebuild", tables=("web.public.\"two words\"; $(rm) 'x'", "web.public.plain"))
     arguments = submit_arguments(job, ADDRESSES, EMR)
     assert shlex.split(" ".join(arguments)) == [
@@ -124,7 +124,7 @@ def test_no_argument_is_changed_by_the_shell_that_a_step_s_arguments_go_through(
     ]
 
 
-def test_only_a_job_that_follows_is_started_again_after_a_failure() -> None:
+def test_only_a_following_job_is_restarted_after_a_failure() -> None:
     once, follow = (
         confs(submit_arguments(Job("ingest", follow=on), ADDRESSES, EMR))["spark.yarn.maxAppAttempts"]
         for on in (False, True)
@@ -132,19 +132,19 @@ def test_only_a_job_that_follows_is_started_again_after_a_failure() -> None:
     assert (once, follow) == ("1", "2")
 
 
-def test_a_follow_job_is_known_by_its_name() -> None:
+def test_a_follow_job_is_recognized_by_its_name() -> None:
     assert Job("ingest", follow=True).name("shop") == "tributary-shop-follow"
     assert Job("ingest").name("shop") == "tributary-shop-ingest"
 
 
-def test_nothing_but_an_ingest_follows() -> None:
-    with pytest.raises(ValueError, match="rebuild does not follow"):
+def test_only_an_ingest_follows() -> None:
+    with pytest.raises(ValueError, match="rebuild cannot follow"):
         Job("rebuild", follow=True)
-    with pytest.raises(ValueError, match="replay takes no snapshot"):
+    with pytest.raises(ValueError, match="replay cannot start at a snapshot"):
         Job("replay", since_snapshot=True)
 
 
-def test_executors_stay_within_what_the_place_may_grow_to() -> None:
+def test_executors_stay_within_the_maximum_capacity() -> None:
     def most(processing: Processing) -> str:
         return confs(submit_arguments(Job("ingest"), ADDRESSES, processing))[
             "spark.dynamicAllocation.maxExecutors"
@@ -155,7 +155,7 @@ def test_executors_stay_within_what_the_place_may_grow_to() -> None:
     assert most(Processing(on="emr-serverless", units_max=5)) == "4"
 
 
-def test_where_another_sink_fills_bronze_there_is_no_table_to_read_from() -> None:
+def test_with_another_sink_there_is_no_bronze_table_to_read_from() -> None:
     sink = OtherSink(plugin="sink.zip", sha256="0" * 64, config={"connector.class": "org.example.Sink"})
     other = Addresses.of_outputs("shop", AWS.model_copy(update={"connect": Connect(sink=sink)}), OUTPUTS)
     assert "--bronze-table" in app_arguments(Job("ingest"), ADDRESSES)

@@ -1,1 +1,1 @@
-"""Tests of the benchmarks: of what they calculate, not of how long anything takes."""
+"""Tests of what the benchmarks calculate. They measure no time."""

@@ -1,4 +1,4 @@
-"""What the runs of the contenders amount to."""
+"""The runs of the contenders become the right figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_each_contender_counts_with_its_best_batch() -> None:
     assert ratio.of == {"of": "kafka, bare", "as": "plain app", "events a key": 5.0}
 
 
-def test_rounds_are_averaged_and_memory_is_the_most_of_them() -> None:
+def test_rounds_are_averaged_and_memory_is_their_maximum() -> None:
     runs = [
         Run("plain app", 100, events=1_000, seconds=1.0, resident=7 * MIB),
         Run("plain app", 100, events=1_000, seconds=0.5, resident=3 * MIB),
@@ -33,7 +33,7 @@ def test_rounds_are_averaged_and_memory_is_the_most_of_them() -> None:
     assert values == {"events a second": 1_500, "peak resident memory": 7}
 
 
-def test_only_commits_that_have_read_files_are_the_streamer_s(tmp_path: Path) -> None:
+def test_only_commits_that_have_read_files_count_for_the_streamer(tmp_path: Path) -> None:
     timeline = tmp_path / ".hoodie"
     timeline.mkdir()
     for instant, metadata in {

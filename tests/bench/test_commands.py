@@ -1,4 +1,4 @@
-"""`python -m bench` finds each of its benchmarks, whole and quick."""
+"""`python -m bench` finds each of its benchmarks, full and quick."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def test_a_benchmark_has_its_settings_and_can_run(name: str) -> None:
         assert settings is None or is_dataclass(getattr(module, settings))
 
 
-def test_a_name_that_is_none_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_gets_the_list_of_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["nothing"])
     assert "unknown benchmark: nothing; choose from freshness" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_used_is_told_before_anything_is_measured(
+def test_an_unusable_folder_is_reported_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "file"

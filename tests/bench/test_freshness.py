@@ -1,4 +1,4 @@
-"""What the freshness benchmark makes of what it sees, and that its workload is possible."""
+"""The freshness benchmark computes the right figures from its observations, and its workload is valid."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLES = ("orders_1", "orders_2")
 START = 1_000.0
 
 
-def test_the_workload_changes_only_rows_that_are_there() -> None:
+def test_the_workload_changes_only_existing_rows() -> None:
     held = {table: set(range(1, 21)) for table in TABLES}
     for change in islice(workload.changes(TABLES, rows=20, seed=3), 5_000):
         keys = held[change.table]
@@ -53,7 +53,7 @@ def test_the_same_seed_makes_the_same_changes() -> None:
     assert one == other
 
 
-def test_only_a_completed_commit_counts_as_one() -> None:
+def test_only_a_completed_commit_counts() -> None:
     names = [
         "20261121224229817.deltacommit",
         "20261121224233001.deltacommit.requested",
@@ -84,7 +84,7 @@ def test_a_row_s_way_goes_through_the_first_commit_that_has_its_offset() -> None
     assert way.read == pytest.approx(1.7)
 
 
-def test_a_row_from_before_the_measurement_is_no_part_of_it() -> None:
+def test_a_row_from_before_the_measurement_does_not_count() -> None:
     observed = _observed(began=START + 2)
     assert ways(observed) == []
 
@@ -123,7 +123,7 @@ def test_threads_of_a_pool_are_one_kind() -> None:
     assert kind_of_thread("12") == "12"
 
 
-def test_processor_times_are_of_the_time_between_two_looks() -> None:
+def test_processor_times_cover_the_time_between_two_readings() -> None:
     before = ProcessorTimes(100.0, {"spark": 50.0}, {("spark", "GC Thread"): 1.0})
     after = ProcessorTimes(110.0, {"spark": 60.0, "probe": 1.0}, {("spark", "GC Thread"): 2.0})
     taken = after.since(before)
@@ -132,7 +132,7 @@ def test_processor_times_are_of_the_time_between_two_looks() -> None:
 
 
 def _observed(began: float = START) -> Observed:
-    """Five seconds in which one row of the probe's takes 1.7 s: at offset 10, in the second commit."""
+    """Return five seconds in which a probe row takes 1.7 s: at offset 10, in the second commit."""
     sighting = Sighting("orders_1", -1, START + 1, START + 1.01, START + 2.5, START + 2.7)
     return Observed(
         began=began,
@@ -154,13 +154,13 @@ def _figures(results: Results) -> dict[str, float]:
     return {figure.name: figure.value for figure in results.figures}
 
 
-def test_a_moment_is_in_one_quarter_of_the_time() -> None:
+def test_a_moment_falls_into_one_quarter_of_the_run() -> None:
     assert [quarter_of(at, began=100.0, ended=140.0) for at in (100, 109, 110, 129, 130, 140)] == [
         *(0, 0, 1, 2, 3, 3)
     ]
 
 
-def test_what_processes_and_folders_hold_is_read_again_and_again(tmp_path: Path) -> None:
+def test_resources_of_processes_and_folders_are_sampled_repeatedly(tmp_path: Path) -> None:
     (tmp_path / "kafka" / "data").mkdir(parents=True)
     (tmp_path / "kafka" / "data" / "log").write_bytes(bytes(1 << 20))
     with sampled({"benchmark": os.getpid()}, tmp_path, seconds=0.01) as samples:

@@ -1,4 +1,4 @@
-"""The orders' records are what Debezium would send, and their history says what the table holds."""
+"""The orders' records are what Debezium would send, and their history equals the table's content."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def payload(record: Record) -> Any:
     return json.loads(record.value)["payload"]
 
 
-def test_a_snapshot_reads_every_order_once_and_all_at_one_place_of_the_log() -> None:
+def test_a_snapshot_reads_every_order_once_at_one_log_position() -> None:
     reads = [payload(record) for record in OrdersHistory(TOPIC, ORDERS).snapshot()]
     assert [read["after"][KEY] for read in reads] == list(range(ORDERS))
     assert {read["op"] for read in reads} == {"r"}
     assert len({(read["source"]["lsn"], read["source"]["ts_us"]) for read in reads}) == 1
 
 
-def test_the_last_record_of_a_key_is_what_the_history_holds() -> None:
+def test_a_key_s_last_record_equals_its_row_in_the_history() -> None:
     history = OrdersHistory(TOPIC, ORDERS)
     last = {json.loads(r.key)["payload"][KEY]: r for r in history.changes(400) if r.value is not None}
     assert last.keys() == history.changed.keys()
@@ -38,7 +38,7 @@ def test_the_last_record_of_a_key_is_what_the_history_holds() -> None:
             assert sent["amount"] == float(row["amount"])
 
 
-def test_only_rows_that_are_there_are_changed_and_a_delete_is_two_records() -> None:
+def test_only_existing_rows_are_changed_and_a_delete_is_two_records() -> None:
     history = OrdersHistory(TOPIC, ORDERS)
     there = set(range(ORDERS))
     records = history.changes(600, Mix(inserts=0.3, deletes=0.3))
@@ -58,22 +58,22 @@ def test_only_rows_that_are_there_are_changed_and_a_delete_is_two_records() -> N
     assert history.row_count == len(there)
 
 
-def test_the_source_log_only_goes_on() -> None:
+def test_the_source_log_never_goes_back() -> None:
     history = OrdersHistory(TOPIC, ORDERS)
     sources = [payload(record)["source"] for record in history.changes(100) if record.value is not None]
     assert sources == sorted(sources, key=lambda source: source["lsn"])
     assert all(json.loads(source["sequence"])[1] == str(source["lsn"]) for source in sources)
 
 
-def test_two_histories_of_one_seed_are_the_same() -> None:
+def test_the_same_seed_gives_the_same_history() -> None:
     assert OrdersHistory(TOPIC, ORDERS).changes(50) == OrdersHistory(TOPIC, ORDERS).changes(50)
 
 
-def test_an_order_starts_when_its_number_says() -> None:
+def test_an_order_s_number_gives_its_time() -> None:
     assert first_row(60)["created_at"] == datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 
 
-def test_every_contender_is_as_often_first_as_last() -> None:
+def test_every_contender_is_first_and_last_equally_often() -> None:
     taken = turns(6, 3)
     assert all(sorted(turn) == [0, 1, 2] for turn in taken)
     assert (

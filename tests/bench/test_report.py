@@ -61,7 +61,7 @@ def test_a_headline_rounds_its_figures(value: float, text: str) -> None:
     assert rounded(value) == text
 
 
-def test_a_headline_names_the_one_figure_it_means() -> None:
+def test_a_headline_finds_its_figure_by_labels() -> None:
     headline = Headline("Fresh", "a", "{} s, or {} s", (Found("p95", {"until": "read"}), Found("p50", {})))
     figures = [Figure("p95", 6.04, "s", {"until": "read"}), Figure("p50", 4, "s", {"until": "readable"})]
     assert headlines_table([headline], {"a": figures}).splitlines()[2:] == ["| Fresh | 6.0 s, or 4.0 s |"]
@@ -69,7 +69,7 @@ def test_a_headline_names_the_one_figure_it_means() -> None:
         headlines_table([headline], {"a": [*figures, *figures]})
 
 
-def test_a_figure_from_before_stands_beside_that_of_now() -> None:
+def test_an_earlier_figure_is_shown_next_to_the_current_one() -> None:
     now = [Figure("seconds", 0.5, "s", {"rows": 1_000}), Figure("jobs", 3, "")]
     before = [Figure("seconds", 2.0, "s", {"rows": 1_000})]
     assert markdown(now, before).splitlines()[2:] == [
@@ -79,7 +79,7 @@ def test_a_figure_from_before_stands_beside_that_of_now() -> None:
     assert markdown(now, []).splitlines()[2] == "| seconds | rows 1,000 | 0.5 | s |"
 
 
-def test_of_each_goal_is_said_whether_it_is_reached() -> None:
+def test_each_goal_shows_whether_it_is_reached() -> None:
     goals = [
         Goal("Fresh", "a", "p95", "at most", 5, {"until": "read"}),
         Goal("As fast", "b", "times", "at least", 2),

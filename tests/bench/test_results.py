@@ -1,4 +1,4 @@
-"""Figures keep what they were measured of, and an earlier run stands beside a later one."""
+"""Figures keep their labels, and an earlier run is shown next to a later one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_figures_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     assert read_figures(write_results(RESULTS, tmp_path)) == RESULTS.figures
 
 
-def test_a_figure_stands_beside_the_earlier_one_of_the_same() -> None:
+def test_a_figure_is_shown_next_to_its_earlier_value() -> None:
     console = Console(width=120)
     earlier = [Figure("seconds p50", 1.1, "s", {"rows": 1_000}), Figure("seconds p50", 9, "s", {"rows": 1})]
     with console.capture() as captured:
@@ -52,7 +52,7 @@ def test_a_figure_stands_beside_the_earlier_one_of_the_same() -> None:
     ("values", "share", "expected"),
     [([3.0, 1.0, 2.0], 0.5, 2.0), ([1.0, 2.0], 0.5, 1.0), (range(1, 101), 0.95, 95), ([7.0], 0.99, 7.0)],
 )
-def test_a_quantile_is_the_smallest_value_that_so_many_do_not_exceed(
+def test_a_quantile_is_the_smallest_value_that_this_share_does_not_exceed(
     values: list[float], share: float, expected: float
 ) -> None:
     assert quantile(values, share) == expected
@@ -73,5 +73,5 @@ def test_numbers_are_as_exact_as_a_measurement(number: float, text: str) -> None
     assert number_text(number) == text
 
 
-def test_what_a_figure_is_of_reads_as_words() -> None:
+def test_a_figure_s_labels_read_as_words() -> None:
     assert text_of({"of": "commit", "kind": "GET"}) == "commit, kind GET"

@@ -1,4 +1,4 @@
-"""The proxy passes on what it gets as it is, and writes down what it was."""
+"""The proxy forwards every request unchanged, and logs what it was."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.s3_requests import Request, RequestLog, by_kind, counted_requests
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers with what it got; a GET in chunks."""
+    """Answers with the request's content, to a GET in chunks."""
 
     protocol_version = "HTTP/1.1"
 
@@ -54,7 +54,7 @@ def server_port() -> Iterator[int]:
     server.server_close()
 
 
-def test_requests_of_one_connection_arrive_and_are_written_down(server_port: int, tmp_path: Path) -> None:
+def test_requests_of_one_connection_arrive_and_are_logged(server_port: int, tmp_path: Path) -> None:
     with socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -64,7 +64,7 @@ def test_requests_of_one_connection_arrive_and_are_written_down(server_port: int
         connection.request("PUT", "/bucket/key", body=b"x" * 200_000, headers={"Expect": "100-continue"})
         answer = connection.getresponse()
         assert answer.read() == b"x" * 200_000
-        # The server sees the request as it was signed.
+        # The server sees the request as the client signed it.
         assert answer.headers["Host-Was"] == f"127.0.0.1:{port}"
         connection.request("HEAD", "/bucket/none")
         assert connection.getresponse().read() == b""
@@ -83,7 +83,7 @@ def test_requests_of_one_connection_arrive_and_are_written_down(server_port: int
 
 
 def until_logged(log: RequestLog, start: int, number: int) -> tuple[Request, ...]:
-    """The proxy writes a request down after its answer has been passed on."""
+    """Wait for the log entries. The proxy logs a request after it has passed on the answer."""
     deadline = time.monotonic() + 10
     while len(found := log.since(start)) < number and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -101,5 +101,5 @@ def until_logged(log: RequestLog, start: int, number: int) -> tuple[Request, ...
         ("DELETE", "/bucket/key", "DELETE"),
     ],
 )
-def test_a_request_has_the_name_under_which_s3_bills_it(method: str, target: str, kind: str) -> None:
+def test_a_request_s_kind_is_the_one_that_s3_bills(method: str, target: str, kind: str) -> None:
     assert Request(0, 0, method, target, 200, 0, 0).kind == kind

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own."""
+"""A PostgreSQL server for these tests alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgr
 
 @pytest.fixture
 def database(postgres_server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
-    """An autocommit connection to a database that the test has to itself."""
+    """An autocommit connection to a database that only this test uses."""
     name = f"test_{abs(hash(request.node.nodeid)):x}"
     with connect_as_admin(postgres_server) as admin:
         create_database(admin, name)

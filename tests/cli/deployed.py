@@ -1,4 +1,4 @@
-"""A lake that is deployed as far as a client of AWS sees: outputs of stacks, buckets, what jobs run on."""
+"""A deployed lake as a client of AWS sees it: stack outputs, buckets, and the service that runs jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 REGION: Literal["eu-west-1"] = "eu-west-1"
 ACCOUNT = "123456789012"
-"""Moto's."""
+"""Moto's own account."""
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/runtime"
 NAMES = AwsNames("shop")
 LAKE = f"""
@@ -40,7 +40,7 @@ SERVERLESS = LAKE + '[aws.processing]\non = "emr-serverless"\n'
 
 @contextmanager
 def moto_aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Moto for all of AWS, and nobody's real credentials."""
+    """Use moto for all of AWS, and no real credentials."""
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
@@ -51,7 +51,7 @@ def moto_aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Deployed:
-    """`place_id`: of the EMR cluster or of the EMR Serverless application."""
+    """`place_id` is the id of the EMR cluster or the EMR Serverless application."""
 
     place_id: str
     emr: EMRClient
@@ -63,12 +63,12 @@ class Deployed:
         self.s3.put_object(Bucket=name, Key=key, Body=content.encode())
 
     def put_silver_table(self, table: str) -> None:
-        """`shop.public.TABLE`, with a commit that tells nothing of itself."""
+        """Put `shop.public.TABLE`, with an empty commit."""
         self.put("silver", f"shop/public/{table}/.hoodie/20260101000000000.deltacommit", "{}")
 
 
 def deploy(on: Literal["emr", "emr-serverless"] = "emr", without: tuple[str, ...] = ()) -> Deployed:
-    """The stacks of the lake `shop`, but for the outputs `without`; within `moto_aws`."""
+    """Deploy the stacks of the lake `shop`, except the outputs `without`. Call it within `moto_aws`."""
     emr = boto3.client("emr", REGION)
     serverless = boto3.client("emr-serverless", REGION)
     s3 = boto3.client("s3", REGION)

@@ -1,4 +1,4 @@
-"""Random transactions on tables of every replica identity and of all large types."""
+"""Random transactions on tables with every replica identity and with all large types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TABLES = {
     "soft": "REPLICA IDENTITY FULL",
     "copied": "REPLICA IDENTITY USING INDEX copied_index",
 }
-"""By their replica identity."""
+"""Each table's replica identity, in SQL."""
 
 MORE_OF_THE_LAKE_FILE = """
 [table."shop.public.soft"]
@@ -44,7 +44,7 @@ def create_tables(connection: psycopg.Connection) -> None:
 
 
 def transact(connection: psycopg.Connection, chance: random.Random, *, evolves: bool = False) -> None:
-    """One transaction of some changes; `evolves`: among them one of a table's columns."""
+    """Commit one transaction of some changes. With `evolves`, one of them may change a table's columns."""
     table = chance.choice(list(TABLES))
     with connection.transaction():
         if evolves:
@@ -73,7 +73,7 @@ def _insert(connection: psycopg.Connection, table: str, chance: random.Random) -
 
 
 def _update(connection: psycopg.Connection, table: str, chance: random.Random) -> None:
-    """Of a small column, which leaves the large ones as they are, or of a large one."""
+    """Update a small column, which leaves the large ones unchanged, or a large column."""
     name = chance.choice(["count", "ratio", *_LARGE])
     value: object = chance.randint(0, 99) if name in ("count", "ratio") else _large(name, chance)
     statement = sql.SQL("UPDATE {} SET {} = %s").format(sql.Identifier(table), sql.Identifier(name))
@@ -93,7 +93,7 @@ def _delete_and_insert(connection: psycopg.Connection, table: str, chance: rando
 
 
 def _shift(connection: psycopg.Connection, table: str, _: random.Random) -> None:
-    """All keys by one, from the highest on, then those that left the range are deleted."""
+    """Increase all keys by one, the highest first, and then delete those outside the range."""
     keys = connection.execute(_of("SELECT id FROM {} ORDER BY id DESC", table)).fetchall()
     for (key,) in keys:
         connection.execute(_of("UPDATE {} SET id = id + 1 WHERE id = %s", table), [key])
@@ -144,7 +144,7 @@ def _cast(name: str) -> sql.SQL:
 
 
 def _large(name: str, chance: random.Random) -> object:
-    """Too large for the row itself, so that PostgreSQL keeps it apart."""
+    """Return a value that is too large for the row itself, so PostgreSQL stores it separately."""
     match name:
         case "body":
             return chance.randbytes(1500).hex()

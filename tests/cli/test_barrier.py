@@ -1,4 +1,4 @@
-"""Waiting for the lake ends when every table has reached what its topic held, or with what is missing."""
+"""The wait for the lake ends once every table has reached its topic's end, or with what is missing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ POSITIONS = st.dictionaries(st.integers(0, 3), st.integers(0, 100))
 
 
 @given(POSITIONS, POSITIONS)
-def test_a_table_is_behind_exactly_while_one_partition_is(
+def test_a_table_is_behind_exactly_while_one_of_its_partitions_is(
     positions: dict[int, int], ends: dict[int, int]
 ) -> None:
     is_behind = any(positions.get(partition, 0) < end for partition, end in ends.items())
     assert (events_behind(positions, ends) > 0) == is_behind
 
 
-def test_it_returns_once_every_table_has_come_up_to_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_ends_once_every_table_has_reached_its_topic_s_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tributary.cli.reconcile.barrier.POLL_SECONDS", 0)
     reached = {"a": 0, "b": 0}
     told: list[str] = []
@@ -44,12 +44,12 @@ def test_a_table_without_a_commit_is_behind_by_its_whole_topic() -> None:
         wait_for_lake({"t": {0: 3, 1: 4}}, lambda _: {}, Patience.of(0))
 
 
-def test_nothing_to_wait_for_is_no_wait_even_without_patience() -> None:
+def test_a_wait_for_nothing_ends_at_once() -> None:
     wait_for_lake({}, lambda _: {}, Patience.of(0))
     wait_for_lake({"t": {0: 0}}, lambda _: {}, Patience.of(0))
 
 
-def test_whoever_waits_can_be_told_to_give_up() -> None:
+def test_a_wait_can_be_canceled() -> None:
     stop = threading.Event()
     stop.set()
     with pytest.raises(LakeBehind):

@@ -1,4 +1,4 @@
-"""The comparison that reconcile trusts finds every single difference, and none where there is none."""
+"""The comparison behind reconcile finds every single difference, and none between equal tables."""
 
 from __future__ import annotations
 

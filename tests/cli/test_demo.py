@@ -1,4 +1,4 @@
-"""The demo as a person runs it: to its end, and until Ctrl-C."""
+"""The demo runs to its end, and Ctrl-C stops it cleanly."""
 
 from __future__ import annotations
 

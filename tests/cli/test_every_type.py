@@ -1,5 +1,7 @@
-"""Every type of PostgreSQL, with ordinary and extreme values, through the whole pipeline; the database is the
-oracle."""
+"""Every PostgreSQL type passes through the whole pipeline with ordinary and extreme values.
+
+The database is the oracle.
+"""
 
 from __future__ import annotations
 
@@ -174,18 +176,18 @@ VALUES: dict[str, tuple[str, tuple[str, ...]]] = {
     "moods_list": ("mood[]", ("ARRAY['happy', 'O''Brien, x']::mood[]",)),
     "any_case_list": ("citext[]", ("'{AbC,NULL}'",)),
 }
-"""Columns, their types, and values of them."""
+"""Columns, their types, and values for them."""
 NOT_COMPARED = {"straight", "segment", "box_", "way", "shape", "round"}
 TABLES = ("things", "things_copied")
 ROWS = max(len(values) for _, values in VALUES.values())
 
 
 WRONG_IN_A_SNAPSHOT = {"'0044-03-15 BC'", "'4713-01-01 BC'", "'1582-10-10'"}
-"""Dates that Debezium reads as others, but for those that it streams."""
+"""Dates that Debezium misreads in a snapshot, but not in the stream."""
 
 
 def seed(_: Source, admin: psycopg.Connection) -> None:
-    """What the first snapshot finds."""
+    """Create the rows that the first snapshot finds."""
     admin.execute(TYPES.encode())
     columns = ", ".join(f"{name} {ddl}" for name, (ddl, _) in VALUES.items())
     for table in TABLES:
@@ -196,7 +198,7 @@ def seed(_: Source, admin: psycopg.Connection) -> None:
 
 
 def insert(connection: psycopg.Connection, table: str, *, first_id: int, left_out: Set[str]) -> None:
-    """One row for each place in the lists of values."""
+    """Insert one row for each position in the lists of values."""
     for number in range(ROWS):
         found = [values[number] if number < len(values) else "NULL" for _, values in VALUES.values()]
         row = ["NULL" if value in left_out else value for value in found]
@@ -205,7 +207,7 @@ def insert(connection: psycopg.Connection, table: str, *, first_id: int, left_ou
 
 @pytest.fixture(scope="module")
 def tributary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tributary]:
-    """A pipeline whose database held rows before it was first read."""
+    """A pipeline whose database already had rows when it was first read."""
     folder = tmp_path_factory.mktemp("types")
     command = Tributary(folder / "lake.toml", folder / "state")
     command.lake_file.write_text(LAKE)
@@ -246,7 +248,7 @@ def test_every_value_of_every_type_is_in_the_lake_as_it_is_in_the_database(tribu
 
 
 def differences(found: dict[str, Any]) -> list[str]:
-    """What reconcile found wrong, one text each."""
+    """Return the differences that reconcile found, one text each."""
     return [
         f"{table['table']} {one['key']} {one['kind']} {one['cells']}"
         for table in found["tables"]

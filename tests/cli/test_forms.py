@@ -1,4 +1,4 @@
-"""What the lake makes of a value equals it and no other, on a real PostgreSQL, for every type."""
+"""A value in the lake has the same form as in a real PostgreSQL, for every type, and differs from others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ZONES = st.integers(-840, 840).map(lambda minutes: timezone(timedelta(minutes=mi
 
 @dataclass(frozen=True)
 class Case:
-    """A type of PostgreSQL, what it is in the lake, values of it, and both sides' forms of a value."""
+    """A PostgreSQL type, its type in the lake, values, and both sides' forms of a value."""
 
     ddl: LiteralString
     lake: pa.DataType
@@ -45,7 +45,7 @@ class Case:
 
 def _decimals(places: int, digits: int) -> st.SearchStrategy[Decimal]:
     most = 10**digits - 1
-    # Made of its digits: arithmetic would round to the context's 28.
+    # From its digits, because arithmetic would round to the context's 28 digits.
     return st.integers(-most, most).map(
         lambda unscaled: Decimal((unscaled < 0, tuple(map(int, str(abs(unscaled)))), -places))
     )
@@ -76,7 +76,7 @@ def _without_zone(moment: datetime) -> datetime:
 
 
 def _lowest_bits_first(bits: str) -> bytes:
-    """As Debezium sends them: as many bytes as the number that they are needs."""
+    """Return the bytes that Debezium sends: as many as the number needs, lowest first."""
     number = int(f"0{bits}", 2)
     return number.to_bytes((number.bit_length() + 7) // 8, "little")
 
@@ -263,7 +263,7 @@ def test_the_lake_s_form_of_a_row_equals_the_row(
 
 @given(rows=ROWS, data=st.data())
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_another_value_in_one_column_is_found_there(
+def test_a_different_value_is_found_in_its_column(
     database: psycopg.Connection, table: DatabaseTable, rows: list[Row], data: st.DataObject
 ) -> None:
     assume(rows)

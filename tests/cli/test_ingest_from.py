@@ -1,4 +1,4 @@
-"""Where events are to be read from is told to the Spark app as it can find it from its own folder."""
+"""The Spark app gets a source of events in a form that does not depend on the current folder."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def test_a_source_is_passed_on_whole(told: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize("told", ["", "s3://bucket/topics", "files:", "kafka:"])
-def test_what_is_no_source_is_refused_before_anything_is_started(told: str) -> None:
+def test_an_invalid_source_is_refused_before_anything_is_started(told: str) -> None:
     with pytest.raises(typer.BadParameter):
         events_source(told)

@@ -1,4 +1,4 @@
-"""How every command explains itself, and how each way of ending is told to the shell and to the person."""
+"""Every command explains itself, and the shell and the person learn how each command ended."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _leaf_commands(group: object, path: str = "") -> Iterator[tuple[str, object]
         yield from _leaf_commands(command, f"{path} {name}".strip())
 
 
-def test_the_commands_are_these_and_each_and_its_every_option_is_explained() -> None:
+def test_every_command_and_every_option_has_a_help_text() -> None:
     found = dict(_leaf_commands(typer.main.get_command(main.app)))
     assert sorted(found) == sorted(COMMANDS)
     for path, command in found.items():
@@ -92,7 +92,7 @@ def test_wrong_usage_ends_with_status_2(arguments: list[str], capsys: pytest.Cap
         ["quarantine", "replay"],
     ],
 )
-def test_what_needs_the_pipeline_says_that_it_was_never_started(
+def test_commands_that_need_the_pipeline_say_that_it_was_never_started(
     in_folder_with_lake: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(arguments) == 1
@@ -104,7 +104,7 @@ def test_what_needs_the_pipeline_says_that_it_was_never_started(
 
 
 @pytest.mark.usefixtures("in_folder_with_lake")
-def test_a_pipeline_that_is_not_there_is_not_well_and_can_be_stopped(
+def test_a_pipeline_that_was_never_started_fails_the_status_and_can_be_stopped(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main.run(["status"]) == 1
@@ -123,14 +123,14 @@ def test_a_mistake_in_the_lake_file_names_the_entry(
     assert len(told.splitlines()) == 1
 
 
-def test_the_demo_refuses_a_folder_that_is_no_demo_s_and_a_lake_that_is_not_its_own(
+def test_the_demo_refuses_another_folder_and_another_lake(
     in_folder_with_lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = in_folder_with_lake / "precious"
     folder.mkdir()
     (folder / "settings.json").write_text("{}")
     assert main.run(["demo", "--state", str(folder)]) == 1
-    assert "its state folder is in use" in capsys.readouterr().err
+    assert "needs an empty state folder" in capsys.readouterr().err
     assert (folder / "settings.json").exists()
 
     (in_folder_with_lake / "lake.toml").write_text(LAKE.replace("public.*", "sales.*"))

@@ -1,4 +1,4 @@
-"""What is in the package of the Spark app, and that it needs nothing else but PySpark."""
+"""The package of the Spark app has everything that the app needs besides PySpark, and nothing else."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_changed_source_gives_another_package(
     assert build_package(tmp_path).name != package.name
 
 
-def test_it_holds_the_entry_point_and_modules_but_no_tests_caches_or_locks(package: Path) -> None:
+def test_the_package_holds_the_entry_point_and_modules_but_no_tests_caches_or_locks(package: Path) -> None:
     with ZipFile(package) as archive:
         names = set(archive.namelist())
     own = {name for name in names if name.split("/")[0] in ("main.py", "spark_app", "tributary")}
@@ -62,7 +62,7 @@ def test_it_holds_the_entry_point_and_modules_but_no_tests_caches_or_locks(packa
     assert not {name.split("/")[0] for name in names} & {"tests", "connectors", "stacks"}
 
 
-def test_what_the_app_imports_beside_pyspark_comes_out_of_the_package_alone(package: Path) -> None:
+def test_the_app_s_imports_besides_pyspark_all_come_from_the_package(package: Path) -> None:
     root = unpack_package(package)
     program = (
         "import boto3, pydantic, pydantic_core, spark_app.ledger.ledger\n"
@@ -71,7 +71,7 @@ def test_what_the_app_imports_beside_pyspark_comes_out_of_the_package_alone(pack
         "modules = [boto3, pydantic, pydantic_core, spark_app.ledger.ledger, tributary.contract.lake]\n"
         "print(*[module.__file__ for module in modules], sep='\\n')"
     )
-    # -S: without the site-packages of the environment.
+    # -S leaves out the environment's site-packages.
     run = subprocess.run(
         [sys.executable, "-S", "-c", program],
         env={"PYTHONPATH": str(root)},
@@ -83,7 +83,7 @@ def test_what_the_app_imports_beside_pyspark_comes_out_of_the_package_alone(pack
     assert all(Path(line).is_relative_to(root) for line in run.stdout.splitlines())
 
 
-def test_it_describes_the_aws_services_that_the_app_calls_and_no_others(package: Path) -> None:
+def test_the_package_describes_only_the_aws_services_that_the_app_calls(package: Path) -> None:
     with ZipFile(package) as archive:
         described = {Path(name).parts[2] for name in archive.namelist() if name.startswith("botocore/data/")}
         sources = [
@@ -113,7 +113,7 @@ def test_the_jars_for_emr_are_those_of_the_lock_byte_by_byte_and_the_app_s_own(t
 
 
 def test_the_entry_point_alone_finds_the_rest_in_the_unpacked_package(package: Path, tmp_path: Path) -> None:
-    """As on EMR: a script somewhere, and the package's folder on PYTHONPATH."""
+    """EMR does the same: the script is in some folder, and the package's folder is on the PYTHONPATH."""
     script = Path(
         shutil.copyfile(packaging._SPARK_APP / packaging.ENTRY_POINT, tmp_path / "0123456789abcdef.py")
     )

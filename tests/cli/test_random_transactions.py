@@ -1,4 +1,4 @@
-"""Random transactions on a real PostgreSQL, sent by a real Debezium: the database says what is right."""
+"""After random transactions on a real PostgreSQL, sent by a real Debezium, the lake equals the database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ partitions = 3
 
 @pytest.fixture(scope="module")
 def tributary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tributary]:
-    """A pipeline whose database has empty tables."""
+    """A pipeline whose database has only empty tables."""
     folder = tmp_path_factory.mktemp("random")
     command = Tributary(folder / "lake.toml", folder / "state")
     command.lake_file.write_text(LAKE + MORE_OF_THE_LAKE_FILE)

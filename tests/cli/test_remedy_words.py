@@ -1,4 +1,4 @@
-"""Each surface words every remedy, and names commands and pages that exist."""
+"""Each surface words every remedy, and names only commands and pages that exist."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_remedy_is_whole_sentences_on_every_surface(words: Words, remedy: Reme
 
 
 @pytest.mark.parametrize("words", SURFACES.values(), ids=SURFACES)
-def test_every_command_that_is_named_is_one_that_there_is(words: Words) -> None:
+def test_every_named_command_exists(words: Words) -> None:
     texts = map(words, REMEDIES)
     named = [found for text in texts for found in re.findall(r"(tributary .+?)\.(?=$| docs/)", text)]
     assert len(named) >= 6
@@ -93,7 +93,7 @@ def test_a_deployed_lake_has_no_command_and_no_page_of_this_machine() -> None:
 
 
 @pytest.mark.parametrize("runbooks", [remedy_words.RUNBOOKS, remedy_words_on_aws.RUNBOOKS])
-def test_every_page_and_place_that_is_named_is_there(runbooks: dict[Runbook, str]) -> None:
+def test_every_named_page_and_section_exists(runbooks: dict[Runbook, str]) -> None:
     assert runbooks.keys() == set(get_args(Runbook))
     for place in runbooks.values():
         page, _, anchor = place.partition("#")

@@ -1,4 +1,4 @@
-"""What is shown: values, tables, and a run in a log."""
+"""Values, tables and runs are shown correctly on a terminal, in a log and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from spark_app.run.progress import Blocked, CaughtUp, Committed, Freshness, Started
+from spark_app.reports import Blocked, CaughtUp, Committed, Freshness, Started
 from tributary.api.tables import UnknownTable, resolve_names
 from tributary.cli.live_view import live_view, progress_table
 from tributary.cli.rendering import as_json, bytes_text, moment_text, positions_text, rows_of, value_text
@@ -34,7 +34,7 @@ def test_everything_that_a_table_can_hold_is_json(value: object) -> None:
     json.loads(json.dumps(as_json({"value": value}), allow_nan=False))
 
 
-def test_dates_and_moments_that_python_has_not_are_shown_as_text() -> None:
+def test_dates_and_moments_outside_python_s_range_are_shown_as_text() -> None:
     days = pa.array([2**31 - 1, -719_529, None], pa.int32()).cast(pa.date32())
     moments = pa.array([-(2**63) + 1, 253_402_300_800_000_000, 0]).cast(pa.timestamp("us", "UTC"))
     table = pa.table({"day": days, "moment": moments, "number": [1, 2, 3]})
@@ -60,7 +60,7 @@ def test_bytes_are_text_where_they_are_text() -> None:
     assert bytes_text(b"\xff\x00") == "0xff00"
 
 
-def test_positions_of_one_and_of_several_partitions() -> None:
+def test_positions_are_shown_for_one_and_for_several_partitions() -> None:
     assert [positions_text(found) for found in ({}, {0: 1234}, {1: 5, 0: 7})] == ["-", "1,234", "0:7 1:5"]
 
 
@@ -70,7 +70,7 @@ def _progress() -> RunProgress:
     return RunProgress().after(Started(("shop.public.orders", "shop.public.lines"))).after(commit)
 
 
-def test_a_log_of_a_run_tells_of_each_table_once_and_never_of_one_that_waits() -> None:
+def test_a_log_of_a_run_has_one_line_a_change_and_none_for_waiting_tables() -> None:
     out = io.StringIO()
     with live_view(Console(file=out, width=200)) as show:
         show(_progress())
@@ -94,7 +94,7 @@ def test_a_failure_is_in_the_log_at_once() -> None:
         assert "the key [id] changed" in out.getvalue()
 
 
-def test_a_terminal_shows_one_table_of_all_tables() -> None:
+def test_a_terminal_shows_a_single_view_of_all_tables() -> None:
     out = io.StringIO()
     Console(file=out, width=200).print(progress_table(_progress()))
     header, lines, orders = (line.split() for line in out.getvalue().splitlines())

@@ -1,4 +1,4 @@
-"""A moving database gives no false alarm, and a wrong row of the lake is never excused by it."""
+"""Changes that are still on their way are not reported as differences, and every wrong row is."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _compared(database: Rows, lake: Rows) -> Comparison:
 
 
 def _written(rows: Rows, keys: set[int], moment: int) -> Rows:
-    """The rows after a write to each of the keys: a value that never was before, or a delete."""
+    """Return the rows after a write to each of the keys: a value that is new to the row, or a delete."""
     after = {**rows, **{key: 100 + moment * 10 + key for key in keys if (key + moment) % 3}}
     return {key: value for key, value in after.items() if key not in keys or (key + moment) % 3}
 
 
 @given(ROWS, st.lists(st.sets(KEYS), max_size=MAX_ROUNDS - 1))
-def test_a_row_that_comes_to_rest_is_found_equal(rows: Rows, writes: list[set[int]]) -> None:
+def test_a_row_that_is_no_longer_written_is_found_equal(rows: Rows, writes: list[set[int]]) -> None:
     findings = Findings()
     for moment, keys in enumerate([*writes, set()]):
         if not findings.is_open:
@@ -46,7 +46,7 @@ def test_a_row_that_comes_to_rest_is_found_equal(rows: Rows, writes: list[set[in
 
 
 @given(ROWS, st.lists(st.sets(KEYS), min_size=MAX_ROUNDS, max_size=MAX_ROUNDS), KEYS, st.integers(10, 19))
-def test_a_wrong_row_at_rest_is_certain_whatever_moves_around_it(
+def test_a_wrong_row_at_rest_is_certain_even_while_others_change(
     rows: Rows, writes: list[set[int]], wrong: int, value: int
 ) -> None:
     findings = Findings()

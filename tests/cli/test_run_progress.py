@@ -1,4 +1,4 @@
-"""What the app reports is read back whole, and adds up."""
+"""Every report of the app can be read back, and their sums are right."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.run.progress import (
+from spark_app.reports import (
     Blocked,
     CaughtUp,
     Committed,
@@ -53,7 +53,7 @@ def test_every_report_that_the_app_writes_is_read_back(report: Report) -> None:
     assert parse_report(out.getvalue()) == report
 
 
-def test_a_line_that_is_no_report_is_none() -> None:
+def test_a_line_without_a_report_gives_none() -> None:
     for line in ("", "{", "[]", "{}", '"commit"', '{"event": "of another kind"}'):
         assert parse_report(line) is None
 
@@ -70,7 +70,7 @@ def _after(*reports: Report) -> RunProgress:
     return progress
 
 
-def test_commits_add_up_and_the_last_position_stands() -> None:
+def test_counts_of_commits_add_up_and_the_last_position_counts() -> None:
     table = _after(_commit(3, None, until=3), _commit(4, None, quarantined=2, until=9)).tables["t"]
     assert (table.commits, table.events, table.rows, table.deletes, table.quarantined) == (2, 7, 7, 2, 2)
     assert table.positions == {0: 9}
@@ -93,13 +93,13 @@ def test_a_run_is_caught_up_when_all_its_tables_are() -> None:
     assert not RunProgress().is_caught_up
 
 
-def test_a_table_that_recovers_is_no_failure_any_more() -> None:
+def test_a_table_that_recovers_no_longer_counts_as_failed() -> None:
     progress = _after(Started(("t",)), Failed("t", "why", 1, 1.0))
     assert progress.failures == {"t": "why"}
     assert progress.after(_commit(1, None)).failures == {}
 
 
-def test_the_end_of_the_run_says_what_each_table_is_left_with() -> None:
+def test_the_end_of_the_run_gives_each_table_s_final_state() -> None:
     progress = _after(Started(("t", "u")), _commit(5, None), Stopped({"t": "ok", "u": "it broke"}))
     assert progress.failures == {"u": "it broke"}
     assert progress.tables["t"].events == 5

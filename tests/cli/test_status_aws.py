@@ -1,4 +1,4 @@
-"""How a deployed lake is said to be."""
+"""The status of a deployed lake shows its connectors, jobs and tables, and fails if one of them has."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy
 
 @dataclass
 class MskConnect:
-    """MSK Connect as botocore's model describes it, since moto has none. Another lake has one there."""
+    """MSK Connect as in botocore's model, because moto lacks it. It also has another lake's connector."""
 
     monkeypatch: pytest.MonkeyPatch
 
     def has(self, **states: str) -> None:
-        """The connectors' states; a failed one says why."""
+        """Set the connectors' states. A failed connector has a reason."""
         client = boto3.client("kafkaconnect", REGION)
         stub = Stubber(client)
         named = {DEBEZIUM: states.get("debezium"), SINK: states.get("sink")}
@@ -104,7 +104,7 @@ def table(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return by_name[name]
 
 
-def test_a_lake_whose_connectors_run_is_well(
+def test_a_lake_whose_connectors_run_has_no_error(
     msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     msk_connect.has(debezium="RUNNING", sink="RUNNING")
@@ -113,7 +113,7 @@ def test_a_lake_whose_connectors_run_is_well(
     assert [one["name"] for one in found["connectors"]] == [SINK, DEBEZIUM]
 
 
-def test_a_failed_connector_is_told_with_its_reason(
+def test_a_failed_connector_is_reported_with_its_reason(
     msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     msk_connect.has(debezium="FAILED", sink="RUNNING")
@@ -121,7 +121,7 @@ def test_a_failed_connector_is_told_with_its_reason(
     assert f"{DEBEZIUM} is FAILED: The slot is gone" in capsys.readouterr().out
 
 
-def test_a_missing_connector_is_told(msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_connector_is_reported(msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]) -> None:
     msk_connect.has(sink="RUNNING")
     exit_status, found = status(capsys)
     assert exit_status == 1
@@ -131,7 +131,7 @@ def test_a_missing_connector_is_told(msk_connect: MskConnect, capsys: pytest.Cap
     }
 
 
-def test_connectors_that_the_lake_file_has_removed_are_not_missed(
+def test_connectors_that_the_lake_file_has_removed_are_not_reported(
     tmp_path: Path, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "lake.toml").write_text(f"{LAKE}[aws.connect]\nrunning = false\n")
@@ -140,7 +140,7 @@ def test_connectors_that_the_lake_file_has_removed_are_not_missed(
     assert (exit_status, found["connectors"]) == (0, [])
 
 
-def test_a_connector_that_runs_with_a_failed_task_is_not_well(
+def test_a_running_connector_with_a_failed_task_fails_the_status(
     msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     msk_connect.has(debezium="RUNNING", sink="RUNNING")
@@ -152,7 +152,7 @@ def test_a_connector_that_runs_with_a_failed_task_is_not_well(
     assert (connector["workers"], connector["tasks"], connector["failed_tasks"]) == (1, 0, 1)
 
 
-def test_a_table_s_freshness_and_lag_are_what_was_measured_last(
+def test_a_table_s_freshness_and_lag_are_the_latest_measurements(
     msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     msk_connect.has(debezium="RUNNING", sink="RUNNING")
@@ -168,7 +168,7 @@ def test_a_table_s_freshness_and_lag_are_what_was_measured_last(
     assert len(found["tables"]) == 1
 
 
-def test_a_table_whose_name_is_not_ascii_is_told_by_its_name(
+def test_a_table_with_a_non_ascii_name_is_reported_by_its_name(
     msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     msk_connect.has(debezium="RUNNING", sink="RUNNING")
@@ -177,7 +177,7 @@ def test_a_table_whose_name_is_not_ascii_is_told_by_its_name(
     assert table(found, "shop.public.straße")["events_behind"] == 1
 
 
-def test_how_far_bronze_is_behind_is_the_lag_of_the_sink_s_group(
+def test_the_lag_of_bronze_is_that_of_the_sink_s_group(
     msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     msk_connect.has(debezium="RUNNING", sink="RUNNING")
@@ -188,7 +188,7 @@ def test_how_far_bronze_is_behind_is_the_lag_of_the_sink_s_group(
     assert table(found, "shop.public.orders")["bronze_events_behind"] == 7
 
 
-def test_a_blocked_table_is_told_with_reason_and_remedy(
+def test_a_blocked_table_is_reported_with_reason_and_remedy(
     deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     msk_connect.has(debezium="RUNNING", sink="RUNNING")
@@ -205,7 +205,7 @@ def test_a_blocked_table_is_told_with_reason_and_remedy(
     assert line.split()[1:] == ["well", "-", "-", "-"]
 
 
-def test_the_jobs_are_told_and_the_latest_must_not_have_failed(
+def test_the_jobs_are_shown_and_the_latest_must_not_have_failed(
     deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps = _submit_and_end(deployed, ["ingest", "FAILED"], ["follow", "RUNNING"])
@@ -231,7 +231,7 @@ def _submit_and_end(deployed: Deployed, *jobs: Sequence[str]) -> list[Any]:
     return list(steps)
 
 
-def test_a_terminated_cluster_is_not_well_and_the_rest_is_told_nevertheless(
+def test_a_terminated_cluster_fails_the_status_which_still_shows_the_rest(
     deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployed.emr.terminate_job_flows(JobFlowIds=[deployed.place_id])
@@ -243,7 +243,7 @@ def test_a_terminated_cluster_is_not_well_and_the_rest_is_told_nevertheless(
     assert "shop.public.lines" in told
 
 
-def test_a_stack_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_stack_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     boto3.client("cloudformation", REGION).delete_stack(StackName=NAMES.stack("connect"))
     assert main.run(["status", "--aws"]) == 1
     assert "stack tributary-shop-connect" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""How a job gets onto the deployed lake, and what keeps it from there."""
+"""A job is submitted to the deployed lake, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def on_emr() -> Deployed:
 def on_serverless(tmp_path: Path) -> Deployed:
     (tmp_path / "lake.toml").write_text(SERVERLESS)
     deployed = deploy("emr-serverless")
-    # Moto lists the job runs of no application that has none.
+    # Moto cannot list the job runs of an application that has none.
     deployed.emr_serverless.start_job_run(
         applicationId=deployed.place_id,
         executionRoleArn=ROLE,
@@ -74,7 +74,7 @@ def let_runs_be(deployed: Deployed, *states: str) -> None:
 
 
 def states_in_turn(monkeypatch: pytest.MonkeyPatch, *changes: Callable[[], None]) -> None:
-    """What happens between one look and the next."""
+    """Let each change happen between two polls."""
     left = list(changes)
     monkeypatch.setattr(submit_command, "_pause", lambda: left.pop(0)())
 
@@ -99,7 +99,7 @@ def test_a_follow_job_is_a_streaming_run_on_emr_serverless(on_serverless: Deploy
     assert "--follow" in sent.job_driver["sparkSubmit"]["entryPointArguments"]
 
 
-def test_a_dry_run_prints_a_request_that_the_service_takes_and_sends_none(
+def test_a_dry_run_prints_a_valid_request_and_sends_none(
     on_emr: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(["submit", "ingest", "--dry-run"]) == 0
@@ -114,7 +114,7 @@ def test_a_dry_run_prints_a_request_that_the_service_takes_and_sends_none(
 @pytest.mark.parametrize(
     ("operation", "mode", "minutes"), [("follow", "STREAMING", 0), ("ingest", "BATCH", 10080)]
 )
-def test_a_dry_run_for_emr_serverless_is_what_aws_s_own_command_takes(
+def test_a_dry_run_for_emr_serverless_is_input_for_aws_s_own_command(
     operation: str,
     mode: str,
     minutes: int,
@@ -124,7 +124,7 @@ def test_a_dry_run_for_emr_serverless_is_what_aws_s_own_command_takes(
     assert main.run(["submit", operation, "--dry-run"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["service"], printed["operation"]) == ("emr-serverless", "StartJobRun")
-    # What sends it fills the token in.
+    # The client that sends the request fills in the token.
     _validate({**printed, "parameters": {**printed["parameters"], "clientToken": "token"}})
     assert printed["parameters"]["mode"] == mode
     assert printed["parameters"]["executionTimeoutMinutes"] == minutes
@@ -169,20 +169,20 @@ def test_a_second_job_run_is_refused_while_one_runs(
 
 
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "CANCELLED"])
-def test_a_job_that_has_ended_is_in_nobody_s_way(state: str, on_emr: Deployed) -> None:
+def test_an_ended_job_does_not_block_another_one(state: str, on_emr: Deployed) -> None:
     assert main.run(["submit", "follow"]) == 0
     let_step_be(on_emr, state)
     assert main.run(["submit", "follow"]) == 0
     assert len(steps_of(on_emr)) == 2
 
 
-def test_a_step_that_is_not_the_lake_s_is_in_nobody_s_way(on_emr: Deployed) -> None:
+def test_a_step_of_another_lake_does_not_block_a_job(on_emr: Deployed) -> None:
     other = {"Name": "somebody else's", "HadoopJarStep": {"Jar": "command-runner.jar", "Args": ["true"]}}
     on_emr.emr.add_job_flow_steps(JobFlowId=on_emr.place_id, Steps=[other])  # type: ignore[list-item]
     assert main.run(["submit", "follow"]) == 0
 
 
-def test_a_dry_run_tells_that_the_job_would_be_refused(
+def test_a_dry_run_says_that_the_job_would_be_refused(
     on_emr: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(["submit", "follow"]) == 0
@@ -194,7 +194,7 @@ def test_a_dry_run_tells_that_the_job_would_be_refused(
     assert len(steps_of(on_emr)) == 1
 
 
-def test_a_rebuild_is_of_the_tables_that_a_name_or_pattern_means(on_emr: Deployed) -> None:
+def test_a_rebuild_takes_the_tables_that_match_a_name_or_pattern(on_emr: Deployed) -> None:
     on_emr.put_silver_table("orders")
     on_emr.put_silver_table("lines")
     on_emr.put("quarantine", "shop/public/odd/_outcome.json")
@@ -207,7 +207,7 @@ def test_a_rebuild_is_of_the_tables_that_a_name_or_pattern_means(on_emr: Deploye
     assert "--since-snapshot" in arguments
 
 
-def test_an_unknown_table_is_told_with_the_one_that_was_meant(
+def test_an_unknown_table_is_reported_with_a_suggestion(
     on_emr: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     on_emr.put_silver_table("orders")
@@ -256,7 +256,7 @@ def test_a_job_that_fails_ends_the_waiting_with_status_1_the_reason_and_its_log(
     assert f"s3://shop-logs/emr/{on_emr.place_id}/steps/{step['Id']}/" in told
 
 
-def test_who_stops_waiting_is_told_that_the_job_goes_on(
+def test_ctrl_c_while_waiting_says_that_the_job_keeps_running(
     on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt() -> None:
@@ -264,11 +264,11 @@ def test_who_stops_waiting_is_told_that_the_job_goes_on(
 
     states_in_turn(monkeypatch, interrupt)
     assert main.run(["submit", "ingest", "--wait"]) == 130
-    assert "tributary-shop-ingest goes on" in capsys.readouterr().err
+    assert "tributary-shop-ingest keeps running" in capsys.readouterr().err
     assert steps_of(on_emr)[0]["Status"]["State"] == "RUNNING"
 
 
-def test_a_terminated_cluster_is_told_with_when_and_why(
+def test_a_terminated_cluster_is_reported_with_time_and_reason(
     on_emr: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     on_emr.emr.terminate_job_flows(JobFlowIds=[on_emr.place_id])
@@ -281,7 +281,7 @@ def test_a_terminated_cluster_is_told_with_when_and_why(
     assert "cdk deploy" in told
 
 
-def test_an_application_that_is_gone_is_told(
+def test_a_missing_application_is_reported(
     on_serverless: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     emrserverless_backends[ACCOUNT][REGION].applications[on_serverless.place_id].state = "TERMINATED"
@@ -289,13 +289,14 @@ def test_an_application_that_is_gone_is_told(
     assert "the application is terminated" in capsys.readouterr().err
 
 
-def test_a_stack_that_is_not_there_is_named_with_the_command_that_builds_it(
+def test_a_missing_stack_is_named_with_the_command_that_creates_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main.run(["submit", "follow"]) == 1
     told = capsys.readouterr().err
     assert (
-        f"stack tributary-shop-processing, account {ACCOUNT}, region {REGION}: there is no such stack" in told
+        f"stack tributary-shop-processing, account {ACCOUNT}, region {REGION}: the stack does not exist"
+        in told
     )
     assert "cdk deploy --all" in told
 
@@ -310,7 +311,7 @@ def test_a_stack_that_is_not_there_is_named_with_the_command_that_builds_it(
         (Output.SILVER, NAMES.stack("lake")),
     ],
 )
-def test_a_missing_output_is_told_with_its_stack(
+def test_a_missing_output_is_reported_with_its_stack(
     output: str, stack: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy(without=(output,))
@@ -336,7 +337,7 @@ def test_bronze_of_another_sink_is_read_as_its_files(
     assert arguments[arguments.index("--from") + 1] == "files:s3://shop-bronze/topics"
 
 
-def test_a_request_without_an_answer_may_have_been_heard(
+def test_an_unanswered_request_is_reported_as_possibly_accepted(
     on_emr: Deployed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     client, asked = boto3.client("emr", REGION), []
@@ -348,18 +349,20 @@ def test_a_request_without_an_answer_may_have_been_heard(
     client.meta.events.register_first("before-send.emr.AddJobFlowSteps", never_answer)
     monkeypatch.setattr(AwsSession, "emr_once", client)
     assert main.run(["submit", "follow"]) == 1
-    assert "may have added the step or not" in capsys.readouterr().err
+    assert "may or may not have added the step" in capsys.readouterr().err
     assert asked
     assert not steps_of(on_emr)
 
 
-def test_a_lake_file_without_aws_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lake_file_without_aws_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "lake.toml").write_text(LAKE.partition("[aws]")[0])
     assert main.run(["submit", "follow"]) == 1
     assert "a section [aws]" in capsys.readouterr().err
 
 
-def test_another_account_than_the_lake_s_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_account_than_the_lake_s_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "lake.toml").write_text(LAKE.replace(ACCOUNT, "999999999999"))
     assert main.run(["submit", "follow"]) == 1
     told = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""How a job on the deployed lake is ended so that nothing of it goes on."""
+"""Stopping a job on the deployed lake also ends its application and its driver."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def emr(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stubber]:
-    """EMR as botocore's model describes it: moto cancels no step and knows nothing of YARN."""
+    """EMR as botocore's model describes it. Moto cannot cancel a step and knows nothing about YARN."""
     outputs = {Output.EMR_CLUSTER: CLUSTER, Output.RUNTIME_ROLE: ROLE}
     make_stack("processing", outputs)
     client = boto3.client("emr", REGION)
@@ -104,7 +104,7 @@ def test_every_step_has_the_runtime_role(emr: Stubber) -> None:
     }
 
 
-def test_a_step_of_which_no_application_is_known_is_not_just_cancelled(
+def test_a_step_without_a_known_application_is_not_just_canceled(
     emr: Stubber, capsys: pytest.CaptureFixture[str]
 ) -> None:
     active(emr, step("RUNNING"))
@@ -114,7 +114,7 @@ def test_a_step_of_which_no_application_is_known_is_not_just_cancelled(
     emr.assert_no_pending_responses()
 
 
-def test_a_step_that_waits_is_cancelled(emr: Stubber) -> None:
+def test_a_step_that_waits_is_canceled(emr: Stubber) -> None:
     active(emr, step("PENDING"))
     asked = {"ClusterId": CLUSTER, "StepIds": [STEP], "StepCancellationOption": "SEND_INTERRUPT"}
     emr.add_response("cancel_steps", {}, asked)
@@ -122,7 +122,9 @@ def test_a_step_that_waits_is_cancelled(emr: Stubber) -> None:
     emr.assert_no_pending_responses()
 
 
-def test_what_stops_a_job_is_not_stopped_itself(emr: Stubber, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_that_stops_another_one_is_not_stopped_itself(
+    emr: Stubber, capsys: pytest.CaptureFixture[str]
+) -> None:
     active(emr, step("RUNNING") | {"Name": "tributary-shop-stop"})
     assert main.run(["submit", "stop"]) == 0
     assert f"No job runs on EMR cluster {CLUSTER}" in capsys.readouterr().out
@@ -147,7 +149,7 @@ def test_waiting_for_a_stop_ends_with_the_job_that_was_stopped(
     emr.assert_no_pending_responses()
 
 
-def test_why_a_step_has_failed_is_what_emr_found_in_its_log(emr: Stubber) -> None:
+def test_a_failed_step_is_reported_with_emr_s_excerpt_of_its_log(emr: Stubber) -> None:
     details = {"Reason": "Unknown Error.", "Message": "Exception in thread main", "LogFile": "s3://logs/x.gz"}
     failed = step("FAILED", AdditionalInfo={"ResourceManagerApplicationIds": [APPLICATION]})
     failed["Status"]["FailureDetails"] = details

@@ -1,4 +1,4 @@
-"""How a job looks while a person waits for it."""
+"""A waiting person sees a job's latest state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CREATED = datetime(2026, 11, 20, 10, tzinfo=UTC)
 RUN = JobRun("s-1", "tributary-shop-ingest", "step", "waiting", "PENDING", CREATED, None, None, ())
 
 
-def test_on_a_terminal_the_one_line_shows_the_latest_state() -> None:
+def test_a_terminal_shows_one_line_with_the_latest_state() -> None:
     screen = io.StringIO()
     with job_view(Console(file=screen, force_terminal=True, width=100)) as show:
         show(RUN)
@@ -25,7 +25,7 @@ def test_on_a_terminal_the_one_line_shows_the_latest_state() -> None:
     assert "1:01:00" in last
 
 
-def test_in_a_log_there_is_a_line_for_each_new_state() -> None:
+def test_a_log_gets_a_line_for_each_new_state() -> None:
     log = io.StringIO()
     with job_view(Console(file=log, width=40)) as show:
         for state in ("PENDING", "PENDING", "RUNNING", "RUNNING"):

@@ -1,4 +1,4 @@
-"""The command on the whole pipeline: real servers, real Spark, and lakes that were led astray."""
+"""The command works on the whole pipeline with real servers and Spark, also after a lake was damaged."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ Forge = Callable[[dict[str, Any], dict[str, Any]], tuple[dict[str, Any], dict[st
 
 @dataclass(frozen=True)
 class Tributary:
-    """The installed command, on a lake file and a state folder of its own."""
+    """The installed command with its own lake file and state folder."""
 
     lake_file: Path
     state: Path
@@ -87,7 +87,7 @@ class Tributary:
         )
 
     def run(self, *arguments: str, status: int = 0) -> str:
-        """What the command prints. Fails unless it ends with the status, and without a traceback."""
+        """Return the command's output. Fail if its status differs or if it prints a traceback."""
         process = self.start(*arguments)
         output, errors = process.communicate()
         assert process.returncode == status, f"{arguments}: {process.returncode}\n{output}\n{errors}"
@@ -135,7 +135,7 @@ def tributary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tributary]:
 
 
 def wait_for_topic(tributary: Tributary, table: str, events: int) -> None:
-    """Returns when Debezium has sent so many events of the table."""
+    """Return once Debezium has sent this many events of the table."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         behind = {one["table"]: one["events_behind"] for one in tributary.json("status")["tables"]}
@@ -167,14 +167,14 @@ def _remove_from_silver(tributary: Tributary, table: str) -> None:
 
 
 def _let_kafka_forget(tributary: Tributary, topic: str) -> None:
-    """Removes all records that the topic holds, as its retention does in time."""
+    """Delete all records of the topic, as its retention eventually does."""
     admin = AdminClient({"bootstrap.servers": tributary.workspace.settings.kafka_bootstrap})
     (deleted,) = admin.delete_records([TopicPartition(topic, 0, OFFSET_END)]).values()
     assert deleted.result(30).low_watermark > 0
 
 
 def _forge(tributary: Tributary, order: int, change: Forge) -> None:
-    """Sends an event that the database never caused: the latest one of the order, changed."""
+    """Send an event that the database never caused: the latest event of the order, changed."""
     bootstrap = tributary.workspace.settings.kafka_bootstrap
     key, value = _latest_event(bootstrap, order)
     forged_key, forged_value = change(key, value)
@@ -225,7 +225,7 @@ def _under_another_key(key: dict[str, Any], value: dict[str, Any]) -> tuple[dict
 
 
 def _as_streamed(value: dict[str, Any]) -> dict[str, Any]:
-    """With a place in the source's order after all that was sent so far."""
+    """Return the value with a source position after everything that was sent before."""
     value["payload"]["source"] |= {"snapshot": "false", "sequence": json.dumps([str(2**60), str(2**60)])}
     return value
 
@@ -240,7 +240,9 @@ def _spark_processes(state: Path) -> list[psutil.Process]:
 
 
 def test_rows_of_the_database_are_answered_in_sql_with_their_types(tributary: Tributary) -> None:
-    assert tributary.json("query", "SELECT * EXCLUDE (_source_ts, _lsn) FROM orders WHERE id = 15") == [
+    assert tributary.json(
+        "query", "SELECT * EXCLUDE (_source_ts, _log_position) FROM orders WHERE id = 15"
+    ) == [
         {
             "id": 15,
             "customer": "customer 1",
@@ -293,7 +295,7 @@ def test_after_every_kind_of_change_the_lake_equals_the_database(tributary: Trib
     assert "3 tables, 53 rows, identical" in tributary.run("reconcile")
 
 
-def test_tables_and_history_tell_rows_positions_and_commits(tributary: Tributary) -> None:
+def test_tables_and_history_show_rows_positions_and_commits(tributary: Tributary) -> None:
     tables = {table["table"]: table for table in tributary.json("tables")}
     rows = tributary.json("query", "SELECT count(*) AS n FROM customers WHERE NOT _deleted")
     assert tables["shop.public.customers"]["rows"] == rows[0]["n"]
@@ -304,7 +306,7 @@ def test_tables_and_history_tell_rows_positions_and_commits(tributary: Tributary
     assert "merge on read" in tributary.run("tables")
 
 
-def test_what_cannot_be_read_is_in_quarantine_with_its_bytes_and_harms_nothing(tributary: Tributary) -> None:
+def test_an_unreadable_event_is_in_quarantine_with_its_bytes_and_harms_nothing(tributary: Tributary) -> None:
     producer = Producer({"bootstrap.servers": tributary.workspace.settings.kafka_bootstrap})
     producer.produce(ORDERS_TOPIC, key=b'{"id": 1}', value=b"\xffnot JSON")
     assert producer.flush(30) == 0
@@ -321,7 +323,7 @@ def test_what_cannot_be_read_is_in_quarantine_with_its_bytes_and_harms_nothing(t
     assert len(tributary.json("quarantine", "list")) == 1
 
 
-def test_mistakes_are_told_in_one_paragraph(tributary: Tributary) -> None:
+def test_mistakes_are_reported_in_one_paragraph(tributary: Tributary) -> None:
     assert "Did you mean shop.public.orders?" in tributary.run("query", "SELECT * FROM oders", status=1)
     assert "Did you mean shop.public.customers?" in tributary.run("history", "custmers", status=1)
     assert "Did you mean shop.public.orders?" in tributary.run("ingest", "--tables", "ordrs", status=1)
@@ -341,7 +343,7 @@ def test_down_and_up_keep_everything(tributary: Tributary) -> None:
     assert tributary.json("reconcile")["identical"]
 
 
-def test_a_table_goes_on_from_kafka_where_bronze_ended_also_where_kafka_has_lost_the_rest(
+def test_a_table_continues_from_kafka_where_bronze_ended_even_if_kafka_lost_the_rest(
     tributary: Tributary,
 ) -> None:
     _remove_from_silver(tributary, "orders")
@@ -365,7 +367,7 @@ def test_a_table_goes_on_from_kafka_where_bronze_ended_also_where_kafka_has_lost
     assert tributary.json("history", "customers")[0]["positions"] == latest["positions"]
 
 
-def test_a_table_that_another_type_blocks_says_so_until_it_is_rebuilt(tributary: Tributary) -> None:
+def test_a_table_blocked_by_a_changed_type_shows_it_until_a_rebuild(tributary: Tributary) -> None:
     (before, *_) = tributary.json("history", "orders")
     question = "SELECT amount FROM orders WHERE id = 40"
     as_it_is = tributary.json("query", question)
@@ -399,7 +401,7 @@ def _states(tributary: Tributary, status: int = 0) -> dict[str, dict[str, Any]]:
     return {table["table"].removeprefix("shop.public."): table for table in tables}
 
 
-def test_reconcile_names_exactly_the_rows_in_which_the_lake_was_led_astray(tributary: Tributary) -> None:
+def test_reconcile_names_exactly_the_rows_that_were_falsified_in_the_lake(tributary: Tributary) -> None:
     _forge(tributary, 20, _with_amount_changed)
     _forge(tributary, 21, _deleted)
     _forge(tributary, 22, _under_another_key)
@@ -423,7 +425,7 @@ def test_reconcile_names_exactly_the_rows_in_which_the_lake_was_led_astray(tribu
     assert "3 tables, 52 rows, 1 table is not identical" in told
 
 
-def test_a_bucket_that_another_sink_has_filled_becomes_tables_and_goes_on_with_its_next_files(
+def test_a_bucket_from_another_sink_becomes_tables_that_continue_with_its_next_files(
     tributary: Tributary, tmp_path: Path
 ) -> None:
     things = SourceTable()
@@ -437,7 +439,7 @@ def test_a_bucket_that_another_sink_has_filled_becomes_tables_and_goes_on_with_i
     things.update(3, "changed", None, body_is_unchanged=False)
     things.commit()
     values = [event.value for event in things.events]
-    # One that the sink drops; it takes an offset all the same.
+    # The sink drops this record, but the record takes an offset.
     tombstones = values[first:].count(None)
     lake_file = tmp_path / "lake.toml"
     lake_file.write_text(

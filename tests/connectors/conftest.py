@@ -1,4 +1,4 @@
-"""The PostgreSQL that the connectors' tests run against."""
+"""The PostgreSQL server of the connectors' tests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServe
 
 @pytest.fixture
 def database(postgres: PostgresServer) -> Iterator[str]:
-    """The name of an empty database; what a test leaves in it goes with it."""
+    """The name of an empty database, which is dropped after the test."""
     name = f"db_{secrets.token_hex(6)}"
     with connect_as_admin(postgres) as admin:
         create_database(admin, name)

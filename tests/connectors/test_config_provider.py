@@ -1,4 +1,4 @@
-"""The config provider for AWS Secrets Manager in the very plugin that MSK Connect gets, against moto."""
+"""The config provider reads AWS Secrets Manager (moto) from within the plugin that MSK Connect gets."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ PASSWORD = 'a "quoted", {braced}: ${x:y} \\ ünï 密'
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Any]:
-    """A worker's JVM: its class path has no plugin on it."""
+    """A worker's JVM, without a plugin on its class path."""
     with running_jvm() as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def secret(jvm: Any) -> Iterator[SecretsManagerSecret]:
-    """A secret of a moto that the JVM takes for AWS."""
+    """A secret in a moto server that the JVM uses as AWS."""
     moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     moto.start()
     host, port = moto.get_host_and_port()
@@ -65,7 +65,7 @@ def secret(jvm: Any) -> Iterator[SecretsManagerSecret]:
 
 @pytest.fixture(scope="module")
 def provider(jvm: Any, secret: SecretsManagerSecret) -> Iterator[Any]:
-    """What a worker makes of its properties, out of the plugin's own class loader."""
+    """The provider that a worker creates from its properties, with the plugin's own class loader."""
     assert secret
     runtime = jvm.org.apache.kafka.connect.runtime
     properties = {
@@ -76,7 +76,7 @@ def provider(jvm: Any, secret: SecretsManagerSecret) -> Iterator[Any]:
         "plugin.discovery": "service_load",
     }
     plugins = runtime.isolation.Plugins(properties)
-    # As a worker does first of all (AbstractConnectCli.startConnect).
+    # A worker does this first (AbstractConnectCli.startConnect).
     plugins.compareAndSwapWithDelegatingLoader()
     config = runtime.distributed.DistributedConfig(properties)
     usage = getattr(runtime.isolation, "Plugins$ClassLoaderUsage").PLUGINS

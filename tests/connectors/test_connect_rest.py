@@ -1,4 +1,4 @@
-"""Connect's REST interface: what its answers mean to a person, over real HTTP."""
+"""Answers of Connect's REST interface, over real HTTP, become clear results and errors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SOURCE = ConnectorConfig("a", {"connector.class": "io.debezium.PostgresConnector
 
 @dataclass
 class Script:
-    """What the worker answers to each request, in turn, the last answer for ever; and what it was sent."""
+    """The worker's answers in turn, with the last one repeated, and the requests that it got."""
 
     answers: list[tuple[int, Any]]
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
@@ -118,32 +118,34 @@ def test_a_connector_that_was_never_started_forgets_its_offsets(connect: Connect
         ("FATAL: role does not exist", "log of the Connect worker"),
     ],
 )
-def test_what_to_do_about_a_failure_is_told(message: str, remedy: str) -> None:
+def test_a_failure_has_its_remedy(message: str, remedy: str) -> None:
     failed = TaskStatus(0, "FAILED", f"org.example.Outer: outer\nCaused by: org.example.Inner: {message}\n")
     assert remedy in in_words(ConnectorStatus("a", "RUNNING", (failed,)).remedies, remedy_words)
     assert ConnectorStatus("a", "RUNNING", (TaskStatus(0, "RUNNING"),)).remedies == ()
 
 
-def test_a_request_during_a_rebalance_is_made_again(connect: ConnectRest, script: Script) -> None:
+def test_a_request_during_a_rebalance_is_repeated(connect: ConnectRest, script: Script) -> None:
     expected = {"message": "Request cannot be completed because a rebalance is expected."}
     script.answers = [(409, {"message": "rebalance"}), (500, expected), (201, {})]
     connect.put(SOURCE)
     assert len(script.requests) == 3
 
 
-def test_a_refused_config_is_told_with_the_workers_own_reason(connect: ConnectRest, script: Script) -> None:
+def test_a_refused_config_is_reported_with_the_workers_own_reason(
+    connect: ConnectRest, script: Script
+) -> None:
     script.answers = [(400, {"error_code": 400, "message": "slot.name is invalid"})]
     with pytest.raises(ConnectRefused, match=r"^a: .*slot\.name is invalid"):
         connect.put(SOURCE)
 
 
-def test_an_answer_that_is_no_json_is_told_by_its_status(connect: ConnectRest, script: Script) -> None:
+def test_an_answer_without_json_is_reported_with_its_status(connect: ConnectRest, script: Script) -> None:
     script.answers = [(502, None)]
     with pytest.raises(ConnectRefused, match="status 502"):
         connect.connectors()
 
 
-def test_a_worker_that_is_not_there_is_told_by_its_address() -> None:
+def test_a_missing_worker_is_reported_with_its_address() -> None:
     connect = ConnectRest("http://127.0.0.1:1")
     with pytest.raises(ConnectUnreachable, match=r"127\.0\.0\.1:1: ") as caught:
         connect.connectors()
@@ -186,7 +188,7 @@ def test_a_failure_from_before_a_restart_does_not_end_the_waiting(
     assert len(script.requests) == 3
 
 
-def test_a_task_that_fails_a_moment_after_it_is_said_to_run_does_not_count_as_running(
+def test_a_task_that_fails_just_after_its_start_does_not_count_as_running(
     connect: ConnectRest, script: Script
 ) -> None:
     failed, running = status("RUNNING", ("FAILED", TRACE)), status("RUNNING", ("RUNNING", ""))
@@ -197,7 +199,7 @@ def test_a_task_that_fails_a_moment_after_it_is_said_to_run_does_not_count_as_ru
     connect.wait_running(["a"], 30, running_seconds=0.3)
 
 
-def test_a_connector_that_does_not_start_in_time_is_told_with_its_states(
+def test_a_connector_that_does_not_start_in_time_is_reported_with_its_states(
     connect: ConnectRest, script: Script
 ) -> None:
     script.answers = [(200, status("RUNNING", ("UNASSIGNED", "")))]
@@ -205,7 +207,7 @@ def test_a_connector_that_does_not_start_in_time_is_told_with_its_states(
         connect.wait_running(["a"], 0)
 
 
-def test_a_status_holds_the_states_and_the_traces(connect: ConnectRest, script: Script) -> None:
+def test_a_status_has_the_states_and_the_traces(connect: ConnectRest, script: Script) -> None:
     script.answers = [(200, status("RUNNING", ("RUNNING", ""), ("FAILED", TRACE)))]
     found = connect.status("a")
     assert found == ConnectorStatus(
@@ -220,9 +222,7 @@ def test_a_connector_is_deleted_by_its_name(connect: ConnectRest, script: Script
     assert [(method, path) for method, path, _ in script.requests] == [("DELETE", "/connectors/a%20b")]
 
 
-def test_a_worker_that_knows_a_connectors_state_but_has_not_joined_its_group_is_waited_for(
-    connect: ConnectRest, script: Script
-) -> None:
+def test_a_worker_that_has_not_joined_its_group_is_waited_for(connect: ConnectRest, script: Script) -> None:
     running, unknown = (200, status("RUNNING", ("RUNNING", ""))), (404, {"message": "unknown"})
     script.answers = [running, unknown, running, (204, None), running, unknown, unknown, (200, [])]
     ConnectorKeeper(connect, threading.Event()).remove("a")

@@ -1,7 +1,7 @@
 """The sink's own Kafka clients log in to MSK with the library that MSK Connect's workers bring.
 
-It may not be in the plugin too: Java's security providers are of the whole process, and the second copy's
-classes would not be those that the first one registered.
+The plugin must not contain that library. Java's security providers apply to the whole process, and a second
+copy's classes would differ from the registered ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SET_BY_MSK = {
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Any]:
-    """A worker's JVM as MSK Connect has it with IAM: the library on the class path, and no plugin."""
+    """A worker's JVM as in MSK Connect with IAM: the library on the class path, and no plugin."""
     lock = read_lock(Path(spark_app.__file__).with_name("emr-jars.lock.json"))
     (login,) = (each for each in lock["emr"] if each.artifact == "aws-msk-iam-auth")
     with running_jvm(fetch([login]).values()) as running:
@@ -62,7 +62,7 @@ def test_no_plugin_holds_the_library(worker: Any, sink_loader: Any) -> None:
     assert login.getClassLoader().getClass().getSimpleName() == "AppClassLoader"
 
 
-def test_a_client_of_the_sinks_is_made_with_its_options(worker: Any, sink_loader: Any) -> None:
+def test_the_sink_s_kafka_client_is_created_with_its_options(worker: Any, sink_loader: Any) -> None:
     prefix = "iceberg.kafka."
     config = iceberg_sink.render(LAKE, aws_deployment()).config
     options = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
@@ -72,7 +72,7 @@ def test_a_client_of_the_sinks_is_made_with_its_options(worker: Any, sink_loader
     before = thread.getContextClassLoader()
     thread.setContextClassLoader(sink_loader)
     try:
-        # The login module and the callback handler are loaded, and the login is performed, here.
+        # This loads the login module and the callback handler, and logs in.
         worker.org.apache.kafka.clients.admin.Admin.create(options).close()
     finally:
         thread.setContextClassLoader(before)

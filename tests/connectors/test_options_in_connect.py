@@ -1,4 +1,4 @@
-"""The rendered options mean to the very classes that Connect loads what we think that they mean."""
+"""Connect's own classes accept the rendered options, and give each the intended meaning."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_debezium_knows_every_option_and_takes_every_value(
 ) -> None:
     config = engine_of(source).render(LAKE, source, deployment).config
     postgres = jvm.io.debezium.connector.postgresql.PostgresConnectorConfig
-    # Debezium reads this option but leaves it out of its list.
+    # Debezium reads this option but does not list it.
     known = {*postgres.configDef().names(), "event.converting.failure.handling.mode"}
     assert {option for option in config if option not in known} == set(_of_connect(config))
     checked = _configuration(jvm, config).validate(postgres.ALL_FIELDS)
@@ -82,7 +82,7 @@ def test_the_sink_and_its_transforms_know_every_option(jvm: Any, deployment: Dep
     assert not {option for option in _unknown(config, known) if not option.startswith(free)}
 
 
-def test_the_sink_reads_from_its_config_what_was_meant(jvm: Any) -> None:
+def test_the_sink_reads_the_intended_values_from_its_config(jvm: Any) -> None:
     config = dict(iceberg_sink.render(LAKE, local_deployment()).config)
     sink = jvm.org.apache.iceberg.connect.IcebergSinkConfig({**config, "name": "sink", "task.id": "sink-0"})
     names = LAKE.names
@@ -113,7 +113,7 @@ def test_the_worker_knows_every_property(jvm: Any) -> None:
 )
 @example({"a b:=#!\\": " ü😀\n\\x "})
 @in_one_jvm
-def test_java_reads_a_properties_file_as_it_was_meant(jvm: Any, properties: dict[str, str]) -> None:
+def test_java_reads_the_intended_values_from_a_properties_file(jvm: Any, properties: dict[str, str]) -> None:
     read = jvm.java.util.Properties()
     read.load(jvm.java.io.StringReader(as_properties(properties)))
     assert dict(read) == properties
@@ -150,7 +150,7 @@ def test_debezium_takes_the_tables_that_the_patterns_take(
     assume(not any(str(pattern).startswith("!") for pattern in patterns.include))
     config = _of_one_source("shop", "shop", toml({"x": texts}).removeprefix('"x" = ').strip())
     is_taken = _debezium(jvm, config).getTableFilters().dataCollectionFilter()
-    # Debezium's own list of PostgreSQL's schemas, which no pattern can bring in.
+    # Debezium's own list of PostgreSQL's system schemas, which no pattern can include.
     assume(schema.lower() not in {"pg_catalog", "information_schema"})
     assert is_taken.isIncluded(_table_id(jvm, schema, table)) == patterns.matches(schema, table)
 
@@ -170,7 +170,7 @@ def test_debezium_takes_the_key_that_the_lake_file_names(
     jvm: Any, columns_and_key: tuple[list[str], list[str]], schema: str, table: str
 ) -> None:
     columns, key = columns_and_key
-    # Debezium's tables know no two columns that differ in case only.
+    # Debezium's tables cannot have two columns whose names differ only in case.
     assume(len({column.lower() for column in columns}) == len(columns))
     assume(LakeNames("shop").source("shop", SCHEMA_AND_TABLE).topic_problem(schema, table) is None)
     assume(schema != "tributary" and not any("." in column for column in columns))
@@ -208,12 +208,12 @@ _CONNECTS_OWN = (
 
 
 def _of_connect(config: Mapping[str, str]) -> dict[str, str]:
-    """The options that are for Connect, not for the connector."""
+    """Return the options that are for Connect, not for the connector."""
     return {option: value for option, value in config.items() if option.startswith(_CONNECTS_OWN)}
 
 
 def _unknown(options: Iterable[str], known: Mapping[str, Iterable[str]]) -> set[str]:
-    """The options that are none of `known`, which are by prefix."""
+    """Return the options that are not in `known`, which is by prefix."""
     every = {f"{prefix}{name}" for prefix, names in known.items() for name in names}
     return set(options) - every
 
@@ -249,7 +249,7 @@ def _table_id(jvm: Any, schema: str, table: str) -> Any:
 
 
 def _table(jvm: Any, schema: str, table: str, columns: list[str]) -> Any:
-    """A table without a primary key."""
+    """Return a table without a primary key."""
     relational = jvm.io.debezium.relational
     editor = relational.Table.editor().tableId(_table_id(jvm, schema, table))
     for column in columns:
@@ -259,7 +259,7 @@ def _table(jvm: Any, schema: str, table: str, columns: list[str]) -> Any:
 
 
 def _new(jvm: Any, name: str) -> Any:
-    """A new object of the class, also of a nested one."""
+    """Return a new object of a class, which may be nested."""
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     constructors = jvm.java.lang.Class.forName(name, True, loader).getConstructors()
     plain = next(constructor for constructor in constructors if constructor.getParameterCount() == 0)

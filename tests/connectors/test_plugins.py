@@ -1,4 +1,4 @@
-"""What is in the plugin zips, and that they are the same wherever they are built."""
+"""The plugin zips have every pinned jar, and have the same bytes wherever they are built."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plugins() -> tuple[Plugin, ...]:
 
 @pytest.fixture(scope="module")
 def other_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of the tests' own, with younger copies of the jars, and zips built in another time zone."""
+    """Another cache with newer copies of the jars, and with zips built in another time zone."""
     locks = map(read_lock, (LOCK, config_provider.LOCK, java_compiler.LOCK))
     jars = fetch(artifact for lock in locks for part in lock.sets.values() for artifact in part.files)
     cache = tmp_path_factory.mktemp("plugins") / "cache"
@@ -51,7 +51,7 @@ def other_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def built_elsewhere(other_cache: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Plugin, ...]:
-    """The plugins of the other cache, in which whatever a test builds is built."""
+    """The plugins of the other cache. Everything that the test builds goes there too."""
     monkeypatch.setenv("TRIBUTARY_CACHE", str(other_cache))
     return build_plugins()
 
@@ -78,7 +78,7 @@ def test_a_zip_that_was_damaged_in_the_cache_is_built_again(
     assert build_plugins()[0].zip.read_bytes() == plugins[0].zip.read_bytes()
 
 
-def test_a_plugin_is_one_folder_of_its_own_name_with_its_licences(plugins: tuple[Plugin, ...]) -> None:
+def test_a_plugin_is_one_folder_with_its_name_and_its_licenses(plugins: tuple[Plugin, ...]) -> None:
     for plugin in plugins:
         with ZipFile(plugin.zip) as archive:
             assert {name.split("/")[0] for name in archive.namelist()} == {plugin.name}
@@ -146,7 +146,7 @@ def test_the_worker_itself_brings(kind: str, class_name: str) -> None:
 
 
 def read_services(jars: Iterable[Path]) -> dict[str, set[str]]:
-    """The classes that the jars offer by kind, as java.util.ServiceLoader reads them."""
+    """Return the classes that the jars offer, by kind, as java.util.ServiceLoader reads them."""
     services: dict[str, set[str]] = defaultdict(set)
     for path in jars:
         with ZipFile(path) as jar:

@@ -1,4 +1,4 @@
-"""What is found unfit in a database before anything is read from it, and how it is told."""
+"""The preflight check refuses what Debezium cannot read without loss, and says what to do."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def judge(lake: Lake, *tables: TableFacts) -> PostgresFindings:
     return judge_tables(lake, postgres_source(lake), tables)
 
 
-def test_a_table_with_a_primary_key_is_taken_without_a_word() -> None:
+def test_a_table_with_a_primary_key_is_accepted_without_a_warning() -> None:
     assert judge(lake(), ORDERS) == PostgresFindings((TableName("shop", "public", "orders"),), ())
 
 
-def test_the_tables_that_are_taken_are_told_in_order() -> None:
+def test_the_tables_that_are_taken_are_listed_in_order() -> None:
     found = judge(lake('["public.*", "!public.audit"]'), ORDERS, replace(ORDERS, table="audit"))
     assert found.tables == (TableName("shop", "public", "orders"),)
 
@@ -74,7 +74,7 @@ FLAWS = {
     "no key in a fully replicated table": (
         replace(ORDERS, unique_keys=(), replica_identity="f"),
         "",
-        ["nothing tells its rows apart", "key = [...]"],
+        ["nothing identifies its rows", "key = [...]"],
     ),
     "a deferrable primary key": (
         replace(ORDERS, unique_keys=DEFERRABLE),
@@ -89,12 +89,17 @@ FLAWS = {
     "a deferrable primary key in a fully replicated table": (
         replace(ORDERS, unique_keys=DEFERRABLE, replica_identity="f"),
         "",
-        ["takes a key before its former owner", "ADD PRIMARY KEY (id)", "key = [...]", '"!public.orders"'],
+        [
+            "takes a key before the key's former row",
+            "ADD PRIMARY KEY (id)",
+            "key = [...]",
+            '"!public.orders"',
+        ],
     ),
-    "a key of which only a deferrable index tells rows apart": (
+    "a key with only a deferrable unique index": (
         replace(ORDERS, unique_keys=DEFERRABLE, replica_identity="f"),
         'key = ["region"]',
-        ["does not tell rows apart", "found region", "not DEFERRABLE"],
+        ["does not identify a row", "found region", "not DEFERRABLE"],
     ),
     "replica identity nothing": (replace(ORDERS, replica_identity="n"), "", ["no replica identity"]),
     "unlogged": (replace(ORDERS, is_permanent=False), "", ["unlogged", "SET LOGGED"]),
@@ -123,14 +128,14 @@ FLAWS = {
     "a column whose name has a space": (
         replace(ORDERS, columns=("id", "First Name")),
         "",
-        ["found 'First Name'", "letters from A to Z, digits and underscores", '"!public.orders"'],
+        ["found 'First Name'", "letters A to Z, digits and underscores", '"!public.orders"'],
     ),
     "a key column that does not exist": (
         ORDERS,
         'key = ["nr"]',
         ['[table."shop.public.orders"].key', "found nr", "id, number, region, note"],
     ),
-    "a key that is not unique": (ORDERS, 'key = ["region"]', ["does not tell rows apart", "found region"]),
+    "a key that is not unique": (ORDERS, 'key = ["region"]', ["does not identify a row", "found region"]),
     "a key that may be null": (
         replace(ORDERS, not_null=frozenset({"id"})),
         'key = ["number"]',
@@ -150,7 +155,7 @@ FLAWS = {
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
-def test_a_table_that_could_not_be_kept_exact_is_refused(flaw: str) -> None:
+def test_a_table_that_the_lake_could_not_keep_exact_is_refused(flaw: str) -> None:
     table, entry, expected = FLAWS[flaw]
     wanted = lake(entry=f'[table."shop.public.orders"]\n{entry}' if entry else "")
     with pytest.raises(PostgresNotReady) as caught:
@@ -176,7 +181,7 @@ def test_a_table_that_could_not_be_kept_exact_is_refused(flaw: str) -> None:
         ),
     ],
 )
-def test_a_key_that_tells_rows_apart_and_that_deletes_report_is_taken(table: TableFacts, key: str) -> None:
+def test_a_key_that_identifies_rows_and_that_deletes_report_is_accepted(table: TableFacts, key: str) -> None:
     wanted = lake(entry=f'[table."shop.public.orders"]\nkey = {key}')
     assert judge(wanted, table).tables == (TableName("shop", "public", "orders"),)
 
@@ -187,7 +192,7 @@ def test_a_pattern_that_matches_nothing_is_refused_with_the_tables_there_are() -
     assert caught.value.where == "[source.shop].tables"
 
 
-def test_a_pattern_in_the_wrong_case_is_told_the_right_one() -> None:
+def test_a_pattern_in_the_wrong_case_gets_the_right_one_suggested() -> None:
     with pytest.raises(PostgresNotReady, match=r"did you mean public\.orders\? Case matters"):
         judge(lake('["public.Orders"]'), ORDERS)
 
@@ -197,54 +202,54 @@ def test_an_entry_for_a_table_that_does_not_exist_is_refused() -> None:
         judge(lake(entry='[table."shop.public.oders"]\ndeletes = "soft"'), ORDERS)
 
 
-def test_in_our_own_database_what_is_not_there_yet_is_a_warning() -> None:
+def test_in_our_own_database_a_missing_table_is_a_warning() -> None:
     wanted = lake(entry='[table."shop.public.orders"]\ndeletes = "soft"', is_local=True)
     found = judge(wanted)
     assert found.tables == ()
     assert ["pattern" in found.warnings[0], "does not exist" in found.warnings[1]] == [True, True]
 
 
-def test_a_table_that_no_topic_can_name_is_left_out_and_told() -> None:
+def test_a_table_that_no_topic_can_name_is_left_out_and_reported() -> None:
     found = judge(lake(), ORDERS, replace(ORDERS, table="a.b"))
     assert found.tables == (TableName("shop", "public", "orders"),)
     assert 'shop.public."a.b" is left out' in found.warnings[0]
 
 
-def test_a_neighbour_that_publishing_its_schema_would_break_is_refused() -> None:
+def test_a_neighbor_that_publishing_its_schema_would_break_is_refused() -> None:
     with pytest.raises(PostgresNotReady, match=r'shop\.public\."a\.b".*could no longer update it'):
         judge(lake(), ORDERS, replace(ORDERS, table="a.b", unique_keys=()))
 
 
-def test_a_neighbour_whose_deferrable_key_publishing_its_schema_would_break_is_refused() -> None:
+def test_a_neighbor_with_a_deferrable_key_is_refused_if_its_schema_is_published() -> None:
     with pytest.raises(PostgresNotReady, match=r'shop\.public\."a\.b".*DEFERRABLE primary key'):
         judge(lake(), ORDERS, replace(ORDERS, table="a.b", unique_keys=DEFERRABLE))
 
 
-def test_a_neighbour_without_a_key_is_let_be_where_tables_are_published_one_by_one() -> None:
+def test_a_neighbor_without_a_key_is_accepted_if_tables_are_published_one_by_one() -> None:
     assert judge(lake('["public.o*"]'), ORDERS, replace(ORDERS, table="a", unique_keys=())).warnings == ()
 
 
-def test_generated_columns_are_told() -> None:
+def test_generated_columns_are_reported() -> None:
     assert "note" in judge(lake(), replace(ORDERS, generated=("note",))).warnings[0]
 
 
-def test_columns_that_debezium_leaves_out_are_told() -> None:
+def test_columns_that_debezium_leaves_out_are_reported() -> None:
     assert "will not have note" in judge(lake(), replace(ORDERS, unsent=("note",))).warnings[0]
 
 
-def test_columns_whose_large_values_stop_debezium_are_told_unless_the_log_holds_them() -> None:
+def test_columns_whose_large_values_stop_debezium_are_reported_unless_the_log_holds_them() -> None:
     table = replace(ORDERS, unmarked=("note",))
-    assert "an update that leaves note as it is may stop" in judge(lake(), table).warnings[0]
+    assert "an update that does not change note may stop" in judge(lake(), table).warnings[0]
     assert judge(lake(), replace(table, replica_identity="f")).warnings == ()
 
 
 def test_several_flaws_are_counted() -> None:
     flawed = [replace(ORDERS, table=table, unique_keys=()) for table in ("a", "b", "c")]
-    with pytest.raises(PostgresNotReady, match=r"public\.a.*2 more like it are to be mended"):
+    with pytest.raises(PostgresNotReady, match=r"public\.a.*2 more problems of this kind"):
         judge(lake(), *flawed)
 
 
-def test_a_server_that_can_replicate_is_taken() -> None:
+def test_a_server_that_can_replicate_is_accepted() -> None:
     judge_server(postgres_source(lake()), SERVER, "h:5432/shop")
     own_slot = replace(SERVER, has_slot=True, plugin="pgoutput", slot_database="shop", wal_status="reserved")
     judge_server(
@@ -274,7 +279,7 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("flaw", UNFIT)
-def test_a_server_that_cannot_replicate_is_refused_with_what_to_do(flaw: str) -> None:
+def test_a_server_that_cannot_replicate_is_refused_with_the_remedy(flaw: str) -> None:
     server, expected = UNFIT[flaw]
     with pytest.raises(PostgresNotReady) as caught:
         judge_server(postgres_source(lake()), server, "h:5432/shop")

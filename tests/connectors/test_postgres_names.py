@@ -59,7 +59,7 @@ def test_no_two_sources_of_a_lake_share_a_slot(name: str, one: str, other: str) 
     st.from_regex(rf"[a-z][a-z0-9-]{{1,{MAX_LAKE_NAME - 1}}}", fullmatch=True),
     st.from_regex(rf"[a-z][a-z0-9_]{{0,{MAX_SOURCE_NAME - 1}}}", fullmatch=True),
 )
-def test_a_slots_name_keeps_the_limit_of_postgresql(lake: str, source: str) -> None:
+def test_a_slot_s_name_is_within_postgresql_s_limit(lake: str, source: str) -> None:
     assume(lake_name_problem(lake) is None and source_name_problem(source) is None)
     parsed = lake_of(lake, source)
     assert re.fullmatch(r"[a-z0-9_]{1,63}", replication_slot(parsed, postgres_source(parsed)))

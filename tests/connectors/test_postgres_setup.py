@@ -1,4 +1,4 @@
-"""A real PostgreSQL, prepared for replication: the least rights that are enough, and nothing broken."""
+"""A real PostgreSQL is prepared for replication with as few rights as possible, and nothing breaks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ALTER TABLE public.orders OWNER TO {owner};
 
 @pytest.fixture
 def owner(admin: psycopg.Connection) -> Iterator[str]:
-    """The role of the application whose tables these are."""
+    """The role of the application that owns these tables."""
     name = f"owner_{secrets.token_hex(4)}"
     admin.execute(sql.SQL(SHOP).format(owner=sql.Identifier(name)))
     yield name
@@ -63,7 +63,7 @@ def owner(admin: psycopg.Connection) -> Iterator[str]:
 
 @pytest.fixture
 def lake(admin: psycopg.Connection, owner: str) -> Iterator[Lake]:
-    """A lake of its own for each test: all tests share the server, and with it the roles."""
+    """A new lake for each test, because all tests share the server and its roles."""
     del owner
     lake = lake_of('["public.*", "sales.order_*", "!sales.order_tmp"]')
     yield lake
@@ -185,9 +185,7 @@ def test_the_server_never_sees_the_password(
     assert "secret$" not in log
 
 
-def test_running_it_again_changes_nothing_but_takes_in_new_tables(
-    admin: psycopg.Connection, lake: Lake
-) -> None:
+def test_a_second_setup_only_adds_new_tables(admin: psycopg.Connection, lake: Lake) -> None:
     apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     before = state_of(admin)
     apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
@@ -198,7 +196,7 @@ def test_running_it_again_changes_nothing_but_takes_in_new_tables(
     assert "sales.order_b" in published(admin, lake)
 
 
-def test_a_catalog_that_others_change_meanwhile_holds_it_up_only_until_they_have(
+def test_a_concurrent_change_of_the_catalog_only_delays_the_setup(
     postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake
 ) -> None:
     def waits() -> bool:
@@ -228,7 +226,7 @@ def test_a_catalog_that_others_change_meanwhile_holds_it_up_only_until_they_have
 
 
 def state_of(admin: psycopg.Connection) -> list[Any]:
-    """All that the set-up may touch."""
+    """Return all state that the setup may change."""
     return [
         admin.execute(query).fetchall()
         for query in (
@@ -243,7 +241,7 @@ def state_of(admin: psycopg.Connection) -> list[Any]:
     ]
 
 
-def test_a_table_that_misses_the_snapshot_is_told(admin: psycopg.Connection, lake: Lake) -> None:
+def test_a_table_that_misses_the_snapshot_is_reported(admin: psycopg.Connection, lake: Lake) -> None:
     source = postgres_source(lake)
     slot = replication_slot(lake, source)
     apply_postgres_setup(admin, lake, source, PASSWORD)
@@ -260,7 +258,7 @@ def test_a_table_that_misses_the_snapshot_is_told(admin: psycopg.Connection, lak
         admin.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
 
 
-def test_a_whole_schema_publishes_what_is_created_later_and_lets_it_be_read(
+def test_a_whole_schema_publishes_later_tables_and_makes_them_readable(
     postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake, owner: str
 ) -> None:
     apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
@@ -272,7 +270,7 @@ def test_a_whole_schema_publishes_what_is_created_later_and_lets_it_be_read(
         check_replication(replication, lake, postgres_source(lake))
 
 
-def test_only_what_the_lake_takes_is_published(admin: psycopg.Connection, lake: Lake) -> None:
+def test_only_tables_that_the_lake_takes_are_published(admin: psycopg.Connection, lake: Lake) -> None:
     apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     assert published(admin, lake) == {
         "public.orders",
@@ -282,7 +280,7 @@ def test_only_what_the_lake_takes_is_published(admin: psycopg.Connection, lake: 
     }
 
 
-def test_a_schema_of_which_a_table_is_excluded_is_published_table_by_table(
+def test_a_schema_with_an_excluded_table_is_published_table_by_table(
     admin: psycopg.Connection, owner: str
 ) -> None:
     del owner
@@ -295,7 +293,7 @@ def test_a_schema_of_which_a_table_is_excluded_is_published_table_by_table(
 
 
 @pytest.mark.parametrize("tables", ['["public.*"]', '["public.o*", "public.keyless"]'])
-def test_a_table_whose_updates_would_break_is_refused_and_its_application_goes_on(
+def test_a_table_whose_updates_would_break_is_refused_and_its_application_still_works(
     admin: psycopg.Connection, owner: str, tables: str
 ) -> None:
     del owner
@@ -312,7 +310,7 @@ def test_a_table_whose_updates_would_break_is_refused_and_its_application_goes_o
     admin.execute("UPDATE public.keyless SET id = 2")
 
 
-def test_a_deferrable_key_is_refused_where_postgresql_would_refuse_the_application_s_updates(
+def test_a_deferrable_key_is_refused_if_postgresql_would_refuse_the_application_s_updates(
     admin: psycopg.Connection, owner: str
 ) -> None:
     del owner
@@ -361,7 +359,7 @@ def test_with_full_replica_identity_a_deferrable_key_is_refused_for_the_rows_it_
     lake = lake_of('["public.slots"]')
     admin.execute("CREATE TABLE public.slots (id int, nr int NOT NULL UNIQUE, PRIMARY KEY (id) DEFERRABLE)")
     admin.execute("ALTER TABLE public.slots REPLICA IDENTITY FULL")
-    with pytest.raises(PostgresNotReady, match=r"shop\.public\.slots.*former owner"):
+    with pytest.raises(PostgresNotReady, match=r"shop\.public\.slots.*former row"):
         check_tables(admin, lake, postgres_source(lake))
 
     with_other_key = lake_of('["public.slots"]', '[table."shop.public.slots"]\nkey = ["nr"]')
@@ -394,7 +392,7 @@ def test_the_owner_of_the_tables_can_prepare_them_without_being_superuser(
         drop_role(admin, replication_user(lake, source))
 
 
-def test_who_may_not_prepare_a_database_is_told_what_to_do(
+def test_a_user_without_the_right_to_prepare_a_database_is_told_what_to_do(
     postgres: PostgresServer, database: str, admin: psycopg.Connection, lake: Lake, owner: str
 ) -> None:
     admin.execute(sql.SQL("ALTER ROLE {} PASSWORD 'x'").format(sql.Identifier(owner)))
@@ -420,7 +418,7 @@ def test_who_may_not_prepare_a_database_is_told_what_to_do(
         ("DROP PUBLICATION {publication}", "no publication"),
     ],
 )
-def test_what_is_missing_for_replication_is_told(
+def test_a_missing_right_for_replication_is_reported(
     damage: str,
     complaint: str,
     postgres: PostgresServer,
@@ -440,7 +438,7 @@ def test_what_is_missing_for_replication_is_told(
         check_replication(replication, lake, source)
 
 
-def test_an_administrator_is_not_taken_for_the_replication_user(
+def test_an_administrator_is_not_accepted_as_the_replication_user(
     admin: psycopg.Connection, lake: Lake
 ) -> None:
     apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
@@ -448,7 +446,7 @@ def test_an_administrator_is_not_taken_for_the_replication_user(
         check_replication(admin, lake, postgres_source(lake))
 
 
-def test_the_password_of_a_user_that_the_lake_file_names_is_left_as_it_is(
+def test_the_password_of_a_user_that_the_lake_file_names_stays_unchanged(
     postgres: PostgresServer, database: str, admin: psycopg.Connection, owner: str
 ) -> None:
     del owner
@@ -517,7 +515,7 @@ ODD_TABLES = [
 
 @pytest.fixture(scope="module")
 def odd_tables(postgres: PostgresServer) -> Iterator[psycopg.Connection]:
-    """A database with tables of unusual names."""
+    """A database with unusual table names."""
     name = f"odd_{secrets.token_hex(4)}"
     own = f"host=127.0.0.1 port={postgres.port} user=postgres password={postgres.admin_password}"
     with psycopg.connect(own, autocommit=True, dbname="postgres") as admin:
@@ -537,7 +535,7 @@ def odd_tables(postgres: PostgresServer) -> Iterator[psycopg.Connection]:
 @example(TablePatterns.parse(("a'b.*", "a$.*", "a$tributary$b.*")))
 @example(TablePatterns.parse(("a$.a\\b", "a'b.a\"b")))
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-def test_the_tables_made_readable_are_those_that_the_patterns_take(
+def test_only_tables_that_the_patterns_take_are_made_readable(
     odd_tables: psycopg.Connection, patterns: TablePatterns
 ) -> None:
     lake = lake_of(toml({"x": texts_of(patterns)}).removeprefix('"x" = ').strip())

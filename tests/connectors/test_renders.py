@@ -1,4 +1,4 @@
-"""The rendered connectors: alike on one machine and on AWS but for addresses, and without a secret."""
+"""The connectors on one machine and on AWS differ only in addresses and logins, and contain no secret."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ADDRESS_OF_SINK = {
 
 
 @given(lake_files())
-def test_aws_and_one_machine_differ_in_addresses_credentials_and_authentication_only(
+def test_aws_and_one_machine_differ_only_in_addresses_credentials_and_authentication(
     file: dict[str, Any],
 ) -> None:
     lake = parse_lake(toml(file))
@@ -70,7 +70,7 @@ def test_every_password_is_a_placeholder(file: dict[str, Any]) -> None:
         assert all("database.password" in render.config for render in renders)
 
 
-def test_a_secret_is_pointed_at_where_it_lies() -> None:
+def test_a_placeholder_refers_to_the_secret() -> None:
     here, there = local_deployment(), aws_deployment()
     source = postgres_source(LAKE, "crm")
     one = debezium_postgres.render(LAKE, source, here).config
@@ -80,8 +80,8 @@ def test_a_secret_is_pointed_at_where_it_lies() -> None:
 
 
 @given(st.text(st.sampled_from("ab/:}"), min_size=1), st.text(st.sampled_from("ab:}"), min_size=1))
-def test_a_secret_that_connect_would_look_for_elsewhere_is_refused(path: str, name: str) -> None:
-    # Kafka's ConfigTransformer.DEFAULT_PATTERN.
+def test_a_secret_that_connect_would_parse_wrongly_is_refused(path: str, name: str) -> None:
+    # The cases follow Kafka's ConfigTransformer.DEFAULT_PATTERN.
     pattern = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
     for secret in (DirectorySecret(path, name), SecretsManagerSecret(path, name)):
         try:
@@ -94,7 +94,7 @@ def test_a_secret_that_connect_would_look_for_elsewhere_is_refused(path: str, na
         assert (match[3], match[4]) == (path, name)
 
 
-def test_the_database_of_the_users_is_the_one_that_the_lake_file_names() -> None:
+def test_a_users_database_is_the_one_that_the_lake_file_names() -> None:
     lake = parse_lake(
         """
         [lake]
@@ -134,7 +134,7 @@ def test_the_database_of_the_users_is_the_one_that_the_lake_file_names() -> None
     assert expected.items() <= config.items()
 
 
-def test_what_loses_changes_or_values_by_default_is_set_otherwise() -> None:
+def test_defaults_that_lose_changes_or_values_are_overridden() -> None:
     config = debezium_postgres.render(LAKE, postgres_source(LAKE, "web_shop"), local_deployment()).config
     lossless = {
         "skipped.operations": "none",

@@ -1,4 +1,4 @@
-"""The worker's properties: on one machine for itself alone, and on AWS only what MSK Connect takes."""
+"""The local worker listens only on this machine, and the workers on AWS use only options that MSK allows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_local_worker_listens_on_the_loopback_address_only() -> None:
     assert properties["offset.storage.topic"] == LAKE.names.connect_offsets_topic
 
 
-# The same page; of clients' properties only listed ones are let through.
+# The same page: MSK Connect accepts only the listed properties of clients.
 TAKEN_BY_MSK = {
     f"{client}.{option}"
     for client in ("producer", "consumer")
@@ -57,14 +57,14 @@ TAKEN_BY_MSK = {
 @pytest.mark.parametrize(
     "properties", [msk_source_worker("__tributary.shop.crm.offsets", "eu-west-1"), msk_sink_worker()]
 )
-def test_msk_connect_takes_every_property(properties: dict[str, str]) -> None:
+def test_msk_connect_accepts_every_property(properties: dict[str, str]) -> None:
     assert {"key.converter", "value.converter"} <= properties.keys()
     assert not [name for name in properties if name.startswith(REFUSED_BY_MSK)]
     of_clients = {name for name in properties if name.startswith(("producer.", "consumer."))}
     assert of_clients <= TAKEN_BY_MSK
 
 
-def test_both_workers_convert_alike_and_store_offsets_as_often() -> None:
+def test_both_workers_use_the_same_converters_and_offset_interval() -> None:
     here = local_worker(LAKE.names, PlaintextKafka("127.0.0.1:19092"), 18083, "/plugins")
     there = msk_source_worker("__tributary.shop.crm.offsets", "eu-west-1")
     alike = {"key.converter", "value.converter", "offset.flush.interval.ms", "offset.storage.partitions"}

@@ -1,4 +1,4 @@
-"""Lake files for property tests: any valid one, as the nested values that TOML holds and as its text."""
+"""Valid lake files for property tests, as the nested values that TOML holds and as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDENTIFIERS = st.text(
     min_size=1,
     max_size=12,
 )
-"""What PostgreSQL takes for a quoted name."""
+"""Quoted names that PostgreSQL accepts."""
 
 PLAIN = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 COLUMNS = st.lists(IDENTIFIERS, min_size=1, max_size=3, unique=True)
@@ -63,7 +63,7 @@ def connections(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def lake_files(draw: st.DrawFn) -> dict[str, Any]:
-    """A valid file. Each table entry is of a table that its source takes by a pattern of its schema."""
+    """Return a valid file. Each table entry names a table that a whole-schema pattern of its source takes."""
     sources: dict[str, Any] = {}
     tables: dict[str, Any] = {}
     for name in draw(st.lists(SOURCE_NAMES, min_size=1, max_size=3, unique=True)):
@@ -95,7 +95,7 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def toml(file: Mapping[str, Any]) -> str:
-    """The file's text: inline tables throughout, whose keys and strings TOML writes much as JSON does."""
+    """Return the file's text. All tables are inline, because TOML writes their keys and strings like JSON."""
     return "".join(f"{_key(name)} = {_value(value)}\n" for name, value in file.items())
 
 

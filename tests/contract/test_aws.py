@@ -1,4 +1,4 @@
-"""The [aws] part of the lake file: every valid one means what it says, and a mistake is told by its entry."""
+"""Every valid [aws] part of the lake file keeps its values, and a mistake is reported with its entry."""
 
 from __future__ import annotations
 
@@ -111,22 +111,22 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
     ),
 }
 FILES = some(
-    # What production asks for of Kafka needs three zones.
+    # The profile "production" requires three zones for Kafka.
     {"region": st.just("eu-west-1"), "kafka": SECTIONS["kafka"]},
     account=st.from_regex(r"[0-9]{12}", fullmatch=True),
     profile=st.sampled_from(get_args(Profile)),
     **{name: section for name, section in SECTIONS.items() if name != "kafka"},
 )
-"""Any valid [aws], as the nested values that TOML holds."""
+"""A valid [aws] part, as the nested values that TOML holds."""
 
 
 @given(FILES)
-def test_every_valid_part_means_what_it_says(aws: dict[str, Any]) -> None:
+def test_every_valid_part_keeps_its_values(aws: dict[str, Any]) -> None:
     _assert_holds(_read(aws), aws)
 
 
 @given(FILES, st.sampled_from([Network, AuroraPostgres, Kafka, Connect, Storage, Processing, Alarms]))
-def test_what_is_left_out_is_as_the_profile_has_it(aws: dict[str, Any], model: type[BaseModel]) -> None:
+def test_a_missing_entry_has_the_profile_s_value(aws: dict[str, Any], model: type[BaseModel]) -> None:
     section = next(name for name, field in Aws.model_fields.items() if field.annotation is model)
     profile = _read({"region": "eu-west-1", "profile": aws.get("profile", "small")})
     for key, value in getattr(_read(aws), section):
@@ -342,7 +342,7 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_with_its_entry_and_what_was_expected(mistake: str) -> None:
+def test_a_mistake_is_reported_with_its_entry_and_what_was_expected(mistake: str) -> None:
     said, entry, expected = MISTAKES[mistake]
     error = _refused(
         {key: value for key, value in {"region": "eu-west-1", **said}.items() if value is not None}
@@ -366,12 +366,12 @@ def test_no_two_lakes_share_a_name() -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(BucketKind))
-def test_the_longest_name_of_a_bucket_is_one_that_s3_takes(kind: BucketKind) -> None:
+def test_the_longest_bucket_name_is_valid_for_s3(kind: BucketKind) -> None:
     longest = AwsNames("a" * MAX_LAKE_NAME).bucket(kind, "111122223333", "ap-southeast-1")
     assert re.fullmatch(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", longest)
 
 
-def test_a_bucket_is_told_from_those_of_other_accounts_and_regions() -> None:
+def test_a_bucket_s_name_differs_between_accounts_and_regions() -> None:
     names = AwsNames("shop")
     assert (
         len({names.bucket("bronze", account, region) for account in "12" for region in ("a-1", "b-1")}) == 4
@@ -396,7 +396,7 @@ DOCUMENTED: Mapping[str, type[BaseModel]] = {
 
 
 @pytest.mark.parametrize("section", DOCUMENTED)
-def test_the_reference_tells_of_every_entry_and_what_it_is_in_both_profiles(section: str) -> None:
+def test_the_reference_has_every_entry_and_its_default_in_both_profiles(section: str) -> None:
     rows = _reference(section)
     model = DOCUMENTED[section]
     below = {path.rpartition(".")[2] for path in DOCUMENTED if path.rpartition(".")[0] == section} | {
@@ -413,7 +413,7 @@ def test_the_reference_tells_of_every_entry_and_what_it_is_in_both_profiles(sect
         assert in_production == (_as_documented(getattr(production, name)) if differs else ""), name
 
 
-def test_the_projects_own_lake_file_is_one_to_deploy() -> None:
+def test_the_project_s_own_lake_file_can_be_deployed() -> None:
     aws = read_lake(ROOT / "lake.toml").aws
     assert aws is not None
     assert aws.database.demo_schema
@@ -439,7 +439,7 @@ def _refused(aws: Mapping[str, Any]) -> LakeFileError:
 
 
 def _assert_holds(read: Any, said: Any) -> None:
-    """`read` has all that was said, a duration in whatever unit."""
+    """Check that `read` has all of `said`. The unit of a duration may differ."""
     match said:
         case dict():
             for key, value in said.items():
@@ -474,7 +474,7 @@ def _at(file: Any, path: tuple[str, ...]) -> Any:
 
 
 def _reference(section: str) -> dict[str, tuple[str, str]]:
-    """What the reference says of the section's entries: in the small profile, and in production."""
+    """Return the reference's defaults for the section's entries: in the small profile, and in production."""
     text = (ROOT / "docs" / "lake-file.md").read_text()
     part = re.split(r"^#+ ", text.partition(f"# `[{section}]`\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
     rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*)\| ", part, re.MULTILINE)
@@ -491,7 +491,7 @@ def _section(section: str, profile: str) -> Any:
 
 
 def _required_only(section: str) -> BaseModel:
-    """What has no defaults as a whole is there only where somebody has said it."""
+    """Return the section with only its required values, because it has no default as a whole."""
     if section == "aws.source.NAME":
         return ExistingPostgres(host="db", secret=SECRET)
     return DOCUMENTED[section].model_construct()

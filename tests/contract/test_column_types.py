@@ -1,4 +1,4 @@
-"""A column's type can be named in each of the ways that PostgreSQL takes."""
+"""A column's type can be spelled in each of PostgreSQL's ways."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_every_name_and_short_name_is_known_with_its_array_in_either_case(
         ("character varying(40)", ColumnType("varchar", (40,))),
     ],
 )
-def test_what_stands_in_parentheses_is_read(text: str, expected: ColumnType) -> None:
+def test_arguments_in_parentheses_are_read(text: str, expected: ColumnType) -> None:
     assert ColumnType.parse(text) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["", "biginteger", "int(3)", "numeric(1,2,3)", "text[][]", "mood", "numeric("]
 )
-def test_what_is_no_type_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_type_is_refused(text: str) -> None:
     with pytest.raises(NotAColumnType):
         ColumnType.parse(text)

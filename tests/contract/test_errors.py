@@ -1,4 +1,4 @@
-"""An error is one paragraph that holds all it was told."""
+"""An error is one paragraph with all of its parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTS = st.none() | st.text(st.characters(categories=["L", "N", "P", "Zs"]), min
 
 
 @given(PARTS, PARTS, PARTS, PARTS)
-def test_the_paragraph_holds_every_part_and_no_line_break(
+def test_an_error_s_paragraph_has_every_part_and_no_line_break(
     where: str | None, found: str | None, expected: str | None, remedy: str | None
 ) -> None:
     error = TributaryError("it is\nwrong", where=where, found=found, expected=expected, remedy=remedy)
@@ -28,13 +28,13 @@ def test_the_paragraph_holds_every_part_and_no_line_break(
         assert part is None or " ".join(part.split()) in text
 
 
-def test_it_reads_as_sentences() -> None:
+def test_an_error_reads_as_sentences() -> None:
     error = TributaryError(
         "the port is in use", where="kafka", found="port 9092", expected="a free one", remedy="Free it"
     )
     assert str(error) == "kafka: the port is in use: found port 9092, expected a free one. Free it."
 
 
-def test_it_survives_the_way_to_another_process() -> None:
+def test_an_error_survives_pickling() -> None:
     error = TributaryError("wrong", where="here")
     assert str(pickle.loads(pickle.dumps(error))) == "here: wrong."

@@ -1,4 +1,4 @@
-"""The lake file: every valid one means what it says, and a mistake in one is told by its entry."""
+"""Every valid lake file keeps its values, and a mistake in one is reported with its entry."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_value_of_a_wrong_type_anywhere_is_refused_by_its_entry(
     _assert_refused(file, path)
 
 
-@settings(max_examples=40)  # the draw of a file takes long, and there are a dozen entries to leave out
+@settings(max_examples=40)  # drawing a file is slow, and there are only a dozen entries to leave out
 @given(lake_files(), st.data())
 def test_a_file_that_lacks_a_required_entry_is_refused_by_its_name(
     file: dict[str, Any], data: st.DataObject
@@ -79,7 +79,7 @@ def test_a_file_that_lacks_a_required_entry_is_refused_by_its_name(
     _assert_refused(file, path)
 
 
-@settings(max_examples=20)  # four mistakes, whatever else is in the file
+@settings(max_examples=20)  # there are only four mistakes
 @given(lake_files(), st.data())
 def test_a_value_out_of_its_bounds_is_refused_with_them(file: dict[str, Any], data: st.DataObject) -> None:
     section = data.draw(st.sampled_from(["defaults", "local"]))
@@ -96,7 +96,7 @@ def test_a_value_out_of_its_bounds_is_refused_with_them(file: dict[str, Any], da
 
 
 @given(lake_files())
-def test_a_policy_is_the_defaults_overlaid_by_what_the_table_says(file: dict[str, Any]) -> None:
+def test_a_table_s_entry_overrides_the_defaults(file: dict[str, Any]) -> None:
     lake = parse_lake(toml(file))
     for text, entry in file.get("table", {}).items():
         policy = lake.policy(TableName.parse(text))
@@ -108,7 +108,7 @@ def test_a_policy_is_the_defaults_overlaid_by_what_the_table_says(file: dict[str
         assert policy.partition_by == tuple(entry.get("partition_by", ()))
 
 
-def test_what_is_left_out_has_the_documented_meaning() -> None:
+def test_a_missing_entry_has_the_documented_default() -> None:
     lake = parse_lake(MINIMAL)
     assert lake.policy(TableName("shop", "public", "orders")) == TablePolicy(
         storage="merge_on_read",
@@ -209,7 +209,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_told_with_its_entry_and_what_was_expected(mistake: str) -> None:
+def test_a_mistake_is_reported_with_its_entry_and_what_was_expected(mistake: str) -> None:
     text, entry, expected = MISTAKES[mistake]
     with pytest.raises(LakeFileError) as caught:
         parse_lake(text, where="here/lake.toml")
@@ -236,7 +236,7 @@ def test_a_password_under_a_key_of_its_own_is_not_repeated() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(LakeFileError, match=r"nowhere\.toml.*--lake"):
         read_lake(tmp_path / "nowhere.toml")
 
@@ -254,7 +254,7 @@ def test_the_lake_file_of_the_project_is_valid() -> None:
     assert postgres_source(lake).database == "tickit"
 
 
-def test_the_reference_tells_of_every_entry_and_its_default() -> None:
+def test_the_reference_has_every_entry_and_its_default() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[aws]`")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
     models = (PostgresSource, PostgresConnection, Events, TablePolicy, Local)
@@ -269,7 +269,7 @@ def test_the_reference_tells_of_every_entry_and_its_default() -> None:
         assert cell.strip('`"') in {str(expected), "required", *_EXPLAINED_DEFAULTS}, name
 
 
-def test_the_reference_tells_which_entries_have_defaults_for_all_tables() -> None:
+def test_the_reference_marks_the_entries_with_defaults_for_all_tables() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text()
     (section,) = re.findall(r"^## `\[defaults\]` (.*?)^## ", reference, re.MULTILINE | re.DOTALL)
     tables = re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
@@ -286,7 +286,7 @@ def test_the_example_in_the_reference_is_a_valid_lake_file() -> None:
     assert not lake.source("web").matches("billing", "invoice_draft")
 
 
-def test_a_source_that_the_lake_does_not_have_is_told_with_those_it_has() -> None:
+def test_an_unknown_source_is_reported_with_the_lake_s_sources() -> None:
     with pytest.raises(LakeFileError, match=r"found shoop, expected shop\."):
         parse_lake(MINIMAL).source("shoop")
 
@@ -307,7 +307,7 @@ _CONNECTION_KEYS = {
 
 
 def _file_of(lake: Lake) -> dict[str, Any]:
-    """The file that says everything that the lake holds, defaults too."""
+    """Return a file that states every value of the lake, including the defaults."""
     sources = {}
     for source in lake.sources:
         entry = source.model_dump(exclude_none=True)
@@ -338,7 +338,7 @@ def _tuples(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _assert_holds(whole: Any, part: Any) -> None:
-    """`whole` has all of `part`, a history in whatever unit."""
+    """Check that `whole` has all of `part`. The unit of a history may differ."""
     if not isinstance(part, dict):
         minutes = {"m": 1, "h": 60, "d": 1440}
         is_history = isinstance(part, str) and part[:-1].isdigit() and part[-1] in minutes
@@ -356,7 +356,7 @@ def _paths_of_tables(file: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[st
 
 
 def _names_an_entry(path: tuple[str, ...]) -> bool:
-    """Whether what is below this path are names that the user chooses."""
+    """Tell whether the user chooses the names below this path."""
     return path in {("source",), ("table",)}
 
 
@@ -378,7 +378,7 @@ def _at(file: Any, path: tuple[str, ...]) -> Any:
 
 
 def _assert_refused(file: dict[str, Any], path: tuple[str, ...], found: str | None = None) -> LakeFileError:
-    """The file is refused with an error that names it, the entry, what was found and what was expected."""
+    """Check that the file is refused, and that the error has its name, the entry, found and expected."""
     with pytest.raises(LakeFileError) as caught:
         parse_lake(toml(file), where="the-file.toml")
     error = caught.value
@@ -409,7 +409,7 @@ def test_topics_of_another_connectors_prefix_are_the_tables_of_the_source_that_n
         ('key = ["id"]\ncolumns = ["id"]', "columns and their types"),
     ],
 )
-def test_a_mistake_in_the_columns_is_told(entry: str, mistake: str) -> None:
+def test_a_mistake_in_the_columns_is_reported(entry: str, mistake: str) -> None:
     with pytest.raises(LakeFileError, match=mistake) as raised:
         parse_lake(f'{MINIMAL}[table."shop.public.orders"]\n{entry}\n')
     assert '[table."shop.public.orders"].columns' in str(raised.value)

@@ -1,4 +1,4 @@
-"""Physical names: within every server's limits, never shared by two lakes, and readable back."""
+"""Physical names keep every server's limits, are never shared by two lakes, and can be read back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
 ALPHABET = st.text(st.sampled_from("abz09-_.A"), min_size=1, max_size=8)
 TABLES = st.tuples(IDENTIFIERS, IDENTIFIERS)
 FORMS = st.sampled_from([SCHEMA_AND_TABLE, TopicForm(("sales db",))])
-"""Two names below the prefix, as PostgreSQL and MySQL have, and three, as SQL Server has."""
+"""Topic forms with two names below the prefix, like PostgreSQL and MySQL, and with three, like SQL Server."""
 
 
 def names_of_lake(lake: LakeNames) -> set[str]:
@@ -89,12 +89,12 @@ def test_no_prefix_of_one_lake_begins_a_name_of_another(one: str, other: str) ->
     st.from_regex(rf"[a-z][a-z0-9-]{{1,{MAX_LAKE_NAME - 1}}}", fullmatch=True),
     st.from_regex(rf"[a-z][a-z0-9_]{{0,{MAX_SOURCE_NAME - 1}}}", fullmatch=True),
 )
-def test_every_name_keeps_the_limits_of_its_server(lake: str, source: str) -> None:
+def test_every_name_is_within_its_server_s_limits(lake: str, source: str) -> None:
     assume(lake_name_problem(lake) is None and source_name_problem(source) is None)
     names = LakeNames(lake)
     for bucket in names.buckets:
         assert re.fullmatch(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", bucket)
-        # Room for "-<account>-<region>".
+        # This leaves room for "-<account>-<region>".
         assert len(bucket) <= 63 - len("-123456789012-ap-southeast-1")
     for database in (names.glue_database, names.bronze_namespace):
         assert re.fullmatch(r"[a-z0-9_]{1,255}", database)
@@ -104,7 +104,7 @@ def test_every_name_keeps_the_limits_of_its_server(lake: str, source: str) -> No
 
 
 @given(ALPHABET)
-def test_a_name_is_allowed_or_its_problem_told(name: str) -> None:
+def test_a_name_is_allowed_or_its_problem_reported(name: str) -> None:
     is_kebab = re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) is not None and len(name) > 1
     is_snake = re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) is not None
     assert (lake_name_problem(name) is None) == is_kebab
@@ -127,7 +127,7 @@ def test_a_table_is_read_back_from_its_topic(
 
 
 @given(LAKE_NAMES, SOURCE_NAMES, TABLES)
-def test_a_topic_of_another_form_is_no_tables(lake: str, source: str, table: tuple[str, str]) -> None:
+def test_a_topic_of_another_form_belongs_to_no_table(lake: str, source: str, table: tuple[str, str]) -> None:
     two = LakeNames(lake).source(source, SCHEMA_AND_TABLE)
     three, other = (LakeNames(lake).source(source, TopicForm((name,))) for name in ("sales", "stock"))
     assume(three.topic_problem(*table) is None)
@@ -157,7 +157,7 @@ def test_no_two_tables_share_a_topic(
     names = LakeNames(lake).source(source, form)
     assume(one != other and names.topic_problem(*one) is None and names.topic_problem(*other) is None)
     assert names.topic(*one) != names.topic(*other)
-    # Kafka refuses a topic that differs from another only in . and _, because of its metrics' names.
+    # Kafka refuses a topic that differs from another only in . and _, because metrics would share a name.
     assert names.topic(*one).replace(".", "_") != names.topic(*other).replace(".", "_")
 
 
@@ -165,7 +165,7 @@ def test_no_two_tables_share_a_topic(
 @example("tickit", "tickit.shop.public.order_items", SCHEMA_AND_TABLE)
 @example("tickit", "tickit.shop.public.a_u0142", SCHEMA_AND_TABLE)
 @example("tickit", "tickit.Shop.public.a", SCHEMA_AND_TABLE)
-def test_a_topic_that_is_no_tables_is_told_as_none(lake: str, topic: str, form: TopicForm) -> None:
+def test_a_topic_that_is_not_a_table_s_gives_none(lake: str, topic: str, form: TopicForm) -> None:
     shop = LakeNames(lake).source("shop", form)
     table = LakeNames(lake).table_of_topic(topic, [shop])
     if table is not None:
@@ -200,7 +200,7 @@ def test_the_sinks_regular_expression_takes_the_topics_of_its_lakes_tables_and_n
     assert not [topic for topic in others if re.fullmatch(regex, topic)]
 
 
-def test_the_regular_expression_of_a_lake_of_one_form_is_as_short_as_can_be() -> None:
+def test_the_regular_expression_of_a_lake_with_one_topic_form_is_short() -> None:
     names = LakeNames("tickit")
     shop, crm = (names.source(name, SCHEMA_AND_TABLE) for name in ("shop", "crm"))
     erp = names.source("erp", TopicForm(("sales",)))
@@ -227,7 +227,7 @@ def test_a_table_is_read_back_from_its_path(source: str, schema: str, table: str
 @example("shop", "shop", ("public", "orders"), ("public", "orders_ro"))
 @example("shop", "shop", ("public", "中" * 63), ("public", "国" * 63))
 @example("shop", "shop", ("a" * 128, "b" * 128), ("a" * 128, "b" * 127 + "c"))
-def test_no_two_tables_or_views_of_theirs_share_a_name_in_glue(
+def test_no_two_tables_or_views_share_a_name_in_glue(
     source: str, other_source: str, one: tuple[str, str], other: tuple[str, str]
 ) -> None:
     names = LakeNames("tickit")
@@ -239,7 +239,7 @@ def test_no_two_tables_or_views_of_theirs_share_a_name_in_glue(
 
 
 @pytest.mark.parametrize("path", ["", "shop/public", "shop/public/a/b", "shop/public/_a", "shop/public/a b"])
-def test_a_path_that_is_no_tables_is_told_as_none(path: str) -> None:
+def test_a_path_that_is_not_a_table_s_gives_none(path: str) -> None:
     assert LakeNames("tickit").table_of_path(path) is None
 
 

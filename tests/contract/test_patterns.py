@@ -1,4 +1,4 @@
-"""Patterns: what they match, and that Debezium, given their regular expression, matches the same."""
+"""Debezium, given the patterns' regular expression, takes the same tables as the patterns."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ NAMES = IDENTIFIERS | st.text(st.sampled_from("ab_AB😀ł$ .\n"), min_size=1, m
 @example(TablePatterns.parse(("public.*", "!public.audit")), "public", "audit\n")
 @example(TablePatterns.parse(("public.*",)), "PUBLIC", "a")
 @example(TablePatterns.parse(("*.*",)), "public", " ")
-def test_the_regular_expression_for_debezium_matches_what_the_patterns_match(
+def test_the_regular_expression_for_debezium_agrees_with_the_patterns(
     patterns: TablePatterns, schema: str, table: str
 ) -> None:
-    # As Debezium does: the whole of schema.table, without regard to case unless the expression regards it.
+    # Debezium matches the whole of schema.table and ignores case unless the expression says otherwise.
     is_match = re.fullmatch(patterns.debezium_regex, f"{schema}.{table}", re.IGNORECASE) is not None
     assert is_match == patterns.matches(schema, table)
 
@@ -65,7 +65,7 @@ def test_a_pattern_is_read_back_from_its_text(pattern: TablePattern) -> None:
 
 
 @given(PATTERN_SETS, NAMES, NAMES)
-def test_what_is_excluded_is_never_taken(patterns: TablePatterns, schema: str, table: str) -> None:
+def test_an_excluded_table_is_never_taken(patterns: TablePatterns, schema: str, table: str) -> None:
     if any(pattern.matches(schema, table) for pattern in patterns.exclude):
         assert not patterns.matches(schema, table)
 
@@ -73,7 +73,7 @@ def test_what_is_excluded_is_never_taken(patterns: TablePatterns, schema: str, t
 @pytest.mark.parametrize(
     "text", ["public", "public.", ".orders", "a.b.c", "", "public. orders ", " public.a"]
 )
-def test_what_is_no_pattern_is_refused_with_an_example(text: str) -> None:
+def test_a_text_that_is_not_a_pattern_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(NotATablePattern, match=re.escape('"public.*"')):
         TablePattern.parse(text)
 
@@ -82,5 +82,7 @@ def test_what_is_no_pattern_is_refused_with_an_example(text: str) -> None:
     ("text", "is_whole"),
     [("public.*", True), ("public.**", True), ("public.a*", False), ("p*.*", False), ("p?.*", False)],
 )
-def test_a_whole_schema_is_one_named_schema_and_all_its_tables(text: str, is_whole: bool) -> None:
+def test_a_whole_schema_pattern_names_one_schema_and_matches_all_its_tables(
+    text: str, is_whole: bool
+) -> None:
     assert TablePattern.parse(text).is_whole_schema == is_whole

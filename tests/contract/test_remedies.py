@@ -1,4 +1,4 @@
-"""A remedy is a value: stored as JSON it is the same again, and it names the table that it is about."""
+"""A remedy survives storage as JSON, and names the table of its error."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def test_remedies_are_the_same_after_json(remedies: Remedies) -> None:
     assert remedies_from_json(json.loads(json.dumps(remedies_as_json(remedies)))) == remedies
 
 
-def test_a_kind_that_only_another_version_knows_is_passed_over() -> None:
+def test_a_kind_that_only_another_version_knows_is_skipped() -> None:
     known = {"kind": "advice", "text": "Wait."}
     stored = [{"kind": "of tomorrow"}, {"kind": "advice", "of": "tomorrow"}, {}, known]
     assert remedies_from_json(stored) == (Advice("Wait."),)
 
 
-def test_a_text_is_advice_beside_other_remedies() -> None:
+def test_a_text_among_remedies_is_advice() -> None:
     assert remedies_of(None) == ()
     assert remedies_of("Wait.") == (Advice("Wait."),)
     assert remedies_of(["Wait.", RebuildTable()]) == (Advice("Wait."), RebuildTable())
 
 
-def test_what_names_no_table_is_about_the_table_of_the_error() -> None:
+def test_a_remedy_without_a_table_gets_the_error_s_table() -> None:
     remedies = (RebuildTable(), RebuildTable("other"), Ingest(), TakeSnapshot(), Advice("Wait."))
     assert remedies_for_table(remedies, 'shop.public."odd.name"') == (
         RebuildTable('shop.public."odd.name"'),

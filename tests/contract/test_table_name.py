@@ -1,4 +1,4 @@
-"""The names of tables: any three names make one, and no two are written alike."""
+"""Any three names make a table's name, and no two table names have the same text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_name_is_read_back_from_its_text(name: TableName) -> None:
 
 
 @given(NAMES, NAMES)
-def test_two_names_are_never_written_alike(one: TableName, other: TableName) -> None:
+def test_two_table_names_never_have_the_same_text(one: TableName, other: TableName) -> None:
     assert (str(one) == str(other)) == (one == other)
 
 
@@ -30,7 +30,7 @@ def test_an_ordinary_name_is_written_without_quotes() -> None:
     "text",
     ["", "orders", "public.orders", "a.b.c.d", "a..c", "a.b.", '"a.b.c', 'a.b.""', 'a.b."c"d', '"a"b.c.d'],
 )
-def test_what_is_no_name_is_refused_with_an_example(text: str) -> None:
+def test_a_text_that_is_not_a_table_name_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(NotATableName, match=r"shop\.public\.orders") as caught:
         TableName.parse(text)
     assert caught.value.found == repr(text)

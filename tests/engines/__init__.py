@@ -1,1 +1,1 @@
-"""Engines behind their interface: a second one that only tests know, and the law that keeps words apart."""
+"""Tests of the engine interface: a second engine that only tests register, and the rule about vocabulary."""

@@ -1,4 +1,4 @@
-"""A made-up engine, with entries, names, types and steps of its own; it records what it is asked to do."""
+"""A made-up engine with its own entries, names, types and steps. It records what it is asked to do."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ExistingAbacus(ExistingDatabase):
 
 
 class AbacusSource(Source):
-    """`frame` is in the name of each topic where it is given."""
+    """`frame`, if given, is part of each topic's name."""
 
     existing: ClassVar[type[ExistingDatabase]] = ExistingAbacus
 
@@ -68,7 +68,7 @@ TABLE = DatabaseTable(
     name="beads",
     columns=(
         DatabaseColumn("id", "whole", INTEGER),
-        DatabaseColumn("colour", "word", TEXT),
+        DatabaseColumn("color", "word", TEXT),
         DatabaseColumn("moved_at", "clock", TIME_OF_DAY),
         DatabaseColumn("sound", "noise", form=None),
     ),
@@ -78,9 +78,9 @@ TABLE = DatabaseTable(
 
 @dataclass
 class AbacusServer:
-    """What is in the one server of the tests. `said` is what it was asked to do, in order.
+    """The content of the tests' one server. `said` records its requests, in order.
 
-    lags  how often it says that something has not reached Kafka yet
+    lags  how many times it reports that something has not reached Kafka yet
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -125,7 +125,7 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
         return ConnectorConfig(lake.source_names(source).connector, config)
 
     def beam(self, lake: Lake, source: AbacusSource) -> str:
-        """A physical name that no other engine has."""
+        """Return a physical name that no other engine has."""
         return f"beam-of-{lake.name}-{source.name}"
 
     def user(self, lake: Lake, source: AbacusSource) -> str:

@@ -1,4 +1,4 @@
-"""What the engine that only tests know builds on AWS."""
+"""The resources on AWS of the engine that only tests register."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second engine, known for as long as a test lasts."""
+"""The second engine, registered for the duration of a test."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tributary.contract.engines import registry as entries
 
 @pytest.fixture
 def abacus() -> Iterator[AbacusServer]:
-    """The one server of the engine `abacus`, which has its line in each registry."""
+    """The one server of the engine `abacus`, which is in each registry."""
     with registered() as server:
         yield server
 
 
 @contextmanager
 def registered() -> Iterator[AbacusServer]:
-    """The engine is known within the context."""
+    """Register the engine as long as the context lasts."""
     server = AbacusServer()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(entries.SOURCES, "abacus", AbacusSource)

@@ -1,4 +1,4 @@
-"""Lakes with a source of PostgreSQL and one of the engine that only tests know."""
+"""Lakes with a PostgreSQL source and a source of the engine that only tests register."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registries of engines agree, and none holds the engine that only tests know."""
+"""The registries of engines agree, and none contains the engine that only tests register."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second engine needs its lines in the registries, and no other part of the project has to know it."""
+"""A second engine needs only its lines in the registries. No other part of the project changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("abacus")
 # The lake file.
 
 
-def test_its_section_has_its_own_entries_with_their_defaults() -> None:
+def test_a_second_engine_s_section_has_its_own_entries_with_defaults() -> None:
     lake = lake_with(frame='frame = "left"\n')
     counter = lake.source("counter")
     assert isinstance(counter, AbacusSource)
@@ -40,20 +40,20 @@ def test_its_section_has_its_own_entries_with_their_defaults() -> None:
         (f"{CONNECTION}rod = 5", r"\.connection\]\.rod: unknown key.*Did you mean rods\?"),
         (f"{CONNECTION}sslmode = 'prefer'", r"\.connection\]\.sslmode: unknown key"),
         (f"{CONNECTION}rods = 1", r"\.connection\]\.rods: too few rods.*2 or more"),
-        (f"{CONNECTION}user = 'abbot'", r"\.connection\]\.user: the administrator may not replicate"),
+        (f"{CONNECTION}user = 'abbot'", r"\.connection\]\.user: the administrator must not also replicate"),
     ],
 )
-def test_a_mistake_in_its_section_is_told_by_its_own_entries(more: str, mistake: str) -> None:
+def test_a_mistake_in_a_second_engine_s_section_is_reported_in_its_own_terms(more: str, mistake: str) -> None:
     with pytest.raises(LakeFileError, match=mistake):
         lake_with(more)
 
 
-def test_an_unknown_engine_is_told_with_all_that_there_are() -> None:
+def test_an_unknown_engine_is_reported_with_the_known_ones() -> None:
     with pytest.raises(LakeFileError, match=r'expected "postgres" or "abacus"\. Did you mean abacus\?'):
         parse_lake(POSTGRES + ABACUS.replace("abacus", "abacuss"))
 
 
-def test_its_database_on_aws_has_its_own_entries() -> None:
+def test_a_second_engine_s_database_on_aws_has_its_own_entries() -> None:
     secret = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:counter-AbCdEf"
     aws = f'[aws]\nregion = "eu-west-1"\n[aws.source.counter]\nhost = "h"\nsecret = "{secret}"\n'
     lake = lake_with(f"{aws}rods = 5")
@@ -68,7 +68,7 @@ def test_its_database_on_aws_has_its_own_entries() -> None:
 
 
 @pytest.mark.parametrize(("frame", "below"), [("", ""), ('frame = "left"\n', "left.")])
-def test_its_topics_are_its_tables(frame: str, below: str) -> None:
+def test_a_second_engine_s_topics_give_its_tables(frame: str, below: str) -> None:
     lake = lake_with(frame=frame)
     topic = lake.source_names(lake.source("counter")).topic("counting", "beads")
     assert topic == f"shop.counter.{below}counting.beads"
@@ -81,7 +81,7 @@ def test_its_topics_are_its_tables(frame: str, below: str) -> None:
         assert not re.fullmatch(lake.table_topics_regex, other)
 
 
-def test_the_topics_of_a_foreign_connector_have_its_form_too() -> None:
+def test_topics_of_another_connector_have_the_second_engine_s_form_too() -> None:
     lake = lake_with('frame = "left"\n[source.counter.events]\ntopic_prefix = "old.server"\n')
     assert lake.table_of_topic("old.server.left.counting.beads") == BEADS
     assert lake.table_of_topic("old.server.counting.beads") is None
@@ -91,7 +91,7 @@ def test_the_topics_of_a_foreign_connector_have_its_form_too() -> None:
 # The connector.
 
 
-def test_its_connector_is_rendered_beside_the_others(tmp_path: Path) -> None:
+def test_a_second_engine_s_connector_is_rendered_with_the_others(tmp_path: Path) -> None:
     lake = lake_with()
     deployment = servers_of(lake, tmp_path).deployment
     configs = {
@@ -112,11 +112,11 @@ def test_its_connector_is_rendered_beside_the_others(tmp_path: Path) -> None:
     assert engine_of_connector(sink) is None
 
 
-def test_its_plugin_gets_its_secrets_like_every_source_s() -> None:
+def test_a_second_engine_s_plugin_gets_the_config_provider_for_secrets() -> None:
     assert source_plugins() == {"debezium-connector-postgres", "debezium-connector-abacus"}
 
 
-def test_a_failure_that_it_knows_has_its_remedy() -> None:
+def test_a_failure_that_a_second_engine_knows_has_its_remedy() -> None:
     trace = "org.example.Failed: a rod broke in frame 3"
     status = ConnectorStatus("c", "RUNNING", (TaskStatus(0, "FAILED", trace),))
     assert status.remedies == (Advice("Replace the rod."),)

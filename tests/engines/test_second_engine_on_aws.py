@@ -1,4 +1,4 @@
-"""The stacks take a second engine as they take the first: its plugin, its port, its alarms, its databases."""
+"""The stacks handle a second engine like the first: its plugin, its port, its alarms, its databases."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ secret = "arn:aws:secretsmanager:us-east-1:111122223333:secret:old-AbCdEf"
 
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
-    """Of a lake with a database of PostgreSQL's, one that the second engine makes, and an existing one."""
+    """Templates of a lake with a PostgreSQL, a database of the second engine, and an existing one."""
     folder = tmp_path_factory.mktemp("lake")
     lake_file, assets = folder / "lake.toml", write_assets(folder)
     lake_file.write_text(LAKE)
@@ -58,7 +58,7 @@ def connectors(templates: Templates) -> dict[str, dict[str, Any]]:
     return {one["ConnectorName"].removeprefix("tributary-shop-"): one for one in found}
 
 
-def test_its_databases_are_read_through_its_own_plugin(templates: Templates) -> None:
+def test_a_second_engine_s_databases_are_read_through_its_own_plugin(templates: Templates) -> None:
     found = connectors(templates)
     for source, address in (("counter", "own.example.org:7777"), ("old", "old.example.org:7778")):
         connector = found[f"{source}-debezium"]
@@ -69,19 +69,19 @@ def test_its_databases_are_read_through_its_own_plugin(templates: Templates) -> 
     assert "DebeziumPlugin" in json.dumps(found["web-debezium"]["Plugins"])
 
 
-def test_its_topics_reach_bronze(templates: Templates) -> None:
+def test_a_second_engine_s_topics_reach_bronze(templates: Templates) -> None:
     topics = connectors(templates)["bronze-iceberg"]["ConnectorConfiguration"]["topics.regex"]
     for topic in ("shop.counter.counting.beads", "shop.web.public.orders"):
         assert re.fullmatch(topics, topic)
 
 
-def test_its_ports_are_open_for_debezium(templates: Templates) -> None:
+def test_a_second_engine_s_ports_are_open_for_debezium(templates: Templates) -> None:
     groups = resources(templates["Network"], "AWS::EC2::SecurityGroup")
     (debezium,) = (one for one in groups if "Debezium" in one["GroupDescription"])
     assert {rule["ToPort"] for rule in debezium["SecurityGroupEgress"]} == {443, 9098, 5432, PORT, 7778}
 
 
-def test_it_is_watched_and_shown(templates: Templates) -> None:
+def test_a_second_engine_s_databases_have_alarms_and_graphs(templates: Templates) -> None:
     alarms = {
         one["AlarmName"].removeprefix("tributary-shop-"): one
         for one in resources(templates["Observability"], "AWS::CloudWatch::Alarm")
@@ -93,6 +93,6 @@ def test_it_is_watched_and_shown(templates: Templates) -> None:
     assert "Beads" in json.dumps(page)
 
 
-def test_a_name_that_its_databases_need_is_checked() -> None:
+def test_a_name_that_a_second_engine_s_databases_need_is_checked() -> None:
     with registered(), pytest.raises(TributaryError, match=r"\[aws\]\.region.*a region with monks"):
         check_known(parse_lake(f'{POSTGRES}{ABACUS}\n[aws]\nregion = "eu-west-1"\n'))

@@ -1,4 +1,4 @@
-"""Reconciling reads and compares the rows of a second engine as it does those of the first."""
+"""Reconciling reads and compares the rows of a second engine like the rows of the first."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.usefixtures("abacus")
 
 
 ROWS: list[dict[str, Any]] = [
-    {"id": 1, "colour": "red", "moved_at": "01:02:03.000000", "sound": "click"},
-    {"id": 2, "colour": None, "moved_at": "23:59:59.999999", "sound": None},
+    {"id": 1, "color": "red", "moved_at": "01:02:03.000000", "sound": "click"},
+    {"id": 2, "color": None, "moved_at": "23:59:59.999999", "sound": None},
 ]
 LAKE = pa.table(
     {
         "id": pa.array([1, 2], pa.int32()),
-        "colour": ["red", None],
+        "color": ["red", None],
         "moved_at": ["01:02:03.000000", "23:59:59.999999"],
         "_op": ["r", "r"],
     }
@@ -45,7 +45,7 @@ def link(tmp_path: Path) -> SourceLink:
 
 
 def holds(monkeypatch: pytest.MonkeyPatch, lake: pa.Table) -> None:
-    """Lets the lake hold this table of beads, and Kafka nothing that it has not applied."""
+    """Let the lake hold this table of beads, and let Kafka hold nothing that the lake has not applied."""
     silver = (LakeTable(BEADS, "silver/beads"),)
     monkeypatch.setattr(proof, "read_silver_tables", lambda *_: silver)
     monkeypatch.setattr(proof, "read_table", lambda *_: lake)
@@ -59,7 +59,7 @@ def holds(monkeypatch: pytest.MonkeyPatch, lake: pa.Table) -> None:
     monkeypatch.setattr(proof, "read_topic_ends", ends)
 
 
-def test_its_rows_are_compared_in_the_forms_of_its_types(
+def test_a_second_engine_s_rows_are_compared_in_its_types_forms(
     link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holds(monkeypatch, LAKE)
@@ -81,31 +81,31 @@ def test_a_row_that_differs_is_found_and_shown(
     link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holds(monkeypatch, LAKE)
-    abacus.rows = [{**ROWS[0], "colour": "green"}, {**ROWS[1], "id": 3}]
+    abacus.rows = [{**ROWS[0], "color": "green"}, {**ROWS[1], "id": 3}]
     found = reconcile(link, Patience.of(30))
     assert not found.identical
     (table,) = found.tables
     assert {
         one.key: (one.kind, [cell.column for cell in one.cells]) for one in table.findings.differences
     } == {
-        (1,): (Kind.CHANGED, ["colour"]),
+        (1,): (Kind.CHANGED, ["color"]),
         (2,): (Kind.EXTRA, []),
         (3,): (Kind.MISSING, []),
     }
 
 
-def test_a_type_that_the_lake_cannot_have_made_is_a_mismatch_in_its_words(
+def test_a_type_that_does_not_fit_the_lake_s_is_a_mismatch_in_the_engine_s_words(
     link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    holds(monkeypatch, LAKE.set_column(1, "colour", pa.array([1.5, 2.5])))
+    holds(monkeypatch, LAKE.set_column(1, "color", pa.array([1.5, 2.5])))
     abacus.rows = ROWS
     (table,) = reconcile(link, Patience.of(30)).tables
     assert table.pairing is not None
-    assert table.pairing.mismatched == {"colour": "word in the database is double in the lake"}
+    assert table.pairing.mismatched == {"color": "word in the database is double in the lake"}
     assert not table.identical
 
 
-def test_what_it_waits_for_is_told_when_it_does_not_come(
+def test_a_wait_that_ends_in_vain_names_its_condition(
     link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holds(monkeypatch, LAKE)

@@ -1,4 +1,4 @@
-"""The start on one machine takes a second engine as it takes the first."""
+"""A start on one machine handles a second engine like the first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tributary.local.startup import Startup
 pytestmark = pytest.mark.usefixtures("abacus")
 
 
-def test_its_database_needs_no_server_of_this_machine() -> None:
+def test_a_second_engine_s_database_needs_no_server_on_this_machine() -> None:
     lake = lake_with()
     steps = {step.name: set(step.after) for step in start_plan(lake, ())}
     servers = {"postgres", "kafka", "s3", "connect"}
@@ -44,7 +44,7 @@ def test_its_database_needs_no_server_of_this_machine() -> None:
     assert again == steps | {"database counter": servers}
 
 
-def test_a_source_that_needs_a_server_here_is_refused_where_there_is_none(tmp_path: Path) -> None:
+def test_a_source_that_needs_a_server_here_is_refused_without_one(tmp_path: Path) -> None:
     lake = lake_with(more="")
     with pytest.raises(NoServerHere, match=r"\[source\.counter\.connection\]"):
         list(start_plan(lake, ()))
@@ -52,7 +52,7 @@ def test_a_source_that_needs_a_server_here_is_refused_where_there_is_none(tmp_pa
         servers_of(lake, tmp_path).deployment  # noqa: B018
 
 
-def test_its_database_is_checked_and_prepared_by_the_administrator(
+def test_a_second_engine_s_database_is_checked_and_prepared_by_the_administrator(
     abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ABBOT", "om")
@@ -69,7 +69,7 @@ def test_its_database_is_checked_and_prepared_by_the_administrator(
     ]
 
 
-def test_without_an_administrator_its_script_is_written_and_named_in_its_words(
+def test_without_an_administrator_the_engine_s_script_is_written_and_named(
     abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MONK", "om")
@@ -83,7 +83,7 @@ def test_without_an_administrator_its_script_is_written_and_named_in_its_words(
     assert not any("prepares" in said for said in abacus.said)
 
 
-def test_a_database_of_its_own_that_lets_nobody_in_is_told_in_its_words(
+def test_a_refused_connection_is_reported_in_the_engine_s_words(
     abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ABBOT", "om")
@@ -96,7 +96,7 @@ def test_a_database_of_its_own_that_lets_nobody_in_is_told_in_its_words(
 
 
 class Connect:
-    """A Connect worker and its keeper, which record what is done to connectors."""
+    """A Connect worker and its keeper that record what is done to connectors."""
 
     def __init__(self, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch) -> None:
         self.known: dict[str, dict[str, str]] = {}
@@ -119,7 +119,7 @@ class Connect:
 
 
 def started(lake: Lake, folder: Path, monkeypatch: pytest.MonkeyPatch, *resnapshot: str) -> Any:
-    """A start of the pipeline without its servers, which prepares no database of another engine."""
+    """Return a start of the pipeline without servers, which prepares no database of another engine."""
     for server in ("postgres", "kafka", "s3", "connect"):
         monkeypatch.setattr(pipeline._Start, f"_ensure_{server}", lambda *_: False)
     monkeypatch.setattr(pipeline, "unpack_plugins", lambda _: folder)
@@ -135,7 +135,7 @@ def started(lake: Lake, folder: Path, monkeypatch: pytest.MonkeyPatch, *resnapsh
     return start
 
 
-def test_a_start_prepares_its_database_and_runs_its_connector(
+def test_a_start_prepares_a_second_engine_s_database_and_runs_its_connector(
     abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ABBOT", "om")
@@ -148,7 +148,7 @@ def test_a_start_prepares_its_database_and_runs_its_connector(
     assert not any("forget" in said or "remove" in said for said in abacus.said)
 
 
-def test_a_new_snapshot_begins_with_what_its_database_and_connect_have_kept(
+def test_a_new_snapshot_first_deletes_the_state_in_the_database_and_connect(
     abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ABBOT", "om")
@@ -165,7 +165,7 @@ def test_a_new_snapshot_begins_with_what_its_database_and_connect_have_kept(
     assert [said for said in abacus.said if said in order] == order
 
 
-def test_a_source_that_leaves_the_lake_file_is_told_with_what_remains_of_it(
+def test_a_source_that_leaves_the_lake_file_is_reported_with_its_remains(
     abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ABBOT", "om")
@@ -177,5 +177,5 @@ def test_a_source_that_leaves_the_lake_file_is_told_with_what_remains_of_it(
         connect.known[connector.name] = dict(connector.config)
     start = started(parse_lake(POSTGRES), tmp_path, monkeypatch)
     (warning,) = start.warnings
-    assert warning.startswith("tributary-shop-counter-debezium was removed, as its source is no longer")
+    assert warning.startswith("tributary-shop-counter-debezium was removed, because its source is no longer")
     assert warning.endswith("Take beam-of-shop-counter off the frame.")

@@ -1,4 +1,4 @@
-"""The law that keeps engines apart: where the words of an engine may stand, and who may name an engine."""
+"""An engine's vocabulary stays in the engine's own modules, and no other code asks for an engine's name."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from connectors.engines.registry import ENGINES
 PROJECT = Path(__file__).parents[2]
 
 WORDS = ("lsn", "slot", "slots", "publication", "publications", "wal", "pgoutput", "psycopg")
-"""What only PostgreSQL has. Part of a longer name, such as `slot_name` or `PgLsn`, they count as well."""
+"""PostgreSQL's own terms. They also count as part of a longer name, such as `slot_name` or `PgLsn`."""
 
 OF_AN_ENGINE = (
     "connectors/engines/postgres/",
     "tributary/contract/engines/postgres.py",
     "stacks/database/postgres/",
     "stacks/functions/bootstrap/",
+    "spark_app/positions/postgres.py",
 )
-"""The engine's own rooms."""
+"""The engine's own folders."""
 
 OF_A_SERVER_OR_AN_EVENT = {
     "tributary/local/postgres.py": "runs the server, which also holds Iceberg's catalog",
     "tributary/local/class_training/": "holds an event of Debezium's for a first run of Spark",
     "tributary/tickit/": "the demo's database is a PostgreSQL",
     "bench/": "measures with a PostgreSQL and its events",
-    "spark_app/": "orders events by their place in PostgreSQL's log",
-    "tributary/api/rows.py": "names the column that holds that place",
 }
-"""What may use the words although it is no part of an engine, and why."""
+"""Other modules that may use the vocabulary, with the reason."""
 
 ONLY_REGISTRIES_IMPORT = {
     "connectors.engines.postgres": ("connectors/engines/registry.py",),
@@ -42,14 +41,15 @@ ONLY_REGISTRIES_IMPORT = {
         "tributary/contract/aws.py",
         "connectors/engines/postgres/",
     ),
+    "spark_app.positions.postgres": ("spark_app/positions/registry.py",),
     "stacks.database.postgres": ("stacks/database/registry.py",),
 }
-"""Beside the engine's own rooms: who may import an engine's modules."""
+"""Modules outside the engine's own folders that may import its modules."""
 
 
 @cache
 def modules() -> tuple[tuple[str, str], ...]:
-    """Path below the project, and text, of every module but those of the tests."""
+    """Return path and text of every module except tests."""
     folders = ("bench", "connectors", "spark_app", "stacks", "tributary")
     paths = [path for folder in folders for path in (PROJECT / folder).rglob("*.py")]
     return tuple(
@@ -58,7 +58,7 @@ def modules() -> tuple[tuple[str, str], ...]:
 
 
 def words_of(text: str) -> set[str]:
-    """The words of a text in lower case; names are taken apart at underscores and capital letters."""
+    """Return the words of a text in lower case, after splitting names at underscores and capital letters."""
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", text)
     return {part.lower() for part in parts}
 
@@ -98,13 +98,13 @@ def test_a_question_for_an_engine_is_found(text: str) -> None:
     assert not list(questions_for_an_engine('engine == other; engines = {"postgres": 1}'))
 
 
-def test_nobody_asks_which_engine_a_source_has() -> None:
+def test_no_module_compares_an_engine_s_name() -> None:
     found = [f"{path}:{line}" for path, text in modules() for line in questions_for_an_engine(text)]
     assert found == []
 
 
 def questions_for_an_engine(text: str) -> Iterator[int]:
-    """The lines in which the name of an engine is compared, or is a case of a match."""
+    """Yield the lines that compare an engine's name, or match on it."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Compare | ast.MatchValue):
             constants = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
@@ -121,7 +121,7 @@ def test_only_a_registry_imports_an_engine(package: str) -> None:
 
 
 def imported_by(text: str) -> set[str]:
-    """The modules that a module imports, and the packages that they are in."""
+    """Return the modules that a module imports, and their packages."""
     names = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""What these tests share says what differs, as the tests themselves do."""
+"""Assertions in the shared modules of these tests show the differing values, as in the tests themselves."""
 
 import pytest
 

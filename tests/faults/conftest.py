@@ -1,4 +1,4 @@
-"""What the tests of faults share: an S3 server that can fail, and a pipeline of which parts are killed."""
+"""Fixtures of the tests of faults: an S3 server that can fail, and a pipeline whose processes are killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INJECTED = pytest.StashKey[list[Injected]]()
 
 @pytest.fixture(scope="session")
 def injected(pytestconfig: pytest.Config) -> list[Injected]:
-    """To which a test adds its faults; they are told when all is over."""
+    """The list to which a test adds its faults. They are printed at the end of the run."""
     return pytestconfig.stash.setdefault(_INJECTED, [])
 
 
@@ -36,7 +36,7 @@ def s3(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="package")
 def at_work(tmp_path_factory: pytest.TempPathFactory, injected: list[Injected]) -> Iterator[Pipeline]:
-    """A whole pipeline whose ingest follows."""
+    """A whole pipeline with an ingest that follows."""
     with whole_pipeline(tmp_path_factory.mktemp("faults"), injected) as pipeline:
         pipeline.follow()
         yield pipeline

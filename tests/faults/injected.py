@@ -1,4 +1,4 @@
-"""The faults that the tests have injected, and what came of each."""
+"""The faults that the tests have injected, and the results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Harm:
-    """Rows of the source that the lake has not, or not as they are, and rows of the lake beyond those."""
+    """The source's rows that are missing or different in the lake, and rows that only the lake has."""
 
     lost: int = 0
     duplicated: int = 0
@@ -18,7 +18,7 @@ class Harm:
 
 @dataclass(frozen=True)
 class Injected:
-    """One fault. `recovery_seconds`: from its end until a row that was written after it was in the lake."""
+    """One fault. `recovery_seconds` is the time from its end until a later row was in the lake."""
 
     fault: str
     recovery_seconds: float
@@ -26,7 +26,7 @@ class Injected:
 
 
 def fault_table(faults: Iterable[Injected]) -> Iterator[str]:
-    """The lines of a table in Markdown, one row a fault."""
+    """Yield the lines of a Markdown table, with one row for each fault."""
     by_name: defaultdict[str, list[Injected]] = defaultdict(list)
     for one in faults:
         by_name[one.fault].append(one)

@@ -1,4 +1,4 @@
-"""A lake table on an S3 server that may fail, and the source table that it has to equal."""
+"""A lake table on an S3 server that may fail, and the source table that it must equal."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.run.loop import PASSING_FAILURES
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
@@ -48,8 +49,7 @@ _LAKE = parse_lake(
 
 @dataclass(frozen=True)
 class Storage:
-    """The S3 server, as Spark finds it, as those without Spark do, and the folder in which it keeps the
-    bucket."""
+    """The S3 server: its addresses for Spark and for other clients, and the folder of its bucket."""
 
     faults: FaultyS3
     files: LakeFiles
@@ -58,13 +58,12 @@ class Storage:
 
 @contextmanager
 def storage(spark: SparkSession, folder: Path) -> Iterator[Storage]:
-    """An S3 server behind a proxy. The session reaches it by `s3a://silver`, and gives up at once where it
-    does not."""
+    """Start an S3 server behind a proxy. The session reaches it at `s3a://silver`, without retries."""
     state = StateFolder(folder / "state")
     state.create()
     settings = choose_settings(state, _LAKE.name, {}, frozenset())
     server = Servers(_LAKE, state, settings, read_server_files()).s3
-    # Connect does not run here: its port is free.
+    # Connect is not running here, so its port is free.
     port = settings.ports.connect
     files = LocalFiles(f"http://127.0.0.1:{port}", server.access_key, server.secret_key)
     options = {
@@ -95,7 +94,7 @@ def storage(spark: SparkSession, folder: Path) -> Iterator[Storage]:
 
 @dataclass
 class LakeTable:
-    """A table in the folder `name` of the bucket, and the source that its events are of."""
+    """A table in the bucket's folder `name`, and the source of its events."""
 
     spark: SparkSession
     storage: Storage
@@ -110,23 +109,28 @@ class LakeTable:
 
     @property
     def ingest(self) -> TableIngest:
-        """What a process of the app knows of the table."""
+        """Return a process's knowledge of the table."""
         if self._ingest is None:
             self._ingest = TableIngest(
-                "source.public.things", TOPIC, self._events(), self.hudi, f"{self._path}/quarantine"
+                "source.public.things",
+                TOPIC,
+                self._events(),
+                self.hudi,
+                f"{self._path}/quarantine",
+                PostgresLog(),
             )
         self._ingest.parts.reader.source = self._events()
         return self._ingest
 
     def transact(self, *changes: Callable[[SourceTable], None]) -> None:
-        """One transaction in the source database."""
+        """Commit one transaction in the source database."""
         self.source.begin()
         for change in changes:
             change(self.source)
         self.source.commit()
 
     def catch_up(self) -> None:
-        """All that the source has, as one commit."""
+        """Apply everything from the source as one commit."""
         position = self.ingest.ledger.positions.get(0, 0)
         self.ingest.pending(self.ingest.source.extents(frozenset({TOPIC}))[TOPIC], len(self.source.events))
         self.ingest.apply((OffsetRange(0, position, len(self.source.events)),))
@@ -135,11 +139,11 @@ class LakeTable:
         self._ingest = None
 
     def end_within(self, run: Callable[[LakeTable], None], point: Point, moment: Moment) -> None:
-        """The process that runs it comes to its end right before, or after, S3 has got that request."""
+        """End the process that runs `run` right before, or right after, S3 gets the request `point`."""
         faults = self.storage.faults
         faults.stop_at(point, moment)
         try:
-            # What comes back to a process that cannot reach S3 any more is what it would try again after.
+            # A process that cannot reach S3 anymore gets errors, which it would retry.
             with suppress(*PASSING_FAILURES):
                 run(self)
             assert faults.is_reached.is_set(), f"{point.name} was never reached"
@@ -148,20 +152,20 @@ class LakeTable:
             self.end_process()
 
     def copied_as(self, name: str, source: SourceTable) -> LakeTable:
-        """The same files once more, with another source that goes on from there."""
+        """Return a copy of the files, with another source that continues from there."""
         files = self.storage.bucket / self.name
         if files.exists():
             shutil.copytree(files, self.storage.bucket / name)
         return LakeTable(self.spark, self.storage, name, self.policy, source)
 
     def harm(self) -> Harm:
-        """What the table lacks of the source, and has beyond it."""
+        """Return the differences between the table and its source."""
         stored, wanted = self._rows()
         known = {row["id"] for row in stored} & {row["id"] for row in wanted}
         return Harm(sum(row not in stored for row in wanted), len(stored) - len(known))
 
     def check(self) -> None:
-        """The table is the source's, row by row, by Spark and without; and has read all that was sent."""
+        """Check that the table equals its source, in Spark and without it, and has read everything."""
         stored, wanted = self._rows()
         assert stored == wanted
         present = [row for row in self.rows_without_spark() if row["_op"] != "d"]
@@ -170,7 +174,7 @@ class LakeTable:
         assert self.ingest.ledger.positions == {0: len(self.source.events)}
 
     def temporary_files(self) -> list[str]:
-        """Markers of commits and drafts, by name."""
+        """Return the names of commit markers and drafts."""
         folder = self.storage.bucket / self.name / "table" / ".hoodie" / ".temp"
         return [path.name for path in folder.rglob("*") if path.is_file()]
 
@@ -180,7 +184,7 @@ class LakeTable:
         return rows
 
     def _rows(self) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-        """Of the table and of the source, by their key."""
+        """Return the rows of the table and of the source, sorted by key."""
         read = self.hudi.read().where("_op <> 'd'")
         names = [name for name in read.columns if not name.startswith("_")]
         stored = [row.asDict() for row in read.select(*names).orderBy("id").collect()]

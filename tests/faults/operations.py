@@ -1,4 +1,4 @@
-"""What the app does with a table, and the requests to S3 by which it gets on with it."""
+"""The operations of the app on a table, with the S3 requests that mark their progress."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.spark_app.debezium import SourceTable
 
 @dataclass(frozen=True)
 class Operation:
-    """`prepare` brings a table to where `run` has something to do, which passes the points in this order."""
+    """`prepare` leaves work for `run`. `run` then passes the points in this order."""
 
     name: str
     prepare: Callable[[LakeTable], None]

@@ -1,4 +1,4 @@
-"""An S3 server that fails when it is told to: a proxy in front of a real one."""
+"""A proxy in front of a real S3 server, which fails on request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNAVAILABLE = b"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nCont
 
 @dataclass(frozen=True)
 class S3Request:
-    """`key` is the object's, in its bucket; empty where the request is of the bucket."""
+    """A request. `key` is the object's key in its bucket, and empty if the request is about the bucket."""
 
     method: str
     bucket: str
@@ -35,8 +35,10 @@ class S3Request:
 
 @dataclass(frozen=True)
 class Point:
-    """A request by which one knows how far a writer has come: the first one of the method whose key matches
-    the pattern, to its end."""
+    """A request that shows a writer's progress.
+
+    It is the first one with this method and a key that the pattern matches up to the key's end.
+    """
 
     name: str
     method: str
@@ -47,14 +49,15 @@ class Point:
 
 
 REMOVAL = r"\A"
-"""The key of a `Point`: that of a POST that removes objects, which is of the bucket."""
+"""The key of a `Point` for a POST that removes objects, which is a request about the bucket."""
 
 
 @dataclass
 class FaultyS3:
-    """What the proxy does: it passes on what it gets, but for `refuses`, and `delay_seconds` late.
+    """The proxy's behavior: it forwards everything except what `refuses` matches, `delay_seconds` late.
 
-    `is_reached`: whether the request of the last `stop_at` has come."""
+    is_reached  set once the request of the last `stop_at` has come
+    """
 
     port: int
     server_port: int
@@ -67,24 +70,28 @@ class FaultyS3:
     _is_holding: bool = False
 
     def stop_at(self, point: Point, moment: Moment) -> None:
-        """From that request on, itself included or not, nobody reaches the server any more, and it answers
-        nobody: to the server that is the end of those who talk to it."""
+        """From this request on, with or without it, forward nothing and answer nobody.
+
+        To the server it looks as if all its clients had ended.
+        """
         self.is_reached.clear()
         self._at = (point, moment, "cut")
 
     def hold_at(self, point: Point, moment: Moment) -> None:
-        """That request, or its answer, stays here, as if who sent it were paused, until `mend`. Others are
-        passed on meanwhile."""
+        """Hold back this request, or its answer, until `mend`, as if its sender were paused.
+
+        Other requests are forwarded.
+        """
         self.is_reached.clear()
         self._at = (point, moment, "hold")
 
     def mend(self) -> None:
-        """All is passed on again."""
+        """Forward everything again."""
         self._at, self._is_cut, self._is_holding, self.delay_seconds = None, False, False, 0.0
         self.refuses, self.refused = lambda _: False, 0
 
     async def serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        """One connection, request by request."""
+        """Serve one connection, request by request."""
         to_server: asyncio.StreamWriter | None = None
         try:
             while head := await read_head(client):
@@ -114,14 +121,14 @@ class FaultyS3:
                     await pass_body(server, to_client, headers_of(answer), may_last=True)
                 await to_client.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # One of both sides has gone, which is what this is for.
+            pass  # One side closed the connection, which these tests provoke.
         finally:
             for writer in (to_client, to_server):
                 if writer is not None:
                     writer.close()
 
     async def _is_last(self, moment: Moment, request: S3Request) -> bool:
-        """Whether nothing is passed on any more."""
+        """Tell whether this request ends all forwarding."""
         if self._at is not None and self._at[1] == moment and self._at[0].is_at(request):
             self._is_cut, self._is_holding = self._at[2] == "cut", self._at[2] == "hold"
             self._at = None
@@ -132,7 +139,7 @@ class FaultyS3:
 
 
 class _Nowhere(asyncio.StreamWriter):
-    """Takes what is written to it, and drops it."""
+    """A writer that drops everything."""
 
     def __init__(self) -> None:
         pass
@@ -149,7 +156,7 @@ class _Nowhere(asyncio.StreamWriter):
 
 @contextmanager
 def faulty_s3(port: int, server_port: int) -> Iterator[FaultyS3]:
-    """The proxy on the port in front of the server's, in a thread of its own."""
+    """Run the proxy in a thread, on the port in front of the server's."""
     proxy = FaultyS3(port, server_port)
     loop, ready = asyncio.new_event_loop(), threading.Event()
 

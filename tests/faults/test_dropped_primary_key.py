@@ -1,4 +1,4 @@
-"""What is inserted while a table has no primary key is set aside, and a snapshot brings it."""
+"""Rows that are inserted while a table has no primary key go to quarantine, and a snapshot brings them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.faults.whole_pipeline import Pipeline
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-def test_rows_that_were_written_while_there_was_no_primary_key_are_set_aside_and_come_with_a_snapshot(
+def test_rows_written_without_a_primary_key_are_set_aside_and_arrive_with_a_snapshot(
     at_work: Pipeline,
 ) -> None:
     tributary = at_work.tributary

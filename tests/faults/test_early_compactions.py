@@ -1,6 +1,7 @@
-"""A compaction that, by the times of S3, completed before it began costs no row.
+"""A compaction that, by S3's clock, completed before it began loses no row.
 
-S3 tells modification times by its own clock and in whole seconds; Hudi takes one for the completion's."""
+S3 reports modification times by its own clock and in whole seconds. Hudi uses one as the completion time.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from tests.spark_app.debezium import SourceTable
 from tributary.contract.lake import TablePolicy
 
 
-def test_rows_that_come_after_a_compaction_are_read_in_whatever_part_of_a_second_it_began(
+def test_rows_after_a_compaction_are_read_in_whichever_part_of_a_second_it_began(
     spark: SparkSession, s3: Storage
 ) -> None:
     table = LakeTable(spark, s3, "compacted")
@@ -35,7 +36,7 @@ def test_rows_that_come_after_a_compaction_are_read_in_whatever_part_of_a_second
         table.check()
 
 
-def test_rows_that_an_early_compaction_hides_are_read_again_once_the_app_has_started_anew(
+def test_rows_hidden_by_an_early_compaction_are_read_again_after_a_restart(
     spark: SparkSession, s3: Storage
 ) -> None:
     table = compacted(spark, s3, "hidden")
@@ -78,7 +79,7 @@ def compacted(spark: SparkSession, s3: Storage, name: str) -> LakeTable:
     table = LakeTable(spark, s3, name, TablePolicy(buckets=1))
     commit(table, 0)
     commit(table, 1)
-    # A second before the compaction, in whole seconds, is to be later than the first commit.
+    # Rounded down, a second before the compaction must still be later than the first commit.
     time.sleep(2)
     table.hudi.compact()
     return table
@@ -90,7 +91,7 @@ def commit(table: LakeTable, key: int) -> None:
 
 
 def complete_early(table: LakeTable) -> None:
-    """The table's compaction, by the time of its file: a second before it was requested."""
+    """Set the completion time of the table's compaction to a second before it was requested."""
     (completed_file,) = (table.storage.bucket / table.name / "table" / ".hoodie").glob("*.commit")
     requested = datetime.strptime(completed_file.stem, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
     completed = requested.timestamp() - 1

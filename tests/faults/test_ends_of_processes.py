@@ -1,4 +1,4 @@
-"""Whatever request to S3 is the last of a process, the next one makes the table equal its source."""
+"""If a process ends at any request to S3, the next process makes the table equal its source."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ CASES: tuple[tuple[Operation, Point, Moment], ...] = tuple(
     for moment in get_args(Moment)
 )
 IN_SHORT = CASES[4::11]
-"""One or none of each operation, among them an interrupted rollback."""
+"""Tables with none or one of each operation, including an interrupted rollback."""
 
 Prepared = Callable[[Operation], LakeTable]
 
 
 @pytest.fixture(scope="module")
 def prepared(spark: SparkSession, s3: Storage) -> Iterator[Prepared]:
-    """A table of its own for each call, prepared for the operation."""
+    """A new table for each call, prepared for the operation."""
     tables: dict[str, LakeTable] = {}
     copies = 0
 

@@ -1,4 +1,4 @@
-"""Files of a table are removed in few requests, and those that S3 has not removed are not taken for gone."""
+"""Files are removed with few requests, and a file that S3 did not remove does not count as removed."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def test_more_files_than_a_request_takes_are_removed_and_no_other(spark: SparkSe
     assert [path.name for path in folder.iterdir()] == ["stays.parquet"]
 
 
-def test_files_are_removed_in_order_each_when_the_one_before_it_is_gone(
-    spark: SparkSession, s3: Storage
-) -> None:
+def test_files_are_removed_one_after_the_other_in_order(spark: SparkSession, s3: Storage) -> None:
     folder = s3.bucket / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     ordered = FILES[:6]
@@ -55,7 +53,9 @@ def test_files_are_removed_in_order_each_when_the_one_before_it_is_gone(
 
 
 @pytest.mark.parametrize("remove", [remove_files, remove_files_in_order])
-def test_what_s3_does_not_remove_is_told(spark: SparkSession, s3: Storage, remove: Removal) -> None:
+def test_a_file_that_s3_does_not_remove_is_reported(
+    spark: SparkSession, s3: Storage, remove: Removal
+) -> None:
     s3.faults.refuses = lambda request: request.method in ("POST", "DELETE")
     try:
         with pytest.raises(FilesNotRemoved, match=f"files of {BUCKET}.*Reduce your request rate"):

@@ -1,4 +1,4 @@
-"""A disk that is full stops the pipeline, and harms nothing: once there is room, it goes on."""
+"""A full disk stops the pipeline without harm, and the pipeline resumes once there is room."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ pytestmark = [
 ]
 
 DISK = "1g"
-"""What the servers of an empty pipeline keep is a third of it."""
+"""The disk's size: three times what the servers of an empty pipeline need."""
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own, in memory."""
+    """A separate disk, in memory."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a disk")
     folder = tmp_path / "disk"
@@ -38,13 +38,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        # Also where a process that should be gone still has a file on it.
+        # Unmounting works even if a process that should be gone still has an open file.
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @contextmanager
 def _filled(disk: Path) -> Iterator[None]:
-    """Nothing more can be written to the disk."""
+    """Fill the disk."""
     ballast = disk / "ballast"
     try:
         with ballast.open("wb", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""Tables, columns and keys of whatever name are tables like others, and write nowhere but where theirs is."""
+"""Tables, columns and keys with any name work, and no name makes the app write to another place."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KEYS = (
 WIDE = 1_000
 
 
-def test_odd_names_and_keys_are_as_good_as_any(at_work: Pipeline) -> None:
+def test_odd_names_and_keys_work_like_any_others(at_work: Pipeline) -> None:
     names = at_work.tributary.workspace.lake.names
     silver = names.silver_bucket
     before = at_work.objects(silver)
@@ -68,13 +68,13 @@ def test_odd_names_and_keys_are_as_good_as_any(at_work: Pipeline) -> None:
 
 
 def _make(database: psycopg.Connection, table: str, columns: Sequence[str]) -> None:
-    """A row for each key, with a value in each column."""
+    """Create a table with a row for each key and a value in each column."""
     name, comma = sql.Identifier(table), sql.SQL(", ")
     named = [sql.Identifier(column) for column in columns]
     texts = comma.join(column + sql.SQL(" text") for column in named)
     database.execute(sql.SQL("CREATE TABLE {} (key text PRIMARY KEY, {})").format(name, texts))
     values = [sql.SQL("left(k, 1)")] * len(named)
-    # The keys are part of the statement: psycopg would take a % in a name for the place of one.
+    # The keys are part of the statement, because psycopg would read a % in a name as a placeholder.
     statement = sql.SQL("INSERT INTO {} (key, {}) SELECT k, {} FROM unnest({}) k")
     database.execute(statement.format(name, comma.join(named), comma.join(values), _array(KEYS)))
 

@@ -1,4 +1,4 @@
-"""Whichever process of the whole pipeline is killed at work, the lake equals the database in the end."""
+"""After any process of the whole pipeline is killed at work, the lake ends up equal to the database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROCESSES = (*SERVICES, spark.SERVICE)
 
 @pytest.mark.skipif(not SOAKS, reason="takes a minute a process")
 @pytest.mark.parametrize("killed", PROCESSES)
-def test_whichever_process_is_killed_the_lake_equals_the_database(at_work: Pipeline, killed: str) -> None:
+def test_after_any_process_is_killed_the_lake_equals_the_database(at_work: Pipeline, killed: str) -> None:
     transactions = Transactions(at_work.tributary, random.Random(f"{SEED} {killed}"))
     with transactions.running():
         at_work.wait_for_mark()
@@ -38,7 +38,7 @@ def test_whichever_process_is_killed_the_lake_equals_the_database(at_work: Pipel
 
 
 @pytest.mark.skipif(not SOAKS, reason="takes three minutes")
-def test_a_snapshot_in_which_connect_is_killed_is_taken_anew(at_work: Pipeline) -> None:
+def test_a_snapshot_during_which_connect_is_killed_is_taken_again(at_work: Pipeline) -> None:
     tributary, rows = at_work.tributary, 300_000
     at_work.add_table(
         "CREATE TABLE many (id int PRIMARY KEY, name text)",
@@ -62,7 +62,7 @@ def test_a_snapshot_in_which_connect_is_killed_is_taken_anew(at_work: Pipeline) 
 
 @pytest.mark.skipif(not SOAKS, reason="takes a minute a process")
 @pytest.mark.parametrize("paused", PROCESSES)
-def test_whichever_process_is_paused_the_lake_goes_on_by_itself(at_work: Pipeline, paused: str) -> None:
+def test_after_any_process_is_paused_the_lake_continues_by_itself(at_work: Pipeline, paused: str) -> None:
     with Transactions(at_work.tributary, random.Random(f"{SEED} {paused}")).running():
         at_work.wait_for_mark()
         with at_work.paused(paused):
@@ -75,7 +75,7 @@ def test_whichever_process_is_paused_the_lake_goes_on_by_itself(at_work: Pipelin
 @pytest.mark.parametrize(
     "point", COMMIT.points if SOAKS else COMMIT.points[-1:], ids=lambda point: point.name
 )
-def test_wherever_in_a_commit_the_app_is_killed_the_lake_equals_the_database(
+def test_after_the_app_is_killed_anywhere_in_a_commit_the_lake_equals_the_database(
     at_work: Pipeline, point: Point
 ) -> None:
     with Transactions(at_work.tributary, random.Random(f"{SEED} {point.name}")).running():

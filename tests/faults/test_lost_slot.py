@@ -1,4 +1,4 @@
-"""A replication slot that was dropped is told, loses nothing unseen, and the lake gets over it."""
+"""The loss of a replication slot is reported, and a new snapshot makes the lake equal the database again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tributary.local import connect
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-def test_a_slot_that_was_dropped_is_told_and_the_lake_gets_over_it(at_work: Pipeline) -> None:
+def test_a_dropped_slot_is_reported_and_a_new_snapshot_repairs_the_lake(at_work: Pipeline) -> None:
     tributary = at_work.tributary
     lake = tributary.workspace.lake
     at_work.add_table(

@@ -1,4 +1,4 @@
-"""However a process ends that puts a table's old log files together, every state of the history is read."""
+"""Every past state stays readable if a process ends while it merges a table's old log files."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ CASES = tuple((point, moment) for point in POINTS for moment in get_args(Moment)
 
 @dataclass(frozen=True)
 class Versioned:
-    """A table, some of whose slices were superseded before its active timeline begins, and its rows by the
-    instants of its commits."""
+    """A table with slices that were superseded before its active timeline begins.
+
+    Its rows are by the instants of its commits.
+    """
 
     table: LakeTable
     states: Mapping[str, list[Row]]
@@ -71,7 +73,7 @@ def test_every_state_is_read_after_the_end_of_a_process_that_merges_log_files(
     _check_states_and_another_cleaning(table, versioned)
 
 
-def test_every_state_is_read_where_s3_has_removed_only_some_of_the_log_files(versioned: Versioned) -> None:
+def test_every_state_is_read_if_s3_has_removed_only_some_of_the_log_files(versioned: Versioned) -> None:
     original = versioned.table
     table = original.copied_as("merge-partly-removed", copy.deepcopy(original.source))
     table.end_within(lambda table: table.hudi.clean(), POINTS[-1], "before")
@@ -115,7 +117,7 @@ def _as_of(table: LakeTable, instant: str) -> list[Row]:
 
 
 def _log_files_by_slice(table: LakeTable) -> Counter[tuple[str, str]]:
-    """How many each slice has, by its instant and its file id."""
+    """Count each slice's log files, by the slice's instant and file id."""
     names = (path.name for path in (table.storage.bucket / table.name / "table").glob(".*.log.*"))
     parts = (name.partition(".log.")[0].partition("_") for name in names)
     return Counter((instant, file_id) for file_id, _, instant in parts)

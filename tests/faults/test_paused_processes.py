@@ -1,4 +1,4 @@
-"""An app that is paused at work, and goes on when another has taken over, spoils no table."""
+"""An app that was paused and resumes after another app has taken over damages no table."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.faults.s3_faults import Moment, Point
 from tests.soak import SOAKS
 
 LOOK = Point("the look at the table", "GET", r"/\.hoodie/hoodie\.properties")
-"""What is read right before the timeline is listed, in which an app sees whether it is alone."""
+"""The read right before the timeline is listed. The listing shows an app whether it is alone."""
 
 PAUSES: tuple[tuple[Point, Moment], ...] = (
     (LOOK, "after"),
     *((point, "before") for point in COMMIT.points[:3]),
     (COMMIT.points[-1], "after"),
 )
-"""Not within a PUT of rows or of the commit itself: S3 takes those from an app however late it is."""
+"""The pauses to test. None is within a PUT of rows or of the commit, because S3 accepts a late PUT."""
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ PAUSES: tuple[tuple[Point, Moment], ...] = (
     PAUSES if SOAKS else PAUSES[1::2],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
-def test_a_paused_app_that_goes_on_after_another_has_taken_over_spoils_nothing(
+def test_a_paused_app_that_resumes_after_another_has_taken_over_damages_nothing(
     spark: SparkSession, s3: Storage, injected: list[Injected], point: Point, moment: Moment
 ) -> None:
     paused = LakeTable(spark, s3, f"paused-{moment}-{point.name.replace(' ', '-')}")
@@ -59,7 +59,7 @@ def test_a_paused_app_that_goes_on_after_another_has_taken_over_spoils_nothing(
         thread.join()
     other.transact(lambda source: source.insert(5, "at last", None))
     for _ in range(2):
-        # Where it has found that it was not alone, the next attempt begins with what the table holds.
+        # If it found that it was not alone, the next attempt starts from what the table holds.
         with suppress(*PASSING_FAILURES):
             other.catch_up()
             break

@@ -1,4 +1,4 @@
-"""What a reader without Spark meets: files that are gone since it listed them, or that it cannot read."""
+"""A reader without Spark handles files that were removed after the listing, and files that it cannot read."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def table(spark: SparkSession, s3: Storage) -> LakeTable:
     return table
 
 
-def test_a_query_that_meets_a_file_that_is_gone_reads_anew(table: LakeTable) -> None:
+def test_a_query_that_meets_a_removed_file_reads_again(table: LakeTable) -> None:
     with file_that_goes_when_it_is_opened(table):
         assert names(table) == ["new"]
 
 
-def test_a_table_that_cannot_be_read_is_named_with_what_to_do(table: LakeTable) -> None:
+def test_an_unreadable_table_is_named_with_the_remedy(table: LakeTable) -> None:
     (base_file,) = folder(table).glob("*.parquet")
     content = base_file.read_bytes()
     base_file.write_bytes(b"no rows")
@@ -46,7 +46,7 @@ def test_a_table_that_cannot_be_read_is_named_with_what_to_do(table: LakeTable) 
     assert names(table) == ["new"]
 
 
-def test_of_arrays_and_columns_that_were_added_later_the_older_states_are_left_to_spark(
+def test_older_states_with_arrays_and_later_columns_are_left_to_spark(
     spark: SparkSession, s3: Storage
 ) -> None:
     table = LakeTable(spark, s3, "arrays", TablePolicy(buckets=1))
@@ -67,7 +67,7 @@ def test_of_arrays_and_columns_that_were_added_later_the_older_states_are_left_t
 
 @contextmanager
 def file_that_goes_when_it_is_opened(table: LakeTable) -> Iterator[None]:
-    """A log file beside the table's own, as of a commit that is being rolled back."""
+    """A log file next to the table's own, from a commit that is being rolled back."""
     (log_file,) = folder(table).glob(".*.log.1_*")
     other = log_file.with_name(log_file.name.replace(".log.1_", ".log.2_"))
     shutil.copy(log_file, other)

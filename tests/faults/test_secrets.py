@@ -1,4 +1,4 @@
-"""What must be kept secret is in nothing that a pipeline at work has produced."""
+"""No secret appears in any output of a pipeline at work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 def test_no_secret_is_in_an_argument_a_log_the_lake_or_the_package(at_work: Pipeline) -> None:
     at_work.wait_for_mark()
-    at_work.tributary.run("ingest", status=1)  # It is refused, for another follows: with an error message.
+    at_work.tributary.run(
+        "ingest", status=1
+    )  # It is refused with an error message, because another one runs.
     at_work.tributary.run("status", "--json")
     secrets = at_work.tributary.workspace.settings.secrets
     texts = [secret.get_secret_value() for secret in dict(secrets).values()]
@@ -28,7 +30,7 @@ def test_no_secret_is_in_an_argument_a_log_the_lake_or_the_package(at_work: Pipe
 
     for name in (*SERVICES, spark.SERVICE):
         for process in at_work.processes(name):
-            # A connection's process may have come to its end by now.
+            # A connection's process may have ended by now.
             with suppress(psutil.NoSuchProcess):
                 arguments = " ".join(process.cmdline())
                 assert not [text for text in texts if text in arguments], name

@@ -1,4 +1,4 @@
-"""What the app says in a table's properties, and what Hudi then asks S3 for."""
+"""The app sets a table's properties so that Hudi makes no needless requests to S3."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from tests.faults.lake_on_s3 import LakeTable, Storage
 from tests.faults.s3_faults import S3Request
 
 
-def test_a_commit_does_not_look_for_the_index_of_a_table_made_of_other_files(
-    spark: SparkSession, s3: Storage
-) -> None:
+def test_a_commit_does_not_look_for_a_bootstrap_index(spark: SparkSession, s3: Storage) -> None:
     table = LakeTable(spark, s3, "properties")
     table.transact(lambda source: source.insert(1, "one", None))
     table.catch_up()

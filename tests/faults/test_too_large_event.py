@@ -1,4 +1,4 @@
-"""A row that is too large for Kafka stops its source by name, loses nothing, and comes once it may."""
+"""A row too large for Kafka stops its source with a clear error. It arrives after the limit is raised."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.faults.whole_pipeline import LAKE, Pipeline
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-def test_a_row_that_is_too_large_for_kafka_is_told_and_comes_once_kafka_may_take_it(
+def test_a_row_too_large_for_kafka_is_reported_and_arrives_after_the_limit_is_raised(
     at_work: Pipeline,
 ) -> None:
     tributary = at_work.tributary

@@ -1,5 +1,4 @@
-"""A whole pipeline at work, parts of which are killed: transactions in the database, and an ingest that
-follows."""
+"""A whole pipeline under fault injection: transactions in the database, and an ingest that follows."""
 
 from __future__ import annotations
 
@@ -61,8 +60,10 @@ class _ThroughProxy(Workspace):
 
 @dataclass
 class Pipeline:
-    """`faults` is between the app and the S3 server; nothing else goes through it. `quarantined` is how many
-    events ought to be in quarantine."""
+    """A running pipeline. `faults` is between the app and the S3 server; no other process uses it.
+
+    `quarantined` is the expected number of events in quarantine.
+    """
 
     tributary: Tributary
     faults: FaultyS3
@@ -77,7 +78,7 @@ class Pipeline:
         return StateFolder(self.tributary.state)
 
     def follow(self) -> None:
-        """Starts an ingest that follows, where none runs."""
+        """Start an ingest that follows, if none is running."""
         if self._ingest is None or self._ingest.is_over():
             own = self.tributary.workspace
             workspace = _ThroughProxy(own.lake_file, own.lake, own.state, self.faults.port)
@@ -88,14 +89,14 @@ class Pipeline:
             self._ingest.kill()
 
     def processes(self, name: str) -> list[psutil.Process]:
-        """The server or app of that name, which runs, and all its children."""
+        """Return the running server or app with this name, and all its children."""
         record = read_process(name, self.state.run)
         assert record is not None, f"{name} does not run"
         parent = psutil.Process(record.pid)
         return [parent, *parent.children(recursive=True)]
 
     def kill(self, process: str) -> None:
-        """By SIGKILL, with all its children. Returns when it is gone."""
+        """Kill the process and all its children with SIGKILL. Return when they are gone."""
         family = self.processes(process)
         for member in family:
             with suppress(psutil.NoSuchProcess):
@@ -108,7 +109,7 @@ class Pipeline:
 
     @contextmanager
     def paused(self, process: str) -> Iterator[None]:
-        """By SIGSTOP, with all its children, until SIGCONT."""
+        """Pause the process and all its children with SIGSTOP, and resume them with SIGCONT."""
         family = self.processes(process)
         try:
             for member in family:
@@ -120,19 +121,19 @@ class Pipeline:
 
     @contextmanager
     def recovery(self, fault: str) -> Iterator[None]:
-        """From the end of the fault until the lake goes on. What it has cost the next check tells."""
+        """Measure from the end of the fault until the lake resumes. The next check finds its damage."""
         began = time.monotonic()
         yield
         self._recovered = fault, time.monotonic() - began
 
     def repair(self) -> None:
-        """What a person does who finds something dead."""
+        """Do what a person does who finds a dead process."""
         self.tributary.run("up")
         self.faults.server_port = self.tributary.workspace.settings.ports.s3
         self.follow()
 
     def add_table(self, *statements: str) -> None:
-        """Runs the SQL that makes and fills the table. What is committed after this comes as changes."""
+        """Create and fill a table with the SQL. Later commits reach the lake as changes."""
         with self.tributary.connect() as database:
             for statement in statements:
                 database.execute(statement.encode())
@@ -140,7 +141,7 @@ class Pipeline:
         self.wait_for_mark()
 
     def wait_for_mark(self) -> float:
-        """Commits a row, and returns how long it took, in seconds, until it was in the lake."""
+        """Commit a row, and return the seconds until it was in the lake."""
         self._marks += 1
         began = time.monotonic()
         with self.tributary.connect() as connection:
@@ -152,12 +153,12 @@ class Pipeline:
         return time.monotonic() - began
 
     def wait_for_quarantine(self) -> Sequence[Mapping[str, Any]]:
-        """The events in quarantine, once there are any: a mark tells of its own table only."""
+        """Return the events in quarantine, once there are any. A mark is no proof: it is in another table."""
         wait_until(self._quarantine, "event in quarantine", _PATIENCE_SECONDS)
         return self._quarantine()
 
     def wait_for_failure(self, remedy: str) -> None:
-        """Returns once `status` says that a connector has failed, and that this is what to do."""
+        """Return once `status` reports a failed connector with this remedy."""
         wait_until(
             lambda: any(remedy in (one["remedy"] or "") for one in self._connectors()),
             f"connector that asks for {remedy}",
@@ -173,19 +174,19 @@ class Pipeline:
         return found
 
     def events(self, table: str) -> int:
-        """How many its topic has had."""
+        """Return the number of events that the table's topic has had."""
         workspace = self.tributary.workspace
         (source,) = workspace.lake.sources
         topic = workspace.lake.source_names(source).topic("public", table)
         return sum(read_topic_ends(workspace.settings.kafka_bootstrap, {topic})[topic].values())
 
     def objects(self, bucket: str) -> frozenset[str]:
-        """The keys that are in the bucket."""
+        """Return the keys in the bucket."""
         pages = s3_of(self.tributary).get_paginator("list_objects_v2").paginate(Bucket=bucket)
         return frozenset(found["Key"] for page in pages for found in page.get("Contents", []))
 
     def check(self) -> None:
-        """The lake is the database, row by row, once it has all that was sent."""
+        """Check that the lake equals the database, row by row, once it has everything that was sent."""
         found = self.tributary.json("reconcile", "--wait", "120", status=None)
         if self._recovered is not None:
             self.injected.append(Injected(*self._recovered, _harm(found)))
@@ -194,7 +195,7 @@ class Pipeline:
         assert len(self._quarantine()) == self.quarantined
 
     def _marks_in_lake(self) -> Sequence[int | str]:
-        """Or why there are none."""
+        """Return the marks in the lake, or the reason why there are none."""
         process = self.tributary.start("query", "SELECT id FROM marks", "--json")
         output, errors = process.communicate()
         return [row["id"] for row in json.loads(output)] if process.returncode == 0 else [errors]
@@ -202,7 +203,7 @@ class Pipeline:
 
 @dataclass
 class Transactions:
-    """Random ones, at a steady rate, as long as the database can be had."""
+    """Random transactions at a steady rate, as long as the database accepts them."""
 
     tributary: Tributary
     chance: random.Random
@@ -211,7 +212,7 @@ class Transactions:
 
     def run(self) -> None:
         while not self._stop.is_set():
-            # What the database forgets with its end it has never told anybody.
+            # A transaction that the database loses at its end was never confirmed to anybody.
             with suppress(psycopg.OperationalError, DatabaseUnreachable):
                 self._transact_until_stopped()
             self._stop.wait(0.2)
@@ -235,7 +236,7 @@ class Transactions:
 
 
 def _harm(found: Mapping[str, Any]) -> Harm:
-    """Of what `reconcile` says."""
+    """Return the harm that `reconcile` reports."""
     kinds = [one["kind"] for table in found["tables"] for one in table["differences"]]
     lost = sum(kind in ("missing", "changed") for kind in kinds)
     return Harm(lost, len(kinds) - lost)
@@ -243,7 +244,7 @@ def _harm(found: Mapping[str, Any]) -> Harm:
 
 @contextmanager
 def whole_pipeline(folder: Path, injected: list[Injected]) -> Iterator[Pipeline]:
-    """Up, with tables that are empty but for what `Transactions` do."""
+    """Start a pipeline whose tables are empty, except for what `Transactions` writes."""
     tributary = Tributary(folder / "lake.toml", folder / "state")
     tributary.lake_file.write_text(LAKE)
     try:

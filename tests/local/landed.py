@@ -1,4 +1,4 @@
-"""What has landed in Kafka and in bronze, as the tests compare it."""
+"""The records in Kafka and the rows in bronze, as the tests compare them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Landed:
-    """One record of a table topic, byte for byte. `timestamp` in ms since the epoch."""
+    """One record of a table topic, byte for byte. `timestamp` is in milliseconds since 1970."""
 
     topic: str
     offset: int
@@ -35,7 +35,7 @@ class Landed:
 
     @property
     def op(self) -> str | None:
-        """Debezium's op; None for what is not one of its envelopes."""
+        """Debezium's operation, or None if the record is not one of its envelopes."""
         try:
             return str(json.loads(self.value or b"")["payload"]["op"])
         except (ValueError, KeyError, TypeError):
@@ -43,12 +43,12 @@ class Landed:
 
 
 def read_kafka(pipeline: RunningPipeline, table: str, *, at_least: int) -> list[Landed]:
-    """The records of the table's topic, once there are so many."""
+    """Return the records of the table's topic, once it has this many."""
     return list(each_of_kafka(pipeline, table, at_least=at_least))
 
 
 def each_of_kafka(pipeline: RunningPipeline, table: str, *, at_least: int) -> Iterator[Landed]:
-    """As `read_kafka`, without holding the records."""
+    """Yield the same records as `read_kafka`, without keeping them."""
     topic = topic_of(pipeline, table)
     with _consumer(pipeline) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])
@@ -57,7 +57,7 @@ def each_of_kafka(pipeline: RunningPipeline, table: str, *, at_least: int) -> It
 
 
 def last_of_kafka(pipeline: RunningPipeline, table: str) -> Landed | None:
-    """The record at the end of the table's topic; None where the topic is empty."""
+    """Return the last record of the table's topic, or None if the topic is empty."""
     topic = topic_of(pipeline, table)
     with _consumer(pipeline) as consumer:
         last = _end(consumer, topic) - 1
@@ -68,7 +68,7 @@ def last_of_kafka(pipeline: RunningPipeline, table: str) -> Landed | None:
 
 
 def read_bronze(jvm: Any, pipeline: RunningPipeline, table: str, *, at_least: int) -> list[Landed]:
-    """The rows that the sink has committed for the table's topic, once there are so many, by offset."""
+    """Return the rows that the sink has committed for the table's topic, once it has this many, by offset."""
     topic = topic_of(pipeline, table)
     rows: list[Landed] = []
 
@@ -81,7 +81,7 @@ def read_bronze(jvm: Any, pipeline: RunningPipeline, table: str, *, at_least: in
 
 
 def write_kafka(pipeline: RunningPipeline, table: str, *records: tuple[bytes | None, bytes | None]) -> None:
-    """Puts keys and values straight into the table's topic, as no source would."""
+    """Write keys and values directly into the table's topic, as no source would."""
     producer = Producer({"bootstrap.servers": pipeline.settings.kafka_bootstrap, "log_level": 0})
     for key, value in records:
         producer.produce(topic_of(pipeline, table), value, key)
@@ -89,7 +89,7 @@ def write_kafka(pipeline: RunningPipeline, table: str, *records: tuple[bytes | N
 
 
 def topic_of(pipeline: RunningPipeline, table: str) -> str:
-    """The topic of a table of the first source's schema public."""
+    """Return the topic of a table in the first source's schema `public`."""
     return pipeline.lake.source_names(pipeline.lake.sources[0]).topic("public", table)
 
 
@@ -122,7 +122,7 @@ def _end(consumer: Consumer, topic: str) -> int:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)[1])
     except KafkaException as error:
         if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
-            return 0  # the connector makes the topic with the first event
+            return 0  # The connector creates the topic with its first event.
         raise
 
 
@@ -160,7 +160,7 @@ def _bronze_rows(jvm: Any, pipeline: RunningPipeline, topic: str) -> Iterator[La
 
 
 def _committed_files(jvm: Any, pipeline: RunningPipeline) -> list[str]:
-    """The data files of the bronze table's current snapshot, without those that no commit took up."""
+    """Return the data files of the bronze table's current snapshot, without files of no commit."""
     settings, names, iceberg = pipeline.settings, pipeline.lake.names, jvm.org.apache.iceberg
     table = iceberg.catalog.TableIdentifier.parse(names.bronze_table)
     catalog = iceberg.jdbc.JdbcCatalog()

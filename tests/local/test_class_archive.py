@@ -1,4 +1,4 @@
-"""Spark takes its classes from an archive where there is one, and starts without where there is none."""
+"""Spark loads its classes from an archive if there is one, and also starts without one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tributary.local.spark_jars import spark_jars
 
 @pytest.fixture
 def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Java that cannot run, and a cache that is empty."""
+    """A Java that cannot run, and an empty cache."""
     monkeypatch.setenv("TRIBUTARY_CACHE", str(tmp_path / "cache"))
     home = tmp_path / "java"
     (home / "bin").mkdir(parents=True)
@@ -26,11 +26,11 @@ def java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def test_without_an_archive_there_is_no_option(java_home: Path) -> None:
+def test_without_an_archive_there_are_no_options(java_home: Path) -> None:
     assert class_archive_options(java_home, ()) == ()
 
 
-def test_a_java_that_cannot_make_one_is_asked_once_and_its_words_are_kept(java_home: Path) -> None:
+def test_a_java_that_cannot_make_an_archive_is_tried_once_and_its_output_is_kept(java_home: Path) -> None:
     starts = java_home / "bin" / "starts"
     assert not make_class_archive(java_home, ())
     first = starts.read_text()
@@ -40,7 +40,7 @@ def test_a_java_that_cannot_make_one_is_asked_once_and_its_words_are_kept(java_h
     assert len(list(java_home.parent.glob("cache/class-archives/*/training.log"))) == 1
 
 
-def test_an_archive_is_of_one_java_and_one_set_of_jars(java_home: Path, tmp_path: Path) -> None:
+def test_an_archive_belongs_to_one_java_and_one_set_of_jars(java_home: Path, tmp_path: Path) -> None:
     jar = tmp_path / "a.jar"
     jar.write_bytes(b"classes")
     make_class_archive(java_home, (jar,))

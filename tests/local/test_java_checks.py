@@ -1,4 +1,4 @@
-"""The check of the project's own Java fails for what a person has to change, and for nothing else."""
+"""The check of the project's own Java fails only for something that a person has to change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tributary.local import java_checks
 
 @pytest.fixture(autouse=True)
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was compiled: nothing takes time."""
+    """The list of compiled files. Nothing is really compiled."""
     compiled: list[str] = []
     for name in ("classes_jar", "build_plugins"):
         monkeypatch.setattr(java_checks, name, lambda name=name: compiled.append(name))
@@ -43,7 +43,7 @@ def test_java_that_the_compiler_warns_of_fails_the_check(
     assert "unused" in capsys.readouterr().err
 
 
-def test_where_there_is_no_formatter_the_compiler_checks_alone(
+def test_without_a_formatter_the_compiler_checks_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], compiled: list[str]
 ) -> None:
     monkeypatch.setattr(java_checks, "check_format", _raise(NoFormatter("no formatter")))

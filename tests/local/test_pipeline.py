@@ -1,4 +1,4 @@
-"""The whole pipeline on real servers: what goes in at PostgreSQL comes out unharmed, whatever is killed."""
+"""PostgreSQL's rows pass through the whole pipeline unharmed, even if any of the real servers is killed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StateFolder]
 
 @pytest.fixture
 def own(own_state: StateFolder) -> RunningPipeline:
-    """A pipeline that runs beside the one that all tests share."""
+    """A pipeline that runs in addition to the one that all tests share."""
     return up(parse_lake(LAKE), own_state)
 
 
@@ -90,10 +90,10 @@ def test_every_kind_of_change_reaches_kafka_and_bronze_byte_for_byte(
         database.execute("INSERT INTO goods VALUES (1, 'one', %s, 1.50), (2, 'two', NULL, NULL)", [long])
         database.execute("UPDATE goods SET price = price + 1 WHERE id = 1")
         database.execute("UPDATE goods SET id = id + 10")
-        database.execute("ALTER TABLE goods ADD COLUMN colour text")
+        database.execute("ALTER TABLE goods ADD COLUMN color text")
         database.execute("DELETE FROM goods WHERE id = 11")
         database.execute("TRUNCATE goods")
-    read_kafka(pipeline, "goods", at_least=12)  # the sources of what follows must not overtake Debezium
+    read_kafka(pipeline, "goods", at_least=12)  # what the test writes next must not overtake Debezium
     write_kafka(pipeline, "goods", (b"\xff\xfe", b"\x80 not UTF-8"), (None, b"no JSON"), (b"", b""))
 
     events = read_kafka(pipeline, "goods", at_least=15)
@@ -129,7 +129,7 @@ def test_a_second_up_finds_nothing_to_do(pipeline: RunningPipeline) -> None:
     assert {name: read_process(name, pipeline.state.run) for name in SERVICES} == before
 
 
-def test_status_tells_of_every_server_and_connector(pipeline: RunningPipeline) -> None:
+def test_status_shows_every_server_and_connector(pipeline: RunningPipeline) -> None:
     status = read_status(pipeline.state)
 
     servers = {service.name: service for service in status.services}
@@ -169,7 +169,7 @@ def test_no_secret_is_in_a_log_an_argument_or_a_file_that_others_may_read(pipeli
             assert path.suffix != ".log"
 
 
-def test_up_repairs_a_pipeline_of_which_all_servers_were_killed(jvm: Any, own: RunningPipeline) -> None:
+def test_up_repairs_a_pipeline_whose_servers_were_all_killed(jvm: Any, own: RunningPipeline) -> None:
     with connect(own) as database:
         database.execute("CREATE TABLE visits (id serial PRIMARY KEY, page text)")
         database.execute("INSERT INTO visits (page) VALUES ('before')")
@@ -196,12 +196,12 @@ def test_up_repairs_a_pipeline_of_which_all_servers_were_killed(jvm: Any, own: R
 
 
 def pages(pipeline: RunningPipeline) -> list[str]:
-    """The pages that the events of the table `visits` tell of."""
+    """Return the pages in the events of the table `visits`."""
     events = read_kafka(pipeline, "visits", at_least=1)
     return [json.loads(event.value)["payload"]["after"]["page"] for event in events if event.value]
 
 
-def test_what_was_written_outlives_down_and_up(jvm: Any, own: RunningPipeline) -> None:
+def test_written_rows_survive_down_and_up(jvm: Any, own: RunningPipeline) -> None:
     with connect(own) as database:
         database.execute("CREATE TABLE orders (id int PRIMARY KEY)")
         database.execute("INSERT INTO orders VALUES (1), (2)")
@@ -221,7 +221,7 @@ def test_what_was_written_outlives_down_and_up(jvm: Any, own: RunningPipeline) -
 
 
 def test_a_connector_that_is_stopped_or_killed_within_copies_sends_every_row(own: RunningPipeline) -> None:
-    """The rows of a COPY share log positions. A connector that resumes at one must not skip the others."""
+    """The rows of a COPY share log positions, so a connector that resumes at one must not skip the others."""
     copies, rows = 8, 15_000
     with connect(own) as database:
         database.execute("CREATE TABLE copied (id int PRIMARY KEY, name text)")
@@ -254,7 +254,7 @@ def kill(pipeline: RunningPipeline, service: str) -> None:
 
 
 def copy_rows(database: psycopg.Connection, copies: int, rows: int) -> None:
-    """Each COPY is a transaction of its own: its rows have ids that follow on those of the one before."""
+    """Run each COPY as a transaction of its own, with ids that continue from the previous COPY."""
     for number in range(copies):
         with database.cursor().copy("COPY copied FROM STDIN") as copy:
             for id_ in range(number * rows + 1, (number + 1) * rows + 1):
@@ -272,7 +272,7 @@ def last_sent_id(pipeline: RunningPipeline, table: str) -> int | None:
 
 
 def set_connector_state(pipeline: RunningPipeline, request: str, state: str) -> None:
-    """Asks Connect to `stop` or `resume` the source's connector, and waits until it has done so."""
+    """Ask Connect to `stop` or `resume` the source's connector, and wait until it has done so."""
     name = pipeline.lake.source_names(pipeline.lake.sources[0]).connector
     url = pipeline.settings.connect_url
     requests.put(f"{url}/connectors/{name}/{request}", timeout=60).raise_for_status()
@@ -326,7 +326,7 @@ def mentions(process: psutil.Process, folder: Path) -> bool:
         return False
 
 
-def test_a_fixed_port_in_use_is_told_before_anything_is_started(tmp_path: Path) -> None:
+def test_a_fixed_port_in_use_is_reported_before_anything_is_started(tmp_path: Path) -> None:
     state = StateFolder(tmp_path / "state")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -342,7 +342,7 @@ def test_a_fixed_port_in_use_is_told_before_anything_is_started(tmp_path: Path) 
 
 @pytest.fixture(scope="module")
 def users_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.PostgresServer]:
-    """A PostgreSQL of the user's that nobody has prepared: wal_level is still replica."""
+    """A user's PostgreSQL that nobody has prepared: wal_level is still replica."""
     folder = tmp_path_factory.mktemp("users-postgres")
     server = postgres.PostgresServer(
         binaries=read_server_files().postgres,
@@ -393,7 +393,7 @@ def users_database(lake: Lake, own: RunningPipeline) -> SourceDatabase:
     return SourceDatabase(lake, lake.sources[0], own.state, own.settings)
 
 
-def test_a_missing_or_wrong_password_of_the_users_database_is_told_by_its_entry(
+def test_a_missing_or_wrong_password_of_the_users_database_is_reported_with_its_entry(
     own: RunningPipeline, users_server: postgres.PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = users_database(users_lake(users_server), own)
@@ -422,7 +422,7 @@ def test_a_users_database_is_refused_until_its_wal_level_is_logical_and_then_rea
     events = read_kafka(pipeline, "contacts", at_least=1)
     assert [event.op for event in events] == ["r"]
     assert b'"name":"Ada"' in (events[0].value or b"")
-    # The source that is no longer in the lake file is no longer read, which is told with what remains of it.
+    # A source that has left the lake file is no longer read. The warning names what remains in its database.
     assert any("tributary_own__shop" in warning for warning in pipeline.warnings)
     assert [connector.name for connector in read_status(own_state).connectors] == [
         pipeline.lake.names.bronze_connector,
@@ -430,7 +430,7 @@ def test_a_users_database_is_refused_until_its_wal_level_is_logical_and_then_rea
     ]
 
 
-def test_without_an_administrator_the_sql_to_run_is_written_and_named(
+def test_without_an_administrator_the_sql_is_written_to_a_named_file(
     own: RunningPipeline, users_server: postgres.PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = users_lake(users_server, 'user = "reader"\npassword_env = "CRM_READER_PASSWORD"')
@@ -443,6 +443,6 @@ def test_without_an_administrator_the_sql_to_run_is_written_and_named(
         prepare_database(database)
     with postgres.connect_as_admin(users_server, "crm") as admin:
         sql = setup_sql(lake, postgres_source(lake))
-        assert sql in database.script.read_text()  # beside it there is what only psql understands
+        assert sql in database.script.read_text()  # the script also has a command that only psql understands
         admin.execute(sql.encode())
     assert prepare_database(database) == ()

@@ -1,4 +1,4 @@
-"""The PostgreSQL server comes up from whatever a crash has left of its folder, and gives no secret away."""
+"""The PostgreSQL server starts from any state that a crash leaves of its folder, and reveals no secret."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NEVER = threading.Event()
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[PostgresServer]:
-    """A server that is not started yet, below a folder that only its owner may enter."""
+    """A server that has not started yet, below a folder that only its owner may enter."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     server = PostgresServer(
@@ -63,7 +63,7 @@ def test_a_server_starts_in_a_private_folder_and_keeps_its_databases(server: Pos
     assert not (server.folder / "admin-password").exists()
 
 
-def test_a_data_folder_that_was_only_half_made_is_made_anew(server: PostgresServer) -> None:
+def test_a_half_made_data_folder_is_created_again(server: PostgresServer) -> None:
     half_made = server.folder / "data.draft"
     half_made.mkdir(parents=True)
     (half_made / "PG_VERSION").write_text("16\n")
@@ -74,12 +74,12 @@ def test_a_data_folder_that_was_only_half_made_is_made_anew(server: PostgresServ
         assert admin.execute("SHOW wal_level").fetchone() == ("logical",)
 
 
-def test_a_lock_file_whose_pid_now_belongs_to_another_process_is_no_obstacle(server: PostgresServer) -> None:
+def test_a_lock_file_with_a_reused_pid_does_not_stop_a_start(server: PostgresServer) -> None:
     start_postgres(server, NEVER)
     lock = server.data / "postmaster.pid"
     lines = lock.read_text().splitlines()
     stop_postgres(server.run)
-    # As after a crash of the machine: this test's pid is that of the server before.
+    # As after a crash of the machine: this test's pid is the former server's pid.
     lock.write_text("\n".join([str(os.getpid()), lines[1], "1000000000", *lines[3:]]) + "\n")
 
     start_postgres(server, NEVER)
@@ -88,7 +88,7 @@ def test_a_lock_file_whose_pid_now_belongs_to_another_process_is_no_obstacle(ser
         pass
 
 
-def test_a_data_folder_of_other_settings_is_told_as_such(server: PostgresServer) -> None:
+def test_a_data_folder_of_other_settings_is_reported(server: PostgresServer) -> None:
     start_postgres(server, NEVER)
     stop_postgres(server.run)
 
@@ -113,7 +113,7 @@ def test_a_login_has_the_password_it_was_last_given_and_no_log_has_it(server: Po
     assert not [text for text in ("the first", "the second", "typed by a person") if text in log]
 
 
-def test_root_without_setpriv_is_told_what_is_missing(
+def test_root_without_setpriv_gets_an_error_that_names_it(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)

@@ -1,4 +1,4 @@
-"""Servers are found again, stopped and never mistaken, whatever happens to the process that started them."""
+"""Servers are found again, stopped and never confused, even if their starter dies."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WITH_A_CHILD = [
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Iterator[Path]:
-    """The run folder of a test; whatever it still records at the end is killed."""
+    """The run folder of a test. Every process with a record in it is killed at the end."""
     folder = tmp_path / "run"
     yield folder
     for record in folder.glob("*.json"):
@@ -99,9 +99,7 @@ def test_a_started_process_is_found_by_its_record_until_it_is_stopped(
     assert not stop_process("server", run_folder)
 
 
-def test_a_process_runs_in_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(
-    tmp_path: Path, run_folder: Path
-) -> None:
+def test_ctrl_c_does_not_reach_a_started_process(tmp_path: Path, run_folder: Path) -> None:
     record = start_process(command(tmp_path, SLEEP), run_folder)
 
     assert os.getsid(record.pid) == record.pid
@@ -124,7 +122,7 @@ def test_stopping_a_process_stops_its_children_too(tmp_path: Path, run_folder: P
     assert wait_for_end(child)
 
 
-def test_a_process_that_ended_by_itself_has_died_until_it_is_put_away(
+def test_a_process_that_ended_by_itself_counts_as_dead_until_it_is_stopped(
     tmp_path: Path, run_folder: Path
 ) -> None:
     record = start_process(command(tmp_path, SLEEP), run_folder)
@@ -161,7 +159,7 @@ def test_a_damaged_record_is_named_rather_than_taken_for_a_stopped_server(run_fo
     damaged.unlink()
 
 
-def test_nothing_is_left_when_the_starter_is_killed_before_it_has_recorded_the_process(
+def test_no_process_is_left_if_its_starter_is_killed_before_recording_it(
     tmp_path: Path,
 ) -> None:
     starter = subprocess.Popen(
@@ -215,7 +213,7 @@ def test_a_process_outlives_a_starter_that_is_killed_and_is_then_found_and_stopp
     assert wait_for_end(record.pid)
 
 
-def test_a_process_that_ends_while_it_is_awaited_is_reported_with_what_it_said_last(
+def test_a_process_that_ends_during_its_start_is_reported_with_its_last_output(
     tmp_path: Path, run_folder: Path
 ) -> None:
     failing = [sys.executable, "-c", "print('the disk is on fire'); raise SystemExit(3)"]
@@ -238,7 +236,7 @@ def test_a_process_that_never_becomes_healthy_is_reported_when_the_time_is_up(
         wait_until_healthy(record, lambda: False, 0.2, threading.Event())
 
 
-def test_waiting_ends_at_once_when_the_start_is_cancelled(tmp_path: Path, run_folder: Path) -> None:
+def test_waiting_ends_at_once_when_the_start_is_canceled(tmp_path: Path, run_folder: Path) -> None:
     record = start_process(command(tmp_path, SLEEP), run_folder)
     cancelled = threading.Event()
     cancelled.set()
@@ -256,9 +254,7 @@ def test_a_program_that_does_not_exist_is_reported_with_its_name(tmp_path: Path,
     assert "/nowhere/server" in str(failure.value)
 
 
-def test_the_log_is_readable_by_its_owner_only_and_keeps_earlier_runs(
-    tmp_path: Path, run_folder: Path
-) -> None:
+def test_only_its_owner_can_read_the_log_which_keeps_earlier_runs(tmp_path: Path, run_folder: Path) -> None:
     for _ in range(2):
         start_and_wait_for_output(tmp_path, run_folder, SLEEP)
         stop_process("server", run_folder)

@@ -1,4 +1,4 @@
-"""The Spark application is started by spark-submit, told to stop as a driver is, and never runs twice."""
+"""spark-submit starts the Spark app, SIGTERM stops it as it stops a driver, and it never runs twice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ engine = "postgres"
 database = "shop"
 tables = ["public.*"]
 """
-# An application as the launcher sees it: it reports, says something else too, and ends when it is told to.
+# A stand-in for the app: it reports, prints other text too, and ends when it gets SIGTERM.
 APPLICATION = """
 import json, os, signal, sys, threading
 stopped = threading.Event()
@@ -69,7 +69,7 @@ def installation(tmp_path: Path) -> SparkInstallation:
     return SparkInstallation(find_java().home, jars=(), package=package)
 
 
-def test_reports_come_as_they_are_all_else_goes_to_the_log_and_the_status_is_the_applications(
+def test_reports_arrive_unchanged_other_output_goes_to_the_log_and_the_status_is_passed_on(
     state: StateFolder, settings: LocalSettings, installation: SparkInstallation
 ) -> None:
     running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest", "--silver", "a b"])
@@ -112,7 +112,7 @@ def test_secrets_go_by_environment_and_a_private_file(
             assert path.stat().st_mode & 0o077 == 0, path
 
 
-def test_being_asked_to_stop_reaches_the_driver_which_then_ends_by_itself(
+def test_a_stop_request_reaches_the_driver_which_then_ends_by_itself(
     state: StateFolder, settings: LocalSettings, installation: SparkInstallation
 ) -> None:
     running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest", "--follow"])
@@ -176,7 +176,7 @@ def test_an_application_whose_starter_was_killed_gives_way_to_the_next(
     assert read_process(OWNER, state.run) is None
 
 
-def test_what_an_application_that_was_killed_has_left_behind_is_gone_at_the_next_start(
+def test_the_next_start_removes_a_killed_application_s_temporary_files(
     state: StateFolder, settings: LocalSettings, installation: SparkInstallation
 ) -> None:
     (state.spark / "scratch" / "blockmgr").mkdir(parents=True)
@@ -209,4 +209,4 @@ def test_settings_of_another_spark_on_this_machine_have_no_effect(
     running = start_spark(parse_lake(LAKE), state, settings, installation, ["ingest"])
 
     assert len(list(running.reports())) == 2
-    assert running.wait() == 7  # not 3: of the caller's environment only what it needs is passed on
+    assert running.wait() == 7  # not 3, because the app gets only a few of the caller's variables

@@ -1,4 +1,4 @@
-"""The jar of the app's own Java classes."""
+"""The jar of the app's own Java classes is reproducible, and a compiler's error or warning is reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_same_sources_give_the_same_jar_in_another_cache(
         assert "io/tributary/spark/PayloadReader.class" in jar.namelist()
 
 
-def test_java_that_does_not_compile_is_named_with_what_the_compiler_says(tmp_path: Path) -> None:
+def test_java_that_does_not_compile_is_reported_with_the_compiler_s_message(tmp_path: Path) -> None:
     sources = tmp_path / "java"
     sources.mkdir()
     (sources / "Thing.java").write_text("class Thing { int number = unknown; }")

@@ -1,4 +1,4 @@
-"""A start goes side by side where it can, in order where it must, and ends as a whole when one step fails."""
+"""The steps of a start run in parallel if they can and in order if they must, and one failure ends all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tributary.local.startup import Startup, State, noted_interrupts
 
 
 class Reports:
-    """What a start has reported."""
+    """The reports of a start."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, State]] = []
@@ -28,11 +28,11 @@ def test_steps_that_do_not_wait_for_each_other_run_at_the_same_time() -> None:
 
     with Startup(Reports(), threading.Event()) as startup:
         for name in ("postgres", "kafka", "s3"):
-            # Each step waits for the two others: one after the other they would never meet.
+            # Each step waits for the two others, so steps in sequence would never finish.
             startup.step(name, lambda: meeting.wait(timeout=30))
 
 
-def test_a_step_begins_once_those_before_it_are_done_and_gets_their_results() -> None:
+def test_a_step_begins_after_its_predecessors_and_gets_their_results() -> None:
     reports = Reports()
     with Startup(reports, threading.Event()) as startup:
         kafka = startup.step("kafka", lambda: 9092)
@@ -55,7 +55,7 @@ def test_a_step_that_had_nothing_to_do_is_reported_as_running() -> None:
     assert reports.seen[-1] == ("kafka", "running")
 
 
-def test_the_first_error_is_raised_the_others_are_told_to_end_and_what_comes_after_never_begins() -> None:
+def test_the_first_error_is_raised_running_steps_are_canceled_and_later_steps_never_begin() -> None:
     reports = Reports()
     startup = Startup(reports, threading.Event())
     told = threading.Event()
@@ -99,7 +99,7 @@ def test_a_signal_interrupts_a_start_only_after_every_step_has_ended(number: sig
     assert ended.is_set()
 
 
-def test_a_signal_that_comes_when_all_is_done_interrupts_all_the_same() -> None:
+def test_a_signal_after_the_last_step_still_interrupts() -> None:
     def start() -> None:
         with noted_interrupts() as interrupted, Startup(Reports(), interrupted) as startup:
             startup.step("kafka", lambda: os.kill(os.getpid(), signal.SIGINT))
@@ -108,7 +108,7 @@ def test_a_signal_that_comes_when_all_is_done_interrupts_all_the_same() -> None:
         start()
 
 
-def test_signals_mean_again_afterwards_what_they_meant_before() -> None:
+def test_signal_handlers_are_restored_afterwards() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
 
     with noted_interrupts() as interrupted:

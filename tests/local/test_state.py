@@ -1,4 +1,4 @@
-"""A state folder keeps its secrets to itself, its ports where it can, and two commands apart."""
+"""A state folder hides its secrets, keeps its ports if possible, and admits one command at a time."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_each_source_has_a_replication_password_of_its_own_that_stays(state: Sta
     assert secrets.replication_password("shop") != secrets.replication_password("crm")
 
 
-def test_a_kafka_cluster_id_is_what_kafka_takes_for_one(state: StateFolder) -> None:
+def test_a_kafka_cluster_id_is_valid_for_kafka(state: StateFolder) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", settled(state).kafka_cluster_id)
 
 
@@ -115,7 +115,7 @@ def test_a_folder_belongs_to_one_lake(state: StateFolder) -> None:
         choose_settings(state, "crm", {}, NOTHING)
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(StateFolderUnfit) as failure:
@@ -152,7 +152,7 @@ def test_a_folder_keeps_the_ports_that_are_still_free(state: StateFolder) -> Non
     assert choose_ports({}, first, NOTHING) == first
 
 
-def test_a_port_that_somebody_took_meanwhile_is_replaced_and_the_others_are_kept() -> None:
+def test_a_port_that_somebody_took_is_replaced_and_the_others_are_kept() -> None:
     first = choose_ports({}, None, NOTHING)
     with a_listener() as taken:
         last = first.model_copy(update={"s3": taken})

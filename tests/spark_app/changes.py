@@ -23,14 +23,16 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Change:
-    """`number` is its place among all that were sent; `source_s` counts from some second on."""
+    """`number` is its place among all that were sent; `source_s` counts from some second on.
+
+    `commit` numbers the last commit before its transaction, `logged` its place in the log."""
 
     op: str
     key: str
     task: int
     partition: int
-    commit_lsn: int
-    lsn: int
+    commit: int
+    logged: int
     source_s: int | None
     snapshot: str | None = None
     lacks_note: bool = False
@@ -49,8 +51,12 @@ class Change:
         return self.reason is None and self.op == "r" and self.snapshot != "incremental"
 
     @property
-    def sequence(self) -> tuple[int, int]:
-        return self.commit_lsn, self.lsn
+    def position(self) -> bytes:
+        return bytes((self.commit, self.logged))
+
+    @property
+    def log_position(self) -> bytes:
+        return bytes((self.logged,))
 
     @property
     def source_us(self) -> int | None:
@@ -70,8 +76,8 @@ class Change:
             "moved_to": self.moved_to,
             "moved_from": self.moved_from,
             "source_ts": source_ts,
-            "commit_lsn": self.commit_lsn,
-            "lsn": self.lsn,
+            "position": bytearray(self.position),
+            "log_position": bytearray(self.log_position),
             "snapshot": self.snapshot,
             "row": (self.key, number, None if self.lacks_note else number),
             "unavailable": ["note"] if self.lacks_note else [],
@@ -82,22 +88,21 @@ class Change:
 
 @st.composite
 def sent_changes(draw: st.DrawFn, least: int = 0, most: int = 40) -> list[Change]:
-    """Log positions and times go on for the most part, but also back: nothing of a source's order is taken
-    for granted."""
+    """Return changes whose positions and times mostly rise, but also fall: no order is taken for granted."""
     offsets: Counter[int] = Counter()
     changes: list[Change] = []
-    commit_lsn, lsn = 5, 5
+    commit, logged = 5, 5
     for number in range(draw(st.integers(least, most))):
         op = draw(st.sampled_from("ccuuuuurrrdt"))
-        commit_lsn += draw(_STEPS)
-        lsn += draw(_STEPS)
+        commit = max(0, commit + draw(_STEPS))
+        logged = max(0, logged + draw(_STEPS))
         change = Change(
             op=op,
             key=draw(st.sampled_from("abc")),
             task=draw(st.integers(0, TASKS - 1)),
             partition=draw(st.sampled_from((0, 0, 0, 1))),
-            commit_lsn=commit_lsn,
-            lsn=lsn,
+            commit=commit,
+            logged=logged,
             source_s=draw(st.none() | st.integers(0, 3)),
             snapshot=draw(st.sampled_from((None, "true", "last", "incremental"))) if op == "r" else None,
             lacks_note=op == "u" and draw(st.booleans()),

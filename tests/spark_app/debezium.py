@@ -26,7 +26,7 @@ Identity = Literal["default", "full", "index"]
 
 @dataclass(frozen=True)
 class ColumnType:
-    """How Debezium describes and sends a type, and what it sends for an unchanged TOAST value of it."""
+    """How Debezium describes and sends a type, and what it sends for an unchanged TOAST value."""
 
     schema: Mapping[str, object]
     placeholder: object = None
@@ -64,9 +64,9 @@ TYPES: Mapping[str, ColumnType] = {
 
 @dataclass(frozen=True, repr=False)
 class SentEvent:
-    """An event as it is in Kafka but for its partition and offset.
+    """An event as it is in Kafka, without its partition and offset.
 
-    `of_key`: whose row it is of, None for a truncate and for garbage. `state`: the table after it; `deleted`:
+    `of_key`: the key of its row, None for a truncate and for garbage. `state`: the table after it; `deleted`:
     the last values of the rows that are gone. `what` is for the reader of a failure."""
 
     what: str
@@ -108,7 +108,7 @@ class SourceTable:
         self.last_commit_lsn = self.lsn
 
     def snapshot(self) -> None:
-        """Reads of all rows, after which streaming starts anew. The table is the first one of several."""
+        """Read all rows, and then begin to stream again. The table is the first one of several."""
         self.begin()
         self.lsn += 10
         self.snapshot_lsn, self.last_commit_lsn = self.lsn, None
@@ -165,8 +165,9 @@ class SourceTable:
         self._append("garbage", "garbage", None, value=value)
 
     def add_column(self, name: str, data_type: str) -> None:
-        """Without a default. What the lake still holds of a dropped column of that name it keeps till the row
-        changes."""
+        """Add a column without a default.
+
+        If a dropped column had this name, the lake keeps its values until the row changes."""
         self.columns[name] = data_type
 
     def drop_column(self, name: str) -> None:

@@ -77,7 +77,7 @@ class _NotCompleted(Exception):
 def take_back_compaction(table: HudiTable, before: frozenset[Path]) -> None:
     """As if the process had died right before it completed the compaction that is not among those before.
 
-    By the markers, which Hudi removes once it is complete, the next process knows the files of it."""
+    The next process knows its files by the markers, which Hudi removes once the compaction is complete."""
     for completed in compactions(table) - before:
         completed.unlink()
         markers = completed.parent / ".temp" / completed.stem

@@ -85,7 +85,7 @@ def deliveries(draw: st.DrawFn, events: list[SentEvent], most_partitions: int = 
     for number, sent in enumerate(events):
         send(number)
         if sent.kind.startswith("read"):
-            # A snapshot starts anew after a crash, and an incremental one reads the chunk again.
+            # A snapshot starts again after a crash, and an incremental one reads the chunk again.
             streamed_from = number + 1
         elif number > streamed_from and draw(st.integers(0, 9)) == 0:
             again_from = draw(st.integers(streamed_from, number))

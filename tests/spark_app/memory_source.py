@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
+from spark_app.sources.event import OffsetRange, TopicExtent
+from tests.spark_app.event_rows import event_frame
 
 
 @dataclass
@@ -36,7 +37,7 @@ class MemorySource:
             if row[0] == topic
             and any(r.partition == row[1] and r.first <= int(str(row[2])) < r.until for r in ranges)
         ]
-        return self.spark.createDataFrame(wanted, EVENT)
+        return event_frame(self.spark, wanted)
 
     def _extent(self, topic: str) -> TopicExtent:
         ends: dict[int, int] = {}

@@ -30,10 +30,9 @@ def table_rows(
     seq: int,
     operation: str = "u",
 ) -> DataFrame:
-    """`schema` is `APP_COLUMNS` and those of the values in `rows`, which are by record key."""
-    return spark.createDataFrame(
-        [(key, operation, seq, MOMENT, TOPIC, 0, seq, seq, *row) for key, row in rows.items()], schema
-    )
+    """Return rows by record key. `schema` is `APP_COLUMNS` and the columns of the values in `rows`."""
+    app = (operation, seq, MOMENT, TOPIC, 0, seq, bytearray(seq.to_bytes(8)))
+    return spark.createDataFrame([(key, *app, *row) for key, row in rows.items()], schema)
 
 
 def upsert_by_hudi(table: HudiTable, rows: DataFrame) -> None:

@@ -80,9 +80,10 @@ def test_values_of_every_type_are_read_as_they_were_written(
     storage: Storage,
     data: st.DataObject,
 ) -> None:
-    """Into the base files of a first commit, which Spark's writer makes of plain values and Hudi's of others,
-    then by Hudi's upsert of a copy-on-write table, which reads them; or into log files and the base files of
-    a compaction, which reads both."""
+    """Write into the base files of a first commit (Spark's writer for plain values, Hudi's for others).
+
+    Then upsert: a copy-on-write table by Hudi, which reads the base files; any other into log files and the
+    base files of a compaction, which reads both."""
     schema = StructType(
         [*APP_COLUMNS.fields, *(StructField(f"c{n}", data_type) for n, (data_type, _) in enumerate(values))]
     )

@@ -11,7 +11,8 @@ from pyspark.sql import Row, SparkSession
 
 from bench import events
 from bench.events import COLUMNS, DENSE, SPARSE, Keys, Workload
-from spark_app.wire.connect_schema import SchemaTexts, read_schema_version
+from spark_app.wire.json_with_schemas import read_schema_version
+from spark_app.wire.schema_version import SchemaTexts
 
 PRELOADED = 1_000
 

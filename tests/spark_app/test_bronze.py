@@ -1,4 +1,4 @@
-"""Bronze tells what it holds of a topic, and gives it, however its files are laid out."""
+"""Bronze knows and returns the events of a topic, however its files are laid out."""
 
 from __future__ import annotations
 

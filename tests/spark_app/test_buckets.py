@@ -17,6 +17,7 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.spread import RowsInBuckets, Spread
 from spark_app.jvm.buckets import Buckets
 from spark_app.ledger.commits import last_commit
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import batch_plan
 from spark_app.table.table_ingest import TableIngest
@@ -107,7 +108,9 @@ def test_a_large_batch_whose_changes_say_all_is_written_from_its_buckets(
     source.commit()
     rows = [event_row(sent, offset) for offset, sent in enumerate(source.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=2, deletes=deletes))
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
     written: list[bool] = []
     write = AppendWriter.write
 

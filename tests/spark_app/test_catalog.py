@@ -1,4 +1,4 @@
-"""What is said of a table in the catalog: what Athena and Spark need in order to read it."""
+"""The catalog's entry of a table has what Athena and Spark need to read the table."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_partition_is_where_its_path_says_in_each_of_the_tables_names() -> Non
 
 
 def escaped(text: str) -> str:
-    """As Hive escapes a partition's path, only more of it."""
+    """Escape every byte, as Hive does with some characters of a partition's path."""
     return "".join(f"%{byte:02X}" for byte in text.encode())
 
 

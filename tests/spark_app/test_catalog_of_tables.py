@@ -17,9 +17,10 @@ from spark_app.catalog.glue import GlueCatalog
 from spark_app.catalog.sync import CatalogSync
 from spark_app.columns.table_columns import APP_COLUMNS, TableColumns
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
+from spark_app.reports import ProgressWriter
 from spark_app.run.loop import Ingest
 from spark_app.run.outcome_files import OutcomeFiles
-from spark_app.run.progress import ProgressWriter
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.glue import DATABASE, FAST, Glue
@@ -64,7 +65,7 @@ def test_a_run_commits_all_and_shows_its_table_though_glue_was_away(
 def ingest(hudi: HudiTable, shop: SourceTable, glue: Glue) -> bool:
     """A run over all events that were sent until now."""
     source = MemorySource(hudi.spark, [event_row(event, n) for n, event in enumerate(shop.events)])
-    table = TableIngest("things", TOPIC, source, hudi, f"{hudi.path}-quarantine")
+    table = TableIngest("things", TOPIC, source, hudi, f"{hudi.path}-quarantine", PostgresLog())
     progress = ProgressWriter(io.StringIO())
     catalog = CatalogSync(GlueCatalog(glue.client, DATABASE), lambda name: name, progress, FAST)
     outcomes = OutcomeFiles(hudi.spark)
@@ -85,7 +86,7 @@ def test_the_values_of_a_partition_are_literals_of_its_keys_types(
     policy = TablePolicy(partition_by=columns.names, buckets=1)
     hudi = HudiTable(spark, f"{tmp_path}/silver", "things", policy)
     at = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
-    app = ("1", "c", 1, at, TOPIC, 0, 1, 0)
+    app = ("1", "c", 1, at, TOPIC, 0, 1, bytearray(8))
     rows = [(*app, -7, date(1969, 7, 20), Decimal("1.50"), "a b"), ("2", *app[1:], None, None, None, None)]
     hudi.write(spark.createDataFrame(rows, StructType([*APP_COLUMNS.fields, *keys])), {})
 

@@ -14,7 +14,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StringType
 from spark_app.catalog.glue import GlueCatalog, glue_client
 from spark_app.catalog.sync import CatalogPace, CatalogSync
 from spark_app.columns.table_columns import TableColumns
-from spark_app.run.progress import ProgressWriter
+from spark_app.reports import ProgressWriter
 from tests.spark_app.glue import DATABASE, FAST, Glue
 from tributary.contract.lake import TablePolicy
 

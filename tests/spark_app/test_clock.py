@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.instants import instant_of
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import known_commits, services
 from spark_app.table.known_commits import ClockIsBehind
@@ -33,7 +34,9 @@ def test_nothing_is_written_before_the_last_commit(
     shop.commit()
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
     table.apply((OffsetRange(0, 0, 1),))
     table.services.commits = services.COMMITS_BETWEEN_SERVICES
     before = hudi.timeline().instants

@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.columns.table_columns import columns_of
-from spark_app.sources.event import EVENT
-from spark_app.wire.connect_schema import SchemaTexts, SchemaVersion, read_schema_version
-from spark_app.wire.decode import REASONS, decode
+from spark_app.positions.postgres import PostgresLog
+from spark_app.wire.decode import decode
+from spark_app.wire.json_with_schemas import read_schema_version
 from spark_app.wire.lake_types import conversion
+from spark_app.wire.reasons import REASONS
+from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TYPES, SentEvent, SourceTable, event_row
+from tests.spark_app.event_rows import event_frame
 from tributary.contract.errors import TributaryError
 
 SCHEMAS = 100_000 if SOAKS else 1_000
@@ -161,7 +163,7 @@ def test_a_damaged_schema_is_read_or_refused_and_nothing_else(chance: random.Ran
 
 @dataclass(frozen=True)
 class Damage:
-    """What is done to a whole event, and the reasons for which it may be set aside. None: it may be good."""
+    """A change to a whole event, and the reasons for which it may be set aside. None: it may be good."""
 
     do: Callable[[SentEvent, random.Random], tuple[bytes | None, bytes]]
     reasons: frozenset[str | None]
@@ -311,7 +313,7 @@ def known_version() -> SchemaVersion:
 def decoded(
     spark: SparkSession, rows: Sequence[tuple[object, ...]], version: SchemaVersion
 ) -> dict[int, Row]:
-    changes = decode(spark.createDataFrame(rows, EVENT), (version,), columns_of(version))
+    changes = decode(event_frame(spark, rows), (version,), columns_of(version), PostgresLog())
     # Python's datetime ends with the year 9999, the lake's timestamps much later.
     as_text = {name: F.col(name).cast("string") for name in ("row", "source_ts")}
     return {change["offset"]: change for change in changes.withColumns(as_text).collect()}

@@ -1,4 +1,4 @@
-"""What is read of an event is what its JSON says."""
+"""Decoding an event gives the values that its JSON has."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType
 
-from spark_app.columns.table_columns import TableColumns, columns_of
-from spark_app.sources.event import EVENT
+from spark_app.columns.table_columns import TableColumns
+from spark_app.positions.postgres import PostgresLog
 from spark_app.wire import decode
-from spark_app.wire.connect_schema import SchemaTexts, SchemaVersion, read_schema_version
+from spark_app.wire.json_with_schemas import read_schema_version
+from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tests.spark_app.debezium import SentEvent, SourceTable, event_row
+from tests.spark_app.event_rows import event_frame
 
 KEYS = (
     *('{"id":5}', '{"id":-5}', '{"id":0}', '{"id":9223372036854775807}', '{"id":-9223372036854775808}'),
@@ -86,7 +88,7 @@ def test_a_schema_without_a_key_reads_a_truncate_and_nothing_else(spark: SparkSe
 
 @pytest.mark.parametrize("commit_lsn", [None, "7", "24023119", str(2**60)])
 @pytest.mark.parametrize("separator", [",", ", "])
-def test_the_places_of_a_change_are_those_of_its_sequence_or_else_its_own(
+def test_the_position_of_a_change_is_its_last_commit_and_its_own_place_in_the_log(
     spark: SparkSession, commit_lsn: str | None, separator: str
 ) -> None:
     event, version = one_event()
@@ -101,10 +103,14 @@ def test_the_places_of_a_change_are_those_of_its_sequence_or_else_its_own(
         sent = json.dumps(value, separators=(",", ":")).encode()
         rows.append(event_row(replace(event, value=sent), number))
         is_long = lsn is not None and int(lsn) < 2**63
-        place = int((lsn if is_long else source_lsn) or 0)
-        expected.append((int(commit_lsn or place), place))
-    found = [(row["commit_lsn"], row["lsn"]) for row in changes(spark, rows, version)]
+        place = source_lsn or (int(lsn) if lsn is not None and is_long else None)
+        expected.append((_bytes(int(commit_lsn or place), place), _bytes(place)) if place else (b"", b""))
+    found = [(bytes(row["position"]), bytes(row["log_position"])) for row in changes(spark, rows, version)]
     assert found == expected
+
+
+def _bytes(*numbers: int) -> bytes:
+    return b"".join(number.to_bytes(8) for number in numbers)
 
 
 def one_event() -> tuple[SentEvent, SchemaVersion]:
@@ -142,5 +148,6 @@ def with_key(event: SentEvent, payload: str) -> bytes:
 
 
 def changes(spark: SparkSession, rows: Sequence[tuple[object, ...]], version: SchemaVersion) -> list[Row]:
-    decoded = decode.decode(spark.createDataFrame(rows, EVENT), (version,), columns_of(version))
+    events = event_frame(spark, rows)
+    decoded = decode.decode(events, (version,), columns_of(version), PostgresLog())
     return decoded.orderBy("offset").collect()

@@ -1,4 +1,4 @@
-"""What Kafka has lost comes from bronze; a topic made anew is noticed, and followed when a person says so."""
+"""Events that Kafka has deleted come from bronze. A recreated topic is read once a person says so."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.ledger import EPOCH_SHIFT
 from spark_app.ledger.topic_checks import AnotherTopic, PositionLost
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, split_at
 from spark_app.sources.kafka import KafkaSource
 from spark_app.table.table_ingest import NoOtherTopic, TableIngest
@@ -122,8 +123,7 @@ def test_kafka_s_own_topics_are_told_apart(
         shop.insert(key, "first", None)
     shop.commit()
     _make_topic(bootstrap, shop.events[:2])
-    table = _table(spark, tmp_path, KafkaSource(spark, bootstrap, "epochs"))
-    table.topic = _KAFKA_TOPIC
+    table = _table(spark, tmp_path, KafkaSource(spark, bootstrap, "epochs"), _KAFKA_TOPIC)
     table.apply(table.pending(_extent(table), limit=99))
 
     _make_topic(bootstrap, shop.events)
@@ -152,9 +152,9 @@ def _make_topic(bootstrap: str, events: Sequence[SentEvent]) -> None:
     assert producer.flush(30) == 0
 
 
-def _table(spark: SparkSession, folder: Path, source: EventSource) -> TableIngest:
+def _table(spark: SparkSession, folder: Path, source: EventSource, topic: str = TOPIC) -> TableIngest:
     hudi = HudiTable(spark, str(folder / "silver"), "things", TablePolicy())
-    return TableIngest("things", TOPIC, source, hudi, str(folder / "quarantine"))
+    return TableIngest("things", topic, source, hudi, str(folder / "quarantine"), PostgresLog())
 
 
 def _extent(table: TableIngest) -> TopicExtent:

@@ -43,7 +43,7 @@ class Sunk:
 
 @st.composite
 def sunk_files(draw: st.DrawFn) -> list[Sunk]:
-    """Of a topic in which a tombstone follows each delete; the sink drops tombstones."""
+    """Files of a topic in which a tombstone follows each delete. The sink drops tombstones."""
     is_delete = draw(st.lists(st.booleans(), min_size=1, max_size=12))
     begins_file = draw(st.lists(st.booleans(), min_size=len(is_delete), max_size=len(is_delete)))
     offset = draw(st.integers(0, 10**12))

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.merge import fold
 from spark_app.merge.fold import _last_of_key
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, TYPES, ColumnType, SourceTable, event_row
@@ -55,7 +56,9 @@ def test_a_load_that_would_lack_rows_fails_and_is_tried_again(
 
     def table() -> TableIngest:
         rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
-        return TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+        return TableIngest(
+            "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+        )
 
     # Spark then refuses to write such a day, and Hudi's handle leaves its row out.
     spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "EXCEPTION")
@@ -90,7 +93,9 @@ def test_a_table_is_loaded_once_also_where_the_app_starts_again(spark: SparkSess
     rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
     for first, end in ((0, 2), (2, 4)):
-        table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+        table = TableIngest(
+            "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+        )
         table.apply((OffsetRange(0, first, end),))
     assert {row["id"]: row["name"] for row in hudi.read().collect()} == {1: "changed", 2: "two", 3: "three"}
     assert hudi.read().count() == 3
@@ -110,7 +115,9 @@ def test_a_large_batch_of_inserts_is_folded_only_where_a_key_is_there_twice(
         source.snapshot()
     rows = [event_row(event, offset) for offset, event in enumerate(source.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
     folds: list[DataFrame] = []
 
     def folded(ordered: DataFrame) -> DataFrame:

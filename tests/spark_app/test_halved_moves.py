@@ -1,4 +1,4 @@
-"""A batch ends before a changed primary key whose other half it does not hold, and never waits for ever."""
+"""A batch ends before a key change of which it holds one half, and does not wait for the other endlessly."""
 
 from __future__ import annotations
 

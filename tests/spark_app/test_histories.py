@@ -23,6 +23,7 @@ from spark_app.columns.table_columns import SchemaConflict
 from spark_app.hudi.compaction import schedule_compaction
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import last_commit
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import batch_plan
 from spark_app.table.table_ingest import TableIngest
@@ -71,7 +72,7 @@ def test_after_every_batch_the_lake_table_is_the_source_table_as_far_as_it_was_s
 
 @dataclass(frozen=True)
 class _Apply:
-    """To `shares` fourths of what is left of each partition; all of it anew, or from where the table is.
+    """A step to `shares` fourths of the rest of each partition; of a new table, or from where the table is.
     `death`: when the process ends meanwhile."""
 
     shares: tuple[int, int, int]
@@ -321,6 +322,7 @@ class _Run:
                 source=MemorySource(self.spark, rows),
                 hudi=self.hudi,
                 quarantine_path=str(self.folder / "quarantine"),
+                log=PostgresLog(),
             )
         return self._table
 
@@ -365,7 +367,7 @@ class _Run:
             self.table.apply(ranges)
 
     def apply_rest(self) -> None:
-        """Until it stands still: a batch can end before a key change whose other half it does not hold."""
+        """Apply until nothing changes: a batch can end before a key change of which it holds one half."""
         before: Mapping[int, int] | None = None
         while before != self.table.ledger.positions:
             before = self.table.ledger.positions

@@ -1,4 +1,4 @@
-"""Tables go on by themselves: one that fails neither stops nor hides behind the others."""
+"""Each table continues by itself: one that fails neither stops the others nor hides behind them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any, ClassVar, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_app.reports import Committed, ProgressWriter
 from spark_app.run.loop import Ingest, Pace
 from spark_app.run.metrics import MetricsSender, TableState
 from spark_app.run.outcome import Outcome
-from spark_app.run.progress import Committed, ProgressWriter
 from spark_app.sources.event import OffsetRange, TopicExtent, ranges_from
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from spark_app.jvm.payload_reader import read_payload
 from spark_app.wire.connect_schema import parse_schema
-from spark_app.wire.lake_types import UnsupportedType, conversion
+from spark_app.wire.lake_types import conversion
 
 Converted = tuple[str | None, bool]
 """A value of the lake as Spark prints it, and whether the conversion has failed."""
@@ -56,6 +60,19 @@ def converted(spark: SparkSession, schema: dict[str, Any], values: list[Any]) ->
     return [(row["lake"], row["has_failed"]) for row in rows]
 
 
+def converted_texts(spark: SparkSession, schema: dict[str, Any], texts: list[str]) -> list[Converted]:
+    """As `converted`, of values as they are written in JSON, read as the app reads them."""
+    found = conversion("c", parse_schema(json.dumps(schema)))
+    rows = [(place, f'{{"c":{text}}}') for place, text in enumerate(texts)]
+    wire = StructType([StructField("c", found.wire)])
+    value, has_failed = read_payload(F.col("text"), wire)["payload"]["c"], found.has_failed
+    assert has_failed is not None
+    lake = spark.createDataFrame(rows, "place int, text string").select(
+        "place", found.to_lake(value).cast("string").alias("lake"), has_failed(value).alias("has_failed")
+    )
+    return [(row["lake"], row["has_failed"]) for row in lake.orderBy("place").collect()]
+
+
 def test_the_lake_type_of_a_number_as_text_is_what_it_was_as_a_json_number() -> None:
     assert lake_type(number("NUMERIC", 10, 2)) == lake_type(precise(2, 10)) == "decimal(10,2)"
     assert lake_type(number("NUMERIC", 38, 38)) == lake_type(precise(38, 38)) == "decimal(38,38)"
@@ -68,9 +85,45 @@ def test_a_scale_that_is_negative_or_beyond_the_precision_is_held() -> None:
 
 
 def test_what_no_decimal_holds_is_text() -> None:
-    assert lake_type(FREE) == lake_type(number("NUMERIC", 39, 2)) == "string"
-    with pytest.raises(UnsupportedType, match=r"decimal\.handling\.mode=string"):
-        lake_type(precise(2, 39))
+    assert lake_type(FREE) == lake_type(number("NUMERIC", 39, 2)) == lake_type(precise(2, 39)) == "string"
+    assert lake_type(precise(3, 40)) == lake_type(precise(40, 38)) == "string"
+
+
+NUMBERS = st.decimals(allow_nan=False, allow_infinity=False).filter(lambda n: abs(n.adjusted()) < 9_999)
+
+
+@settings(max_examples=10)
+@given(numbers=st.lists(NUMBERS, min_size=1, max_size=100))
+def test_a_json_number_that_no_decimal_holds_is_the_text_of_all_its_digits(
+    spark: SparkSession, numbers: list[Decimal]
+) -> None:
+    expected = [f"{number:f}" for number in numbers]
+    trimmed = [text.rstrip("0").rstrip(".") if "." in text else text for text in expected]
+    found = converted_texts(spark, precise(3, 40), list(map(str, numbers)))
+    assert found == [(text, False) for text in trimmed]
+
+
+@pytest.mark.parametrize("text", ['"one"', "true", "{}", "[1]", "1e999999999", "1e-999999999"])
+def test_what_is_no_number_of_a_database_fails(spark: SparkSession, text: str) -> None:
+    assert converted_texts(spark, precise(3, 40), [text]) == [(None, True)]
+
+
+def test_bytes_that_no_decimal_holds_are_the_text_of_all_their_digits(spark: SparkSession) -> None:
+    schema = precise(50, 60)
+    schema["parameters"]["tributary.written.as"] = "base64"
+    sent = [base64.b64encode(whole.to_bytes(16, signed=True)).decode() for whole in (15, -(10**37), 0)]
+    assert converted(spark, schema, sent) == [
+        (f"0.{'0' * 48}15", False),
+        (f"-0.{'0' * 12}1", False),
+        ("0", False),
+    ]
+
+
+def test_a_negative_scale_counts_in_bytes_too(spark: SparkSession) -> None:
+    schema = precise(2048 - 2, 3)
+    schema["parameters"]["tributary.written.as"] = "base64"
+    sent = [base64.b64encode(whole.to_bytes(4, signed=True)).decode() for whole in (123, -7, 0)]
+    assert converted(spark, schema, sent) == [("12300", False), ("-700", False), ("0", False)]
 
 
 def test_a_domain_over_numeric_is_known_by_its_scale() -> None:

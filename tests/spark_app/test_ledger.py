@@ -9,20 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_app.ledger.ledger import FORMAT_VERSION, Ledger, LedgerError, Sequence, SourceTimes, Truncate
+from spark_app.ledger.ledger import FORMAT_VERSION, Ledger, LedgerError, SourceTimes, Truncate
 
 PARTITIONS = st.integers(0, 9)
 NUMBERS = st.integers(0, 2**62)
-SEQUENCES = st.builds(Sequence, NUMBERS, NUMBERS)
+SOURCE_POSITIONS = st.binary(max_size=24)
 LEDGERS = st.builds(
     Ledger,
     topic=st.text(),
     epoch=st.integers(0, 100),
     topic_id=st.none() | st.text(),
     positions=st.dictionaries(PARTITIONS, NUMBERS),
-    sequences=st.dictionaries(PARTITIONS, SEQUENCES),
-    sequence_ts_us=st.dictionaries(PARTITIONS, NUMBERS),
-    truncate=st.none() | st.builds(Truncate, PARTITIONS, NUMBERS, SEQUENCES, NUMBERS),
+    applied=st.dictionaries(PARTITIONS, SOURCE_POSITIONS),
+    applied_ts_us=st.dictionaries(PARTITIONS, NUMBERS),
+    truncate=st.none()
+    | st.builds(Truncate, PARTITIONS, NUMBERS, SOURCE_POSITIONS, SOURCE_POSITIONS, NUMBERS),
     key_columns=st.lists(st.text()).map(tuple),
     events=NUMBERS,
     deletes=NUMBERS,
@@ -40,7 +41,7 @@ def test_a_ledger_is_read_back_as_it_was_written(ledger: Ledger) -> None:
 def test_the_next_commit_keeps_where_the_table_is_and_counts_anew(ledger: Ledger) -> None:
     following = ledger.next_commit()
 
-    assert (following.positions, following.sequences) == (ledger.positions, ledger.sequences)
+    assert (following.positions, following.applied) == (ledger.positions, ledger.applied)
     assert (following.events, following.deletes, following.quarantined) == (0, 0, 0)
     assert following.source_times is None
 
@@ -60,7 +61,7 @@ def test_a_new_epoch_begins_at_the_beginning_and_forgets_nothing_of_the_source(
     following = ledger.next_epoch(topic_id)
 
     assert (following.epoch, following.topic_id, following.positions) == (ledger.epoch + 1, topic_id, {})
-    assert (following.sequences, following.key_columns) == (ledger.sequences, ledger.key_columns)
+    assert (following.applied, following.key_columns) == (ledger.applied, ledger.key_columns)
     assert following.events == 0
 
 

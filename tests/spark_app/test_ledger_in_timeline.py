@@ -17,6 +17,7 @@ from spark_app.columns.table_columns import APP_COLUMNS
 from spark_app.hudi import timeline as hudi_timeline
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import services
 from spark_app.table.rebuild import rebuild_table
@@ -47,7 +48,9 @@ def test_the_ledger_is_found_past_all_that_services_a_rebuild_and_a_crash_leave(
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     policy = TablePolicy(buckets=1, history=timedelta(0), longest_query=timedelta(0))
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
 
     first_instant = last_instant = ""
     for number in range(COMMITS):

@@ -1,4 +1,4 @@
-"""What CloudWatch is told of each table, in its own format, and that a run never waits for it."""
+"""A run sends CloudWatch the metrics of each table, and never waits for CloudWatch."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
+from spark_app.reports import Blocked, CaughtUp, Committed, Freshness, Stopped
 from spark_app.run import metrics
 from spark_app.run.metrics import (
     DIMENSIONS,
@@ -30,7 +31,6 @@ from spark_app.run.metrics import (
     metric_line,
     metrics_of,
 )
-from spark_app.run.progress import Blocked, CaughtUp, Committed, Freshness, Stopped
 from tributary.contract.aws_names import AwsNames
 
 GROUP = AwsNames("shop").log_group("metrics")

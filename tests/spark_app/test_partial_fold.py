@@ -9,24 +9,34 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.ledger.ledger import Ledger, Sequence, Truncate
-from spark_app.merge.fold import fold_and_carry_forward, partial_fold
+from spark_app.jvm.partial_fold import partial_fold
+from spark_app.ledger.ledger import Ledger, Truncate
+from spark_app.merge.fold import fold_and_carry_forward
 from spark_app.merge.order import without_applied
 from spark_app.merge.survey import Survey, survey_changes
 from spark_app.wire.decode import DELETE
 from tests.spark_app.changes import COLUMNS, Change, frame_of, sent_changes
 
-SEQUENCES = st.builds(Sequence, st.integers(3, 9), st.integers(3, 9))
-TRUNCATES = st.builds(Truncate, st.integers(0, 1), st.integers(0, 60), SEQUENCES, st.integers(0, 4_000_000))
+LOGGED = st.integers(3, 9)
+POSITIONS = st.tuples(LOGGED, LOGGED).map(bytes)
+TRUNCATES = st.builds(
+    lambda partition, offset, position, source_us: Truncate(
+        partition, offset, position, log_position=position[1:], source_us=source_us
+    ),
+    st.integers(0, 1),
+    st.integers(0, 60),
+    POSITIONS,
+    st.integers(0, 4_000_000),
+)
 NEVER_US = 2**62
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sent_changes(least=30, most=60), st.dictionaries(st.integers(0, 1), SEQUENCES), st.none() | TRUNCATES)
+@given(sent_changes(least=30, most=60), st.dictionaries(st.integers(0, 1), POSITIONS), st.none() | TRUNCATES)
 def test_a_fold_of_what_each_task_has_folded_is_the_fold_of_all(
-    spark: SparkSession, changes: list[Change], applied: dict[int, Sequence], truncate: Truncate | None
+    spark: SparkSession, changes: list[Change], applied: dict[int, bytes], truncate: Truncate | None
 ) -> None:
-    ledger = Ledger("topic", sequences=applied, sequence_ts_us=dict.fromkeys(applied, NEVER_US))
+    ledger = Ledger("topic", applied=applied, applied_ts_us=dict.fromkeys(applied, NEVER_US))
     frame = frame_of(spark, changes)
     survey = survey_changes(frame, ledger)
     partial = partial_fold(frame)
@@ -41,7 +51,7 @@ def test_only_the_last_complete_change_of_a_key_leaves_its_task(spark: SparkSess
 
 
 def test_what_a_task_leaves_out_never_is_the_last_of_its_key_in_the_source(spark: SparkSession) -> None:
-    went_back = [_change("u", "a", 1, lsn=9), _change("u", "a", 2, lsn=8)]
+    went_back = [_change("u", "a", 1, logged=9), _change("u", "a", 2, logged=8)]
     in_a_snapshot = [_change("u", "b", 3), _change("r", "b", 4)]
     unchanged_value = [_change("u", "c", 5), _change("u", "c", 6, lacks_note=True)]
     deleted = [_change("u", "d", 7), _change("d", "d", 8)]
@@ -58,7 +68,7 @@ def test_a_task_hands_on_each_of_many_changes_that_are_not_to_be_folded(spark: S
 
 
 def test_a_read_without_a_mark_comes_before_what_streams_later(spark: SparkSession) -> None:
-    changes = [_change("r", "a", 1, lsn=8, commit_lsn=7), _change("u", "a", 2, lsn=10, commit_lsn=6)]
+    changes = [_change("r", "a", 1, logged=8, commit=7), _change("u", "a", 2, logged=10, commit=6)]
     frame, ledger = frame_of(spark, changes), Ledger("topic")
     survey = survey_changes(frame, ledger)
     for folded in (frame, partial_fold(frame)):
@@ -73,9 +83,9 @@ def test_a_task_holds_no_more_than_some_changes_at_a_time(spark: SparkSession) -
     assert _offsets(partial_fold(changes)) == list(range(2, 101))
 
 
-def _change(op: str, key: str, offset: int, lsn: int = 5, **more: object) -> Change:
-    values: Mapping[str, object] = {"task": 0, "partition": 0, "commit_lsn": 5, "source_s": 1, **more}
-    return Change(op, key, lsn=lsn, offset=offset, number=offset, **values)  # type: ignore[arg-type]
+def _change(op: str, key: str, offset: int, logged: int = 5, **more: object) -> Change:
+    values: Mapping[str, object] = {"task": 0, "partition": 0, "commit": 5, "source_s": 1, **more}
+    return Change(op, key, logged=logged, offset=offset, number=offset, **values)  # type: ignore[arg-type]
 
 
 def _offsets(changes: DataFrame) -> list[int]:
@@ -88,4 +98,6 @@ def _folded(changes: DataFrame, ledger: Ledger, survey: Survey, truncate: Trunca
     # A hard delete needs no more than the key.
     row = F.when(F.col("op") != DELETE, F.col("row")).alias("row")
     missing = F.when(F.col("op") != DELETE, F.col("missing")).alias("missing")
-    return sorted(rows.select("key", "op", "offset", "partition", "lsn", "seq", row, missing).collect())
+    return sorted(
+        rows.select("key", "op", "offset", "partition", "log_position", "seq", row, missing).collect()
+    )

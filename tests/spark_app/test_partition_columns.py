@@ -31,6 +31,7 @@ from spark_app.columns.app_columns import RECORD_KEY
 from spark_app.columns.partition_columns import NotAPartitionColumn, check_partition_columns
 from spark_app.columns.table_columns import APP_COLUMNS, TableColumns
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
@@ -90,7 +91,9 @@ def test_a_table_that_cannot_be_partitioned_so_is_not_made(spark: SparkSession, 
     rows = [event_row(sent, offset) for offset, sent in enumerate(source.events)]
     policy = TablePolicy(partition_by=("region",))
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
     with pytest.raises(NotAPartitionColumn, match=r"column region: .* does not have: found columns id, "):
         table.apply((OffsetRange(0, 0, 1),))
     assert not hudi.exists()

@@ -1,4 +1,4 @@
-"""What the payload reader makes of a text, held against a model of it over Python's own JSON."""
+"""The payload reader reads a text as a model of it over Python's own JSON does."""
 
 from __future__ import annotations
 

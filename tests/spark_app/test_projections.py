@@ -1,4 +1,4 @@
-"""Projections make of rows what Spark's filter and selects make of them."""
+"""Projections return the rows that Spark's filter and selects return."""
 
 from __future__ import annotations
 

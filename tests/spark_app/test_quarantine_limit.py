@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.quarantine import read_quarantine
 from spark_app.table.quarantine_limit import (
@@ -59,24 +59,29 @@ def test_a_table_stops_before_the_batch_that_goes_beyond_its_limit_and_goes_on_o
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     rows += [(TOPIC, 0, 4 + n, None, rows[0][4], bytearray(b"garbage"), None, None) for n in range(3)]
     rows.append((*event_row(shop.events[0], 7),))
-    policy = TablePolicy(buckets=1, quarantine_limit="2")
-    table = TableIngest(
-        name="source.public.things",
-        topic=TOPIC,
-        source=MemorySource(spark, rows),
-        hudi=HudiTable(spark, str(tmp_path / "silver"), "things", policy),
-        quarantine_path=str(tmp_path / "quarantine"),
-    )
+
+    def table_with_limit(limit: str) -> TableIngest:
+        policy = TablePolicy(buckets=1, quarantine_limit=limit)
+        hudi = HudiTable(spark, str(tmp_path / "silver"), "things", policy)
+        return TableIngest(
+            "source.public.things",
+            TOPIC,
+            MemorySource(spark, rows),
+            hudi,
+            str(tmp_path / "quarantine"),
+            PostgresLog(),
+        )
+
+    table = table_with_limit("2")
     table.apply((OffsetRange(0, 0, 5),))
     table.apply((OffsetRange(0, 5, 6),))
 
     with pytest.raises(QuarantineLimitReached, match=r"1 not_json \(the first at 0:6\).*3 cannot be read"):
         table.apply((OffsetRange(0, 6, 8),))
 
-    table.forget()
+    table = table_with_limit("3")
     assert table.ledger.positions == {0: 6}
     assert _offsets_in_quarantine(spark, table) == {4, 5}
-    table.hudi = replace(table.hudi, policy=policy.model_copy(update={"quarantine_limit": "3"}))
     table.apply((OffsetRange(0, 6, 8),))
     assert _offsets_in_quarantine(spark, table) == {4, 5, 6}
     assert table.ledger.positions == {0: 8}
@@ -87,7 +92,9 @@ def test_a_topic_of_which_no_event_can_be_read_is_not_drained_into_quarantine(
 ) -> None:
     rows = [(TOPIC, 0, n, None, None, bytearray(b"garbage"), None, None) for n in range(101)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy())
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
 
     table.apply((OffsetRange(0, 0, 100),))
     with pytest.raises(QuarantineLimitReached, match=r"expected at most 10% of the latest 10,000"):

@@ -1,4 +1,4 @@
-"""What is read next: everything there is, in order, never twice, and not too much at once."""
+"""The next ranges hold every event, in order, never twice, and not too many at once."""
 
 from __future__ import annotations
 

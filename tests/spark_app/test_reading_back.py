@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import last_commit
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, State, event_row
@@ -33,7 +34,9 @@ def test_each_state_and_each_change_between_two_is_read_back(
     shop = _history()
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(storage=storage))
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
     states: dict[str, State] = {}
     for first, until in BATCHES:
         table.apply((OffsetRange(0, first, until),))

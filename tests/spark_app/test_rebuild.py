@@ -1,4 +1,4 @@
-"""A table made anew from its events is the table that it was, but for what had to be mended."""
+"""A table rebuilt from its events is the table that it was, except for what had to be repaired."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from pyspark.sql.types import StringType
 from spark_app.columns.table_columns import SchemaConflict
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.topic_checks import PositionLost
+from spark_app.positions.postgres import PostgresLog
+from spark_app.reports import ProgressWriter
 from spark_app.run.outcome import Outcome
 from spark_app.run.outcome_files import OutcomeFiles
-from spark_app.run.progress import ProgressWriter
 from spark_app.run.table_task import run_for_each_table
 from spark_app.sources.event import OffsetRange
 from spark_app.table.quarantine import read_quarantine
@@ -288,6 +289,7 @@ def _table(
         source=MemorySource(spark, rows),
         hudi=HudiTable(spark, str(folder / "silver"), "things", policy),
         quarantine_path=str(folder / "quarantine"),
+        log=PostgresLog(),
     )
 
 

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -157,6 +158,7 @@ def ingest_of(spark: SparkSession, folder: Path, events: list[Recorded], policy:
         source=MemorySource(spark, rows),
         hudi=HudiTable(spark, str(folder / "silver"), "recorded", policy),
         quarantine_path=str(folder / "quarantine"),
+        log=PostgresLog(),
     )
 
 

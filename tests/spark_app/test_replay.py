@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.run.progress import Replayed
+from spark_app.positions.postgres import PostgresLog
+from spark_app.reports import Replayed
 from spark_app.sources.event import OffsetRange
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
@@ -43,6 +44,7 @@ def test_an_old_event_is_applied_below_what_came_later_and_only_the_unreadable_s
         source=MemorySource(spark, rows),
         hudi=HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy()),
         quarantine_path=str(tmp_path / "quarantine"),
+        log=PostgresLog(),
     )
 
     with monkeypatch.context() as patched:

@@ -1,5 +1,5 @@
-"""Table services run while commits go on, and neither they nor a crash among them changes what is read, now
-or as of any commit of the history."""
+"""Table services run between commits. Neither they nor a crash changes what a reader sees, now or as of any
+commit of the history."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from spark_app.hudi.instants import instant_of
 from spark_app.hudi.timeline import Timeline
 from spark_app.ledger.commits import commit_metadata, last_commit
 from spark_app.ledger.ledger import Ledger
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import services
 from spark_app.table.table_ingest import TableIngest
@@ -98,7 +99,9 @@ class CountedServices:
 def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
     hudi = CountedServices(TablePolicy(storage=storage))
     columns = TableColumns((("id", IntegerType()),), ("id",))
-    table = TableIngest("things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "")
+    table = TableIngest(
+        "things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "", PostgresLog()
+    )
     assert not table.is_service_due(is_idle=True)
     table._state = TableState(Ledger(TOPIC), columns)
     assert table.is_service_due(is_idle=True)
@@ -119,7 +122,9 @@ def test_services_wait_for_a_pause_but_not_for_ever(storage: Storage) -> None:
 @pytest.mark.parametrize("storage", get_args(Storage))
 def test_services_run_when_they_are_asked_for_whether_or_not_they_are_due(storage: Storage) -> None:
     hudi = CountedServices(TablePolicy(storage=storage))
-    table = TableIngest("things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "")
+    table = TableIngest(
+        "things", TOPIC, MemorySource.__new__(MemorySource), cast(HudiTable, hudi), "", PostgresLog()
+    )
     table._state = TableState(Ledger(TOPIC))
     assert table.serve().table == "things"
     assert hudi.done == []  # there is no table yet
@@ -141,7 +146,9 @@ def served(
     events = history()
     hudi = HudiTable(spark, str(folder / "silver"), "things", TablePolicy(buckets=1, storage=storage))
     rows = [event_row(event, offset) for offset, event in enumerate(events)]
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(folder / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(folder / "quarantine"), PostgresLog()
+    )
     states: dict[str, Names] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(services, "COMMITS_BETWEEN_SERVICES", 3)
@@ -230,7 +237,9 @@ def test_log_files_of_many_blocks_are_read_and_compacted(
     shop.commit()
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=1))
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
 
     def is_read() -> bool:
         state = {key: row["name"] for key, row in shop.rows.items()}
@@ -307,7 +316,9 @@ def test_between_the_parts_of_its_compaction_a_table_gets_commits(
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     buckets = 3
     hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(buckets=buckets))
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
 
     def commit(transaction: int) -> None:
         table.apply((OffsetRange(0, 0, 20 * (transaction + 1)),))
@@ -527,7 +538,7 @@ def write(hudi: HudiTable, values: Names) -> None:
 def rows(values: Names, spark: SparkSession) -> DataFrame:
     schema = [*APP_COLUMNS.fields, StructField("id", IntegerType()), StructField("name", StringType())]
     found = [
-        (str(key), "u", time.time_ns(), datetime.now(UTC), TOPIC, 0, 0, 0, key, name)
+        (str(key), "u", time.time_ns(), datetime.now(UTC), TOPIC, 0, 0, bytearray(8), key, name)
         for key, name in values.items()
     ]
     return spark.createDataFrame(found, StructType(schema)).coalesce(1)

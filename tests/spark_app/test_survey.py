@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from spark_app.ledger.ledger import Ledger, Sequence, SourceTimes, Truncate
+from spark_app.ledger.ledger import Ledger, SourceTimes, Truncate
 from spark_app.merge.survey import (
     ChangeSurvey,
     LastStreamed,
@@ -19,22 +19,22 @@ from spark_app.merge.survey import (
 )
 from tests.spark_app.changes import Change, frame_of, sent_changes
 
-SEQUENCES = st.builds(Sequence, st.integers(3, 9), st.integers(3, 9))
+POSITIONS = st.tuples(st.integers(3, 9), st.integers(3, 9)).map(bytes)
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sent_changes(),
-    st.dictionaries(st.integers(0, 1), SEQUENCES),
+    st.dictionaries(st.integers(0, 1), POSITIONS),
     st.dictionaries(st.integers(0, 1), st.integers(0, 3)),
 )
 def test_a_survey_is_what_one_finds_change_by_change(
-    spark: SparkSession, changes: list[Change], applied: dict[int, Sequence], applied_s: dict[int, int]
+    spark: SparkSession, changes: list[Change], applied: dict[int, bytes], applied_s: dict[int, int]
 ) -> None:
     ledger = Ledger(
         "topic",
-        sequences=applied,
-        sequence_ts_us={partition: _microseconds(second) for partition, second in applied_s.items()},
+        applied=applied,
+        applied_ts_us={partition: _microseconds(second) for partition, second in applied_s.items()},
     )
     found = survey_changes(frame_of(spark, changes), ledger)
     expected = _survey(changes, ledger)
@@ -61,7 +61,7 @@ def test_half_of_the_changes_are_as_old_as_the_survey_says(spark: SparkSession) 
 
 
 def _update(offset: int) -> Change:
-    return Change("u", "a", task=offset % 2, partition=0, commit_lsn=1, lsn=1, source_s=0, offset=offset)
+    return Change("u", "a", task=offset % 2, partition=0, commit=1, logged=1, source_s=0, offset=offset)
 
 
 def _survey(changes: list[Change], ledger: Ledger) -> Survey:
@@ -85,27 +85,27 @@ def _partition(partition: int, changes: list[Change], ledger: Ledger) -> Partiti
     snapshots: dict[Snapshot, int] = {}
     for read in changes:
         if read.is_snapshot_read:
-            snapshots.setdefault(Snapshot(read.source_us or 0, read.lsn), read.offset)
+            snapshots.setdefault(Snapshot(read.source_us or 0, read.log_position), read.offset)
     last = [c for c in streamed if c.offset >= max(snapshots.values(), default=0)]
-    applied, applied_us = ledger.sequences.get(partition), ledger.sequence_ts_us.get(partition)
+    applied, applied_us = ledger.applied.get(partition), ledger.applied_ts_us.get(partition)
     rewound = [
         c.offset
         for c in streamed
         if applied is not None and applied_us is not None and c.source_us is not None
-        if Sequence(*c.sequence) < applied and c.source_us > applied_us
+        if c.position < applied and c.source_us > applied_us
     ]
     return PartitionSurvey(
         snapshots=snapshots,
         truncates=tuple(
-            Truncate(partition, c.offset, Sequence(*c.sequence), c.source_us)  # type: ignore[arg-type]
+            Truncate(partition, c.offset, c.position, c.log_position, c.source_us)
             for c in streamed
             if c.op == "t"
         ),
         first_rewound=min(rewound, default=None),
-        first_lsn=min((c.lsn for c in changes if c.reason is None), default=None),
-        first_sequence=min((Sequence(*c.sequence) for c in streamed), default=None),
+        first_log_position=min((c.log_position for c in changes if c.reason is None), default=None),
+        first_position=min((c.position for c in streamed), default=None),
         last=LastStreamed(
-            max(Sequence(*c.sequence) for c in last),
+            max(c.position for c in last),
             max((c.source_us for c in last if c.source_us is not None), default=None),
         )
         if last

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.known_commits import AnotherWriter
 from spark_app.table.table_ingest import TableIngest
@@ -30,7 +31,9 @@ def test_what_was_committed_since_is_committed_again(
     rows = [event_row(event, offset) for offset, event in enumerate(shop.events)]
     silver, backup = tmp_path / "silver", tmp_path / "backup"
     hudi = HudiTable(spark, str(silver), "things", TablePolicy(buckets=1))
-    table = TableIngest("things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
     table.apply((OffsetRange(0, 0, 1),))
     shutil.copytree(silver, backup)
     table.apply((OffsetRange(0, 1, 2),))

@@ -1,4 +1,4 @@
-"""Of a timeline's files the oldest instants' go, in an order in which no reader finds a gap."""
+"""The files of a timeline's oldest instants are removed in an order in which no reader finds a gap."""
 
 from __future__ import annotations
 

@@ -14,11 +14,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, DoubleType, FloatType, TimestampNTZType, TimestampType
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.sources import files
 from spark_app.sources.event import OffsetRange
 from spark_app.sources.file_layouts import UnreadableFiles
 from spark_app.sources.files import FilesSource, TableUndescribed
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.sink_records import RecordsOfForms
 from tests.spark_app import debezium
 from tests.spark_app.test_recorded_events import (
     Recorded,
@@ -304,10 +306,11 @@ def ingest_files(
     return TableIngest(
         name=TOPIC,
         topic=topic,
-        source=FilesSource(spark, str(folder / "bucket"), lambda _: policy),
+        source=FilesSource(spark, str(folder / "bucket"), RecordsOfForms(), lambda _: policy),
         hudi=HudiTable(spark, str(folder / "silver"), "listing", policy),
         quarantine_path=str(folder / "quarantine"),
         written=written,
+        log=PostgresLog(),
     )
 
 

@@ -73,7 +73,7 @@ _AVRO_TYPES = {"int8": "int", "int16": "int", "int32": "int", "int64": "long"}
 
 
 def avro_schema(connect: Mapping[str, Any], named: set[str]) -> Any:
-    """What AvroData#fromConnectSchema makes of a Connect schema; `named`: records that it has met."""
+    """Return the Avro schema of AvroData#fromConnectSchema; `named`: records that it has met."""
     avro: Any = {"type": _AVRO_TYPES.get(connect["type"], connect["type"])}
     match connect["type"]:
         case "struct":

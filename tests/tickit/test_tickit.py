@@ -90,7 +90,7 @@ def test_full_scale_has_the_row_counts_of_the_sample_database() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_plan_holds_every_rare_transaction_however_short_it_is(seed: int) -> None:
+def test_even_the_shortest_plan_has_every_rare_transaction(seed: int) -> None:
     for transactions in (5, 10, 400):
         plan = list(workload.schedule(workload.Plan(transactions, rate=None, seed=seed)))
         assert len(plan) == transactions

@@ -1,4 +1,4 @@
 """Read a lake from Python, without Spark: its tables, their rows, commits and quarantine.
 
-`tributary.open_lake` is the way in; the command reads the lake with the same functions.
+Start with `tributary.open_lake`. The command line reads the lake with the same functions.
 """

@@ -1,4 +1,4 @@
-"""How the lake's buckets are reached: which endpoint and credentials, for each library that reads them."""
+"""Access to the lake's buckets: the endpoint and credentials, for each library that reads them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tributary.aws.session import Credentials
 
 REGION = "us-east-1"
-"""A local S3 server is in no region; requests are signed with this one."""
+"""A local S3 server is in no region, but a signed request must name one."""
 
 
 class LakeUnreadable(TributaryError):
@@ -25,10 +25,10 @@ class LakeUnreadable(TributaryError):
 
 @contextmanager
 def told_unreadable(uri: str) -> Iterator[None]:
-    """Raise LakeUnreadable, about what is at `uri`, for what S3 answers within the context."""
+    """Turn S3's errors in the context into LakeUnreadable. `uri` names what is read."""
     try:
         yield
-    except OSError as error:  # PyArrow raises it for every answer that is not a success.
+    except OSError as error:  # PyArrow raises it for every error response.
         raise LakeUnreadable(
             "The files of the lake cannot be read",
             where=uri,
@@ -38,15 +38,15 @@ def told_unreadable(uri: str) -> Iterator[None]:
 
 
 class LakeFiles(Protocol):
-    """The S3 server that has the buckets of a lake."""
+    """The S3 server with the buckets of a lake."""
 
     @property
     def filesystem(self) -> S3FileSystem:
-        """PyArrow's client, whose paths begin with the name of a bucket."""
+        """PyArrow's client. Its paths begin with a bucket's name."""
 
     @property
     def hudi_options(self) -> dict[str, str]:
-        """The storage options of hudi-rs, which hands them to the object_store crate."""
+        """The storage options of hudi-rs, which passes them to the object_store crate."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class LocalFiles:
 class AwsFiles:
     """S3 in a region of AWS. The credentials are read for each use, because they may expire.
 
-    endpoint  None for AWS's own; else the S3 server that the user's AWS settings name instead
+    endpoint  None for AWS's own S3, else the S3 server that the user's AWS settings name
     """
 
     region: str

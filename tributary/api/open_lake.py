@@ -1,4 +1,4 @@
-"""Open a lake to read it: the local one of a state folder, or the one that is deployed on AWS."""
+"""Open a lake to read it: the local lake of a state folder, or the lake that is deployed on AWS."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _READERS = 8
 
 @dataclass(frozen=True)
 class TableSummary:
-    """A table of a lake, in short.
+    """A short description of a lake's table.
 
     table        the table itself, to read
-    storage      how Hudi keeps it
+    storage      how Hudi stores it
     deletes      hard: deleted rows are gone; soft: their last values stay, with `_deleted`
-    last_commit  the latest commit that applied events; None where none has
+    last_commit  the latest commit that applied events, or None
     """
 
     table: Table
@@ -48,7 +48,7 @@ class TableSummary:
 
     @property
     def uri(self) -> str:
-        """Where the files are, such as s3://shop-silver/web/public/orders."""
+        """The address of the files, such as s3://shop-silver/web/public/orders."""
         return self.table.uri
 
 
@@ -56,9 +56,9 @@ class TableSummary:
 class OpenLake:
     """A lake to read. Each call reads the latest commits.
 
-    lake        what the lake file says
-    silver      the bucket of the tables, and perhaps a prefix in it
-    quarantine  the bucket of events that could not be applied, and perhaps a prefix in it
+    lake        the content of the lake file
+    silver      the bucket of the tables, with a prefix if there is one
+    quarantine  the bucket of events that could not be applied, with a prefix if there is one
     """
 
     lake: Lake
@@ -67,12 +67,12 @@ class OpenLake:
     files: LakeFiles = field(repr=False)
 
     def tables(self) -> tuple[TableSummary, ...]:
-        """Return the tables that have a commit, by name. Raises LakeUnreadable."""
+        """Return the tables that have a commit, sorted by name. Raises LakeUnreadable."""
         with told_unreadable(f"s3://{self.silver}"), ThreadPoolExecutor(_READERS) as pool:
             return tuple(pool.map(self._summary, self._places()))
 
     def table(self, name: str) -> Table:
-        """Return the table called `source.schema.table`, `schema.table` or `table`.
+        """Return the table with the name `source.schema.table`, `schema.table` or `table`.
 
         Raises UnknownTable and LakeUnreadable.
         """
@@ -80,9 +80,9 @@ class OpenLake:
             return self._table(find_table(self._places(), name))
 
     def sql(self, query: str, as_of: str | datetime | None = None) -> pa.Table:
-        """Return what DuckDB answers to a statement over the tables, as they are or as they were at a time.
+        """Return DuckDB's result of a statement over the tables, as they are or as they were at a time.
 
-        A table can be called `table`, `schema.table` or `source.schema.table`. Raises QueryError,
+        The statement can name a table as `table`, `schema.table` or `source.schema.table`. Raises QueryError,
         UnknownTable, NotAMoment, OutOfHistory, ReadInSpark, UnreadableTable and LakeUnreadable.
         """
         instant = None if as_of is None else instant_of(as_of)
@@ -106,9 +106,9 @@ def open_lake(
 ) -> OpenLake:
     """Open the lake that the lake file describes.
 
-    state  the state folder of the local pipeline, whose S3 server has to run
-    aws    open the deployed lake in the region of the lake file; `state` then has no meaning. Your own
-           credentials are found as the AWS command line finds them
+    state  the state folder of the local pipeline, whose S3 server must run
+    aws    open the deployed lake in the region of the lake file; `state` then has no effect. Credentials are
+           found in the same way as by the AWS command line
 
     Raises LakeFileError; PipelineDown for a local lake; AwsError and NotDeployed for one on AWS.
     """
@@ -117,7 +117,7 @@ def open_lake(
 
 
 def open_local(lake: Lake, state: StateFolder) -> OpenLake:
-    """Open the lake of a state folder. Raises PipelineDown where its S3 server does not run."""
+    """Open the lake of a state folder. Raises PipelineDown if its S3 server is not running."""
     settings = read_running_settings(state, "s3")
     secrets = settings.secrets
     files = LocalFiles(

@@ -1,4 +1,4 @@
-"""What lies in quarantine: events that could not be applied, as they came, with the reason."""
+"""The events in quarantine: their original bytes, and the reason why each could not be applied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QuarantinedEvent:
-    """An event by its position, with its raw bytes and why it is here."""
+    """An event with its position, its raw bytes and the reason for its quarantine."""
 
     topic: str
     partition: int
@@ -29,14 +29,14 @@ class QuarantinedEvent:
 
     @property
     def position(self) -> str:
-        """`partition:offset`, as `quarantine show` takes it."""
+        """The position as `partition:offset`, which `quarantine show` accepts."""
         return f"{self.partition}:{self.offset}"
 
 
 def read_quarantine(filesystem: S3FileSystem, path: str) -> tuple[QuarantinedEvent, ...]:
-    """The events in the quarantine folder of a table, each once, in the order of their positions.
+    """Return the events in the quarantine folder of a table, each once, sorted by position.
 
-    A batch that was tried again may have set the same event aside again; the latest one counts.
+    A retried batch may set the same event aside again. The latest copy counts.
     """
     latest: dict[tuple[str, int, int], QuarantinedEvent] = {}
     for event in sorted(_read_events(filesystem, path), key=lambda event: event.quarantined_at):
@@ -49,7 +49,7 @@ def _read_events(filesystem: S3FileSystem, path: str) -> Iterator[QuarantinedEve
     from pyarrow.fs import FileSelector, FileType
 
     for info in filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True)):
-        # Spark's own files, such as _SUCCESS and what an unfinished attempt has left, start with these.
+        # Spark's own files, such as _SUCCESS and leftovers of an unfinished attempt, start with these.
         hidden = any(part.startswith(("_", ".")) for part in info.path.removeprefix(path).split("/"))
         if info.type == FileType.File and not hidden and info.path.endswith(".parquet"):
             rows: list[dict[str, Any]] = parquet.read_table(info.path, filesystem=filesystem).to_pylist()

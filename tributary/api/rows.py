@@ -1,4 +1,4 @@
-"""The rows of a silver table as Arrow, without Spark: hudi-rs reads them."""
+"""The rows of a silver table as Arrow, read by hudi-rs without Spark."""
 
 from __future__ import annotations
 
@@ -17,15 +17,25 @@ if TYPE_CHECKING:
 
 HUDI_COLUMN_PREFIX = "_hoodie_"
 
-APP_COLUMNS = ("_key", "_op", "_seq", "_source_ts", "_topic", "_partition", "_offset", "_lsn", "_deleted")
-"""The columns that the app adds. Their declaration imports PySpark, which takes too long for a query."""
+APP_COLUMNS = (
+    "_key",
+    "_op",
+    "_seq",
+    "_source_ts",
+    "_topic",
+    "_partition",
+    "_offset",
+    "_log_position",
+    "_deleted",
+)
+"""The columns that the app adds. Importing their declaration would import PySpark, which is too slow here."""
 
 _DELETED = "_deleted"
 _READINGS = 3
 _HUDI_ERROR = "HudiCoreError"
 """The name of an exception that hudi-rs does not export."""
 _GONE = re.compile(r"Object at location .+ not found")
-"""The words of object_store, with which hudi-rs reads."""
+"""The message for a missing file from object_store, with which hudi-rs reads."""
 _NARROWER_ARRAYS = "partial-update column"
 """The beginning of hudi-rs 0.5.0's error for an array in a log file that is older than an added column."""
 
@@ -39,7 +49,7 @@ class _FileIsGone(UnreadableTable):
 
 
 def read_table(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> pa.Table:
-    """Return the rows of the table's latest commit, or of the latest at the instant `as_of`.
+    """Return the rows of the table's latest commit, or of the latest commit at the instant `as_of`.
 
     The columns are the source's, then the app's, without Hudi's. Raises OutOfHistory, ReadInSpark and
     `UnreadableTable`.
@@ -47,7 +57,7 @@ def read_table(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> 
     if as_of is not None:
         check_readable(files.filesystem, table, as_of)
     for _ in range(_READINGS - 1):
-        # A rollback or a cleaning removes files that were there when the reader listed them.
+        # A rollback or a cleaning can remove files after the reader has listed them.
         with suppress(_FileIsGone):
             return _read_once(files, table, as_of)
     return _read_once(files, table, as_of)
@@ -63,14 +73,14 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
     try:
         hudi = HudiTableBuilder.from_base_uri(uri).with_storage_options(files.hudi_options).build()
         batches = hudi.read(options)
-        # A table whose rows are all gone has no file, and so no batch with its schema.
+        # A table without rows has no file, and so no batch with its schema.
         found = pa.Table.from_batches(batches) if batches else hudi.get_schema().empty_table()
     except Exception as error:
         if type(error).__name__ != _HUDI_ERROR:
             raise
         if _NARROWER_ARRAYS in str(error):
             raise ReadInSpark(
-                "A column has been added since, beside arrays, and this state can only be read in Spark SQL",
+                "A column was added later to this table with arrays, so only Spark SQL can read this state",
                 where=str(table.name),
                 found=str(error),
                 remedy=ReadRunbook("older state"),
@@ -87,7 +97,7 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
 
 
 def count_rows(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> int:
-    """Return how many rows the table has, or had, without those that are only kept as deleted."""
+    """Return how many rows the table has, or had. Soft-deleted rows do not count."""
     import pyarrow.compute as pc
 
     found = read_table(files, table, as_of)

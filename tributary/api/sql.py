@@ -1,4 +1,4 @@
-"""SQL over silver tables without Spark: DuckDB answers it from their rows."""
+"""SQL over silver tables without Spark: DuckDB runs it on their rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _WHAT = "The query cannot be answered"
 
 
 class QueryError(TributaryError):
-    """SQL that cannot be answered."""
+    """SQL that cannot be run."""
 
 
 class NoSuchTable(QueryError):
-    """SQL over a table, `name`, that was not given."""
+    """SQL over a table, `name`, that was not passed in."""
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(_WHAT, found=message)
@@ -34,11 +34,12 @@ class NoSuchTable(QueryError):
 def query_tables(
     files: LakeFiles, tables: Sequence[LakeTable], query: str, as_of: str | None = None
 ) -> pa.Table:
-    """Return DuckDB's answer to the query over the tables, now or as they were at the instant `as_of`.
+    """Return DuckDB's result of the query over the tables, now or as they were at the instant `as_of`.
 
-    Reads only the tables whose names occur in the query. A table can be called `table`, `schema.table` or
-    `source.schema.table`. To DuckDB, names that differ in case only are the same, so a query can have one of
-    such tables. Raises `QueryError`, UnknownTable, OutOfHistory, ReadInSpark and UnreadableTable.
+    Only tables whose names occur in the query are read. The query can name a table as `table`, `schema.table`
+    or `source.schema.table`. DuckDB ignores case in names, so a query can use only one of several tables
+    whose names differ in case only. Raises `QueryError`, UnknownTable, OutOfHistory, ReadInSpark and
+    UnreadableTable.
     """
     named = named_in(query, [table.name for table in tables])
     read = {table.name: read_table(files, table, as_of) for table in tables if table.name in named}
@@ -49,7 +50,7 @@ def query_tables(
 
 
 def query_arrow(tables: Mapping[TableName, pa.Table], query: str) -> pa.Table:
-    """Return DuckDB's answer to the query over the tables. Raises `QueryError`."""
+    """Return DuckDB's result of the query over the tables. Raises `QueryError`."""
     import duckdb
 
     with duckdb.connect() as engine:
@@ -61,15 +62,15 @@ def query_arrow(tables: Mapping[TableName, pa.Table], query: str) -> pa.Table:
                 return found.to_arrow_table()
         except duckdb.Error as error:
             raise _query_error(error) from error
-    raise QueryError("The statement gives no rows", expected="one that does, such as SELECT or DESCRIBE")
+    raise QueryError("The statement returns no rows", expected="one that does, such as SELECT or DESCRIBE")
 
 
 def named_in(query: str, tables: Iterable[TableName]) -> frozenset[TableName]:
     """Return the tables whose names occur in the query as words.
 
-    Of tables whose names differ in case only, that is the one which the query writes as it is. A word that
-    means something else costs nothing but a needless read. (DuckDB's own get_table_names binds the query, so
-    it fails on a join with USING over tables that are not read yet.)
+    If tables differ only in the case of their names, take the one that the query spells exactly. A word that
+    means something else only costs an unneeded read. DuckDB's own get_table_names binds the query, so it
+    fails on a join with USING over tables that are not read yet.
     """
     alike: dict[TableName, list[TableName]] = {}
     for table in tables:
@@ -92,7 +93,7 @@ def _in_one_case(name: TableName) -> TableName:
 
 
 def _define_views(engine: duckdb.DuckDBPyConnection, tables: Mapping[TableName, pa.Table]) -> None:
-    """Define views by all three names, without a short name that two tables share: it would be ambiguous."""
+    """Define views by all three names. Omit a short name that two tables share, because it is ambiguous."""
     others = [_in_one_case(name) for name in tables]
     for number, (name, table) in enumerate(sorted(tables.items())):
         held, plain = f"tributary_{number}", _in_one_case(name)
@@ -104,7 +105,7 @@ def _define_views(engine: duckdb.DuckDBPyConnection, tables: Mapping[TableName, 
         if sum(other.table == plain.table for other in others) == 1:
             engine.execute(f"CREATE VIEW {short} AS FROM {held}")
         if plain.schema == plain.source:
-            # To DuckDB the one word would mean both, unless the catalog itself has the table.
+            # Otherwise the word would mean both to DuckDB, unless the catalog itself has the table.
             engine.execute(f"CREATE VIEW {source}.main.{short} AS FROM {held}")
         elif sum((other.schema, other.table) == (plain.schema, plain.table) for other in others) == 1:
             engine.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
@@ -112,7 +113,7 @@ def _define_views(engine: duckdb.DuckDBPyConnection, tables: Mapping[TableName, 
 
 
 def _query_error(error: Exception) -> QueryError:
-    message, _, _ = str(error).partition("\n\n")  # Without DuckDB's drawing of the place.
+    message, _, _ = str(error).partition("\n\n")  # Drop DuckDB's drawing of the error's position.
     missing = re.search(r"Table with name (\S+) does not exist", message)
     return NoSuchTable(message, missing[1]) if missing else QueryError(_WHAT, found=message)
 

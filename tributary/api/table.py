@@ -27,7 +27,7 @@ class PandasMissing(TributaryError):
 
 
 class Rows(ABC):
-    """The rows of a table in one of its states: the source's columns, then Tributary's own, such as `_op`."""
+    """One state of a table's rows: the source's columns, then Tributary's own, such as `_op`."""
 
     @abstractmethod
     def arrow(self) -> pa.Table:
@@ -35,10 +35,10 @@ class Rows(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """Return how many rows there are, without those that are only kept as deleted."""
+        """Return the number of rows. Soft-deleted rows do not count."""
 
     def pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas data frame. Raises PandasMissing, and what `arrow` raises."""
+        """Return the rows as a pandas data frame. Raises PandasMissing and the errors of `arrow`."""
         try:
             import pandas  # noqa: F401  PyArrow imports it, and would not say how to get it.
         except ImportError as error:
@@ -48,9 +48,9 @@ class Rows(ABC):
         return self.arrow().to_pandas()
 
     def duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """Return the rows as a relation of the connection, or of DuckDB's default one.
+        """Return the rows as a relation of the connection, or of DuckDB's default connection.
 
-        Raises what `arrow` raises.
+        Raises the errors of `arrow`.
         """
         import duckdb
 
@@ -62,7 +62,7 @@ class Table(Rows):
     """A table of a lake. Each call reads the latest commit.
 
     name  source, schema and table
-    uri   where its files are, such as s3://shop-silver/web/public/orders
+    uri   the address of its files, such as s3://shop-silver/web/public/orders
     """
 
     name: TableName
@@ -81,26 +81,26 @@ class Table(Rows):
     def as_of(self, moment: str | datetime) -> TableAsOf:
         """Return the table as it was at a time, or at the instant of a commit.
 
-        A time is a text in ISO 8601 or a datetime, in UTC unless it names a zone. It means the latest commit
-        that had begun by then. Raises NotAMoment.
+        A time is a text in ISO 8601 or a datetime, in UTC unless it names a zone. It selects the latest
+        commit that had begun by then. Raises NotAMoment.
         """
         return TableAsOf(self.name, self.uri, instant_of(moment), self._files)
 
     def history(self, limit: int = 20) -> tuple[Commit, ...]:
         """Return the latest commits that applied events, newest first.
 
-        The table's timeline holds 20 of them at least; older ones leave it in time.
+        The table's timeline holds at least 20 of them. Older ones eventually leave the timeline.
         """
         with told_unreadable(self.uri):
             return read_commits(self._files.filesystem, self._place.path, limit)
 
     def last_commit(self) -> Commit | None:
-        """Return the latest commit that applied events, or None where none has."""
+        """Return the latest commit that applied events, or None if there is none."""
         with told_unreadable(self.uri):
             return read_last_commit(self._files.filesystem, self._place.path)
 
     def quarantine(self) -> tuple[QuarantinedEvent, ...]:
-        """Return the events of the table that could not be applied, with the reason."""
+        """Return the table's events that could not be applied, with the reasons."""
         with told_unreadable(f"s3://{self._quarantine_path}"):
             return read_quarantine(self._files.filesystem, self._quarantine_path)
 
@@ -111,7 +111,7 @@ class Table(Rows):
 
 @dataclass(frozen=True)
 class TableAsOf(Rows):
-    """A table as it was at an instant, written as Hudi writes it: 17 digits, in UTC."""
+    """A table as it was at an instant in Hudi's form: 17 digits, in UTC."""
 
     name: TableName
     uri: str

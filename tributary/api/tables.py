@@ -1,4 +1,4 @@
-"""Which tables the lake has, and which of them a person means by a name."""
+"""The tables of the lake, and how to find the table that a person's name for it means."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _READERS = 8
 _LEVELS = 3
-"""source, schema and table, as `LakeNames.table_path` has them."""
+"""The levels of a table's path: source, schema and table (`LakeNames.table_path`)."""
 
 
 class UnknownTable(TributaryError):
@@ -29,14 +29,14 @@ class UnknownTable(TributaryError):
 
 @dataclass(frozen=True, order=True)
 class LakeTable:
-    """A table of the lake, and where its files are in one of the buckets, starting with the bucket's name."""
+    """A table of the lake, and the path of its files, which begins with the bucket's name."""
 
     name: TableName
     path: str
 
 
 def read_silver_tables(filesystem: S3FileSystem, names: LakeNames, silver: str) -> tuple[LakeTable, ...]:
-    """Return the tables below `silver` (a bucket, or bucket/prefix) that have a completed commit, by name.
+    """Return the tables below `silver` (a bucket, or bucket/prefix) with a completed commit, sorted by name.
 
     Hudi's readers refuse a table without one.
     """
@@ -49,7 +49,7 @@ def read_silver_tables(filesystem: S3FileSystem, names: LakeNames, silver: str) 
 def read_quarantined_tables(
     filesystem: S3FileSystem, names: LakeNames, quarantine: str
 ) -> tuple[LakeTable, ...]:
-    """Return the tables that have a folder below `quarantine`, by name; it may hold no event by now."""
+    """Return the tables with a folder below `quarantine`, sorted by name. The folder may hold no events."""
     return _table_folders(filesystem, names, quarantine)
 
 
@@ -69,11 +69,11 @@ def _table_folders(filesystem: S3FileSystem, names: LakeNames, root: str) -> tup
 
 
 def find_table(tables: Sequence[LakeTable], name: str) -> LakeTable:
-    """The table called `source.schema.table`, `schema.table` or `table`. Raises `UnknownTable`."""
+    """Return the table named `source.schema.table`, `schema.table` or `table`. Raises `UnknownTable`."""
     found = [table for table in tables if name in spellings(table.name)]
     if len(found) > 1:
         raise UnknownTable(
-            f"Several tables are called {name!r}",
+            f"Several tables have the name {name!r}",
             expected=" or ".join(str(table.name) for table in found),
         )
     if not found:
@@ -82,13 +82,13 @@ def find_table(tables: Sequence[LakeTable], name: str) -> LakeTable:
 
 
 def spellings(name: TableName) -> tuple[str, str, str]:
-    """The three names that a person may use."""
+    """Return the three names that a person may use."""
     full = str(name)
     return full, full.removeprefix(f"{name.source}."), name.table
 
 
 def unknown_table(name: str, tables: Sequence[TableName]) -> UnknownTable:
-    """The error for a name that no table of the lake has; it suggests those that may have been meant."""
+    """Return the error for a name that no table of the lake has. It suggests similar names."""
     if not tables:
         return UnknownTable(
             f"The lake has no table {name!r}",
@@ -105,7 +105,7 @@ def unknown_table(name: str, tables: Sequence[TableName]) -> UnknownTable:
 
 
 def resolve_names(texts: Sequence[str], known: Sequence[TableName]) -> tuple[TableName, ...]:
-    """The known tables that are meant by names or by patterns with `*` and `?`. Raises `UnknownTable`."""
+    """Return the known tables that match names or patterns with `*` and `?`. Raises `UnknownTable`."""
     meant: set[TableName] = set()
     for text in texts:
         found = {name for name in known if any(fnmatchcase(spelling, text) for spelling in spellings(name))}

@@ -1,4 +1,4 @@
-"""Time travel: which commit a moment means, and whether the table still has all that it had then."""
+"""Time travel: the commit that a moment selects, and whether the table still has all files of that state."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class NotAMoment(TributaryError):
 
 
 class OutOfHistory(TributaryError):
-    """A moment of which a table has not, or no longer, the state."""
+    """A moment before the table's first commit, or older than the states that the table still has."""
 
 
 class ReadInSpark(TributaryError):
-    """A state that hudi-rs cannot read."""
+    """A state of a table that hudi-rs cannot read."""
 
 
 def instant_of(moment: str | datetime) -> str:
-    """Return the instant of a time as Hudi writes it: 17 digits, in UTC.
+    """Return the instant of a time in Hudi's form: 17 digits, in UTC.
 
-    A text is an instant already or a time in ISO 8601. A time without a zone is in UTC. Raises `NotAMoment`.
+    A text is already an instant, or a time in ISO 8601. A time without a zone is in UTC. Raises `NotAMoment`.
     """
     if isinstance(moment, str):
         if _INSTANT.fullmatch(moment):
@@ -54,13 +54,16 @@ def _parsed(text: str) -> datetime:
 
 
 def check_readable(filesystem: S3FileSystem, table: LakeTable, instant: str) -> None:
-    """Raises `OutOfHistory` where a reader would find no table, or only a part of what it held, and
-    `ReadInSpark` where hudi-rs would read its values in types that came later."""
+    """Check that hudi-rs can read the table's whole state at the instant.
+
+    Raises `OutOfHistory` if the table or a part of that state is missing, and `ReadInSpark` if hudi-rs would
+    read its values in types that came later.
+    """
     _check_retained(filesystem, table, instant)
     retyped = read_retyped_columns(filesystem, table.path, instant)
     if retyped:
         raise ReadInSpark(
-            "Types have changed since, and this state can only be read in Spark SQL",
+            "Column types have changed since, and only Spark SQL can read this state",
             where=str(table.name),
             found=f"another type of {', '.join(sorted(retyped))}",
             remedy=ReadRunbook("older state"),
@@ -72,15 +75,18 @@ def _check_retained(filesystem: S3FileSystem, table: LakeTable, instant: str) ->
     if retained is not None:
         if instant < retained:
             raise OutOfHistory(
-                "The lake does not hold this state of the table any more",
+                "The lake no longer holds this state of the table",
                 where=str(table.name),
                 found=instant,
                 expected=f"{retained} or later",
-                remedy=EditLakeFile("raise the table's history to keep states for longer from now on"),
+                remedy=EditLakeFile("raise the table's history to keep later states for longer"),
             )
         return
     first = read_first_instant(filesystem, table.path)
     if first is not None and instant < first:
         raise OutOfHistory(
-            "The table had no commit yet", where=str(table.name), found=instant, expected=f"{first} or later"
+            "The table had no commit yet",
+            where=str(table.name),
+            found=instant,
+            expected=f"{first} or later",
         )

@@ -1,8 +1,8 @@
-"""What the commits of a silver table say: when, how many rows, and up to which position of its topic.
+"""The commits of a silver table: their times, row counts, and positions in the table's topic.
 
-Source of the format: Hudi's timeline of table version 6, where `.hoodie/<instant>.<action>` is the JSON of
-HoodieCommitMetadata, and its modification time is when the commit was complete. A cleaning's is an Avro file
-of one HoodieCleanMetadata.
+Source of the format: Hudi's timeline of table version 6. `.hoodie/<instant>.<action>` is the JSON of
+HoodieCommitMetadata, and its modification time is when the commit was completed. A cleaning's file is an Avro
+file of one HoodieCleanMetadata.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_app.hudi.file_slices import first_instant
 from spark_app.ledger.ledger import LEDGER_KEY, RETYPED_KEY, Ledger
-from spark_app.run.progress import Freshness
+from spark_app.reports import Freshness
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, S3FileSystem
@@ -33,8 +33,8 @@ _READERS = 8
 class Commit:
     """A commit that applied events.
 
-    instant    when it began, as Hudi writes it: 17 digits, in UTC
-    completed  when it was complete, to the second: S3 knows no better
+    instant    when it began, in Hudi's form: 17 digits, in UTC
+    completed  when it was completed, to the second, which is S3's precision
     rows       how many rows were inserted or changed, as Hudi counted them
     deletes    how many rows were removed, as Hudi counted them
     """
@@ -47,12 +47,12 @@ class Commit:
 
     @property
     def events(self) -> int:
-        """How many events it applied."""
+        """The number of events that it applied."""
         return self.ledger.events
 
     @property
     def quarantined(self) -> int:
-        """How many events it set aside."""
+        """The number of events that it set aside."""
         return self.ledger.quarantined
 
     @property
@@ -62,24 +62,24 @@ class Commit:
 
     @property
     def positions(self) -> Mapping[int, int]:
-        """How far the table has read the topic: the next offset of each partition."""
+        """The table's positions in the topic: the next offset of each partition."""
         return self.ledger.positions
 
     @property
     def freshness(self) -> Freshness | None:
-        """How old the streamed changes of the commit were, to the second; None where it has none."""
+        """The age of the commit's streamed changes, to the second; None if it has none."""
         return Freshness.of(self.ledger.source_times, round(self.completed.timestamp() * 1_000_000))
 
 
 def has_commit(filesystem: S3FileSystem, path: str) -> bool:
-    """Return whether the table at the path has completed its first commit."""
+    """Tell whether the table at the path has completed its first commit."""
     return bool(_completed_instants(filesystem, path))
 
 
 def read_commits(filesystem: S3FileSystem, path: str, limit: int) -> tuple[Commit, ...]:
-    """The latest commits of the table at the path, newest first. Compactions and cleanings are left out.
+    """Return the latest commits of the table at the path, newest first, without compactions and cleanings.
 
-    There can be fewer than the table ever had: the oldest ones do not stay in the timeline.
+    There can be fewer than the table ever had, because the oldest ones leave the timeline.
     """
     found: list[Commit] = []
     instants = _completed_instants(filesystem, path)
@@ -93,14 +93,15 @@ def read_commits(filesystem: S3FileSystem, path: str, limit: int) -> tuple[Commi
 
 
 def read_last_commit(filesystem: S3FileSystem, path: str) -> Commit | None:
-    """The commit that tells how far the table is; None where it has none."""
+    """Return the commit with the table's latest positions, or None if there is none."""
     return next(iter(read_commits(filesystem, path, limit=1)), None)
 
 
 def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
-    """The first commit of a table of which no file was cleaned; None where there is none.
+    """Return the first commit of a table whose files were never cleaned, or None if there is no commit.
 
-    Lists the table's files: the commit may not be in the timeline any more."""
+    It lists the table's files, because the commit may no longer be in the timeline.
+    """
     from pyarrow.fs import FileSelector
 
     files = filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
@@ -110,8 +111,10 @@ def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
 
 
 def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> frozenset[str]:
-    """The columns to which commits after the instant have given other types. Such a commit replaces all
-    files, and is in the timeline for as long as the history reaches to before it."""
+    """Return the columns whose types changed in a commit after the instant.
+
+    Such a commit replaces all files. It stays in the timeline as long as the history reaches back before it.
+    """
     later = [
         info
         for info in _completed_instants(filesystem, path)
@@ -122,13 +125,13 @@ def read_retyped_columns(filesystem: S3FileSystem, path: str, instant: str) -> f
 
 
 def _retyped(metadata: bytes) -> list[str]:
-    """Nothing where the commit does not say: who else replaces files, as clustering does, keeps the types."""
+    """Return nothing if the commit does not say. Other rewrites of files, such as clustering, keep types."""
     found: list[str] = json.loads((json.loads(metadata).get("extraMetadata") or {}).get(RETYPED_KEY, "[]"))
     return found
 
 
 def read_earliest_retained(filesystem: S3FileSystem, path: str) -> str | None:
-    """The oldest commit whose state the cleanings have left whole; None where they have removed nothing."""
+    """Return the oldest commit whose state is still whole, or None if no cleaning has removed anything."""
     cleanings = _instants(filesystem, path, _CLEANING)
     with ThreadPoolExecutor(_READERS) as pool:
         return max(
@@ -142,9 +145,9 @@ def _read_retained(filesystem: S3FileSystem, info: FileInfo) -> str | None:
 
 
 def earliest_retained(clean_metadata: bytes) -> str:
-    """`earliestCommitToRetain` of a HoodieCleanMetadata; empty where the cleaning had nothing to remove.
+    """Return `earliestCommitToRetain` of a HoodieCleanMetadata. It is empty if nothing had to be removed.
 
-    Read by hand, so that no Avro library is needed for one field (Avro 1.11, Object Container Files).
+    This reads Avro by hand, to avoid a library for a single field (Avro 1.11, Object Container Files).
     """
     avro = _AvroReader(clean_metadata, position=len(b"Obj\x01"))
     while items := avro.read_long():
@@ -189,7 +192,7 @@ def _completed_instants(filesystem: S3FileSystem, path: str) -> list[FileInfo]:
 
 
 def _instants(filesystem: S3FileSystem, path: str, names: re.Pattern[str]) -> list[FileInfo]:
-    """The timeline's files of these names, newest first."""
+    """Return the timeline's files whose names match, newest first."""
     from pyarrow.fs import FileSelector
 
     files = filesystem.get_file_info(FileSelector(f"{path}/.hoodie", allow_not_found=True))
@@ -198,7 +201,7 @@ def _instants(filesystem: S3FileSystem, path: str, names: re.Pattern[str]) -> li
 
 
 def _read_if_there(filesystem: S3FileSystem, info: FileInfo) -> bytes | None:
-    """What the timeline's file holds; None where it was removed since it was listed."""
+    """Return the content of the timeline's file, or None if it was removed since it was listed."""
     try:
         with filesystem.open_input_stream(info.path) as stream:
             return bytes(stream.read())

@@ -98,7 +98,7 @@ def _read_home(home: Path, origin: str) -> Iterator[Java]:
 
 
 def _ask(executable: Path, origin: str) -> Iterator[Java]:
-    """Ask an executable for its home and version. A version manager's shim answers, a system's stub not."""
+    """Yield the Java behind an executable. A version manager's shim has one, a system's stub has none."""
     try:
         told = subprocess.run(
             [executable, "-XshowSettings:properties", "-version"],

@@ -43,7 +43,7 @@ _MORE_WARNINGS = (
     "unusedThrown",
     "uselessTypeCheck",
 )
-"""Warnings beside the compiler's default ones.
+"""Warnings in addition to the compiler's default ones.
 
 The default ones are about unused code, raw types, resource leaks, a missing serialVersionUID and the like."""
 _OPTIONS = (
@@ -58,7 +58,7 @@ _OPTIONS = (
 
 
 class NotCompiled(TributaryError):
-    """The compiler refused the sources, or warned of something in them."""
+    """The compiler rejected the sources, or warned about something in them."""
 
 
 def compile_jar(
@@ -90,7 +90,7 @@ def compile_jar(
 
 
 def compiled_from(sources: Path) -> str:
-    """Return a digest of what the classes depend on beside their class path."""
+    """Return a digest of everything that the classes depend on except their class path."""
     inputs = [
         LOCK.read_bytes(),
         repr(_OPTIONS).encode(),

@@ -1,4 +1,4 @@
-"""Knows how the project's own Java is formatted: by palantir-java-format, one pinned program a platform.
+"""Format the project's own Java with palantir-java-format, one pinned program for each platform.
 
 The program is compiled to machine code. The formatter's jar would need the module jdk.compiler, which a Java
 runtime without a compiler does not have.
@@ -19,7 +19,7 @@ LOCK = Path(__file__).with_name("java_formatter.lock.json")
 
 
 class NotFormatted(TributaryError):
-    """A source file is not formatted, or cannot be."""
+    """A source file is not formatted, or cannot be formatted."""
 
 
 class NoFormatter(TributaryError):
@@ -27,12 +27,12 @@ class NoFormatter(TributaryError):
 
 
 def format_java(sources: Sequence[Path]) -> None:
-    """Format the files in place. FetchError, LockError, NoFormatter or NotFormatted."""
+    """Format the files in place. Raises FetchError, LockError, NoFormatter or NotFormatted."""
     _run("--replace", sources)
 
 
 def check_format(sources: Sequence[Path]) -> None:
-    """Raise NotFormatted where `format_java` would change a file, and whatever it raises."""
+    """Raise NotFormatted if `format_java` would change a file. Also raises the errors of `format_java`."""
     if unformatted := _run("--dry-run", sources).split():
         raise NotFormatted(
             "Java code of the project is not formatted",

@@ -1,1 +1,1 @@
-"""A deployed lake as a client sees it: the AWS session, the stacks' outputs, and how a job is submitted."""
+"""A client's view of a deployed lake: the AWS session, the stacks' outputs, and how to submit a job."""

@@ -1,4 +1,4 @@
-"""The one way to AWS: in the lake's region, as whoever is logged in, with errors that a person can act on.
+"""The only access to AWS: in the lake's region, with the caller's credentials, and with errors for a person.
 
 Profile, credentials and endpoints are AWS's own settings (AWS_PROFILE, AWS_ENDPOINT_URL, …).
 """
@@ -37,27 +37,27 @@ _ONCE = _PATIENT.merge(Config(retries={"mode": "standard", "total_max_attempts":
 
 
 class AwsError(TributaryError):
-    """AWS cannot be asked, or does not do what it is asked."""
+    """AWS is unreachable, or it refused or failed a request."""
 
 
 class NoCredentials(AwsError):
-    """Nobody is logged in to AWS, or not any more."""
+    """No valid AWS credentials were found, or they have expired."""
 
 
 class NotAllowed(AwsError):
-    """Whoever is logged in lacks a right."""
+    """The credentials lack a right."""
 
 
 class OtherAccount(AwsError):
-    """Whoever is logged in is so to another account than the lake's."""
+    """The credentials belong to another account than the lake's."""
 
 
 class Unreachable(AwsError):
-    """AWS does not answer, or has put the request off again and again."""
+    """AWS does not answer, or it throttled the request on every retry."""
 
 
 class Credentials(NamedTuple):
-    """What requests are signed with. `token` is None for those of a user, which do not expire."""
+    """The credentials that sign requests. `token` is None for a user's credentials, which do not expire."""
 
     access_key: str
     secret_key: str
@@ -66,7 +66,7 @@ class Credentials(NamedTuple):
 
 @dataclass(frozen=True)
 class AwsSession:
-    """AWS's services in the region of the lake's `[aws]`, for whoever is logged in to `account`."""
+    """AWS's services in the region of the lake's `[aws]`, with credentials for `account`."""
 
     boto: boto3.Session
     aws: Aws
@@ -90,7 +90,7 @@ class AwsSession:
 
     @cached_property
     def emr_once(self) -> EMRClient:
-        """For a request that must not be sent twice: EMR cannot tell a repeated one from a second one."""
+        """An EMR client without retries, for requests that must not run twice. EMR detects no duplicates."""
         return self.boto.client("emr", config=_ONCE)
 
     @cached_property
@@ -107,14 +107,14 @@ class AwsSession:
 
     @property
     def s3_endpoint(self) -> str | None:
-        """The S3 server that AWS's settings name, such as AWS_ENDPOINT_URL_S3; None for AWS's own."""
-        # The types of botocore do not know this setting yet.
+        """The S3 server that AWS's settings name, such as AWS_ENDPOINT_URL_S3. None for AWS's own."""
+        # botocore's types do not know this setting yet.
         ignoring = _PATIENT.merge(Config(ignore_configured_endpoint_urls=True))  # type: ignore[call-arg]
         own = self.boto.client("s3", config=ignoring).meta.endpoint_url
         return None if self.s3.meta.endpoint_url == own else self.s3.meta.endpoint_url
 
     def read_credentials(self) -> Credentials:
-        """Return the credentials for now; those of a role are renewed. Raises AwsError."""
+        """Return the current credentials. A role's credentials are renewed. Raises AwsError."""
         with _told_errors(self.region):
             found = self.boto.get_credentials()
             frozen = found and found.get_frozen_credentials()
@@ -125,9 +125,9 @@ class AwsSession:
 
 @contextmanager
 def aws_session(lake: Lake, lake_file: Path) -> Iterator[AwsSession]:
-    """A session with the lake's account; what goes wrong between it and AWS within is an AwsError.
+    """Open a session with the lake's account, and turn AWS's errors in the context into AwsErrors.
 
-    Raises AwsError, also where the lake file has no `[aws]`.
+    Raises AwsError, also if the lake file has no `[aws]`.
     """
     aws = lake.aws
     if aws is None:
@@ -167,8 +167,8 @@ def _told_errors(region: str) -> Iterator[None]:
             "AWS does not answer",
             where=f"region {region}",
             found=str(error),
-            remedy="See whether this machine reaches it, and whether [aws].region is one that the account "
-            "has enabled.",
+            remedy="Check that this machine can reach it, and that the account has enabled the region in "
+            "[aws].region.",
         ) from error
 
 
@@ -196,7 +196,7 @@ _LOGIN_CODES = frozenset(
     }
 )
 _REGION_CODES = frozenset({"InvalidClientTokenId", "UnrecognizedClientException"})
-_REGION_REMARK = " A region ([aws].region) that the account has not enabled gives the same answer."
+_REGION_REMARK = " AWS gives the same answer if the account has not enabled the region in [aws].region."
 _RIGHTS_CODES = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnauthorizedException", "403"}
 )
@@ -228,10 +228,10 @@ def _told_refusal(error: exceptions.ClientError, region: str) -> AwsError:
         )
     if code in _THROTTLING_CODES:
         return Unreachable(
-            f"AWS puts {error.operation_name} off",
+            f"AWS throttles {error.operation_name}",
             where=f"region {region}",
             found=message or code,
-            remedy="Others ask it for much at the same time: try again in a minute.",
+            remedy="Too many requests are made at the same time. Try again in a minute.",
         )
     return AwsError(
         f"AWS refuses {error.operation_name}", where=f"region {region}", found=f"{code}: {message}"
@@ -242,6 +242,6 @@ def _no_credentials(found: str, remark: str = "") -> NoCredentials:
     return NoCredentials(
         "nobody is logged in to AWS",
         found=found,
-        expected="credentials that are valid now",
+        expected="valid credentials",
         remedy=f"Log in (aws sso login, or aws configure) and choose the profile with AWS_PROFILE.{remark}",
     )

@@ -23,7 +23,7 @@ Command = Literal["ingest", "rebuild", "replay", "new-epoch", "compact"]
 
 HUDI_JAR = "/usr/lib/hudi/hudi-spark-bundle.jar"
 ICEBERG_JAR = "/usr/share/aws/iceberg/lib/iceberg-spark3-runtime.jar"
-"""Where EMR 7 and EMR Serverless keep these jars (Amazon EMR Release Guide, "Hudi" and "Iceberg")."""
+"""The paths of these jars on EMR 7 and EMR Serverless (Amazon EMR Release Guide, "Hudi" and "Iceberg")."""
 
 PYTHON = "/usr/bin/python3.11"
 """EMR 7 also has Python 3.9, its default, but the package has no wheels for it."""
@@ -55,9 +55,9 @@ class Job:
 
     def __post_init__(self) -> None:
         if self.since_snapshot and self.command != "rebuild":
-            raise ValueError(f"{self.command} takes no snapshot into account")
+            raise ValueError(f"{self.command} cannot start at a snapshot")
         if self.follow and self.command != "ingest":
-            raise ValueError(f"{self.command} does not follow")
+            raise ValueError(f"{self.command} cannot follow")
 
     def name(self, lake: str) -> str:
         """Return the name of the step or job run, which identifies a second job of the same kind."""
@@ -67,7 +67,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the parts of a deployed lake are, from the outputs of its stacks.
+    """The addresses of a deployed lake's parts, from the outputs of its stacks.
 
     entry_point                  s3:// address of main.py
     package, lake_file           s3:// addresses of zips

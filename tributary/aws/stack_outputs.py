@@ -1,4 +1,4 @@
-"""What the lake's stacks on AWS say of themselves: their outputs, found by the stacks' names."""
+"""The outputs of the lake's stacks on AWS, found by the stacks' names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tributary.contract.remedies import BringUp
 
 
 class NotDeployed(TributaryError):
-    """A stack, or an output of one, is not there."""
+    """A stack, or one of its outputs, does not exist."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class _Stack:
 
 @dataclass
 class StackOutputs:
-    """Each stack is asked once, and only when it is needed."""
+    """Outputs of the stacks. Each stack is read once, and only when it is needed."""
 
     session: AwsSession
     names: AwsNames
     _stacks: dict[StackKind, _Stack] = field(default_factory=dict)
 
     def get(self, kind: StackKind, output: str) -> str:
-        """Raises NotDeployed where the stack, or this output of it, is not there."""
+        """Return the output. Raises NotDeployed if the stack or its output does not exist."""
         stack = self._stack(kind)
         if output not in stack.outputs:
             raise NotDeployed(
@@ -44,7 +44,7 @@ class StackOutputs:
         return stack.outputs[output]
 
     def find(self, kind: StackKind, output: str) -> str | None:
-        """None where the stack has no such output. Raises NotDeployed where there is no such stack."""
+        """Return the output, or None if the stack has no such output. Raises NotDeployed without a stack."""
         return self._stack(kind).outputs.get(output)
 
     def _stack(self, kind: StackKind) -> _Stack:
@@ -59,10 +59,10 @@ class StackOutputs:
             if error.response["Error"].get("Code") != "ValidationError":
                 raise
             raise NotDeployed(
-                "there is no such stack",
+                "the stack does not exist",
                 where=self._where(kind),
                 found=error.response["Error"].get("Message"),
-                remedy=[BringUp(), "If it is elsewhere: [aws].region and AWS_PROFILE say where to look."],
+                remedy=[BringUp(), "If the lake is elsewhere, check [aws].region and AWS_PROFILE."],
             ) from error
         outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
         return _Stack(found["StackStatus"], outputs)

@@ -1,1 +1,1 @@
-"""`tributary`, the command a person types."""
+"""The `tributary` command."""

@@ -1,4 +1,4 @@
-"""The course of the demo: a shop's database becomes a lake, trades for a while, and is compared with it."""
+"""The course of the demo: turn a shop's database into a lake, let it trade, and compare it with the lake."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _SECONDS_BETWEEN_LOOKS = 0.25
 
 
 class DemoImpossible(TributaryError):
-    """The demo would have to do what it must not."""
+    """The demo would have to touch something that is not its own."""
 
 
 @dataclass(frozen=True)
 class DemoPlan:
-    """How large the shop is, and how it trades."""
+    """The size of the shop, and its trade."""
 
     scale: float
     workload: Plan
@@ -57,14 +57,14 @@ class DemoPlan:
 
 @dataclass
 class Phases:
-    """What the demo has done, with the seconds that each phase took."""
+    """The finished phases of the demo, with their seconds."""
 
     console: Console
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Announces the phase; its time counts only once it is done."""
+        """Announce the phase. Its time counts only once it is done."""
         self.console.print(f"\n[bold]{name}[/bold]", highlight=False, soft_wrap=True)
         started = time.monotonic()
         yield
@@ -73,9 +73,9 @@ class Phases:
 
 @dataclass(frozen=True)
 class DemoOutcome:
-    """What the ingesting app reported, what the shop did, and whether the lake equals the database.
+    """The app's progress, the shop's trade, and the comparison of the lake with the database.
 
-    `resident_bytes`: the memory of all that ran when the trade was over.
+    `resident_bytes` is the memory of all processes at the end of the trade.
     """
 
     progress: RunProgress
@@ -90,9 +90,9 @@ def write_lake_file(path: Path) -> None:
 
 
 def prepare_state_folder(workspace: Workspace) -> None:
-    """Gives the demo an empty state folder: what an earlier demo has left there is stopped and removed.
+    """Give the demo an empty state folder: stop and remove what an earlier demo left there.
 
-    Raises `DemoImpossible` where the folder holds anything that is not a demo's, or the lake is another one.
+    Raises `DemoImpossible` if the folder holds anything else, or belongs to another lake.
     """
     _check_that_lake_is_the_demo_s(workspace.lake)
     folder = workspace.state.path
@@ -100,9 +100,9 @@ def prepare_state_folder(workspace: Workspace) -> None:
     if folder.exists() and any(folder.iterdir()):
         if not mark.exists():
             raise DemoImpossible(
-                "The demo starts from nothing, but its state folder is in use",
+                "The demo needs an empty state folder, but this one is in use",
                 where=str(folder),
-                expected="a folder that is empty, not there yet, or left by an earlier demo",
+                expected="a folder that is empty, does not exist yet, or comes from an earlier demo",
                 remedy="Name another one with --state.",
             )
         down(workspace.state)
@@ -114,9 +114,9 @@ def prepare_state_folder(workspace: Workspace) -> None:
 def run_demo(
     workspace: Workspace, plan: DemoPlan, phases: Phases, ask_lake: Callable[[], None]
 ) -> DemoOutcome:
-    """Runs the demo on a pipeline that is not up yet, and leaves it up. The Spark app is stopped in any case.
+    """Run the demo on a pipeline that is not up yet, and leave it up. The Spark app is stopped in any case.
 
-    `ask_lake` is called once all is in the lake.
+    `ask_lake` is called once everything is in the lake.
     """
     with phases.phase("Starting PostgreSQL, Kafka, Kafka Connect and S3, and loading the shop's database"):
         start_pipeline(workspace, phases.console, seed=_seed(plan, phases.console))
@@ -146,7 +146,7 @@ def _check_that_lake_is_the_demo_s(lake: Lake) -> None:
         "The demo loads a database of its own, and this lake file does not describe it",
         found=", ".join(source.name for source in lake.sources),
         expected=f"one source without a connection, that takes {', '.join(tables)}",
-        remedy="Run the demo in an empty folder: it writes the lake file that it needs.",
+        remedy="Run the demo in an empty folder, where it writes the lake file that it needs.",
     )
 
 
@@ -165,7 +165,7 @@ def _seed(plan: DemoPlan, console: Console) -> Seed:
 
 @contextmanager
 def _following(workspace: Workspace, console: Console) -> Iterator[IngestRun]:
-    """The app follows Kafka for as long as the context lasts. Raises `IngestFailed` where it was not well."""
+    """Let the app follow Kafka as long as the context lasts. Raises `IngestFailed` if it fails."""
     run = start_ingest(workspace, console, follow=True)
     try:
         yield run
@@ -175,10 +175,10 @@ def _following(workspace: Workspace, console: Console) -> Iterator[IngestRun]:
 
 
 def _meanwhile(work: Callable[[threading.Event], Result], run: IngestRun, show: Show) -> Result:
-    """The result of the work, during which the run is shown.
+    """Return the result of the work, and show the run until then.
 
-    The event that the work gets is set when nobody waits for it any more. Raises `IngestFailed` where the run
-    ends first, or a table cannot go on.
+    The work gets an event, which is set if nobody waits for the work anymore. Raises `IngestFailed` if the
+    run ends first, or if a table fails.
     """
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
@@ -199,7 +199,7 @@ def _meanwhile(work: Callable[[threading.Event], Result], run: IngestRun, show: 
 def _check_that_no_table_is_blocked(progress: RunProgress) -> None:
     for name, table in progress.tables.items():
         if table.state == "blocked":
-            raise IngestFailed(f"The table {name} cannot go on", found=table.failure)
+            raise IngestFailed(f"The table {name} cannot continue", found=table.failure)
 
 
 def _wait_until_lake_holds_all(workspace: Workspace, stop: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""A run of the packaged Spark app: which arguments it gets, and what becomes of it."""
+"""A run of the packaged Spark app: its arguments, its reports and its end."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ _APP_FAILED_FOR_SOME_TABLE = 1
 
 
 class IngestFailed(TributaryError):
-    """The Spark app ended otherwise than it should."""
+    """The Spark app failed, or a table did."""
 
 
 class IngestRun:
-    """The app while it runs. `progress` is what it has reported so far; any thread may look."""
+    """The running app. `progress` is what it has reported so far, and any thread may read it."""
 
     def __init__(self, running: RunningSpark, state: StateFolder, on_line: Callable[[str], None]) -> None:
         self.progress = RunProgress()
         self._running = running
         self._state = state
         self._on_line = on_line
-        # Not Thread.join: after a Ctrl-C in it, Python 3.11 takes a thread that runs for one that has ended.
+        # Not Thread.join: after a Ctrl-C in it, Python 3.11 considers a running thread ended.
         self._has_ended = threading.Event()
         threading.Thread(target=self._read_reports, name="app reports", daemon=True).start()
 
     def is_over(self, wait_seconds: float = 0.0) -> bool:
-        """Whether the app has ended, within the seconds."""
+        """Wait up to this many seconds, and tell whether the app has ended."""
         return self._has_ended.wait(wait_seconds)
 
     def ask_to_stop(self) -> None:
-        """The app finishes the commits that it is writing; `wait` for its end."""
+        """Ask the app to finish its current commits. Then `wait` for its end."""
         self._running.ask_to_stop()
 
     def kill(self) -> None:
-        """Ends the app within a commit, if need be: the next run starts again from what the tables hold."""
+        """End the app even in the middle of a commit. The next run resumes from what the tables hold."""
         stop_spark(self._state.run, patience_seconds=0)
         self._has_ended.wait()
         self._running.wait()
 
     def wait(self) -> None:
-        """Returns when the app has ended well. Raises `IngestFailed` where it, or a table, has not."""
+        """Return when the app has ended without errors. Raises `IngestFailed` if it or a table failed."""
         self._has_ended.wait()
         status = self._running.wait()
         failures = self.progress.failures
@@ -67,7 +67,7 @@ class IngestRun:
             raise IngestFailed(
                 f"{len(failures)} of {len(self.progress.tables)} tables could not be brought up to date",
                 found="; ".join(f"{name}: {error}" for name, error in sorted(failures.items())),
-                remedy=f"The other tables are well. More is in {self._running.log}.",
+                remedy=f"The other tables have no errors. See {self._running.log} for more.",
             )
         raise IngestFailed(
             f"The Spark app ended with status {status}",
@@ -89,7 +89,7 @@ class IngestRun:
         try:
             self._on_line(line)
         except BrokenPipeError:
-            # Whoever was reading has left; what the app still reports has to be read nevertheless.
+            # If nobody reads the lines anymore, still drain the app's output, or the app would block.
             self._on_line = _say_nothing
             self.ask_to_stop()
 
@@ -108,11 +108,11 @@ def start_ingest(
     on_line: Callable[[str], None] | None = None,
     options: Sequence[str] = (),
 ) -> IngestRun:
-    """Starts the app on the running pipeline; no tables means all of the lake's.
+    """Start the app on the running pipeline. Without tables, it takes all tables of the lake.
 
-    `events_from` is kafka, bronze or files:URI; `options` are more arguments of the app.
-    `on_line` gets each line that the app reports. What has to be fetched first is shown on the console.
-    Raises PipelineDown, SparkBusy, FetchError and what finding a Java raises.
+    `events_from` is kafka, bronze or files:URI. `options` are more arguments of the app. `on_line` gets each
+    line that the app reports. The console shows the progress of fetching missing files. Raises PipelineDown,
+    SparkBusy, FetchError and the errors of finding a Java.
     """
     workspace.require("s3", *_servers_of(events_from))
     arguments = [
@@ -127,7 +127,7 @@ def start_ingest(
 def app_arguments(
     workspace: Workspace, command: Command, events_from: str, tables: Sequence[TableName], follow: bool
 ) -> list[str]:
-    """The arguments of spark_app/main.py."""
+    """Return the arguments of spark_app/main.py."""
     names = workspace.lake.names
     return [
         command,
@@ -143,7 +143,7 @@ def app_arguments(
 
 
 def read_installation(console: Console) -> SparkInstallation:
-    """What Spark runs from on this machine: Java, the pinned jars, and the package as EMR will get it."""
+    """Return what Spark needs on this machine: Java, the pinned jars, and the same package as for EMR."""
     with shown_on(console) as progress:
         jars = spark_jars(progress)
     return SparkInstallation(java_home=find_java().home, jars=jars, package=unpack_package(build_package()))

@@ -1,4 +1,4 @@
-"""Which topics Kafka has, and where they end."""
+"""The topics in Kafka, and their end offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 
 Positions = Mapping[int, int]
-"""Partition to the offset after the last one."""
+"""The next offset of each partition."""
 
 TIMEOUT_SECONDS = 10.0
 
@@ -22,12 +22,12 @@ class KafkaUnreachable(TributaryError):
 
 
 def read_table_names(bootstrap: str, lake: Lake) -> tuple[TableName, ...]:
-    """Read which tables have a topic, ordered by name. A table has one once it has had a row."""
+    """Return the tables that have a topic, ordered by name. A table gets one with its first row."""
     return tuple(sorted(read_table_topics(bootstrap, lake).values()))
 
 
 def read_table_topics(bootstrap: str, lake: Lake) -> dict[str, TableName]:
-    """Read the topics that Tributary's own connectors created for tables, and the table of each."""
+    """Return the table topics that Tributary's own connectors created, with their tables."""
     sources = [lake.source_names(source) for source in lake.sources]
     with _questions(bootstrap) as consumer:
         topics = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
@@ -36,7 +36,7 @@ def read_table_topics(bootstrap: str, lake: Lake) -> dict[str, TableName]:
 
 
 def read_topic_ends(bootstrap: str, topics: Collection[str]) -> dict[str, Positions]:
-    """Where each of the topics ends now; a topic that does not exist is left out."""
+    """Return the current end offsets of each topic. Topics that do not exist are left out."""
     with _questions(bootstrap) as consumer:
         known = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
         return {
@@ -48,7 +48,7 @@ def read_topic_ends(bootstrap: str, topics: Collection[str]) -> dict[str, Positi
 
 @contextmanager
 def _questions(bootstrap: str) -> Iterator[Consumer]:
-    """A consumer that subscribes to nothing: its group never comes to be. Raises `KafkaUnreachable`."""
+    """Yield a consumer that subscribes to nothing, so its group never exists. Raises `KafkaUnreachable`."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "tributary-questions"})
     try:
         yield consumer

@@ -1,4 +1,4 @@
-"""How a run looks while it goes on: one table that renews itself on a terminal, plain lines anywhere else."""
+"""The view of a running app: a table that updates itself on a terminal, plain lines anywhere else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATE_STYLE = {"caught up": "green", "ended": "green", "retrying": "yellow", "b
 
 @contextmanager
 def live_view(console: Console) -> Iterator[Show]:
-    """A function that shows the progress it is given, for as long as the context lasts."""
+    """Yield a function that shows the progress passed to it, as long as the context lasts."""
     if console.is_terminal:
         with _renewed_table(console) as show:
             yield show
@@ -33,7 +33,7 @@ def live_view(console: Console) -> Iterator[Show]:
 
 
 def progress_table(progress: RunProgress) -> Table:
-    """One row for each table of the run."""
+    """Return a table with one row for each table of the run."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("table", no_wrap=True)
     for column in ("rows written", "deletes", "position", "fresh p50", "p95", "commits", "quarantined"):
@@ -64,7 +64,7 @@ def _renewed_table(console: Console) -> Iterator[Show]:
 
 
 class _Lines:
-    """A line for each table that has changed, every few seconds: a log of a run stays readable."""
+    """Prints a line for each changed table, every few seconds, so that a log of a run stays readable."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

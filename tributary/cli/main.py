@@ -1,4 +1,4 @@
-"""The entry point of `tributary`: which commands there are, and how each of them ends."""
+"""The entry point of `tributary`: its commands, and how each of them ends."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="The tables of an operational database as queryable, always-current lake tables.\n\n"
-    "tributary demo shows all of it on this machine. For a database of your own: describe it in lake.toml, "
-    "then tributary up, tributary ingest --follow, and tributary query.",
-    epilog="Exit status: 0 all is well, 1 something is not, 2 wrong usage, 130 stopped by Ctrl-C.",
+    "tributary demo shows the whole pipeline on this machine. For a database of your own, describe it in "
+    "lake.toml, then run tributary up, tributary ingest --follow, and tributary query.",
+    epilog="Exit status: 0 success, 1 failure or problems found, 2 wrong usage, 130 stopped by Ctrl-C.",
 )
 app.command(rich_help_panel="Run the pipeline")(demo)
 app.command(rich_help_panel="Run the pipeline")(up)
@@ -58,17 +58,17 @@ app.command(rich_help_panel="Run on AWS")(submit)
 
 
 def main() -> NoReturn:
-    """Runs the command of the process's arguments and exits with its status."""
+    """Run the command in the process's arguments, and exit with its status."""
     signal.signal(signal.SIGTERM, _terminate)
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
-    """The exit status of the command; what a person has to know of a failure is on standard error."""
+    """Run the command, print errors on standard error, and return the exit status."""
     try:
         app(arguments, prog_name="tributary")
     except SystemExit as end:
-        # Typer has told what is wrong with the arguments, and turns Ctrl-C into this status.
+        # Typer has already printed what is wrong with the arguments. It turns Ctrl-C into this status.
         if end.code == INTERRUPTED:
             _say("Stopped.")
         return end.code if isinstance(end.code, int) else 0
@@ -95,7 +95,7 @@ def _say(text: str) -> None:
 
 
 def _write_report() -> Path:
-    """The traceback in a file that only its owner can read: it may show what a person would not tell."""
+    """Write the traceback to a file that only its owner can read, because it may contain private data."""
     with tempfile.NamedTemporaryFile("w", prefix="tributary-", suffix=".log", delete=False) as file:
         file.write(traceback.format_exc())
     return Path(file.name)

@@ -1,4 +1,4 @@
-"""How it is told that a table is not well: to a person, and to a program."""
+"""Show a table's error to a person, or as JSON values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tributary.contract.table_name import TableName
 
 
 def outcome_facts(outcome: Outcome | None, words: Words) -> Mapping[str, str | None]:
-    """Return the facts of a table's outcome, of which None is that of a table that is well."""
+    """Return the facts of a table's outcome. An outcome of None means that the table has no error."""
     return {
         "state": outcome.state if outcome else "well",
         "since": outcome.since if outcome else None,

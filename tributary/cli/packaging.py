@@ -1,4 +1,4 @@
-"""Knows what goes into the Spark app's package: its modules, the contract, and the wheels of both."""
+"""Build the Spark app's package: its modules, the contract, and the wheels of both."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tributary.artifacts.zips import unpack_zip, write_zip
 from tributary.local.spark_jars import classes_jar
 
 ENTRY_POINT = "main.py"
-"""The script for spark-submit, at the root of the package; the root goes on PYTHONPATH."""
+"""The script for spark-submit, at the root of the package. The root is on the PYTHONPATH."""
 _AWS_SERVICES = frozenset({"glue", "logs", "s3", "sso", "sso-oidc", "sts"})
-"""What the app calls, and what gives it credentials. Botocore describes all of AWS in 19 of its 22 MB."""
+"""The AWS services that the app calls or gets credentials from. All services take 19 of botocore's 22 MB."""
 _SPARK_APP = Path(spark_app.__file__).parent
 _EMR_JARS = _SPARK_APP / "emr-jars.lock.json"
 _CONTRACT = Path(contract.__file__).parent
@@ -28,11 +28,11 @@ _TRIBUTARY = _CONTRACT.parent
 
 
 def build_package(out: Path | None = None, platform: str | None = None) -> Path:
-    """The zip of the Spark app for Python 3.11 on `platform`, in the folder `out`.
+    """Build the zip of the Spark app for Python 3.11 on `platform`, and return its path in the folder `out`.
 
-    By default it is for this machine, and in the cache; `artifacts.pip.PLATFORMS` names the others. The zip's
-    name holds the first digits of its own SHA-256; the same sources give the same bytes on any machine.
-    PipError if the wheels are not cached and cannot be fetched.
+    By default it is for this machine, and in the cache. `artifacts.pip.PLATFORMS` names the platforms. The
+    zip's name holds the first digits of its own SHA-256. The same sources give the same bytes on any machine.
+    Raises PipError if the wheels are not cached and cannot be fetched.
     """
     platform = platform or platform_name()
     folder = out or cache_root() / "packages"
@@ -45,9 +45,10 @@ def build_package(out: Path | None = None, platform: str | None = None) -> Path:
 
 
 def build_jars(out: Path) -> tuple[Path, ...]:
-    """The jars that a run on EMR needs beside those that EMR brings, in the folder `spark-jars` of `out`.
+    """Return the jars that a run on EMR needs in addition to EMR's own, in the folder `spark-jars` of `out`.
 
-    FetchError if they are not cached and cannot be fetched; JavaError or NotCompiled, as of `classes_jar`.
+    Raises FetchError if they are not cached and cannot be fetched, and JavaError or NotCompiled like
+    `classes_jar`.
     """
     folder = out / "spark-jars"
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +57,7 @@ def build_jars(out: Path) -> tuple[Path, ...]:
 
 
 def unpack_package(package: Path) -> Path:
-    """The cached folder with the content of a package; it goes on PYTHONPATH."""
+    """Return the cached folder with the content of a package. This folder belongs on the PYTHONPATH."""
     return cached_folder(
         "unpacked-packages", sha256_of(package)[:16], lambda folder: unpack_zip(package, folder)
     )
@@ -79,6 +80,6 @@ def _wheels(platform: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_called(filename: str) -> bool:
-    """Whether a file of a wheel is none of those that describe an AWS service which nothing calls."""
+    """Tell whether to keep a wheel's file. Descriptions of AWS services that nothing calls are dropped."""
     folders = Path(filename).parts[:-1]
     return folders[:2] != ("botocore", "data") or not folders[2:] or folders[2] in _AWS_SERVICES

@@ -1,4 +1,4 @@
-"""What the command says that a person can do: with the commands for the lake on this machine."""
+"""Remedies in the words of the command, for the lake on this machine."""
 
 from __future__ import annotations
 

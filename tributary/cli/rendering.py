@@ -1,4 +1,4 @@
-"""How values, tables and moments look, to a person and to a program."""
+"""Print values, tables and moments for a person or a program."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 output = Console()
-"""What was asked for."""
+"""Standard output, for results."""
 
 messages = Console(stderr=True)
-"""What is said beside it: progress, remarks, errors."""
+"""Standard error, for progress, remarks and errors."""
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     typer.echo(json.dumps(as_json(value), ensure_ascii=False, indent=2))
 
 
 def as_json(value: Any) -> Any:
-    """The value in JSON's types: decimals as text, so that no digit is lost, and bytes in base64."""
+    """Return the value in JSON's types: decimals as text, to keep all digits, and bytes in base64."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -52,7 +52,7 @@ def as_json(value: Any) -> Any:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] = ()) -> None:
-    """The rows under their columns, numbers to the right; only on a terminal are long cells cut off."""
+    """Print the rows under their columns, numbers to the right. Only a terminal truncates long cells."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, column in enumerate(columns):
         is_numeric = place < len(numeric) and numeric[place]
@@ -62,12 +62,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], numeric: 
     if output.is_terminal:
         output.print(table)
     else:
-        # A pipe has no width that a row would have to fit.
+        # A pipe has no width that limits a row.
         Console(width=1_000_000, no_color=True).print(table, soft_wrap=True)
 
 
 def print_answer(found: pa.Table) -> None:
-    """The rows of an Arrow table, and how many they are."""
+    """Print the rows of an Arrow table, and their number."""
     import pyarrow as pa
 
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
@@ -77,7 +77,7 @@ def print_answer(found: pa.Table) -> None:
 
 
 def rows_of(found: pa.Table) -> Iterable[Sequence[Any]]:
-    """The rows as Python's values; as text the columns with a date or a moment that Python has not."""
+    """Return the rows as Python values. Dates and moments outside Python's range become text."""
     return zip(*map(_values, found.columns), strict=True)
 
 
@@ -100,7 +100,7 @@ def _texts(column: pa.ChunkedArray) -> list[Any]:
 
 
 def value_text(value: Any) -> str:
-    """A value of a cell: null is told from the empty text."""
+    """Return a cell's value as text. Null looks different from an empty text."""
     match value:
         case None:
             return "null"
@@ -117,13 +117,13 @@ def value_text(value: Any) -> str:
 
 
 def moment_text(moment: datetime) -> str:
-    """`2026-01-02 03:04:05.678`, in UTC, with as many digits as there are."""
+    """Return the moment as `2026-01-02 03:04:05.678`, in UTC, with as many digits as it has."""
     utc = moment if moment.tzinfo is None else moment.astimezone(UTC)
     return utc.replace(tzinfo=None).isoformat(" ").removesuffix(".000000")
 
 
 def bytes_text(value: bytes) -> str:
-    """The text that the bytes are in UTF-8, else their hexadecimal digits after `0x`."""
+    """Return the bytes as UTF-8 text if they are that, else `0x` and their hexadecimal digits."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -135,7 +135,7 @@ def duration_text(milliseconds: int | None) -> str:
 
 
 def positions_text(positions: Mapping[int, int]) -> str:
-    """The next offset, or all of them by partition: `0:120 1:98`."""
+    """Return the next offset, or for several partitions each of them: `0:120 1:98`."""
     if len(positions) == 1:
         return f"{next(iter(positions.values())):,}"
     return " ".join(f"{partition}:{offset}" for partition, offset in sorted(positions.items())) or "-"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from spark_app.run.progress import (
+from spark_app.reports import (
     Blocked,
     Cataloged,
     CatalogFailed,
@@ -30,10 +30,11 @@ RECENT_COMMITS = 100
 
 @dataclass(frozen=True)
 class TableProgress:
-    """One table within the run. Counts are of this run; `positions` are the next offsets, by partition.
+    """One table in the run. Counts are of this run. `positions` are the next offsets, by partition.
 
-    `freshness` holds that of the recent commits, each with the number of its events. In a replay, `replayed`
-    were applied and `quarantined` are left. `error` says what is wrong, and `remedies` what to do.
+    `freshness` has the freshness of recent commits, each with its number of events. In a replay, `replayed`
+    events were applied and `quarantined` events are left. `error` says what is wrong, and `remedies` what to
+    do.
     """
 
     state: State = "waiting"
@@ -50,7 +51,7 @@ class TableProgress:
 
     @property
     def failure(self) -> str | None:
-        """What is wrong and what to do; None where nothing is wrong."""
+        """The error with its remedy, or None if there is no error."""
         if self.error is None:
             return None
         return " ".join([self.error, *([in_words(self.remedies, remedy_words)] if self.remedies else [])])
@@ -73,7 +74,7 @@ class RunProgress:
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
 
     def after(self, report: Report) -> RunProgress:
-        """The progress once the report has come."""
+        """Return the progress after this report."""
         match report:
             case Started(tables):
                 return RunProgress({**dict.fromkeys(tables, TableProgress()), **self.tables})
@@ -91,7 +92,7 @@ class RunProgress:
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """The tables that are not well, with what is wrong and what to do."""
+        """The tables with errors: what is wrong, and what to do."""
         return {name: table.failure for name, table in self.tables.items() if table.failure is not None}
 
     @property
@@ -106,7 +107,7 @@ class RunProgress:
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether there are tables and each has applied all that its source held when it last looked."""
+        """Tell whether there are tables, and each had applied all its source's events at the last check."""
         return bool(self.tables) and all(
             table.state in ("caught up", "ended") for table in self.tables.values()
         )
@@ -120,7 +121,7 @@ class RunProgress:
 
 
 def parse_report(line: str) -> Report | None:
-    """The report of one line of the app's output; None for a line that is no report."""
+    """Return the report in one line of the app's output, or None if the line is no report."""
     try:
         found: dict[str, Any] = json.loads(line)
         kind = found.pop("event")
@@ -179,7 +180,7 @@ def _after(table: TableProgress, report: Committed | CaughtUp | Failed | Blocked
 
 
 def _ended(table: TableProgress, outcome: str, catalog_error: str | None) -> TableProgress:
-    """The table at the end of the run. Its last report, if it was blocked, has said what to do."""
+    """Return the table at the end of the run. If it was blocked, its last report has the remedy."""
     if outcome == "ok":
         error = None if catalog_error is None else f"The catalog does not show its columns: {catalog_error}"
         return replace(table, state="ended", error=error, remedies=())
@@ -187,7 +188,7 @@ def _ended(table: TableProgress, outcome: str, catalog_error: str | None) -> Tab
 
 
 def _quantile(fraction: float, weighted: Iterable[tuple[int, int]]) -> int | None:
-    """The smallest value up to which the fraction of the weight lies; None without any weight."""
+    """Return the smallest value that covers this fraction of the weight, or None without any weight."""
     by_value = sorted((value, weight) for weight, value in weighted if weight > 0)
     left = fraction * sum(weight for _, weight in by_value)
     for value, weight in by_value:

@@ -1,4 +1,4 @@
-"""How a person watches a run of the app: what is shown of it, and what Ctrl-C does to it."""
+"""Let a person watch a run of the app, and handle Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SECONDS_BETWEEN_LOOKS = 0.25
 
 
 def watch_run(run: IngestRun, console: Console, is_shown: bool = True) -> None:
-    """Returns when the run has ended well. Raises `IngestFailed`.
+    """Return when the run has ended without errors. Raises `IngestFailed`.
 
-    The first Ctrl-C lets it finish its commits, a second one ends it at once; KeyboardInterrupt is raised
-    either way, once the app has ended.
+    The first Ctrl-C lets the run finish its commits, and a second one ends it at once. Either way
+    KeyboardInterrupt is raised after the app has ended.
     """
     try:
         with live_view(console) as show:
@@ -32,10 +32,10 @@ def watch_run(run: IngestRun, console: Console, is_shown: bool = True) -> None:
 
 
 def stop_run(run: IngestRun) -> None:
-    """Ends the run between two commits; within one where that takes too long, or on another Ctrl-C."""
+    """End the run between two commits, or in the middle of one after a timeout or another Ctrl-C."""
     if run.is_over():
         return
-    messages.print("Finishing the commits that are being written (Ctrl-C ends them at once) …", style="dim")
+    messages.print("Finishing the current commits (press Ctrl-C again to stop at once) …", style="dim")
     run.ask_to_stop()
     try:
         if not run.is_over(PATIENCE_SECONDS):

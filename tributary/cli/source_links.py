@@ -1,4 +1,4 @@
-"""How reconciling reaches each source of the lake that a workspace runs."""
+"""Links to the sources of a workspace's lake, for reconciling."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tributary.local.databases import SourceDatabase
 
 
 def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
-    """A link for each source. Raises PipelineDown."""
+    """Return a link for each source. Raises PipelineDown."""
     workspace.require("kafka", "connect")
     return tuple(
         SourceLink(
             lake=workspace.lake,
             source=source,
-            # The user that Debezium logs in as may read all that the lake takes, and write the heartbeat.
+            # Debezium's user may read all tables that the lake takes, and write the heartbeat.
             connect=SourceDatabase(
                 workspace.lake, source, workspace.state, workspace.settings
             ).connect_for_replication,

@@ -1,4 +1,4 @@
-"""How the start of the pipeline looks: one line for each part, with the seconds that it took."""
+"""The view of the pipeline's start: one line for each step, with its seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def start_pipeline(
     seed: Seed | None = None,
     resnapshot: Collection[Source] = (),
 ) -> RunningPipeline:
-    """Starts what is not running, and shows it. Raises what `local.pipeline.up` raises."""
+    """Start what is not running, and show the steps. Raises the errors of `local.pipeline.up`."""
 
     def show(name: str, state: State, seconds: float) -> None:
         if state in _SHOWN_STATES:

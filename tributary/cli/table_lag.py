@@ -1,4 +1,4 @@
-"""How far the tables of the lake are behind their topics."""
+"""The tables' lag behind their topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _READERS = 8
 
 @dataclass(frozen=True)
 class TableLag:
-    """`behind`: how many events the topic holds that the table has not applied."""
+    """A table's lag. `behind` is the number of events in the topic that the table has not applied."""
 
     table: TableName
     behind: int
@@ -27,7 +27,7 @@ def events_behind(positions: Positions, ends: Positions) -> int:
 
 
 def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
-    """Read the lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable."""
+    """Return the lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable."""
     workspace.require("kafka", "s3")
     bootstrap, names = workspace.settings.kafka_bootstrap, workspace.lake.names
     topics = read_table_topics(bootstrap, workspace.lake)

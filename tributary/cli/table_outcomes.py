@@ -1,4 +1,4 @@
-"""Which tables are not well, as the last run that touched them has written it beside their quarantine."""
+"""The tables with errors, from the outcome files that each run writes next to a table's quarantine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READERS = 8
 
 
 def read_outcomes(workspace: Workspace) -> Mapping[TableName, Outcome]:
-    """The tables that are not well, by name. Raises PipelineDown."""
+    """Return the outcomes of the tables that have errors. Raises PipelineDown."""
     lake = workspace.open_lake
     filesystem = lake.files.filesystem
     tables = read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)

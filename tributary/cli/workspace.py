@@ -1,4 +1,4 @@
-"""What one call of the command works on: the lake of a lake file, and the state folder that runs it."""
+"""The context of one command: the lake of a lake file, and the state folder that runs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tributary.local.state import LocalSettings, StateFolder
 
 @dataclass(frozen=True)
 class Workspace:
-    """`lake_file` is the file that `lake` was read from."""
+    """A lake and its state folder. `lake_file` is the file that `lake` was read from."""
 
     lake_file: Path
     lake: Lake
@@ -23,24 +23,24 @@ class Workspace:
 
     @classmethod
     def open(cls, lake_file: Path, state_folder: Path) -> Workspace:
-        """Raises LakeFileError."""
+        """Read the lake file, and return the workspace. Raises LakeFileError."""
         return cls(lake_file, read_lake(lake_file), StateFolder(state_folder))
 
     @cached_property
     def settings(self) -> LocalSettings:
-        """Raises PipelineDown where nothing was ever started, and StateFolderUnfit."""
+        """The state folder's settings. Raises StateFolderUnfit, or PipelineDown before the first start."""
         return read_started_settings(self.state)
 
     @cached_property
     def open_lake(self) -> OpenLake:
-        """The lake to read. Raises PipelineDown where its S3 server is not running."""
+        """Open the lake to read it. Raises PipelineDown if its S3 server is not running."""
         return open_local(self.lake, self.state)
 
     @property
     def files(self) -> LakeFiles:
-        """The lake's buckets. Raises PipelineDown where their server is not running."""
+        """The lake's buckets. Raises PipelineDown if their server is not running."""
         return self.open_lake.files
 
     def require(self, *services: str) -> None:
-        """Raises PipelineDown where one of the servers is not running."""
+        """Raise PipelineDown if one of the servers is not running."""
         read_running_settings(self.state, *services)

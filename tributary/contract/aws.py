@@ -1,7 +1,7 @@
-"""The `[aws]` part of the lake file: where on AWS a lake is built, how large, and what is there already.
+"""The `[aws]` part of the lake file: where on AWS a lake is built, how large, and what already exists.
 
-Whether a name of the right form is one that AWS knows (an instance class, a service in a region) is not told
-here: `stacks.checks.aws_names` asks botocore's own lists.
+This module checks the form of a name. `stacks.checks.aws_names` asks botocore's own lists whether AWS knows
+the name, such as an instance class or a service in a region.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ BrokerType = Annotated[
 ]
 KafkaVersion = Annotated[
     str,
-    # CloudFormation declares topics from 3.6 on.
+    # CloudFormation can declare topics only from 3.6 on.
     matching(
         r"(3\.([6-9]|[1-9][0-9])|4\.[0-9]{1,2})\.(x|[0-9]{1,2})(\.kraft)?",
         'a version of Kafka on MSK, 3.6 or later, such as "3.9.x.kraft"',
@@ -102,7 +102,7 @@ Release = Annotated[
 ]
 Existing = Annotated[ExistingDatabase, PlainValidator(read_existing)]
 LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827)
-"""How long CloudWatch Logs can keep a log group (API reference, PutRetentionPolicy), up to ten years."""
+"""The days for which CloudWatch Logs can keep events, up to ten years (API reference, PutRetentionPolicy)."""
 
 
 def _whole_days(duration: timedelta) -> timedelta:
@@ -152,8 +152,9 @@ class Bootstrap(Entry):
 
 
 class ExistingVpc(Entry):
-    """A VPC that is there already. All of the lake is in its private subnets, one an availability zone. They
-    need a way to AWS's services, such as a NAT gateway.
+    """A VPC that already exists. The whole lake is in its private subnets, one in each availability zone.
+
+    The subnets need a route to AWS's services, such as a NAT gateway.
 
     private_subnets, zones  two or three, in the same order; a zone is given by its id, as its name means
                             another zone in another account
@@ -173,13 +174,15 @@ class ExistingVpc(Entry):
 
 
 class Network(Entry):
-    """availability_zones   how many of them the lake's own VPC is in
-    zones                ids of those zones; none: zones that take all of the lake's services
-    nat_gateways         at most one a zone; 0: only where interface_endpoints is true
-    interface_endpoints  private ways to Glue, STS, Secrets Manager, CloudWatch and KMS; S3's costs nothing
-                         and is always there
-    vpc                  None: one of the lake's own; an existing one is left as it is, and all of the above
-                         means nothing
+    """The network that the lake is in.
+
+    availability_zones   how many of them the lake's own VPC is in
+    zones                the ids of those zones; None: zones that have all of the lake's services
+    nat_gateways         at most one for each zone; 0 is allowed only with interface_endpoints
+    interface_endpoints  private endpoints for Glue, STS, Secrets Manager, CloudWatch and KMS. S3's endpoint
+                         is free and always exists
+    vpc                  an existing VPC. It is left unchanged, and the entries above have no effect. None:
+                         the lake creates its own VPC
     """
 
     cidr: OwnCidr = "10.42.0.0/16"
@@ -200,13 +203,13 @@ class Network(Entry):
     def _some_way_out(self) -> Network:
         if self.vpc is None and self.nat_gateways == 0 and not self.interface_endpoints:
             raise expecting(
-                "nat_gateways = 1 or more, or interface_endpoints = true: a way to AWS's services"
+                "nat_gateways = 1 or more, or interface_endpoints = true: a route to AWS's services"
             )
         return self
 
 
 SERVERLESS_MAX_EVENT_MB = 8
-"""Mebibytes: the largest `max.message.bytes` (MSK developer guide, "Configuration properties")."""
+"""The largest `max.message.bytes`, in mebibytes (MSK developer guide, "Configuration properties")."""
 
 
 class ExistingCluster(Entry):
@@ -238,12 +241,12 @@ class ExistingCluster(Entry):
 class Kafka(Entry):
     """The Amazon MSK cluster.
 
-    cluster         an existing one, of `kind`; None: one of the lake's own, with the settings below
-    brokers         a multiple of the availability zones; None: one a zone
+    cluster         an existing one, of `kind`; None: the lake's own, with the settings below
+    brokers         a multiple of the availability zones; None: one for each zone
     storage_gb      of a broker at first; storage_max_gb is how far it may grow
-    retention       how long a table's topic keeps its events; bronze keeps them for ever
+    retention       how long a table's topic keeps its events; bronze keeps them forever
     min_insync      how many replicas must have an event
-    open_monitoring whether brokers show their metrics to Prometheus, on ports 11001 and 11002
+    open_monitoring expose the brokers' metrics to Prometheus, on ports 11001 and 11002
     """
 
     kind: Literal["provisioned", "serverless"] = "provisioned"
@@ -261,16 +264,16 @@ class Kafka(Entry):
 
     @property
     def is_express(self) -> bool:
-        """Whether storage, replicas and how many of them are in sync are the brokers' own choice."""
+        """Tell whether the brokers themselves choose storage, replicas and the number in sync."""
         return self.kind == "provisioned" and self.broker.startswith("express.")
 
 
 class OtherSink(Entry):
-    """An S3 sink of the user's own choice in place of the Iceberg sink; `--from files:` reads what it writes.
+    """An S3 sink that the user chooses instead of the Iceberg sink. `--from files:` reads what it writes.
 
     plugin  path of its zip, from the lake file's folder
     sha256  of that zip
-    config  the whole of its options but for name and topics; in them {bucket} stands for the bronze bucket's
+    config  all its options except name and topics. In their values, {bucket} stands for the bronze bucket's
             name and {region} for the region
     """
 
@@ -288,12 +291,12 @@ class OtherSink(Entry):
 
 
 class Connect(Entry):
-    """Amazon MSK Connect. An MCU is a processor and 4 GiB of memory.
+    """Amazon MSK Connect. An MCU is one vCPU and 4 GiB of memory.
 
-    debezium_mcus     of each source's one worker
-    sink_workers_max  the sink has one worker at least
-    running           false removes the connectors and nothing that they go on from; a new plugin or version
-                      of theirs is deployed with false, then with true
+    debezium_mcus     of the one worker that each source has
+    sink_workers_max  the sink has at least one worker
+    running           false removes the connectors but keeps their offsets. To deploy a new plugin or version,
+                      deploy with false and then with true
     """
 
     version: Literal["3.7.x"] = "3.7.x"
@@ -305,9 +308,9 @@ class Connect(Entry):
 
 
 class Storage(Entry):
-    """Buckets, their encryption, and who may read what is in them.
+    """Buckets, their encryption, and who may read the data in them.
 
-    bronze_cold_after  when files of bronze go to a cheaper class of storage
+    bronze_cold_after  when bronze files move to a cheaper storage class
     scan_limit_gb      of one query in Athena
     readers            who gets SELECT on the silver tables through Lake Formation; none: IAM alone decides
     lake_formation     whether the sink and the Spark app need permissions of Lake Formation, because the
@@ -323,19 +326,20 @@ class Storage(Entry):
 
 
 class Processing(Entry):
-    """Where the Spark app runs.
+    """The EMR cluster or application that runs the Spark app.
 
     on           an EMR cluster on EC2, or EMR Serverless
-    groups       "fleets" lets EMR choose among several instance types, and Spot where `spot` is true
-    architecture  of the processors; instance types have to be of it, and the wheels are fetched for it
-    primary      the instance that starts jobs but runs none
-    core         instances that are always there; on EMR Serverless, workers that wait for a job, each with 2
-                 processors and 8 GB, beside one for the driver
-    task         the types of the instances that come and go; a group takes the first
+    groups       "fleets" lets EMR choose among several instance types, and use Spot if `spot` is true
+    architecture  of the processors; the instance types must have it, and the wheels are fetched for it
+    primary      the instance that starts jobs but runs no tasks
+    core         instances that always run; on EMR Serverless, workers that wait for a job, each with 2
+                 vCPUs and 8 GB, in addition to one for the driver
+    task         the types of the instances that come and go; an instance group takes the first type
     units_max    how far managed scaling may go: in instances without the primary one, or in workers
-    spot         all above `core_count` are Spot instances
-    tls          between the nodes of a cluster, by a certificate for the names that Amazon's DNS gives them;
-                 false where an existing VPC gives others: then Spark itself encrypts what its processes send
+    spot         all instances above `core_count` are Spot instances
+    tls          between the nodes of a cluster, with a certificate for the names that Amazon's DNS gives
+                 them. Set it to false if an existing VPC gives other names: then Spark itself encrypts its
+                 traffic
     """
 
     on: Literal["emr", "emr-serverless"] = "emr"
@@ -354,7 +358,7 @@ class Processing(Entry):
     def _room_for_all_that_is_always_there(self) -> Processing:
         always = self.core_count + (self.on == "emr-serverless")
         if self.units_max < always:
-            raise expecting(f"units_max = {always} or more: so many are always there")
+            raise expecting(f"units_max = {always} or more, because {always} always run")
         return self
 
     @model_validator(mode="after")
@@ -369,15 +373,17 @@ class Processing(Entry):
 
 
 def _is_graviton(instance: str) -> bool:
-    """By its family's name: letters, the generation, `g` (Amazon EC2 Instance Types, naming conventions)."""
+    """Tell by the family's name: letters, generation, `g` (Amazon EC2 Instance Types, naming conventions)."""
     return re.match(r"(a1|[a-z]+[0-9]+g)", instance) is not None
 
 
 class Alarms(PostgresAlarms):
-    """email  None: the topic has no subscriber until somebody adds one
+    """The limits at which CloudWatch alarms.
+
+    email         who gets the alarms; None: the topic has no subscriber until somebody adds one
     freshness     the oldest that a table's newest rows may be
-    sink_lag      events by which bronze may be behind
-    quarantined   events of a table that may be set aside within five minutes
+    sink_lag      the number of events by which bronze may lag
+    quarantined   the number of a table's events that may be set aside within five minutes
     """
 
     email: Email | None = None
@@ -387,7 +393,7 @@ class Alarms(PostgresAlarms):
 
 
 class Aws(Entry):
-    """`[aws]` as a whole; what it does not say is as `profile` has it.
+    """The whole `[aws]` part. The `profile` gives every value that the file leaves out.
 
     account       None: the account of the credentials that deploy it
     permissions_boundary  name of the IAM policy that limits every role of the lake; None: no limit
@@ -395,8 +401,8 @@ class Aws(Entry):
     bootstrap     how `cdk bootstrap` prepared the account
     protected     whether AWS refuses to delete the stacks and the databases; to be set once everything is
                   deployed, because a failed deployment must be able to remove what it created
-    on_destroy    "delete" also removes what holds data, where `delete_data_of` is the lake's name
-    database      of the sources that no entry in `source` gives an existing one
+    on_destroy    "delete" also removes all data, if `delete_data_of` is the lake's name
+    database      for the sources without an existing database in `source`
     source        existing databases, by the source's name
     """
 
@@ -429,12 +435,12 @@ class Aws(Entry):
 
     @property
     def zone_ids(self) -> tuple[str, ...]:
-        """The ids of the lake's availability zones, as far as the lake file names them."""
+        """Return the ids of the lake's availability zones, as far as the lake file names them."""
         return (self.network.zones or ()) if self.network.vpc is None else self.network.vpc.zones
 
     @property
     def zone_count(self) -> int:
-        """How many availability zones the lake is in."""
+        """Return how many availability zones the lake is in."""
         return len(self.zone_ids) or self.network.availability_zones
 
     @property
@@ -443,7 +449,7 @@ class Aws(Entry):
 
     @property
     def deletes_data(self) -> bool:
-        """Whether destroying the stacks also removes buckets, databases and topics."""
+        """Tell whether destroying the stacks also removes buckets, databases and topics."""
         return self.on_destroy == "delete"
 
 
@@ -469,11 +475,11 @@ _PRODUCTION: Mapping[str, Any] = {
     },
 }
 _PROFILES: Mapping[str, Mapping[str, Any]] = {"production": _PRODUCTION}
-"""By its name, what a profile has otherwise than the defaults, which are those of "small"."""
+"""The values of each profile that differ from the defaults. The defaults are the profile "small"."""
 
 
 def _overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """`above`, and what only `below` says; tables of entries are merged. An existing VPC brings its zones."""
+    """Return `above` plus what only `below` sets, section by section. An existing VPC brings its zones."""
     merged = dict(below)
     for name, value in above.items():
         under = merged.get(name)

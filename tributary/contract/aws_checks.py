@@ -1,4 +1,4 @@
-"""What entries of `[aws]` must be to each other, and to the sources of the lake."""
+"""Checks across the entries of `[aws]` and the sources of the lake."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IAM_PORT = 9098
 
 
 def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator[Problem]:
-    """Yield what `[aws]` has wrong for the lake and its sources, which are given by their names."""
+    """Yield what is wrong in `[aws]` for this lake and its sources. `sources` are by name."""
     yield from _source_problems(aws, sources)
     for name, source in sources.items():
         if name not in aws.source:
@@ -64,9 +64,9 @@ def _source_problems(aws: Aws, sources: Collection[str]) -> Iterator[Problem]:
             )
     by_letters: dict[str, str] = {}
     for name in sources:
-        # A resource's id in a template has no underscores.
+        # A resource's id in a template cannot hold underscores.
         if (other := by_letters.setdefault(name.replace("_", ""), name)) != name:
-            what = "on AWS two sources may not differ in underscores only"
+            what = "on AWS the names of two sources may not differ only in underscores"
             yield Problem(f"[source.{toml_key(name)}]", what, name, f"another name beside {other}")
 
 
@@ -94,7 +94,7 @@ def _kafka_problems(aws: Aws) -> Iterator[Problem]:
         return
     if aws.brokers % aws.zone_count:
         expected = f"a multiple of the {aws.zone_count} availability zones"
-        yield Problem("[aws.kafka].brokers", "brokers are spread evenly", str(aws.brokers), expected)
+        yield Problem("[aws.kafka].brokers", "brokers must be spread evenly", str(aws.brokers), expected)
     if kafka.replication > aws.brokers:
         entry, expected = "[aws.kafka].replication", f"at most {aws.brokers}"
         yield Problem(entry, "more replicas than brokers", str(kafka.replication), expected)
@@ -104,7 +104,7 @@ def _kafka_problems(aws: Aws) -> Iterator[Problem]:
         yield Problem("[aws.kafka]", what, found, "replication = 3, min_insync = 2")
     if kafka.min_insync >= kafka.replication:
         entry, expected = "[aws.kafka].min_insync", f"less than replication, {kafka.replication}"
-        yield Problem(entry, "no broker could be away", str(kafka.min_insync), expected)
+        yield Problem(entry, "no broker could fail or restart", str(kafka.min_insync), expected)
     if kafka.storage_max_gb < kafka.storage_gb:
         entry, expected = "[aws.kafka].storage_max_gb", f"at least storage_gb, {kafka.storage_gb}"
-        yield Problem(entry, "less than at first", str(kafka.storage_max_gb), expected)
+        yield Problem(entry, "less than at the start", str(kafka.storage_max_gb), expected)

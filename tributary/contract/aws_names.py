@@ -1,7 +1,7 @@
-"""The names that a lake has on AWS, by which its stacks are found and its data is told from other lakes'.
+"""A lake's names on AWS: they identify its stacks and separate its data from other lakes' data.
 
-A bucket's name is one for all of AWS, hence account and region in it; all else is told apart by the lake's
-name within an account and a region. Roles, policies and security groups get theirs from CloudFormation.
+A bucket's name is global to AWS, so it contains the account and the region. All other names are unique within
+an account and a region by the lake's name. CloudFormation names roles, policies and security groups.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 StackKind = Literal["network", "lake", "database", "streaming", "connect", "processing", "observability"]
-"""In the order in which they are built."""
+"""The stacks in the order in which they are built."""
 
 BucketKind = Literal["bronze", "silver", "quarantine", "artifacts", "logs"]
 
 METRICS_NAMESPACE = "Tributary"
-"""Of the metrics in CloudWatch that the Spark app sends; their dimension `Lake` is the lake's name."""
+"""The namespace of the Spark app's CloudWatch metrics. Their dimension `Lake` is the lake's name."""
 
 
 @dataclass(frozen=True)
 class AwsNames:
-    """The names of the lake called `lake`."""
+    """The AWS names of the lake `lake`."""
 
     lake: str
 
@@ -32,12 +32,12 @@ class AwsNames:
         return tuple(self.stack(kind) for kind in get_args(StackKind))
 
     def bucket(self, kind: BucketKind, account: str, region: str) -> str:
-        """At most 63 characters (S3): a lake's name has 24, a region's 14."""
+        """Return a name of at most 63 characters (S3's limit): a lake's name has 24, a region's 14."""
         return f"{self.lake}-{kind}-{account}-{region}"
 
     @property
     def resource(self) -> str:
-        """What a resource is called of which the lake has one of its kind: cluster, workgroup, dashboard."""
+        """The name of each resource that the lake has only once: cluster, workgroup, dashboard."""
         return f"tributary-{self.lake}"
 
     def log_group(self, of: str) -> str:
@@ -45,7 +45,7 @@ class AwsNames:
 
 
 class Output:
-    """Keys of the stacks' outputs: what `tributary submit` and `tributary status --aws` read."""
+    """Keys of the stack outputs that `tributary submit` and `tributary status --aws` read."""
 
     BOOTSTRAP_SERVERS = "BootstrapServers"
     KAFKA_CLUSTER = "KafkaClusterArn"

@@ -1,4 +1,4 @@
-"""The types of columns as a lake file names them: those of PostgreSQL, by the names of its documentation."""
+"""The column types that a lake file can name: PostgreSQL's types, as its documentation spells them."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _TYPE = re.compile(
 
 
 class NotAColumnType(TributaryError):
-    """A text that names no type of a column."""
+    """A text that does not name a column type."""
 
 
 @dataclass(frozen=True)
 class ColumnType:
-    """`name` is one of `TYPE_NAMES`; `arguments` what stands in parentheses after it, such as (10, 2)."""
+    """A column type. `name` is one of `TYPE_NAMES`; `arguments` follow it in parentheses, as in (10, 2)."""
 
     name: str
     arguments: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ class ColumnType:
 
     @classmethod
     def parse(cls, text: str) -> ColumnType:
-        """`numeric(10,2)`, `timestamp(3) without time zone`, `text[]`… Raises NotAColumnType."""
+        """Parse `numeric(10,2)`, `timestamp(3) without time zone`, `text[]`… Raises NotAColumnType."""
         match = _TYPE.fullmatch(" ".join(text.lower().split()))
         if match is not None:
             before, first, second, after, brackets = match.groups()
@@ -64,7 +64,7 @@ class ColumnType:
             if len(arguments) <= _MOST_ARGUMENTS.get(name, -1):
                 return cls(name, arguments, brackets is not None)
         raise NotAColumnType(
-            "not the type of a column",
+            "not a column type",
             found=repr(text),
-            expected=f"one of {', '.join(TYPE_NAMES)}, or [] after it for an array; text for an enum",
+            expected=f"one of {', '.join(TYPE_NAMES)}; append [] for an array, and use text for an enum",
         )

@@ -1,4 +1,4 @@
-"""What every part of a lake file is made of: entries that cannot change, and the forms of their values."""
+"""The building blocks of a lake file: frozen entries, and the forms of their values."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pydantic_core import PydanticCustomError
 
 
 class Entry(BaseModel):
-    """A part of a lake file: it cannot change, and it knows all its keys."""
+    """A part of a lake file. It is frozen and rejects unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class Problem(NamedTuple):
-    """What no entry shows by itself."""
+    """A mistake that only several entries together show."""
 
     entry: str
     what: str
@@ -41,7 +41,7 @@ def matching(regex: str, expected: str) -> AfterValidator:
 
 
 def named_as(problem: Callable[[str], str | None]) -> AfterValidator:
-    """Lets a name through when `problem` has none to report, and else says what it reports as expected."""
+    """Accept a name for which `problem` returns None. Otherwise its text says what was expected."""
 
     def check(name: str) -> str:
         if (expected := problem(name)) is not None:
@@ -74,12 +74,13 @@ def _duration(value: object) -> timedelta:
 Duration = Annotated[timedelta, PlainValidator(_duration)]
 Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple), AfterValidator(without_repetition)]
 Port = Annotated[int, Field(ge=1, le=65535)]
-# libpq and the JDBC driver read it out of one URL, so what would end or split that URL is kept out.
+# libpq and the JDBC driver read the host from a URL, so it may not hold a character that ends or splits a
+# URL.
 Host = Annotated[str, matching(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "a host name or an IPv4 address")]
 
 
 def arn(service: str, of: str) -> AfterValidator:
-    """Let ARNs of the service through; `of` is what they name."""
+    """Accept ARNs of the service. `of` is what they name."""
     return matching(rf"arn:aws[a-z-]*:{service}:[a-z0-9-]*:([0-9]{{12}})?:.+", f"the ARN of {of}")
 
 
@@ -88,5 +89,5 @@ KeyArn = Annotated[str, arn("kms", "a KMS key")]
 
 
 def toml_key(key: str) -> str:
-    """The key as TOML has it, in quotes where it needs them."""
+    """Return the key as TOML has it, in quotes if it needs them."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What an error tells a person: what is wrong, where, what was found and expected, and what to do."""
+"""Errors for a person: what is wrong, where, what was found, what was expected, and what to do."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from tributary.contract.remedies import RemedyOrText, Words, as_sentence, in_wor
 
 
 class TributaryError(Exception):
-    """A mistake or a failure that a person can act on; `str()` of it is one paragraph, without a traceback.
+    """A mistake or a failure that a person can act on. `str()` of it is one paragraph, without a traceback.
 
     what      the sentence that says what is wrong, without a full stop
-    where     the file and entry, the server, the table or the command it concerns
-    found     what is there
-    expected  what ought to be there
+    where     the file and entry, the server, the table or the command
+    found     the actual value or state
+    expected  the value or state that would be right
     remedy    what to do: one remedy or several; a text stands for advice without a command
     """
 
@@ -33,7 +33,7 @@ class TributaryError(Exception):
 
     @property
     def reason(self) -> str:
-        """One sentence about what is wrong, without what to do."""
+        """One sentence that says what is wrong, but not what to do."""
         sentence = f"{self.where}: {self.what}" if self.where else self.what
         facts = [
             f"{label} {fact}" for label, fact in (("found", self.found), ("expected", self.expected)) if fact

@@ -1,4 +1,4 @@
-"""The lake file: which entries `lake.toml` has, what each may hold, and what it means to leave one out."""
+"""The lake file: the entries of `lake.toml`, their allowed values, and their defaults."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ Deletes = Literal["hard", "soft"]
 
 
 class LakeFileError(TributaryError):
-    """A lake file that cannot be read, or that holds what it may not."""
+    """A lake file that cannot be read, or that has a value or key that is not allowed."""
 
 
 def read_lake(path: Path | str) -> Lake:
-    """The lake that the file describes. Raises LakeFileError, which names the file and the entry."""
+    """Read the lake file. Raises LakeFileError, which names the file and the entry."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise LakeFileError(
             "there is no such lake file",
             where=str(path),
-            remedy="Name it with --lake (for cdk: -c lake=FILE), or go to the folder that holds lake.toml.",
+            remedy="Name it with --lake (for cdk: -c lake=FILE), or change to the folder with lake.toml.",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise LakeFileError("the lake file cannot be read", where=str(path), found=str(error)) from error
@@ -67,7 +67,7 @@ def read_lake(path: Path | str) -> Lake:
 
 
 def parse_lake(text: str, where: str = "lake.toml") -> Lake:
-    """The lake that the TOML text describes; `where` is what errors call the text. Raises LakeFileError."""
+    """Parse the TOML text. Errors call the text `where`. Raises LakeFileError."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -90,7 +90,7 @@ def _column_types(value: object) -> tuple[tuple[str, ColumnType], ...]:
 
 
 def _names_or_nothing(value: object, validate: ValidatorFunctionWrapHandler) -> object:
-    # A file gives a list, which has to name a column. The empty tuple stands for an entry that is missing.
+    # A list in a file must name at least one column. The empty tuple means that the entry is missing.
     return () if value == () else validate(value)
 
 
@@ -110,10 +110,10 @@ Memory = Annotated[
 
 
 class Defaults(Entry):
-    """`[defaults]`: how every table is kept that has no other value in an entry of its own.
+    """`[defaults]`: the values for every table whose own entry does not set them.
 
     history           how far back time travel reaches, at least
-    longest_query     how long the files stay that a query has found when it began
+    longest_query     how long a query can still read the files that it found when it began
     buckets           file groups of a table, or of each of its partitions, over which the keys are hashed
     quarantine_limit  how many events may be set aside, as a share ("10%") or a number ("500")
     """
@@ -127,12 +127,12 @@ class Defaults(Entry):
 
 
 class TablePolicy(Defaults):
-    """How one table is kept in the lake; also its entry `[table."source.schema.table"]` in the file.
+    """The settings of one table in the lake. This is also the file's entry `[table."source.schema.table"]`.
 
-    A value that the entry does not give is that of the defaults.
+    The defaults give every value that the entry leaves out.
 
     key           the columns that identify a row; None for the primary key that Debezium reports
-    partition_by  columns by which the files are partitioned; they must not change for a key
+    partition_by  columns by which the files are partitioned; their values must not change for a key
     columns       for events without schemas: all columns and their types in the source
     """
 
@@ -141,19 +141,19 @@ class TablePolicy(Defaults):
     columns: ColumnTypes | None = None
 
     def may_be_quarantined(self, events: int) -> float:
-        """Return how many of so many events may be set aside."""
+        """Return how many of this many events may be set aside."""
         if self.quarantine_limit.endswith("%"):
             return events * int(self.quarantine_limit[:-1]) / 100
         return int(self.quarantine_limit)
 
     def with_defaults(self, defaults: Defaults) -> TablePolicy:
-        """Return the policy with the defaults where this entry gives no value."""
+        """Return the policy, with a default for each value that this entry leaves out."""
         missing = {name: value for name, value in defaults if name not in self.model_fields_set}
         return self.model_copy(update=missing)
 
 
 class Local(Entry):
-    """What `tributary up` may be told about this machine; a port that is None is any free one."""
+    """`[local]`: settings of `tributary up` on this machine. A port of None means any free port."""
 
     postgres_port: Port | None = None
     kafka_port: Port | None = None
@@ -168,10 +168,10 @@ MaxEventMegabytes = Annotated[int, Field(ge=1, le=512)]
 class Lake(Entry):
     """A whole lake file.
 
-    max_event_mb  None where the kind of Kafka decides
-    tables        the tables that have an entry, in the file's order, each with the defaults where the entry
-                  gives no value
-    aws           None where the file says nothing about AWS
+    max_event_mb  None: the kind of Kafka decides
+    tables        the tables that have an entry, in the file's order, with the defaults for the values that
+                  the entry leaves out
+    aws           None: the file has no `[aws]`
     """
 
     name: str
@@ -191,23 +191,25 @@ class Lake(Entry):
 
     @property
     def table_topics_regex(self) -> str:
-        """A Java regular expression that fully matches the topics of the lake's tables, and no other."""
+        """A Java regular expression that fully matches the topics of the lake's tables, and nothing else."""
         return self.names.table_topics_regex(map(self.source_names, self.sources))
 
     def source(self, name: str) -> Source:
-        """Raises LakeFileError where the lake has no source of this name."""
+        """Return the source with this name. Raises LakeFileError if the lake has none."""
         for source in self.sources:
             if source.name == name:
                 return source
         raise LakeFileError(
-            f"the lake {self.name} has no source of this name",
+            f"the lake {self.name} has no source with this name",
             found=name,
             expected=" or ".join(source.name for source in self.sources),
         )
 
     def table_of_topic(self, topic: str) -> TableName | None:
-        """The table whose changes the topic carries: one of Tributary's own topics, or of a source's
-        `topic_prefix`. None where it is no topic of the lake's."""
+        """Return the table whose changes the topic carries, or None if it is not a topic of the lake.
+
+        The topic can be Tributary's own or have the `topic_prefix` of a source.
+        """
         own = self.names.table_of_topic(topic, map(self.source_names, self.sources))
         if own is not None:
             return own
@@ -220,7 +222,7 @@ class Lake(Entry):
         return None
 
     def policy(self, table: TableName) -> TablePolicy:
-        """Return how a table of the lake is kept, whether it has an entry or not."""
+        """Return how a table of the lake is kept, with or without an entry of its own."""
         return dict(self.tables).get(table) or TablePolicy(**dict(self.defaults))
 
 
@@ -230,7 +232,7 @@ class _LakeSection(Entry):
 
 
 class _LakeFile(Entry):
-    """The file as it is laid out."""
+    """The layout of the file."""
 
     lake: _LakeSection
     source: dict[
@@ -257,7 +259,7 @@ def _lake_of(file: _LakeFile) -> Lake:
 
 
 def _check_together(file: _LakeFile, where: str) -> None:
-    """What no single entry shows. Raises LakeFileError."""
+    """Check what only several entries together show. Raises LakeFileError."""
     for problem in chain(
         _connection_problems(file), _table_problems(file), _port_problems(file), _aws_problems(file)
     ):
@@ -306,8 +308,8 @@ def _port_problems(file: _LakeFile) -> Iterator[Problem]:
         if isinstance(port, int) and users.setdefault(port, field) != field:
             yield Problem(
                 f"[local].{field}",
-                "a port for two servers",
-                f"{port}, as for {users[port]}",
+                "the same port for two servers",
+                f"{port}, also the port of {users[port]}",
                 "a port of its own",
             )
 
@@ -322,8 +324,8 @@ def _aws_problems(file: _LakeFile) -> Iterator[Problem]:
 
 
 def _error_of(errors: list[ErrorDetails], content: Content, where: str) -> LakeFileError:
-    """Word one of pydantic's errors as the file has it, and count the others."""
-    # A misspelt key is also a missing one, and the better explanation.
+    """Word one of pydantic's errors in the file's terms, and count the others."""
+    # A misspelled key also leaves a required key missing. The misspelling is the better explanation.
     error = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
     others = len(errors) - 1
     loc = tuple(part for part in error["loc"] if part != "[key]")
@@ -340,7 +342,7 @@ def _error_of(errors: list[ErrorDetails], content: Content, where: str) -> LakeF
 
 
 Content = Mapping[str, Any]
-"""The file as TOML has it."""
+"""The content of a lake file, as TOML has it."""
 
 _EXPECTED_TYPE = {
     "string_type": "a text in quotes",
@@ -358,7 +360,7 @@ _EXPECTED_TYPE = {
 def _words(
     error: ErrorDetails, loc: tuple[int | str, ...], content: Content
 ) -> tuple[str, str, str, str | None]:
-    """What is wrong, what was found, what was expected, and perhaps which key was meant."""
+    """Return what is wrong, what was found, what was expected, and perhaps which key was meant."""
     context: Mapping[str, Any] = error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden":
@@ -387,13 +389,13 @@ def _words(
 
 
 def _keys_at(loc: tuple[int | str, ...], content: Content) -> list[str]:
-    """The keys that the part of the file at `loc` knows."""
+    """Return the keys that are allowed in the part of the file at `loc`."""
     model, _ = _sections_of(loc, content)
     return list(model.model_fields)
 
 
 def _sections_of(loc: tuple[int | str, ...], content: Content) -> tuple[type[BaseModel], int]:
-    """How many parts of `loc` name sections of the file, and what the last of them is read into."""
+    """Return the model of the innermost section in `loc`, and how many parts of `loc` name sections."""
     model: type[BaseModel] = _LakeFile
     is_name = False
     for depth, part in enumerate(loc):
@@ -410,7 +412,7 @@ def _sections_of(loc: tuple[int | str, ...], content: Content) -> tuple[type[Bas
 
 
 def _entry_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that an annotation such as `Entry | None` or `dict[str, Entry]` names."""
+    """Return the model that an annotation such as `Entry | None` or `dict[str, Entry]` names."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next(filter(None, map(_entry_in, get_args(annotation))), None)
@@ -432,7 +434,7 @@ def _suggestion(key: str, known: list[str]) -> str | None:
 
 
 def _shown(value: object, loc: tuple[int | str, ...]) -> str:
-    """The value as the file has it, but not where somebody may have put a password for its variable."""
+    """Return the value as the file has it, but hide a text that may be a password instead of a variable."""
     if str(loc[-1]).endswith("_env"):
         return "a text of another form" if isinstance(value, str) else f"a {type(value).__name__}"
     match value:
@@ -447,7 +449,7 @@ def _shown(value: object, loc: tuple[int | str, ...]) -> str:
 
 
 def _entry_name(loc: tuple[int | str, ...], content: Content) -> str:
-    """`("table", "a.b.c", "key", 1)` as `[table."a.b.c"].key[1]`."""
+    """Return `("table", "a.b.c", "key", 1)` as `[table."a.b.c"].key[1]`."""
     _, depth = _sections_of(loc, content)
     keys = [toml_key(str(part)) for part in loc[:depth]]
     name = f"[{'.'.join(keys)}]" if keys else ""

@@ -1,7 +1,8 @@
-"""Every physical name that a lake leads to, whatever its engines: topics, connectors, buckets and paths.
+"""Every physical name that follows from a lake, for any engine: topics, connectors, buckets and paths.
 
-No two lakes, and no two sources of a lake, share a physical name. A lake's name holds hyphens but no
-underscore and a source's name underscores but no hyphen, so that they can be told apart where both stand.
+No two lakes, and no two sources of a lake, share a physical name. A lake's name can hold hyphens but no
+underscore. A source's name can hold underscores but no hyphen. So a name that contains both stays
+unambiguous.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from tributary.contract.table_name import TableName
 from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
 
 MAX_LAKE_NAME = 24
-"""Characters. With it a bucket's name stays below S3's 63 with room for an account and a region."""
+"""The limit in characters. It leaves room for an account and a region within the 63 of a bucket's name."""
 
 MAX_SOURCE_NAME = 24
-"""Characters. A name that an engine builds from lake and source, such as `tributary_<lake>__<source>`, then
-has 60 at most."""
+"""The limit in characters. A name that an engine builds from lake and source, such as
+`tributary_<lake>__<source>`, then has 60 at most."""
 
 MAX_TOPIC_NAME = 249
-"""Characters (org.apache.kafka.common.internals.Topic). Debezium would cut a longer name off."""
+"""Kafka's limit in characters (org.apache.kafka.common.internals.Topic). Debezium truncates a longer name."""
 
 MAX_GLUE_NAME = 255
-"""Characters (AWS Glue's API, NameString)."""
+"""AWS Glue's limit in characters (its API, NameString)."""
 
 _LAKE_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SOURCE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -38,11 +39,11 @@ _TOPIC_ESCAPE = re.compile(r"_u([0-9a-f]{3,4})")
 
 
 class NameNotAllowed(TributaryError):
-    """A name from which a physical name cannot be made."""
+    """A name that cannot become part of a physical name."""
 
 
 def lake_name_problem(name: str) -> str | None:
-    """What is expected of a lake's name, where `name` is not so; None where it is."""
+    """Return what a lake's name must be if `name` breaks that rule, else None."""
     if _LAKE_NAME.fullmatch(name) and 2 <= len(name) <= MAX_LAKE_NAME:
         return None
     return (
@@ -52,7 +53,7 @@ def lake_name_problem(name: str) -> str | None:
 
 
 def source_name_problem(name: str) -> str | None:
-    """What is expected of a source's name, where `name` is not so; None where it is."""
+    """Return what a source's name must be if `name` breaks that rule, else None."""
     if _SOURCE_NAME.fullmatch(name) and len(name) <= MAX_SOURCE_NAME:
         return None
     return (
@@ -88,17 +89,17 @@ class LakeNames:
 
     @property
     def bronze_catalog(self) -> str:
-        """What the sink and Spark both call Iceberg's catalog; under JdbcCatalog the two must be equal."""
+        """Iceberg's catalog name in the sink and in Spark. JdbcCatalog needs the same name in both."""
         return "bronze"
 
     @property
     def bronze_namespace(self) -> str:
-        """Iceberg's namespace, on AWS a Glue database."""
+        """Iceberg's namespace. On AWS it is a Glue database."""
         return f"{_with_underscores(self.lake)}_bronze"
 
     @property
     def bronze_table(self) -> str:
-        """`namespace.table`, without the catalog."""
+        """The bronze table as `namespace.table`, without the catalog."""
         return f"{self.bronze_namespace}.events"
 
     @property
@@ -108,7 +109,7 @@ class LakeNames:
 
     @property
     def glue_database(self) -> str:
-        """The silver tables' database."""
+        """The Glue database of the silver tables."""
         return f"{_with_underscores(self.lake)}_silver"
 
     @property
@@ -134,7 +135,7 @@ class LakeNames:
 
     @property
     def bronze_control_topic(self) -> str:
-        """The topic over which the sink's tasks and their coordinator agree on a commit."""
+        """The topic through which the sink's tasks and their coordinator agree on a commit."""
         return f"__tributary.{self.lake}.bronze-control"
 
     @property
@@ -147,11 +148,11 @@ class LakeNames:
 
     @property
     def spark_group_prefix(self) -> str:
-        """Consumer group prefix of the Spark app; no other lake's begins so, as no lake's name has a dot."""
+        """Consumer group prefix of the Spark app. It is unique, because a lake's name cannot hold a dot."""
         return f"tributary.{self.lake}.spark"
 
     def table_topics_regex(self, sources: Iterable[SourceNames]) -> str:
-        """A Java regular expression that fully matches the table topics of these sources and no other."""
+        """Return a Java regular expression that fully matches the table topics of these sources only."""
         by_form: dict[TopicForm, list[str]] = {}
         for source in sources:
             by_form.setdefault(source.topic_form, []).append(re.escape(topic_escape(source.source)))
@@ -160,10 +161,10 @@ class LakeNames:
         return rf"{re.escape(self.lake)}\.{below_lake}"
 
     def table_of_topic(self, topic: str, sources: Iterable[SourceNames]) -> TableName | None:
-        """The table whose changes `topic` carries, or None where it is not a table topic of this lake.
+        """Return the table whose changes `topic` carries, or None if it is not a table topic of this lake.
 
-        `sources` tell the forms of their topics. The topics of a source that the lake no longer has are read
-        as the most common form.
+        `sources` give the forms of their topics. A topic of a source that the lake no longer has is read in
+        the most common form.
         """
         lake, *parts = topic.split(".")
         if lake != self.lake or not parts:
@@ -178,14 +179,15 @@ class LakeNames:
         return TableName(source, *found) if is_escaped_alike else None
 
     def table_path(self, table: TableName) -> str:
-        """`source/schema/table` below a bucket or folder; the same in silver and in quarantine."""
+        """Return `source/schema/table`, the path below the silver and the quarantine location."""
         return "/".join(_path_escape(part) for part in (table.source, table.schema, table.table))
 
     def glue_table(self, table: TableName) -> str:
-        """`source__schema__table` in the silver tables' database; Athena takes lower case only.
+        """Return `source__schema__table`, the name in the silver tables' database. Athena needs lower case.
 
-        A name that is not in lower-case letters, digits and single underscores, or that ends like a view of
-        a merge-on-read table (`_ro`, `_rt`), is made so, and told from others by a digest at its end.
+        A name with other characters than lower-case letters, digits and single underscores is changed to this
+        form and gets a digest at its end. So does a name that ends like a view of a merge-on-read table
+        (`_ro`, `_rt`).
         """
         parts = (table.source, table.schema, table.table)
         is_plain = all(_GLUE_PART.fullmatch(part) for part in parts) and not table.table.endswith(_GLUE_VIEWS)
@@ -198,7 +200,7 @@ class LakeNames:
         return f"{readable[:room]}__{digest}"
 
     def table_of_path(self, path: str) -> TableName | None:
-        """The table whose `table_path` is `path`, or None where it is no such path."""
+        """Return the table whose `table_path` is `path`, or None if `path` is not a table path."""
         parts = path.strip("/").split("/")
         if len(parts) != 3:
             return None
@@ -208,7 +210,7 @@ class LakeNames:
 
 @dataclass(frozen=True)
 class SourceNames:
-    """The names that belong to one source of a lake."""
+    """The physical names of one source of a lake."""
 
     lake: LakeNames
     source: str
@@ -226,11 +228,11 @@ class SourceNames:
 
     @property
     def connect_offsets_topic(self) -> str:
-        """Where the source's own workers on AWS keep how far Debezium has read."""
+        """The topic in which the source's workers on AWS store Debezium's offsets."""
         return f"__tributary.{self.lake.lake}.{self.source}.connect-offsets"
 
     def topic(self, schema: str, table: str) -> str:
-        """The Kafka topic of a table's changes. Raises NameNotAllowed where no topic can name the table."""
+        """Return the Kafka topic of a table's changes. Raises NameNotAllowed if the table cannot have one."""
         problem = self.topic_problem(schema, table)
         if problem is not None:
             raise NameNotAllowed(
@@ -244,15 +246,13 @@ class SourceNames:
         return self.topic_name(schema, table)
 
     def topic_problem(self, schema: str, table: str) -> str | None:
-        """Why no topic can name this table, or None where one can."""
+        """Return why no topic can name this table, or None if one can."""
         for name in self.topic_form.names(schema, table):
             if not is_traceable(name):
-                return f"the name {name!r} is one that Debezium cannot quote, or make a topic's name of"
+                return f"Debezium cannot quote the name {name!r}, or cannot turn it into a topic's name"
         topic = self.topic_name(schema, table)
         if len(topic) > MAX_TOPIC_NAME:
-            return (
-                f"its Kafka topic would have a name of {len(topic)} characters; Kafka allows {MAX_TOPIC_NAME}"
-            )
+            return f"its Kafka topic's name would have {len(topic)} characters; Kafka allows {MAX_TOPIC_NAME}"
         return None
 
     @property
@@ -260,17 +260,17 @@ class SourceNames:
         return f"tributary-{self.lake.lake}-{self.source}-debezium"
 
     def topic_name(self, schema: str, table: str) -> str:
-        """The name that Debezium gives the table's topic, whether or not a topic may have it."""
+        """Return the name that Debezium gives the table's topic, even if no topic may have that name."""
         return ".".join([self.table_topics, topic_escape(schema), topic_escape(table)])
 
     @property
     def table_topics(self) -> str:
-        """What the topics of all tables begin with, followed by a dot."""
+        """The prefix of all table topics, without the dot that follows it."""
         return ".".join([self.lake.lake, *map(topic_escape, (self.source, *self.topic_form.leading))])
 
 
 def topic_escape(name: str) -> str:
-    """The part of a topic's name that Debezium makes of `name`: letters, digits, `-` and `.` stay.
+    """Return the part of a topic's name that Debezium builds from `name`: letters, digits, `-` and `.` stay.
 
     Each other UTF-16 unit becomes `_u` and its hexadecimal digits: four, but three for U+0100 to U+0FFF and
     U+0000 to U+000F (io.debezium.schema.UnicodeReplacementFunction, AbstractUnicodeTopicNamingStrategy).
@@ -293,16 +293,16 @@ def _topic_unescape(text: str) -> str:
 
 
 def _below_prefix(form: TopicForm) -> str:
-    """The part of a Java regular expression for what topics of this form have below their prefix."""
+    """Return the part of a Java regular expression that matches this form's names below the prefix."""
     leading = "".join(rf"\.{re.escape(topic_escape(name))}" for name in form.leading)
     return rf"{leading}\.[^.]+\.[^.]+"
 
 
 def _path_escape(name: str) -> str:
-    """`name` in characters that no file system, URL or Spark's listing treats specially.
+    """Return `name` in characters that file systems, URLs and Spark's listing do not treat specially.
 
-    Letters, digits, `_` and `-` stay; another character becomes its code point between tildes, and so does a
-    leading underscore, because Hadoop takes names that begin with it for hidden files.
+    Letters, digits, `_` and `-` stay. Another character becomes its code point between tildes, and so does a
+    leading underscore, because Hadoop treats names that begin with it as hidden files.
     """
     escaped = "".join(
         character

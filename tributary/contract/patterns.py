@@ -1,4 +1,4 @@
-"""Which tables of a database a source takes: `schema.table` patterns with `*` and `?`, and `!` to exclude."""
+"""The tables that a source takes: `schema.table` patterns with `*` and `?`, and `!` to exclude."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tributary.contract.errors import TributaryError
 WILDCARDS = "*?"
 
 OWN_SCHEMA = "tributary"
-"""The schema in a source database that holds Tributary's heartbeat table; no pattern matches its tables."""
+"""The schema in a source database that holds Tributary's heartbeat table. No pattern matches its tables."""
 
-# Names that cannot be read back from the topic's name that Debezium makes of them (naming.topic_escape):
+# Names that cannot be recovered from the topic's name that Debezium builds (naming.topic_escape):
 # - a dot separates schema from table;
-# - an escape of three digits (U+0000 to U+000F, U+0100 to U+0FFF) that a hexadecimal digit follows reads as
-#   the escape of another character;
-# - a blank name is left out;
-# and names that it does not quote in the snapshot's SQL, because they seem quoted already (TableId.quote).
+# - an escape of three digits (U+0000 to U+000F, U+0100 to U+0FFF) before a hexadecimal digit reads as the
+#   escape of another character;
+# - a blank name is left out.
+# Debezium also does not quote, in the snapshot's SQL, names that look quoted already (TableId.quote).
 _UNTRACEABLE = re.compile(r"\.|[\x00-\x0f\u0100-\u0fff][0-9a-f]|^[\x00-\x20]*\Z" + r'|^"|"\Z')
 _UNTRACEABLE_IN_DEBEZIUM = (
     r"(?!.*[\x00-\x0f\u0100-\u0fff][0-9a-f])(?![\x00-\x20]*\.)(?!.*\.[\x00-\x20]*(?!.))"
@@ -26,7 +26,7 @@ _UNTRACEABLE_IN_DEBEZIUM = (
 
 
 class NotATablePattern(TributaryError):
-    """A text that is not a pattern for tables."""
+    """A text that is not a table pattern."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TablePattern:
 
     @classmethod
     def parse(cls, text: str) -> TablePattern:
-        """The pattern in `text`, without a leading `!`. Raises NotATablePattern."""
+        """Parse a pattern without a leading `!`. Raises NotATablePattern."""
         schema, dot, table = text.partition(".")
         if not (schema and dot and table) or "." in table or text != text.strip():
             raise NotATablePattern(
@@ -50,11 +50,11 @@ class TablePattern:
 
     @property
     def is_whole_schema(self) -> bool:
-        """Whether it stands for every table of one named schema."""
+        """Tell whether the pattern matches every table of one named schema."""
         return self.table.strip("*") == "" and not any(wildcard in self.schema for wildcard in WILDCARDS)
 
     def may_match_in(self, schema: str) -> bool:
-        """Whether it stands for any table of this schema."""
+        """Tell whether the pattern can match any table of this schema."""
         return _is_match(self.schema, schema)
 
     def matches(self, schema: str, table: str) -> bool:
@@ -66,14 +66,14 @@ class TablePattern:
 
 @dataclass(frozen=True)
 class TablePatterns:
-    """A table is taken when an include pattern matches it and no exclude pattern does, in whatever order."""
+    """Include and exclude patterns: a table needs one include match and no exclude match, in any order."""
 
     include: tuple[TablePattern, ...]
     exclude: tuple[TablePattern, ...]
 
     @classmethod
     def parse(cls, texts: tuple[str, ...]) -> TablePatterns:
-        """Raises NotATablePattern, also where nothing is included."""
+        """Parse the patterns. Raises NotATablePattern, also if no pattern includes a table."""
         include = tuple(TablePattern.parse(text) for text in texts if not text.startswith("!"))
         exclude = tuple(TablePattern.parse(text[1:]) for text in texts if text.startswith("!"))
         if not include:
@@ -85,7 +85,7 @@ class TablePatterns:
         return cls(include, exclude)
 
     def matches(self, schema: str, table: str) -> bool:
-        """Whether the table is taken; case matters. Untraceable tables and Tributary's own never are."""
+        """Tell whether the table is taken. Case matters. Untraceable tables and Tributary's never match."""
         return (
             self.would_match(schema, table)
             and schema != OWN_SCHEMA
@@ -94,17 +94,18 @@ class TablePatterns:
         )
 
     def would_match(self, schema: str, table: str) -> bool:
-        """Whether the patterns alone match, be the table's name traceable or not."""
+        """Tell whether the patterns alone match, even if the table's name is not traceable."""
         return any(pattern.matches(schema, table) for pattern in self.include) and not any(
             pattern.matches(schema, table) for pattern in self.exclude
         )
 
     @property
     def debezium_regex(self) -> str:
-        """One Java regular expression for `table.include.list` that matches `schema.table` as `matches` does.
+        """Return a Java regular expression for `table.include.list` that agrees with `matches`.
 
         Debezium splits the list at commas, trims the parts and ignores case (debezium-util's
-        Strings.setOfRegex and Predicates.includes): hence no comma in it, and the flag that minds case again.
+        Strings.setOfRegex and Predicates.includes). So the expression has no comma, and its flag restores the
+        case.
         """
         include = "|".join(_debezium_regex_of(pattern) for pattern in self.include)
         exclude = "".join(f"(?!{_debezium_regex_of(pattern)}(?!.))" for pattern in self.exclude)
@@ -113,7 +114,7 @@ class TablePatterns:
 
 
 def is_traceable(name: str) -> bool:
-    """Whether Debezium can read what is so named, and its name be read back from the topic's."""
+    """Tell whether Debezium can read a table or schema with this name, and its topic's name gives it back."""
     return _UNTRACEABLE.search(name) is None
 
 
@@ -127,7 +128,7 @@ def _debezium_regex_of(pattern: TablePattern) -> str:
 
 
 def _regex_of(wildcard: str, any_character: str) -> str:
-    """The wildcard in the syntax that Python and Java share, without comma or blank."""
+    """Return the wildcard in the syntax that Python and Java share, without comma or blank."""
     return "".join(_regex_of_character(character, any_character) for character in wildcard)
 
 

@@ -1,4 +1,4 @@
-"""What a person can do about an error, as values that each surface words for its own reader.
+"""Remedies: what a person can do about an error, as values that each surface words for its own reader.
 
 The command, AWS and the console each name their own commands. So an error carries a `Remedy`, not prose that
 names commands. Outcome files and reports store remedies as JSON.
@@ -107,10 +107,10 @@ Remedy = (
 )
 Remedies = tuple[Remedy, ...]
 RemedyOrText = Remedy | str | Iterable[Remedy | str] | None
-"""How an error is given its remedies. A text stands for `Advice`."""
+"""The remedies that an error accepts. A text stands for `Advice`."""
 
 Words = Callable[[Remedy], str]
-"""How a surface says what to do: one sentence or more for each remedy."""
+"""A surface's wording: one or more sentences for each remedy."""
 
 KINDS: Mapping[str, type[Remedy]] = {
     "advice": Advice,
@@ -131,7 +131,7 @@ _NAMES = {kind: name for name, kind in KINDS.items()}
 
 
 def remedies_of(given: RemedyOrText) -> Remedies:
-    """Return the remedies that an error was given, in their order."""
+    """Return the remedies of an error, in their order."""
     match given:
         case None:
             return ()
@@ -144,17 +144,17 @@ def remedies_of(given: RemedyOrText) -> Remedies:
 
 
 def remedies_for_table(remedies: Remedies, table: str) -> Remedies:
-    """Return the remedies with the table, written source.schema.table, where they do not name one yet."""
+    """Return the remedies; those without a table get this one, written source.schema.table."""
     return tuple(_for_table(remedy, table) for remedy in remedies)
 
 
 def remedies_as_json(remedies: Remedies) -> list[dict[str, Any]]:
-    """Return values of JSON from which `remedies_from_json` makes the same remedies."""
+    """Return JSON values from which `remedies_from_json` builds the same remedies."""
     return [{"kind": _NAMES[type(remedy)], **asdict(remedy)} for remedy in remedies]
 
 
 def remedies_from_json(found: Iterable[Mapping[str, Any]]) -> Remedies:
-    """Return the remedies, without those of a kind that only another version of Tributary knows."""
+    """Return the remedies. Skip kinds that only another version of Tributary knows."""
     remedies = []
     for one in found:
         fields = {name: value for name, value in one.items() if name != "kind"}
@@ -175,7 +175,7 @@ def as_sentence(text: str) -> str:
 
 
 def plain_words(remedy: Remedy) -> str:
-    """Return a sentence that names no command: for logs, and for Python, where no surface has worded it."""
+    """Return a sentence that names no command: for logs, and for Python, which have no commands."""
     match remedy:
         case Advice(text):
             return text

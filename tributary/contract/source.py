@@ -1,4 +1,4 @@
-"""What the lake file says of any source, whatever its engine; each engine adds entries of its own."""
+"""The entries that every source has in the lake file. Each engine adds entries of its own."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ EnvironmentVariable = Annotated[
 
 
 class Connection(Entry):
-    """`[source.NAME.connection]`: a database of the user's. Environment variables hold the passwords.
+    """`[source.NAME.connection]`: the user's own database. Environment variables hold the passwords.
 
     user          who Debezium logs in as; None: the user that Tributary creates
-    password_env  holds that user's password; None: Tributary, as admin_user, makes one up and sets it
+    password_env  holds that user's password; None: Tributary, as admin_user, generates one and sets it
     admin_user    prepares the database; None: a person does, with the SQL that `tributary up` writes
     """
 
@@ -70,7 +70,7 @@ class Connection(Entry):
     admin_password_env: EnvironmentVariable | None = None
 
     def problems(self, entry: str) -> Iterator[Problem]:
-        """Yield what no single key shows; `entry` is what errors call the connection."""
+        """Yield what no single key shows. `entry` is the connection's name in errors."""
         if (self.admin_user is None) != (self.admin_password_env is None):
             yield Problem(entry, "half of an administrator", *self._half("admin_user", "admin_password_env"))
         if self.admin_user is None and self.password_env is None:
@@ -79,9 +79,9 @@ class Connection(Entry):
                 entry, "no password to log in with", "neither password_env nor admin_user", expected
             )
         if self.admin_user is not None and self.admin_user == self.user:
-            expected = "a user of its own for the replication, with fewer rights"
+            expected = "a separate user for the replication, with fewer rights"
             yield Problem(
-                f"{entry}.user", "the administrator may not replicate too", json.dumps(self.user), expected
+                f"{entry}.user", "the administrator must not also replicate", json.dumps(self.user), expected
             )
 
     def _half(self, one: str, other: str) -> tuple[str, str]:
@@ -90,7 +90,7 @@ class Connection(Entry):
 
 
 class ExistingDatabase(Entry):
-    """`[aws.source.NAME]`: a database that exists already and that the VPC reaches.
+    """`[aws.source.NAME]`: a database that already exists and that the VPC can reach.
 
     secret      JSON with the `password` of the user that Debezium logs in as, in the lake's own region
     secret_key  the account's own key that encrypts the secret; None: Secrets Manager's own key does
@@ -103,7 +103,7 @@ class ExistingDatabase(Entry):
 
 
 class Events(Entry):
-    """How the events of a source are written that Tributary's own connector did not send.
+    """The format of a source's events if another connector than Tributary's sends them.
 
     topic_prefix  Debezium's `topic.prefix`; None: Tributary's own topics
     decimals      how JSON holds a numeric: JsonConverter's `decimal.format`
@@ -118,11 +118,11 @@ class Events(Entry):
 class Source(Entry):
     """`[source.NAME]`: a database whose tables become lake tables. An engine's own class adds its entries.
 
-    engine      by which the registry of engines finds that class
+    engine      the key under which the registry of engines finds that class
     tables      patterns as the file has them; `patterns` holds them parsed
     partitions  of each table's Kafka topic
     connection  None: the server that `tributary up` starts
-    events      what another connector than Tributary's own sends
+    events      the format of events from another connector than Tributary's
 
     existing    the engine's class of `[aws.source.NAME]`
     """
@@ -139,11 +139,11 @@ class Source(Entry):
 
     @property
     def name(self) -> str:
-        """The name in the section's title, which is no key of the section."""
+        """The name from the section's title. It is not a key of the section."""
         return self._name
 
     def named(self, name: str) -> Self:
-        """Return the same source under this name."""
+        """Return the same source with this name."""
         source = self.model_copy()
         source._name = name
         return source
@@ -158,9 +158,9 @@ class Source(Entry):
 
     @property
     def topic_form(self) -> TopicForm:
-        """The form that the engine gives the topics of tables."""
+        """The form of the table topics, which the engine chooses."""
         return SCHEMA_AND_TABLE
 
     def problems_on_aws(self, name: str, _aws: Aws) -> Iterator[Problem]:  # noqa: ARG002
-        """Yield what keeps the lake from creating the database of the source `name` on AWS."""
+        """Yield what prevents the lake from creating the database of the source `name` on AWS."""
         return iter(())

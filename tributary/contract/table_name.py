@@ -1,4 +1,4 @@
-"""How a table of a source is called in Tributary: source, schema and table, written `shop.public.orders`."""
+"""A table's name in Tributary: source, schema and table, written `shop.public.orders`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class NotATableName(TributaryError):
 
 @dataclass(frozen=True, order=True)
 class TableName:
-    """One table of one source. `parse(str(name)) == name` for every name, also one with dots or quotes."""
+    """One table of one source. `parse(str(name)) == name` for every name, even with dots or quotes."""
 
     source: str
     schema: str
@@ -27,7 +27,7 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> TableName:
-        """The name written in `text`; a part that holds a dot or a quote stands in double quotes, as in SQL.
+        """Parse a table's name. A part with a dot or a quote is in double quotes, as in SQL.
 
         Raises NotATableName.
         """
@@ -42,7 +42,7 @@ class TableName:
 
 
 def _parts(text: str) -> list[str]:
-    """The unquoted parts of a dotted name; no part at all where the text is not well formed."""
+    """Return the unquoted parts of a dotted name, or no parts if the text is malformed."""
     parts: list[str] = []
     position = 0
     while match := _PART.match(text, position):

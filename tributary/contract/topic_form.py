@@ -1,4 +1,4 @@
-"""Which names a table's Kafka topic consists of, below the prefix of its source."""
+"""The names that make up a table's Kafka topic, below the prefix of its source."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TopicForm:
-    """The form of a source's topics: the same leading names in all of them, then schema and table.
+    """The form of a source's topics: the same leading names for all, then schema and table.
 
-    An engine chooses it. Debezium names PostgreSQL's topics by schema and table, MySQL's by database and
+    The engine chooses it. Debezium names PostgreSQL's topics by schema and table, MySQL's by database and
     table, SQL Server's by database, schema and table.
 
-    leading  what every topic of the source has before the schema, such as the name of a SQL Server database
+    leading  the names before the schema, which all topics share, such as a SQL Server database
     """
 
     leading: tuple[str, ...] = ()
 
     def names(self, schema: str, table: str) -> tuple[str, ...]:
-        """Return the names that the table's topic has below the prefix."""
+        """Return the names of the table's topic below the prefix."""
         return (*self.leading, schema, table)
 
     def table(self, names: Sequence[str]) -> tuple[str, str] | None:
-        """Return schema and table of a topic with these names, or None if it has another form."""
+        """Return schema and table of a topic with these names, or None if the topic has another form."""
         if len(names) != len(self.leading) + 2 or tuple(names[:-2]) != self.leading:
             return None
         return names[-2], names[-1]

@@ -1,4 +1,4 @@
-"""Knows how a distributed Kafka Connect worker is run, and how its connectors get their passwords."""
+"""Run a distributed Kafka Connect worker, and give its connectors their passwords."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ConnectWorker:
 
 
 def start_connect(worker: ConnectWorker, cancelled: threading.Event) -> ProcessRecord:
-    """Starts the worker and waits until its REST interface answers, which is when it has joined its group.
+    """Start the worker and wait until its REST interface answers, which means that it has joined its group.
 
     Raises ServiceFailed.
     """
@@ -74,17 +74,17 @@ def start_connect(worker: ConnectWorker, cancelled: threading.Event) -> ProcessR
 
 
 def is_configured_as(worker: ConnectWorker) -> bool:
-    """Whether the worker was last started with these properties."""
+    """Tell whether the worker was last started with these properties."""
     return worker.config.exists() and worker.config.read_text() == as_properties(worker.properties)
 
 
 def secrets_folder(folder: Path) -> Path:
-    """Where below the worker's folder the secrets are."""
+    """Return the folder of the secrets, below the worker's folder."""
     return folder / "secrets"
 
 
 def write_secrets(worker: ConnectWorker) -> None:
-    """Connectors read a secret when they are started or restarted."""
+    """Write the secrets. A connector reads its secret when it is started or restarted."""
     folder = secrets_folder(worker.folder)
     folder.mkdir(mode=0o700, exist_ok=True)
     for name, secret in worker.secrets.items():
@@ -92,7 +92,7 @@ def write_secrets(worker: ConnectWorker) -> None:
 
 
 def answers(url: str) -> bool:
-    """Whether a worker there lists its connectors, which it does once it has read its config topic."""
+    """Tell whether a worker at the URL lists its connectors, which it does after reading its config topic."""
     try:
         return requests.get(f"{url}/connectors", timeout=2).ok
     except requests.RequestException:
@@ -100,11 +100,11 @@ def answers(url: str) -> bool:
 
 
 def stop_connect(run_folder: Path, patience_seconds: float = 20.0) -> bool:
-    """Lets the tasks finish and commit what they have; False if it was not running."""
+    """Let the tasks finish and commit their work. Return False if the worker was not running."""
     return stop_process(SERVICE, run_folder, patience_seconds=patience_seconds)
 
 
-# Every client and every connector prints the whole of its settings several times at each start.
+# Each client and each connector prints all of its settings several times at each start.
 _RUNTIME = "org.apache.kafka.connect.runtime"
 _QUIET = {
     "org.apache.kafka.clients": "WARN",

@@ -1,4 +1,4 @@
-"""Knows when what Connect says of a connector is to be believed, and makes it anew where it is not."""
+"""Bring connectors to their wanted state, and recreate a connector whose reported state cannot be trusted."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from connectors.deployment import ConnectorConfig
 from tributary.local.process import POLL_SECONDS, StartCancelled
 
 CONNECTOR_SECONDS = 90.0
-"""How long a connector may take until it and its task run, or until it is gone."""
+"""The timeout until a connector and its task run, or until the connector is gone."""
 
 _SECONDS_TO_RUN = 1.5
-"""For so long a new one has to have run."""
+"""The time for which a new connector must have run."""
 
 
 @dataclass(frozen=True)
 class ConnectorKeeper:
-    """Brings connectors to the state that they ought to be in. Each call gives up once `cancelled` is set."""
+    """Brings connectors to their wanted state. Each call gives up once `cancelled` is set."""
 
     rest: ConnectRest
     cancelled: threading.Event
 
     def ensure_running(self, connector: ConnectorConfig, worker_has_died: bool) -> bool:
-        """Returns once the connector runs; True if it had to be made (anew). Raises ConnectorFailed.
+        """Return once the connector runs, and return True if it was created or recreated.
 
-        It is made anew if it has another config, has failed, or its worker has died: that leaves behind that
-        its tasks run, and only the state of a new connector is surely its own. Its offsets are not lost.
+        It is recreated if its config differs, if it has failed, or if its worker has died. A dead worker
+        leaves the state "running" behind, so only the state of a new connector is certain to be its own. The
+        offsets are kept. Raises ConnectorFailed.
         """
         known = self.rest.config(connector.name)
         is_anew = known != connector.config or worker_has_died or self._has_failed(connector.name)
@@ -45,10 +46,10 @@ class ConnectorKeeper:
         return is_anew
 
     def remove(self, name: str) -> None:
-        """Returns once the worker has forgotten the connector's state too. Its offsets stay.
+        """Return once the worker has forgotten the connector's state too. The offsets are kept.
 
-        A worker that has not joined its group yet lists no connector, but knows the states of all: it can
-        wait for the session of a killed one to end.
+        A worker that has not joined its group yet, because a killed worker's session must expire first, lists
+        no connector but knows the states of all.
         """
         deadline = time.monotonic() + CONNECTOR_SECONDS
         while time.monotonic() < deadline and self._is_known(name):
@@ -58,7 +59,7 @@ class ConnectorKeeper:
             time.sleep(POLL_SECONDS)
 
     def forget_offsets(self, connector: ConnectorConfig) -> None:
-        """Of a connector that was removed. Connect lets go of those only that are of one which is stopped."""
+        """Delete the offsets of a removed connector. Connect does so only for a stopped connector."""
         self.rest.create_stopped(connector)
         self.rest.forget_offsets(connector.name)
         self.remove(connector.name)

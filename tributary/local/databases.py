@@ -1,4 +1,4 @@
-"""Knows where each source's database is, here or where the lake file says, and how it is made ready."""
+"""The database of each source, on this machine or where the lake file says, and how to prepare it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class DatabaseUnreachable(TributaryError):
 
 
 class PasswordMissing(TributaryError):
-    """An environment variable in which the lake file expects a password holds none."""
+    """An environment variable that must hold a password is empty or missing."""
 
 
 @dataclass(frozen=True)
 class SourceDatabase:
-    """The database of one source, as the lake file and the state folder know it."""
+    """The database of one source, according to the lake file and the state folder."""
 
     lake: Lake
     source: Source
@@ -43,22 +43,22 @@ class SourceDatabase:
 
     @property
     def is_prepared_by_hand(self) -> bool:
-        """Tell whether a person has to prepare the database, because the lake file names no administrator."""
+        """Tell whether a person must prepare the database, because the lake file names no administrator."""
         return self.source.connection is not None and self.source.connection.admin_user is None
 
     @property
     def script(self) -> Path:
-        """Where the SQL is written that a person has to run."""
+        """The file for the SQL that a person must run."""
         return self.state.path / f"prepare-{self.source.name}.sql"
 
     @property
     def secret_name(self) -> str:
-        """The name under which the Connect worker finds the password that Debezium logs in with."""
+        """The name under which the Connect worker finds Debezium's password."""
         return f"{self.source.name}-replication"
 
     @property
     def replication_password(self) -> SecretStr:
-        """The password in the environment, else one of this state folder's own. Raises PasswordMissing."""
+        """The password in the environment, else the one of this state folder. Raises PasswordMissing."""
         connection = self.source.connection
         if connection is None or connection.password_env is None:
             return self.settings.secrets.replication_password(self.source.name)
@@ -71,7 +71,7 @@ class SourceDatabase:
         return self.engine.access(self.lake, self.source, host, port, password)
 
     def connect(self) -> Any:
-        """Open a session of the engine's as the administrator, else as the replication user.
+        """Open a session of the engine as the administrator, else as the replication user.
 
         Raises DatabaseUnreachable, PasswordMissing and NoServerHere.
         """
@@ -84,7 +84,7 @@ class SourceDatabase:
         return self._open(Login(connection.host, connection.port, connection.admin_user, password))
 
     def connect_for_replication(self) -> Any:
-        """Open a session of the engine's as the replication user. Raises as `connect` does."""
+        """Open a session of the engine as the replication user. Raises the errors of `connect`."""
         user = self.engine.user(self.lake, self.source)
         return self._open(Login(*self._address, user, self.replication_password))
 
@@ -125,10 +125,10 @@ class SourceDatabase:
 
 
 def prepare_database(database: SourceDatabase) -> tuple[str, ...]:
-    """Make the database ready for Debezium, as often as wanted, and return warnings.
+    """Prepare the database for Debezium, and return warnings. It may run any number of times.
 
-    Where the lake file names no administrator, nothing is changed: the SQL is written to `database.script`.
-    Raises DatabaseUnreachable, PasswordMissing, NoServerHere, DatabaseNotReady and the engine's own errors.
+    If the lake file names no administrator, only write the SQL to `database.script`. Raises
+    DatabaseUnreachable, PasswordMissing, NoServerHere, DatabaseNotReady and the engine's own errors.
     """
     if database.is_prepared_by_hand:
         return _check_prepared(database)

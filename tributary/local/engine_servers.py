@@ -1,4 +1,4 @@
-"""Which engines have a server on this machine, for sources that the lake file gives no connection."""
+"""The engines that have a server on this machine, for sources without a connection in the lake file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NoServerHere(TributaryError):
 
 @dataclass(frozen=True)
 class EngineServer:
-    """A server that `tributary up` starts. The step of that name also creates the databases of its sources.
+    """A server that `tributary up` starts. The step of the same name also creates its sources' databases.
 
     service  its name among the services
     admin    returns the port, the user and the password of its administrator
@@ -38,7 +38,7 @@ def _postgres_admin(settings: LocalSettings) -> Login:
 ENGINE_SERVERS: dict[str, EngineServer] = {
     "postgres": EngineServer(postgres.SERVICE, _postgres_admin),
 }
-"""By the engine's name in the lake file."""
+"""The servers by the engine's name in the lake file."""
 
 
 def server_of(source: Source) -> EngineServer:
@@ -50,5 +50,5 @@ def server_of(source: Source) -> EngineServer:
             f"Tributary starts no {engine_of(source).title} server on this machine",
             where=f"[source.{source.name}]",
             found="no connection",
-            expected=f"a section [source.{source.name}.connection] that names a server of yours",
+            expected=f"a section [source.{source.name}.connection] that names your own server",
         ) from None

@@ -1,6 +1,6 @@
-"""Knows how the project's own Java is checked: it is formatted, and it compiles without a warning.
+"""Check the project's own Java: the format, and that it compiles without a warning.
 
-`python -m tributary.local.java_checks` checks it; with `--fix` it formats the files first.
+`python -m tributary.local.java_checks` checks it. With `--fix` it formats the files first.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _ROOMS = (Path(connectors.__file__).parent, Path(spark_app.__file__).parent)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return 0 where the Java is as it should be, else 1."""
+    """Return 0 if the Java passes the checks, else 1."""
     sources = java_sources()
     try:
         if _parser().parse_args(arguments).fix:
             format_java(sources)
         _check_format_where_possible(sources)
-        # Both compile what has changed since the last time. A warning is an error.
+        # Both calls compile only what has changed. A warning is an error.
         classes_jar()
         build_plugins()
     except TributaryError as error:
@@ -45,7 +45,7 @@ def _check_format_where_possible(sources: Sequence[Path]) -> None:
     try:
         check_format(sources)
     except NoFormatter as error:
-        # All other checks work on such a machine, too.
+        # All other checks still work on such a machine.
         print(f"The format of the Java code was not checked. {error}", file=sys.stderr)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tributary.local.process import Command
 
 # One garbage collector thread and only the quick compiler. A server that lives for minutes never gains back
-# the time spent on optimizing, and a person waits for the start-up on two cores.
+# the time spent on optimizing, and a person waits for the startup on two cores.
 _QUICK_START = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -61,7 +61,7 @@ def java_command(
 
 
 def empty_folder(folder: Path) -> None:
-    """Create the folder, or remove its content."""
+    """Create the folder, or remove its contents."""
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Knows in which order the servers of a state folder are started, tied together, repaired and stopped."""
+"""Start, connect, repair and stop the servers of a state folder, in the right order."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ RESPONSE_SECONDS = 10.0
 """How long a server that was started earlier may take to answer before it is restarted."""
 
 UNDO_SECONDS = 3.0
-"""How long a server may take to stop when its start is undone: half started, it has nothing to lose."""
+"""How long to wait for a server to stop after a failed start. Barely started, it has nothing to lose."""
 
 Seed = Callable[[Source, Any], None]
-"""Fills a source's local database before Debezium reads it, over a session of the server's administrator."""
+"""A function that fills a source's local database before Debezium reads it, in an administrator's session."""
 
 
 @dataclass(frozen=True)
 class RunningPipeline:
-    """A pipeline that is up. `changed` names what this start had to do; nothing if all ran already."""
+    """A pipeline that is up. `changed` names what this start had to do, if anything did not run already."""
 
     lake: Lake
     state: StateFolder
@@ -62,9 +62,9 @@ def up(
 ) -> RunningPipeline:
     """Start what is not running, and return once the connectors run.
 
-    What runs and is as the lake file says is left alone. But Debezium forgets how far it had come with the
-    sources in `resnapshot`, and takes a new snapshot. On an error and on Ctrl-C (or SIGTERM, SIGHUP) what was
-    started is stopped again. Raises the TributaryErrors of every part.
+    A server or connector that runs as the lake file says stays untouched. But Debezium forgets its position
+    in the sources in `resnapshot`, and takes a new snapshot of them. On an error and on Ctrl-C (or SIGTERM,
+    SIGHUP) everything that this call started is stopped again. Raises the TributaryErrors of every part.
     """
     began = time.monotonic()
     state.create()
@@ -90,7 +90,7 @@ def up(
 
 
 def down(state: StateFolder) -> tuple[str, ...]:
-    """Stops the servers, and the Spark application if it runs; their data stays. Returns their names."""
+    """Stop the servers and the Spark app, and return the names of those that ran. Their data stays."""
     if not state.path.is_dir():
         return ()
     with state.exclusive(), noted_interrupts():
@@ -111,7 +111,7 @@ _STOPS: dict[str, _Stop] = {
 
 
 def _stop_servers(state: StateFolder, names: Iterable[str], **patience: float) -> tuple[str, ...]:
-    """Stops Connect first, whose tasks commit to the others; names those that were running."""
+    """Stop the servers and name those that ran. Connect is first, because its tasks commit to the others."""
     wanted = [name for name in _STOPS if name in set(names)]
     first = [name for name in wanted if name == connect.SERVICE]
     was_running = {name: _STOPS[name](state.run, **patience) for name in first}
@@ -135,7 +135,7 @@ def _fixed_ports(lake: Lake) -> dict[str, int]:
 
 @dataclass
 class _Start:
-    """One `up`: its steps, and what they had to do."""
+    """One call of `up`: its steps, and the steps that had something to do."""
 
     servers: Servers
     plugins: tuple[Plugin, ...]
@@ -147,7 +147,7 @@ class _Start:
     warnings: list[str] = field(default_factory=list)
 
     def run(self) -> None:
-        """Take the steps of the plan, each as soon as those before it are done."""
+        """Run the steps of the plan, each as soon as its predecessors are done."""
         plan = tuple(start_plan(self.servers.lake, self.resnapshot))
         with self.startup:
             plugin_path = self.startup.step(PLUGINS, lambda: unpack_plugins(self.plugins))
@@ -159,7 +159,7 @@ class _Start:
         self._remove_former_sources()
 
     def _work(self, plugin_path: Future[Path]) -> dict[str, Callable[[], bool]]:
-        """Return what each step of the plan does. The work says whether it had to do anything."""
+        """Return the work of each step in the plan. The work returns whether it had to do anything."""
         lake, deployment = self.servers.lake, self.servers.deployment
         work: dict[str, Callable[[], bool]] = {
             postgres.SERVICE: self._ensure_postgres,
@@ -177,7 +177,7 @@ class _Start:
     def _step(
         self, name: str, ensure: Callable[[], bool], after: tuple[Future[Any], ...] = ()
     ) -> Future[bool]:
-        """`ensure` says whether there was anything to do."""
+        """Run a step. `ensure` returns whether it had to do anything."""
 
         def work() -> bool:
             did_something = ensure()
@@ -210,9 +210,9 @@ class _Start:
             lambda: kafka.start_kafka(broker, self.startup.cancelled),
         )
         lake = self.servers.lake
-        # The sink expects its control topic to exist; it and Debezium make or find all others.
+        # The sink expects its control topic to exist. It and Debezium create or find all others.
         kafka.create_topic(broker.bootstrap, lake.names.bronze_control_topic, partitions=1)
-        # Debezium makes a topic as the lake file says, and leaves it so whatever the file says later.
+        # Debezium creates a topic as the lake file says, and never changes it after the file has changed.
         kafka.configure_topics(broker.bootstrap, lake.table_topics_regex, self.servers.topics.config)
         return started
 
@@ -227,8 +227,8 @@ class _Start:
     def _ensure_connect(self, plugin_path: Path) -> bool:
         worker = self.servers.connect(plugin_path)
         connect.write_secrets(worker)
-        # A task that is stopped while a server is away can leave a coordinator of the sink behind, with a
-        # closed catalog and the only partition of the control topic: nothing would reach bronze again.
+        # A task that is stopped while a server is away can leave one of the sink's coordinators behind, with
+        # a closed catalog and the only partition of the control topic. Then nothing would reach bronze again.
         has_lost_a_server = not {*SERVICES}.isdisjoint(self.changed)
         if has_lost_a_server or not connect.is_configured_as(worker):
             connect.stop_connect(worker.run)
@@ -239,7 +239,7 @@ class _Start:
         )
 
     def _ensure_service(self, name: str, answers: Callable[[], bool], start: Callable[[], object]) -> bool:
-        """Starts the service unless it runs and answers; one that does not answer is stopped first."""
+        """Start the service unless it runs and answers. Stop it first if it does not answer."""
         if read_process(name, self.servers.state.run) is not None:
             deadline = time.monotonic() + RESPONSE_SECONDS
             while time.monotonic() < deadline:
@@ -264,7 +264,7 @@ class _Start:
             self.warnings.extend(prepare_database(database))
             if source in self.resnapshot:
                 self._keeper.forget_offsets(connector)
-            return False  # nothing that a second `up` would not do again
+            return False  # Only a change that a second `up` would not repeat counts.
 
         return prepare
 
@@ -281,7 +281,7 @@ class _Start:
             remains = None if engine is None else engine.remains(config)
             self._keeper.remove(name)
             self.changed.append(name)
-            removed = f"{name} was removed, as its source is no longer in the lake file."
+            removed = f"{name} was removed, because its source is no longer in the lake file."
             self.warnings.append(" ".join(filter(None, (removed, remains))))
 
     @property

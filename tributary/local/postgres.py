@@ -183,7 +183,7 @@ def _run_initdb(server: PostgresServer, data: Path, password_file: Path) -> None
         raise PostgresUnfit("initdb cannot run", where=command[0], found=str(error)) from error
     if result.returncode != 0:
         raise PostgresUnfit(
-            "PostgreSQL could not make its data folder",
+            "PostgreSQL could not create its data folder",
             where=str(data),
             found=(result.stderr or result.stdout).strip()[-1000:],
             remedy="Do not run tributary as root; see docs/local.md" if _is_root() else None,

@@ -1,4 +1,4 @@
-"""Knows whether the servers of a state folder run, for those who need them to."""
+"""Check that the servers of a state folder run, before a command uses them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tributary.local.state import LocalSettings, StateFolder
 
 
 class PipelineDown(TributaryError):
-    """A server of the pipeline that is needed does not run."""
+    """A required server of the pipeline is not running."""
 
 
 def read_started_settings(state: StateFolder) -> LocalSettings:
-    """The settings of a pipeline that was started once. Raises `PipelineDown` and StateFolderUnfit."""
+    """Return the settings of a started pipeline. Raises `PipelineDown` and StateFolderUnfit."""
     settings = state.read_settings()
     if settings is None:
         raise PipelineDown(
@@ -27,7 +27,7 @@ def read_started_settings(state: StateFolder) -> LocalSettings:
 
 
 def read_running_settings(state: StateFolder, *services: str) -> LocalSettings:
-    """The settings, once all the services run. Raises `PipelineDown` and StateFolderUnfit."""
+    """Return the settings if all the services run. Raises `PipelineDown` and StateFolderUnfit."""
     settings = read_started_settings(state)
     if down := [service for service in services if read_process(service, state.run) is None]:
         raise PipelineDown(

@@ -73,7 +73,7 @@ class SparkBusy(TributaryError):
 
 @dataclass(frozen=True)
 class SparkInstallation:
-    """What the app runs on.
+    """The files that the app runs from.
 
     jars     for the driver's class path
     package  the folder of the unpacked package
@@ -177,7 +177,7 @@ def _take_over(state: StateFolder) -> None:
         return
     if read_process(OWNER, state.run) is not None:
         raise SparkBusy(
-            "the Spark application of this state folder is running already",
+            "the Spark app of this state folder is already running",
             where=str(state.path),
             found=f"pid {record.pid}",
             remedy=StopRun(),

@@ -1,4 +1,4 @@
-"""Which steps a start of the pipeline has, and which of them wait for which others."""
+"""The steps that start the pipeline, and the order in which they depend on each other."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Step:
 
 
 def start_plan(lake: Lake, resnapshot: Collection[Source]) -> Iterator[Step]:
-    """Yield the steps of a start, each after the steps that it waits for. Raises NoServerHere.
+    """Yield the steps of a start, each after its predecessors. Raises NoServerHere.
 
-    The step PLUGINS, which has a result, begins before them. A source in `resnapshot` has its connector
-    removed before its database is prepared, so Connect comes first.
+    The step PLUGINS, which has a result, begins before them. Connect comes before the database of a source in
+    `resnapshot`, because that source's connector is removed before its database is prepared.
     """
     before_connect = (postgres.SERVICE, kafka.SERVICE, s3.SERVICE)
     servers = (*before_connect, connect.SERVICE)

@@ -1,4 +1,4 @@
-"""Knows how the steps of a start run side by side and in order, and all end when one of them fails."""
+"""Run the steps of a start in parallel and in order. All steps end if one fails."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tributary.local.process import StartCancelled
 Result = TypeVar("Result")
 State = Literal["starting", "ready", "running"]
 Progress = Callable[[str, State, float], None]
-"""Called with a step's name, its state and the seconds that it took; from several threads, one at a time.
+"""Gets a step's name, its state and its duration in seconds. Several threads call it, one at a time.
 
-`running`: there was nothing to do.
+The state `running` means that there was nothing to do.
 """
 
 _STEPS_AT_ONCE = 16
@@ -25,10 +25,10 @@ _POLL_SECONDS = 0.1
 
 
 class Startup:
-    """Steps, each in a thread. The end of the `with` block waits for all and raises the first error of any.
+    """Steps that each run in a thread. The end of the `with` block waits for all and raises the first error.
 
-    No step is still at work when the block is left, whether by an error, because `interrupted` was set (then
-    by a KeyboardInterrupt) or because all is done.
+    After the block no step is still at work. The block ends because all steps are done, because one failed,
+    or because `interrupted` was set. In the last case it raises KeyboardInterrupt.
     """
 
     def __init__(self, progress: Progress, interrupted: threading.Event) -> None:
@@ -50,7 +50,7 @@ class Startup:
             self.cancelled.set()
         self._pool.shutdown(wait=True)
         if kind is None and self._interrupted.is_set():
-            # Before any error: a step may have failed only because the signal reached what it was starting.
+            # Comes before any error, because a step may fail only because the signal reached its server.
             raise KeyboardInterrupt
         if kind is None:
             self._raise_first_error()
@@ -62,9 +62,9 @@ class Startup:
         after: Sequence[Future[Any]] = (),
         did_something: Callable[[Result], bool] = lambda _: True,
     ) -> Future[Result]:
-        """Runs `work` once the steps in `after` are done, all of which must have been given before.
+        """Run `work` once the steps in `after` are done. They must be steps of earlier calls.
 
-        Where `did_something` is false of its result, the step is reported as having been running.
+        If `did_something` is false for the result, the step is reported as already running.
         """
 
         def run() -> Result:
@@ -86,7 +86,7 @@ class Startup:
         return any(step.done() and step.exception() is not None for step in self._steps)
 
     def _raise_first_error(self) -> None:
-        """Not that of a step which only gave up because another had failed."""
+        """Raise the first failed step's error. A step that only gave up after another's failure is none."""
         for step in self._steps:
             error = step.exception()
             if error is not None and not isinstance(error, StartCancelled):
@@ -99,9 +99,9 @@ class Startup:
 
 @contextmanager
 def noted_interrupts() -> Iterator[threading.Event]:
-    """Within it Ctrl-C, SIGTERM and SIGHUP interrupt nothing: they only set the event that it yields.
+    """Yield an event that Ctrl-C, SIGTERM and SIGHUP set instead of interrupting.
 
-    An exception out of nowhere could come between the start of a server and the note of it.
+    An exception at any point could come after a server has started and before its record is written.
     """
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():

@@ -42,7 +42,7 @@ class PipelineStatus:
 
     @property
     def is_well(self) -> bool:
-        """True if every server except Spark is running, and every connector with its tasks."""
+        """Tell whether every server except Spark is running, and every connector with its tasks."""
         servers = [service for service in self.services if service.name != spark.SERVICE]
         return (
             all(service.state == "running" for service in servers)

@@ -1,4 +1,4 @@
-"""The Debezium connector of a PostgreSQL source: the settings with which no change and no value is lost."""
+"""The Debezium connector of a PostgreSQL source, with the settings that lose no change and no value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONNECTOR_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 SLOT_OPTION = "slot.name"
 
 TOPIC_NAMING_STRATEGY = "io.debezium.schema.SchemaUnicodeTopicNamingStrategy"
-"""Debezium's strategy that `naming.topic_escape` repeats; its default maps several tables to one topic."""
+"""Debezium's strategy, which `naming.topic_escape` repeats. Its default maps several tables to one topic."""
 
 
 def render(lake: Lake, source: PostgresSource, deployment: Deployment) -> ConnectorConfig:
@@ -36,8 +36,8 @@ def render(lake: Lake, source: PostgresSource, deployment: Deployment) -> Connec
             **_database(source, deployment.databases[source.name]),
             "plugin.name": "pgoutput",
             SLOT_OPTION: replication_slot(lake, source),
-            # A connector that is behind finds its place in the log, and then opens the slot again, often
-            # before PostgreSQL has closed it: by default it would wait for 10 seconds (6 times at most).
+            # A connector with a backlog finds its place in the log and then opens the slot again, often
+            # before PostgreSQL has closed it. The default wait is 10 seconds, up to 6 times.
             "slot.retry.delay.ms": "1000",
             "slot.max.retries": "60",
             "publication.name": publication(lake, source),
@@ -53,11 +53,11 @@ def render(lake: Lake, source: PostgresSource, deployment: Deployment) -> Connec
             **_topics(source, deployment.topics),
             "heartbeat.interval.ms": "5000",
             "heartbeat.action.query": heartbeat_query(lake, source),
-            # By default each record carries the connector's name, task and run in headers.
+            # By default, headers of each record hold the connector's name, task and run.
             "extended.headers.enabled": "false",
-            # An application's own pg_logical_emit_message is no row.
+            # A logical message, from an application's own pg_logical_emit_message, is not a row.
             "message.prefix.exclude.list": ".*",
-            # MSK Connect restarts a connector that uses a configuration provider again and again otherwise.
+            # Otherwise MSK Connect keeps restarting a connector that uses a configuration provider.
             "config.action.reload": "none",
             "errors.log.enable": "true",
         },
@@ -67,7 +67,7 @@ def render(lake: Lake, source: PostgresSource, deployment: Deployment) -> Connec
 def access_at(
     lake: Lake, source: PostgresSource, host: str, port: int, password: SecretReference
 ) -> DatabaseAccess:
-    """Return the access to the database at this address; what `tributary up` starts is not encrypted."""
+    """Return the access to the database at this address. Tributary's own local server has no encryption."""
     connection = source.connection
     encryption = (
         encrypted("disable") if connection is None else encrypted(connection.sslmode, connection.sslrootcert)
@@ -76,7 +76,7 @@ def access_at(
 
 
 def encrypted(sslmode: SslMode, sslrootcert: str | None = None) -> Mapping[str, str]:
-    """Return the connector's options for how its connections are encrypted."""
+    """Return the connector's options that encrypt its connections."""
     certificates = {} if sslrootcert is None else {"database.sslrootcert": sslrootcert}
     return {"database.sslmode": sslmode, **certificates}
 
@@ -85,9 +85,9 @@ _LOSSLESS: Mapping[str, str] = {
     "tombstones.on.delete": "true",
     # The default skips truncates.
     "skipped.operations": "none",
-    # NaN and infinities, which no decimal can hold, would stop the connector.
+    # The default would stop the connector at NaN and infinities, which no decimal can hold.
     "decimal.handling.mode": "string",
-    # Precision and scale of a numeric, which is text now.
+    # Precision and scale of a numeric, which is sent as text.
     "column.propagate.source.type": ".*",
     "time.precision.mode": "adaptive",
     # The default counts a month as 30.4 days.
@@ -96,7 +96,7 @@ _LOSSLESS: Mapping[str, str] = {
     "binary.handling.mode": "bytes",
     # The default leaves columns of a type that Debezium does not know out of the event.
     "include.unknown.datatypes": "true",
-    # The default puts null where a value cannot be converted, and continues.
+    # The default writes null for a value that cannot be converted, and continues.
     "event.converting.failure.handling.mode": "fail",
     "event.processing.failure.handling.mode": "fail",
 }
@@ -134,8 +134,9 @@ def _database(source: PostgresSource, access: DatabaseAccess) -> dict[str, str]:
 def _keys(lake: Lake, source: PostgresSource) -> dict[str, str]:
     """Return `message.key.columns` for the tables whose key the lake file names.
 
-    Its form is `table:column,column;…`; Debezium joins the table to each column with a dot and takes that for
-    a regular expression (io.debezium.relational.Key.CustomKeyMapper): hence letters and digits, or escapes.
+    Its form is `table:column,column;…`. Debezium joins the table to each column with a dot and reads the
+    result as a regular expression (io.debezium.relational.Key.CustomKeyMapper). So all other characters than
+    letters and digits are escaped.
     """
     keys = [
         f"(?-i){_literally(table.schema)}\\.{_literally(table.table)}:{','.join(map(_literally, entry.key))}"
@@ -151,13 +152,13 @@ def _literally(name: str) -> str:
 
 def _pace(topics: TopicPolicy) -> dict[str, str]:
     return {
-        # What has been read from the database waits for this to pass. At 25 ms it is in Kafka 0.07 s sooner,
-        # but the connector and Kafka take more processor time.
+        # Changes read from the database wait this long. At 25 ms they reach Kafka 0.07 s sooner, but the
+        # connector and Kafka take more processor time.
         "poll.interval.ms": "100",
         "max.batch.size": "8192",
         "max.queue.size": "32768",
         "max.queue.size.in.bytes": str(4 * topics.max_event_bytes),
-        # The inline schema is the same text in each event of a table: compressed, it nearly vanishes.
+        # All events of a table hold the same inline schema. Compression nearly removes it.
         "producer.override.compression.type": "zstd",
         "producer.override.batch.size": "262144",
         "producer.override.linger.ms": "10",

@@ -1,4 +1,4 @@
-"""PostgreSQL, as every other engine is known: each method points at the module that knows."""
+"""PostgreSQL behind the engine interface. Each method delegates to the module that implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How PostgreSQL makes the comparable form of each of its types, and the forms that only it has."""
+"""The SQL that computes each PostgreSQL type's comparable form, and the forms that only PostgreSQL has."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Expression = Callable[[sql.Composable], sql.Composable]
 
 @dataclass(frozen=True)
 class Readable:
-    """A form, and how the PostgreSQL expression of it is made from that of a value."""
+    """A form, and the PostgreSQL expression that computes it from a value's expression."""
 
     form: Form
     expression: Expression
@@ -41,9 +41,9 @@ class Readable:
 
 @dataclass(frozen=True)
 class DatabaseType:
-    """A type of PostgreSQL: its name in pg_type, domains resolved. `element` is set for arrays.
+    """A PostgreSQL type: its name in pg_type, with domains resolved. `element` is set for arrays.
 
-    modifier  what it was declared with, as pg_attribute.atttypmod encodes it: the length of a bit(n)
+    modifier  the type's declared modifier, as pg_attribute.atttypmod encodes it: the length of a bit(n)
     """
 
     name: str
@@ -78,7 +78,7 @@ def _itself(value: sql.Composable) -> sql.Composable:
 
 
 def _in_quotes(text: str) -> str:
-    """DuckDB's expression of the text as hstore prints it."""
+    """Return DuckDB's expression for the text as hstore prints it."""
     return f"""'"' || replace(replace({text}, '\\', '\\\\'), '"', '\\"') || '"'"""
 
 
@@ -98,7 +98,7 @@ _FLOAT = Readable(FLOAT, _template("{value}::float8"))
 
 _NUMBER = Readable(NUMBER, _template("trim_scale({value}::numeric)::text"))
 
-# As the output function of the type prints it: a cast to text adds to an inet and takes from a char(n).
+# As the type's output function prints it. A cast to text would add to an inet and trim a char(n).
 _TEXT = Readable(TEXT, _template("CASE WHEN {value} IS NOT NULL THEN format('%s', {value}) END"))
 
 _DATE = Readable(
@@ -112,9 +112,9 @@ _DATE = Readable(
 
 _MOMENT = Readable(
     MOMENT,
-    # In two halves, because extract(epoch …) is a float before PostgreSQL 14.
+    # In two halves, because extract(epoch …) returns a float before PostgreSQL 14.
     _template(
-        # PostgreSQL's last years are beyond 64 bits of microseconds, and so beyond what the lake holds.
+        # PostgreSQL's last years exceed 64 bits of microseconds, and so the lake's range too.
         "CASE WHEN isfinite({value}) AND {value} >= '294247-01-10 04:00:54+00' THEN 9223372036854775806"
         " WHEN isfinite({value}) THEN extract(epoch FROM date_trunc('second', {value}))::bigint * 1000000"
         " + extract(microseconds FROM {value})::bigint % 1000000"
@@ -131,7 +131,7 @@ _TIME_IN_UTC = Readable(
 
 _INTERVAL = Readable(
     Form("interval", pa.string(), as_it_is, is_text),
-    # By its parts, which are not converted into each other: a month is no number of days.
+    # By its parts, because a month has no fixed number of days.
     _template(
         "'P' || extract(year FROM {value}) || 'Y' || extract(month FROM {value}) || 'M'"
         " || extract(day FROM {value}) || 'DT' || extract(hour FROM {value}) || 'H'"
@@ -142,7 +142,7 @@ _INTERVAL = Readable(
 
 _ONE_BIT = Readable(BOOLEAN, _template("{value}::text = '1'"))
 
-# A bit(n) always has as many leading zeros as make n.
+# A bit(n) always has its leading zeros, n digits in all.
 _BITS = Readable(BITS, _template("ltrim({value}::text, '0')"))
 
 _HSTORE = Readable(
@@ -158,7 +158,7 @@ _HSTORE = Readable(
         ),
         is_text,
     ),
-    # Its own text, by which it is read without a function of the extension, in whatever schema that is.
+    # Its own text, which needs no function of the extension, whatever schema the extension is in.
     _template("{value}::text"),
 )
 
@@ -172,13 +172,13 @@ _POINT = Readable(
     _template("CASE WHEN {value} IS NOT NULL THEN ARRAY[({value})[0], ({value})[1]] END"),
 )
 
-# What a type that Debezium does not know is printed as.
+# As PostgreSQL prints a type that Debezium does not know.
 _TEXT_IN_BYTES = Readable(
     Form("text in bytes", pa.binary(), as_it_is, is_binary), _template("convert_to({value}::text, 'UTF8')")
 )
 
 _NOT_SENT_IN_ARRAYS = {"money", "name", "interval", "bit", "varbit", "xml", "point"}
-"""Arrays of these are not in Debezium's events (PostgresValueConverter)."""
+"""Element types whose arrays Debezium leaves out of its events (PostgresValueConverter)."""
 
 _BY_TYPE: Mapping[str, Readable] = {
     "bool": Readable(BOOLEAN, _itself),

@@ -8,7 +8,7 @@ from tributary.contract.naming import NameNotAllowed
 from tributary.contract.patterns import OWN_SCHEMA
 
 MAX_NAME = 63
-"""Bytes (NAMEDATALEN - 1)."""
+"""PostgreSQL's limit in bytes (NAMEDATALEN - 1)."""
 
 HEARTBEAT_SCHEMA = OWN_SCHEMA
 HEARTBEAT_TABLE = "heartbeat"
@@ -19,7 +19,7 @@ def replication_slot(lake: Lake, source: PostgresSource) -> str:
     name = f"tributary_{lake.name.replace('-', '_')}__{source.name}"
     if len(name.encode()) > MAX_NAME:
         raise NameNotAllowed(
-            "PostgreSQL would cut the name of the replication slot off",
+            "PostgreSQL would truncate the name of the replication slot",
             where=f"[source.{source.name}]",
             found=f"{name}, of {len(name.encode())} bytes",
             expected=f"{MAX_NAME} bytes at most",
@@ -39,7 +39,7 @@ def replication_role(lake: Lake, source: PostgresSource) -> str:
 
 
 def replication_user(lake: Lake, source: PostgresSource) -> str:
-    """Return who Debezium logs in as: the user that the lake file names, else Tributary's own role."""
+    """Return the user that Debezium logs in as: the lake file's user, else Tributary's own role."""
     if source.connection is not None and source.connection.user is not None:
         return source.connection.user
     return replication_role(lake, source)

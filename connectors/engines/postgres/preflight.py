@@ -1,4 +1,4 @@
-"""The preflight check: which servers, roles and tables Debezium cannot read without loss, and what to do."""
+"""The preflight check: servers, roles and tables that Debezium cannot read without loss, and what to do."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from tributary.contract.remedies import BringUp, RemedyOrText, TakeSnapshot, rem
 from tributary.contract.table_name import TableName
 
 OLDEST_VERSION = 13
-"""PostgreSQL's first version whose publications know publish_via_partition_root."""
+"""The first PostgreSQL version with publish_via_partition_root."""
 
 
 class PostgresNotReady(DatabaseNotReady):
-    """A server, a role or a table that cannot be read without loss as it is."""
+    """A server, a role or a table that Debezium cannot read without losing changes."""
 
 
 @dataclass(frozen=True)
 class UniqueKey:
-    """The columns of a unique index that holds for every row.
+    """The columns of a unique index that covers every row.
 
     is_deferrable  two rows may have the same values until the transaction ends
     """
@@ -52,7 +52,7 @@ class TableFacts:
 
     nested_arrays     columns declared with more than one dimension, such as text[][]
     unsent            columns of a type that Debezium leaves out of its events
-    unreadable        columns of a type at whose values Debezium fails
+    unreadable        columns of a type whose values make Debezium fail
     unmarked          columns that TOAST can hold, and for whose unchanged values Debezium has no placeholder
     replica_identity  pg_class.relreplident: d primary key, i an index, f all columns, n nothing
     """
@@ -77,7 +77,7 @@ class TableFacts:
 
     @property
     def replicated_identity(self) -> frozenset[str]:
-        """The columns that an update or a delete reports of the old row; none: it cannot be replicated."""
+        """The old row's columns in an update or delete. Empty if the table cannot be replicated."""
         match self.replica_identity:
             case "f":
                 return frozenset(self.columns)
@@ -93,7 +93,7 @@ class TableFacts:
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """A server, and the lake's replication slot if the server has one already."""
+    """A server, and the lake's replication slot if the server already has one."""
 
     version: int
     release: str
@@ -112,7 +112,7 @@ class ServerFacts:
 
 @dataclass(frozen=True)
 class RoleFacts:
-    """The rights of the user that is logged in."""
+    """The rights of the logged-in user."""
 
     name: str
     is_superuser: bool
@@ -122,7 +122,7 @@ class RoleFacts:
 
 @dataclass(frozen=True)
 class PostgresFindings:
-    """The tables that the lake takes, in order, and warnings that stop nothing."""
+    """The tables that the lake takes, in order, and warnings that do not stop the start."""
 
     tables: tuple[TableName, ...]
     warnings: tuple[str, ...]
@@ -134,9 +134,10 @@ def check_server(connection: psycopg.Connection, lake: Lake, source: PostgresSou
 
 
 def check_tables(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> PostgresFindings:
-    """Check that each table can be kept exact, and that each pattern matches one. Raises PostgresNotReady.
+    """Check that the lake can keep each table exact, and that each pattern matches a table.
 
-    In a database that Tributary started itself, a table may still be missing: that is a warning.
+    In a database that Tributary started itself, a table may still be missing: that is only a warning. Raises
+    PostgresNotReady.
     """
     for enum in connection.execute(_ENUMS_WITHOUT_VALUES).fetchall():
         raise PostgresNotReady(
@@ -171,7 +172,7 @@ def check_replication(connection: psycopg.Connection, lake: Lake, source: Postgr
 
 
 def judge_server(source: PostgresSource, server: ServerFacts, address: str) -> None:
-    """Judge what `check_server` has read. Raises PostgresNotReady."""
+    """Judge the facts that `check_server` read. Raises PostgresNotReady."""
     for found, expected, remedy in _server_problems(server, source):
         raise PostgresNotReady(
             "the database server cannot replicate",
@@ -183,7 +184,7 @@ def judge_server(source: PostgresSource, server: ServerFacts, address: str) -> N
 
 
 def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts]) -> PostgresFindings:
-    """Judge what `check_tables` has read. Raises PostgresNotReady."""
+    """Judge the facts that `check_tables` read. Raises PostgresNotReady."""
     may_be_empty = source.connection is None
     taken = [facts for facts in tables if source.matches(facts.schema, facts.table)]
     absent = [*_patterns_without_table(source, tables), *_entries_without_table(lake, source, taken)]
@@ -207,7 +208,7 @@ def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts
 
 
 def read_tables(connection: psycopg.Connection) -> list[TableFacts]:
-    """Read all tables of the database, without the system's and Tributary's own."""
+    """Read all tables of the database except the system's and Tributary's own."""
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(_TABLES, {"own_schema": OWN_SCHEMA}).fetchall()
     return [_table_facts(row) for row in rows]
@@ -219,8 +220,8 @@ FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 WHERE t.typcategory = 'E' AND NOT EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = t.oid)
 ORDER BY 1
 """
-"""In any schema: io.debezium.connector.postgresql.TypeRegistry reads all types, and fails with a
-NullPointerException."""
+"""In any schema, because io.debezium.connector.postgresql.TypeRegistry reads all types and fails at these
+with a NullPointerException."""
 
 
 def _table_facts(row: Mapping[str, Any]) -> TableFacts:
@@ -275,7 +276,7 @@ ORDER BY n.nspname, c.relname
 def _with_count(problems: list[PostgresNotReady]) -> PostgresNotReady:
     first, others = problems[0], len(problems) - 1
     if others:
-        more = f"{others} more like it {'is' if others == 1 else 'are'} to be mended."
+        more = f"{others} more problem{'' if others == 1 else 's'} of this kind."
         first.remedies = remedies_of((*first.remedies, more))
     return first
 
@@ -332,22 +333,23 @@ def _table_problems(lake: Lake, source: PostgresSource, facts: TableFacts) -> It
         yield problem("PostgreSQL does not replicate it", found, "a logged table", remedy)
     if facts.is_partition:
         found, remedy = "a partition", f"Take the partitioned table instead and {leave_out}."
-        yield problem("its changes are published as the partitioned table's", found, "a whole table", remedy)
+        what = "PostgreSQL publishes its changes as the partitioned table's"
+        yield problem(what, found, "a whole table", remedy)
     else:
         yield from _identity_problems(lake, name, facts, leave_out)
     for column in facts.nested_arrays:
         found, remedy = f"{column}, an array of arrays", f"Make it one array, or {leave_out}."
-        yield problem("Debezium does not read its values", found, "arrays of one dimension", remedy)
+        yield problem("Debezium cannot read its values", found, "arrays of one dimension", remedy)
     for column in facts.unreadable:
         found, remedy = f"{column}, an array of bits", f"Make it an array of text, or {leave_out}."
-        yield problem("Debezium fails at its values", found, "a type that Debezium reads", remedy)
+        yield problem("its values make Debezium fail", found, "a type that Debezium reads", remedy)
     for column in _misread_columns(facts):
         remedy = f"Rename the column, or {leave_out}."
-        yield problem("Debezium mistakes a column for another", f"the column {column}", None, remedy)
+        yield problem("Debezium confuses a column with another one", f"the column {column}", None, remedy)
     for column in facts.columns:
         if not is_column_name(column):
             remedy = f"Rename the column, or {leave_out}."
-            yield problem("no column of a lake table can have its name", repr(column), ALLOWED, remedy)
+            yield problem("a lake table cannot have a column with this name", repr(column), ALLOWED, remedy)
     for column in lake.policy(name).partition_by:
         if column not in facts.columns:
             entry = f'[table."{name}"].partition_by'
@@ -355,10 +357,10 @@ def _table_problems(lake: Lake, source: PostgresSource, facts: TableFacts) -> It
 
 
 def _misread_columns(facts: TableFacts) -> Iterator[str]:
-    """Columns that differ in case only, and those whose names seem quoted.
+    """Yield columns whose names differ only in case, and columns whose names look quoted.
 
-    The former stop Debezium (PgOutputMessageDecoder) or vanish (TableEditorImpl), the latter change their
-    names (Strings.unquoteIdentifierPart).
+    The first kind stops Debezium (PgOutputMessageDecoder) or vanishes (TableEditorImpl). Debezium changes the
+    names of the second kind (Strings.unquoteIdentifierPart).
     """
     seen: set[str] = set()
     for column in facts.columns:
@@ -377,7 +379,7 @@ def _identity_problems(
     if key is None:
         if facts.primary_key is None:
             yield PostgresNotReady(
-                "nothing tells its rows apart",
+                "nothing identifies its rows",
                 where=f"table {name}",
                 found="no primary key",
                 expected="a primary key, or the columns of a unique index as key in the lake file",
@@ -394,13 +396,11 @@ def _identity_problems(
 
 
 def _key_problems(entry: str, key: frozenset[str], facts: TableFacts) -> Iterator[PostgresNotReady]:
-    """What makes existing columns unfit for a key."""
+    """Yield what makes existing columns unfit as a key."""
     shown = ", ".join(sorted(key))
     if not any(unique.columns <= key and not unique.is_deferrable for unique in facts.unique_keys):
         expected = "columns with a unique index over them, or over some of them, that is not DEFERRABLE"
-        yield PostgresNotReady(
-            "the key does not tell rows apart", where=entry, found=shown, expected=expected
-        )
+        yield PostgresNotReady("the key does not identify a row", where=entry, found=shown, expected=expected)
     elif nullable := sorted(key - facts.not_null):
         expected = "columns that are NOT NULL"
         yield PostgresNotReady("a key column may be null", where=entry, found=nullable[0], expected=expected)
@@ -415,9 +415,9 @@ def _key_problems(entry: str, key: frozenset[str], facts: TableFacts) -> Iterato
 
 
 def _with_deferrable_key(name: TableName, key: UniqueKey, leave_out: str) -> PostgresNotReady:
-    """With REPLICA IDENTITY FULL. Two rows that have one key for a while are one row to the lake."""
+    """The problem of a table with REPLICA IDENTITY FULL. If two rows share a key, the lake has one row."""
     return PostgresNotReady(
-        "a row that takes a key before its former owner has left it would be lost",
+        "the lake would lose a row that takes a key before the key's former row has left it",
         where=f"table {name}",
         found=_DEFERRABLE_KEY,
         expected="a primary key that is not DEFERRABLE, or as key in the lake file the columns of another "
@@ -430,7 +430,7 @@ _DEFERRABLE_KEY = "a DEFERRABLE primary key"
 
 
 def _undeferred(name: TableName, key: UniqueKey) -> str:
-    """Nothing is in the way of it: a foreign key cannot refer to a DEFERRABLE one."""
+    """Return the SQL. It always works, because a foreign key cannot refer to a DEFERRABLE key."""
     columns = ", ".join(sorted(key.columns))
     return f"ALTER TABLE {name.schema}.{name.table} DROP CONSTRAINT …, ADD PRIMARY KEY ({columns})"
 
@@ -439,14 +439,14 @@ def _without_identity(name: TableName, facts: TableFacts, leave_out: str) -> Pos
     key = facts.primary_key
     if key is not None and key.is_deferrable and facts.replica_identity == "d":
         return PostgresNotReady(
-            "once published, its own application could no longer update it",
+            "once it is published, its own application could no longer update it",
             where=f"table {name}",
-            found=f"{_DEFERRABLE_KEY}, which PostgreSQL does not take for a replica identity",
+            found=f"{_DEFERRABLE_KEY}, which PostgreSQL does not accept as a replica identity",
             expected="a primary key that is not DEFERRABLE",
             remedy=f"{_undeferred(name, key)}, or {leave_out}.",
         )
     return PostgresNotReady(
-        "once published, its own application could no longer update it",
+        "once it is published, its own application could no longer update it",
         where=f"table {name}",
         found="no replica identity",
         expected="a primary key, or REPLICA IDENTITY FULL",
@@ -464,7 +464,7 @@ def _no_such_column(entry: str, column: str, facts: TableFacts) -> PostgresNotRe
 
 
 def _unsafe_neighbours(source: PostgresSource, tables: Sequence[TableFacts]) -> Iterator[PostgresNotReady]:
-    """Tables that the lake does not take but that a published schema publishes."""
+    """Yield unsafe tables that the lake does not take but that a published schema publishes."""
     schemas = whole_schemas(source)
     for facts in tables:
         is_published = facts.schema in schemas and facts.is_permanent
@@ -480,7 +480,9 @@ def _left_out(source: PostgresSource, tables: Sequence[TableFacts]) -> Iterator[
             facts.schema, facts.table
         ):
             name = TableName(source.name, facts.schema, facts.table)
-            yield f"{name} is left out: Debezium cannot quote its name, or make a Kafka topic's name of it."
+            yield (
+                f"{name} is left out: Debezium cannot quote its name, or cannot turn it into a topic's name."
+            )
 
 
 def _warnings_of_generated_columns(source: PostgresSource, taken: Sequence[TableFacts]) -> Iterator[str]:
@@ -488,8 +490,8 @@ def _warnings_of_generated_columns(source: PostgresSource, taken: Sequence[Table
         if facts.generated:
             name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.generated)
             yield (
-                f"{name}: PostgreSQL does not replicate generated columns: in the lake, {columns} hold what "
-                "they held in the first snapshot, and nothing in rows that changed since."
+                f"{name}: PostgreSQL does not replicate generated columns. In the lake, {columns} hold the "
+                "values of the first snapshot, and nothing in rows that changed since."
             )
 
 
@@ -497,7 +499,9 @@ def _warnings_of_unsent_columns(source: PostgresSource, taken: Sequence[TableFac
     for facts in taken:
         if facts.unsent:
             name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unsent)
-            yield f"{name}: the lake will not have {columns}: Debezium leaves arrays of such a type out."
+            yield (
+                f"{name}: the lake will not have {columns}, because Debezium leaves out arrays of their type."
+            )
 
 
 def _warnings_of_unmarked_columns(source: PostgresSource, taken: Sequence[TableFacts]) -> Iterator[str]:
@@ -505,8 +509,8 @@ def _warnings_of_unmarked_columns(source: PostgresSource, taken: Sequence[TableF
         if facts.unmarked and facts.replica_identity != "f":
             name, columns = TableName(source.name, facts.schema, facts.table), ", ".join(facts.unmarked)
             yield (
-                f"{name}: in a row of more than 2,000 bytes, an update that leaves {columns} as it is may "
-                "stop Debezium. Where there may be such rows: ALTER TABLE … REPLICA IDENTITY FULL."
+                f"{name}: in a row of more than 2,000 bytes, an update that does not change {columns} may "
+                "stop Debezium. If there may be such rows: ALTER TABLE … REPLICA IDENTITY FULL."
             )
 
 
@@ -528,7 +532,7 @@ FROM (SELECT 1) one LEFT JOIN pg_replication_slots own ON own.slot_name = %(slot
 
 
 def _server_problems(server: ServerFacts, source: PostgresSource) -> Iterator[tuple[str, str, RemedyOrText]]:
-    """What was found, what was expected, what to do."""
+    """Yield what was found, what was expected, and what to do."""
     if server.version < OLDEST_VERSION:
         yield f"PostgreSQL {server.release}", f"PostgreSQL {OLDEST_VERSION} or newer", "Upgrade the server."
     if server.is_standby:
@@ -551,11 +555,11 @@ def _server_problems(server: ServerFacts, source: PostgresSource) -> Iterator[tu
         )
     elif server.wal_status == "lost":
         advice = (
-            "Changes are lost to it for good: drop the slot and take a new snapshot "
+            "The slot's unread changes are lost: drop the slot and take a new snapshot "
             "(and raise max_slot_wal_keep_size so that it does not happen again)."
         )
         found = "a slot whose log the server has removed (wal_status = lost)"
-        yield found, "a slot that can go on", [advice, TakeSnapshot(source.name)]
+        yield found, "a slot that Debezium can resume from", [advice, TakeSnapshot(source.name)]
 
 
 def _capacity_problems(server: ServerFacts) -> Iterator[tuple[str, str, str]]:
@@ -574,7 +578,7 @@ def _capacity_problems(server: ServerFacts) -> Iterator[tuple[str, str, str]]:
 def _replication_problems(
     connection: psycopg.Connection, lake: Lake, source: PostgresSource, taken: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    """What was found, what was expected."""
+    """Yield what was found and what was expected."""
     name = publication(lake, source)
     with connection.cursor(row_factory=class_row(RoleFacts)) as cursor:
         role = cursor.execute(_ROLE).fetchall()[0]
@@ -602,7 +606,7 @@ def _replication_problems(
         yield f"a publication without {_listed(missing)}", "one with every table that the lake takes"
 
 
-# By way of the catalog: to_regclass raises where the role may not even use the schema.
+# Through the catalog, because to_regclass raises if the role may not use the schema.
 _ROLE = f"""
 SELECT rolname AS name, rolsuper AS is_superuser,
   rolreplication OR EXISTS (SELECT FROM pg_roles r

@@ -1,8 +1,8 @@
 """The SQL that prepares a PostgreSQL for Debezium: a role, its rights, a publication and a heartbeat table.
 
-`setup_statements` returns this SQL, which may run again at any time: an administrator can run it by hand, and
-`apply_postgres_setup` and the deployment on AWS run the same. The module `preflight` checks what a table
-lacks. No statement holds a colon, because the RDS Data API takes what follows a colon for a parameter.
+`setup_statements` returns this SQL, which may run again at any time. An administrator can run it by hand;
+`apply_postgres_setup` and the deployment on AWS run the same SQL. The module `preflight` checks what a table
+lacks. No statement holds a colon, because the RDS Data API reads the text after a colon as a parameter.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _HEARTBEAT = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
 
 _ATTEMPTS = 5
 _CHANGED_MEANWHILE = "tuple concurrently"
-"""PostgreSQL waits for a catalog row that somebody else changes, and then fails: a GRANT beside another one,
-or at a table whose vacuum has just ended (simple_heap_update)."""
+"""PostgreSQL waits for a catalog row that another session is changing, and then fails: for example at two
+concurrent GRANTs, or when a vacuum of the table has just ended (simple_heap_update)."""
 
 
 class PostgresSetupFailed(TributaryError):
-    """The SQL that prepares the database did not run."""
+    """The SQL that prepares the database failed."""
 
 
 def heartbeat_query(lake: Lake, source: PostgresSource) -> str:
@@ -52,9 +52,9 @@ def heartbeat_query(lake: Lake, source: PostgresSource) -> str:
 
 
 def setup_script(lake: Lake, source: PostgresSource) -> str:
-    """Return what an administrator runs with psql if Tributary has no administrator's password.
+    """Return the psql script for an administrator, if Tributary has no administrator's password.
 
-    A superuser can run it, and so can the owner of the database and its tables who may create roles.
+    A superuser can run it. So can the owner of the database and its tables, with the right to create roles.
     """
     set_password = f"-- Then set its password:\n\\password {_identifier(replication_user(lake, source))}"
     return f"BEGIN;\n\n{setup_sql(lake, source)}\n\nCOMMIT;\n\n{set_password}\n"
@@ -68,7 +68,7 @@ def setup_sql(lake: Lake, source: PostgresSource) -> str:
 def setup_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
     """Return the SQL that prepares the source's database in one transaction.
 
-    It sets no password. Another run adds the tables that were created in the meantime.
+    It sets no password. A later run adds the tables that were created since the last run.
     """
     role = replication_user(lake, source)
     return (
@@ -86,7 +86,7 @@ def setup_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
 def removal_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
     """Return the SQL that undoes `setup_statements`, one transaction a statement. The slot must be inactive.
 
-    The source's tables stay as they are. Only who ran the setup, or a superuser, may run this.
+    The source's tables stay unchanged. Only a superuser, or the user that ran the setup, may run this SQL.
     """
     return (
         slot_removal(replication_slot(lake, source)),
@@ -105,7 +105,7 @@ def slot_removal(slot: str) -> str:
 
 
 def unpublished_tables_query(lake: Lake, source: PostgresSource) -> str:
-    """Return a query for the names of the tables that the lake takes and that are not published yet."""
+    """Return a query for the names of the tables that the lake takes but that are not published yet."""
     name = _literal(publication(lake, source))
     return (
         "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
@@ -117,7 +117,7 @@ def unpublished_tables_query(lake: Lake, source: PostgresSource) -> str:
 
 
 def patterns_without_table_query(source: PostgresSource) -> str:
-    """Return a query for the source's patterns that no table of the database matches."""
+    """Return a query for the source's patterns that match no table of the database."""
     table = (
         "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p')"
     )
@@ -129,7 +129,7 @@ def patterns_without_table_query(source: PostgresSource) -> str:
 
 
 def whole_schemas(source: PostgresSource) -> tuple[str, ...]:
-    """Return the schemas of which the source takes every table, existing or future."""
+    """Return the schemas from which the source takes every table, existing or future."""
     patterns = source.patterns
     return tuple(
         pattern.schema
@@ -144,7 +144,7 @@ def apply_postgres_setup(
 ) -> tuple[str, ...]:
     """Prepare the database in one transaction, give the replication user the password, and return warnings.
 
-    A role that exists already and that the lake file names keeps its password. Only a SCRAM verifier of the
+    A role that already exists and that the lake file names keeps its password. Only a SCRAM verifier of the
     password reaches the server, so no log can hold the password. Raises PostgresSetupFailed.
     """
     role = replication_user(lake, source)
@@ -215,7 +215,7 @@ def _role(role: str) -> str:
 
 def _heartbeat(role: str) -> tuple[str, ...]:
     return (
-        "-- A row that Debezium writes again and again, so that the slot keeps no log of a quiet database.\n"
+        "-- A row that Debezium keeps updating, so that the slot holds back no log of a quiet database.\n"
         f"CREATE SCHEMA IF NOT EXISTS {HEARTBEAT_SCHEMA}",
         f"CREATE TABLE IF NOT EXISTS {_HEARTBEAT} (\n"
         "  lake text, source text, beaten_at timestamptz NOT NULL, PRIMARY KEY (lake, source)\n"
@@ -236,7 +236,7 @@ def _matched_tables(source: PostgresSource) -> tuple[str, ...]:
 
 
 def _taken(source: PostgresSource) -> str:
-    """The tables that the lake takes, as SQL over n and c."""
+    """Return the condition, as SQL over n and c, for the tables that the lake takes."""
     return (
         "c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND NOT c.relispartition\n"
         f"  AND {indent(_patterns_condition(source), '  ').strip()}"
@@ -244,7 +244,7 @@ def _taken(source: PostgresSource) -> str:
 
 
 def _replica_identity_guard(source: PostgresSource) -> str:
-    """Refuses to publish what PostgreSQL would then refuse to update."""
+    """Refuse to publish tables whose updates PostgreSQL would then reject."""
     schemas = _literals(whole_schemas(source))
     return dedent(
         f"""\
@@ -294,7 +294,7 @@ def _rights(role: str) -> str:
 def _rights_on_later_tables(role: str, schema: str) -> str:
     return dedent(
         f"""\
-        -- Tables that are created in {_comment(schema)} later are readable too, whoever creates them.
+        -- Make tables that are created later in {_comment(schema)} readable too, no matter who creates them.
         DO $tributary$
         DECLARE
           creator text;
@@ -314,7 +314,7 @@ def _rights_on_later_tables(role: str, schema: str) -> str:
                                'GRANT SELECT ON TABLES TO %I',
                                creator, {_literal(schema)}, {_literal(role)});
               EXCEPTION WHEN insufficient_privilege THEN
-                RAISE WARNING 'what % creates in schema % later is readable only after this ran again',
+                RAISE WARNING 'tables that % creates later in schema % are readable only after another run',
                   creator, {_literal(schema)};
               END;
             END LOOP;
@@ -329,8 +329,8 @@ def _publication(publication_name: str, slot_name: str, source: PostgresSource) 
     name, slot = _literal(publication_name), _literal(slot_name)
     return dedent(
         f"""\
-        -- Published are whole schemas where the lake takes them whole (so that tables created later come by
-        -- themselves), else the tables one by one; and the heartbeat.
+        -- Publish the heartbeat, every schema that the lake takes whole (so that it includes tables created
+        -- later), and all other tables one by one.
         DO $tributary$
         DECLARE
           whole text DEFAULT '';
@@ -364,10 +364,10 @@ def _publication(publication_name: str, slot_name: str, source: PostgresSource) 
             END IF;
             EXECUTE format('ALTER PUBLICATION %I SET TABLE %s{_HEARTBEAT}',
                            {name}, wanted);
-            RAISE WARNING 'tables created later are published only after `tributary up` ran again, because '
+            RAISE WARNING 'tables created later are published only after another `tributary up`, because '
                           'publishing whole schemas needs PostgreSQL 15 and a superuser';
           END;
-          -- Debezium took its snapshot when it made the slot.
+          -- Debezium took its snapshot when it created the slot.
           IF EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = {slot}) THEN
             FOR added IN SELECT * FROM pg_temp.tributary_matched
               WHERE format('%I.%I', nspname, relname) <> ALL (published)
@@ -385,7 +385,7 @@ def _publication(publication_name: str, slot_name: str, source: PostgresSource) 
 
 
 def _heartbeat_removal(lake: Lake, source: PostgresSource) -> str:
-    """Other sources may have their row in the same table."""
+    """Other sources may still have their row in the same table."""
     return dedent(
         f"""\
         DO $tributary$
@@ -406,7 +406,7 @@ def _heartbeat_removal(lake: Lake, source: PostgresSource) -> str:
 
 
 def _role_removal(role: str) -> str:
-    """A role has rights in this database only; who made it may take it on, and then away."""
+    """A role has rights in this database only. Its creator may join it, and so may remove it."""
     return dedent(
         f"""\
         DO $tributary$
@@ -422,8 +422,8 @@ def _role_removal(role: str) -> str:
 
 
 def _patterns_condition(source: PostgresSource) -> str:
-    """The source's patterns as SQL over n.nspname and c.relname, without the system's schemas and our own."""
-    # The common ones of the names that tributary.contract.patterns.is_traceable refuses.
+    """Return the source's patterns as SQL over n.nspname and c.relname, without system schemas and ours."""
+    # The common cases of names that tributary.contract.patterns.is_traceable refuses.
     untraceable = _literal('[.]|^"|"$')
     included = " OR ".join(_pattern_condition(pattern) for pattern in source.patterns.include)
     excluded = "".join(f"\nAND NOT {_pattern_condition(pattern)}" for pattern in source.patterns.exclude)
@@ -444,14 +444,14 @@ def _like(wildcard: str) -> str:
 
 
 def _literals(texts: Iterable[str]) -> str:
-    """A list for IN; a text that no name equals where there is none, because SQL knows no empty list."""
+    """Return a list for IN. SQL has no empty list, so an empty one becomes a text that equals no name."""
     return ", ".join(map(_literal, texts)) or "''"
 
 
 def _literal(text: str) -> str:
-    """A literal that reads the same wherever it stands, also between dollar quotes.
+    """Return a literal that reads the same everywhere, even between dollar quotes.
 
-    No colon and no question mark are in it, which make a parameter for one client or another.
+    It contains no colon and no question mark, because some clients read these as parameters.
     """
     quoted = text.replace("'", "''")
     if not any(character in quoted for character in "\\$:?"):

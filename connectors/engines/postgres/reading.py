@@ -1,4 +1,4 @@
-"""Which tables a PostgreSQL database has and which rows they hold, as one snapshot sees them."""
+"""The tables of a PostgreSQL database and their rows, as one snapshot sees them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ ROWS_AT_ONCE = 20_000
 
 @contextmanager
 def one_snapshot(connection: psycopg.Connection) -> Iterator[None]:
-    """Let all reads within the context see the database as it is now. The connection is in autocommit."""
+    """Let all reads in the context see the database as it is now. The connection is in autocommit."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        # As Debezium's session prints what it sends as text, such as the bounds of a range.
+        # Debezium's session prints the values that it sends as text, such as the bounds of a range, like
+        # this.
         connection.execute("SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'")
         connection.execute("SELECT 1")  # The snapshot is taken by the first query, not by BEGIN.
         yield
@@ -29,7 +30,7 @@ def one_snapshot(connection: psycopg.Connection) -> Iterator[None]:
 def read_tables(connection: psycopg.Connection) -> tuple[DatabaseTable, ...]:
     """Read all tables that can be replicated, ordered by schema and name.
 
-    A partitioned table is one table. Generated columns are left out, as they are not replicated.
+    A partitioned table is one table. Generated columns are left out, because they are not replicated.
     """
     columns: dict[tuple[str, str, bool], list[DatabaseColumn]] = {}
     for (
@@ -116,7 +117,7 @@ _COLUMNS = """
     WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
         AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
     ORDER BY n.nspname, c.relname, a.attnum"""
-"""Domains are followed down to their base type; arrays come with the type of their elements."""
+"""Domains are resolved to their base type. An array comes with the type of its elements."""
 
 _PRIMARY_KEYS = """
     SELECT n.nspname, c.relname, a.attname

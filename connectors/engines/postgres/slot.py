@@ -1,4 +1,4 @@
-"""The replication slot of a source: what Debezium has confirmed to it, and how it is dropped."""
+"""A source's replication slot: what Debezium has confirmed to it, and how to drop it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ class SlotInUse(TributaryError):
 def steps_to_kafka(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> Iterator[Awaited]:
     """Yield what to wait for until Kafka holds every change that was committed before the first step.
 
-    Kafka holds all changes up to an LSN once Debezium has confirmed that LSN to its slot: it confirms what
-    Kafka Connect has stored as the connector's offset, which is what Kafka has acknowledged.
+    Kafka holds all changes up to an LSN once Debezium has confirmed that LSN to its slot. Debezium confirms
+    the offset that Kafka Connect has stored for the connector, and Kafka has acknowledged everything up to
+    there.
     """
-    # A write to a table that Debezium reads makes it confirm, even if the source is at rest.
+    # A write to a table that Debezium reads makes Debezium confirm, even if the source is idle.
     slot, mark = replication_slot(lake, source), heartbeat_query(lake, source).encode()
     yield Awaited("Debezium's replication slot", lambda: _slot_problem(connection, slot))
-    # Once before, because a slot just made has confirmed where it starts, though its snapshot is still being
-    # read; once after, because what is confirmed may fall short of the very end of the WAL.
+    # Wait before the write, because a new slot has confirmed its start although its snapshot is still being
+    # read. Wait after the write, because the confirmed position may fall short of the very end of the WAL.
     connection.execute(mark)
     row = connection.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
     assert row is not None
@@ -42,7 +43,7 @@ def steps_to_kafka(connection: psycopg.Connection, lake: Lake, source: PostgresS
 
 
 def drop_slot(connection: psycopg.Connection, slot: str) -> None:
-    """Drop the replication slot, if it is there. Raises SlotInUse if somebody keeps reading from it."""
+    """Drop the replication slot if it exists. Raises SlotInUse if somebody keeps reading from it."""
     deadline = time.monotonic() + _DROP_SECONDS
     while True:
         connection.execute(slot_removal(slot).encode())

@@ -1,1 +1,1 @@
-"""What the command asks of AWS: the stacks' outputs, jobs on EMR and EMR Serverless, and how a lake is."""
+"""The command's requests to AWS: the stacks' outputs, jobs on EMR and EMR Serverless, the lake's status."""

@@ -1,4 +1,4 @@
-"""How the lake's connectors on MSK Connect are."""
+"""The status of the lake's connectors on MSK Connect."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _WORKERS, _RUNNING, _ERRORED = "WorkerCount", "RunningTaskCount", "ErroredTaskCo
 
 @dataclass(frozen=True)
 class Connector:
-    """state  MSK Connect's, or MISSING
-    workers, tasks, failed_tasks  as CloudWatch has measured them last; None: not of late
+    """A connector on MSK Connect.
+
+    state  MSK Connect's, or MISSING
+    workers, tasks, failed_tasks  CloudWatch's latest values; None without a recent one
     """
 
     name: str
@@ -36,7 +38,7 @@ class Connector:
 
 
 def read_connectors(session: AwsSession, prefix: str, names: Collection[str]) -> tuple[Connector, ...]:
-    """The connectors so called, by name; one that is not there is MISSING. All names begin with `prefix`."""
+    """Return the connectors with these names. A missing one is MISSING. All names begin with `prefix`."""
     found = {one["connectorName"]: one for one in _list(session, prefix) if one["connectorName"] in names}
     measured = _read_counts(session, list(found))
     return tuple(

@@ -1,4 +1,4 @@
-"""A lake as it is deployed: which stack has which output, and what its jobs run on."""
+"""A deployed lake: the outputs of its stacks, and the service that runs its jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
     "streaming": (Output.BOOTSTRAP_SERVERS,),
     "processing": (Output.SPARK_ENTRY_POINT, Output.SPARK_APP, Output.SPARK_JARS, Output.LAKE_FILE),
 }
-"""What every job needs to be told."""
+"""The outputs that every job needs, by stack."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class DeployedLake:
 
     @cached_property
     def job_place(self) -> JobPlace:
-        """Raises NotDeployed."""
+        """The service that runs the lake's jobs. Raises NotDeployed."""
         processing, role = self.session.aws.processing, self.output("processing", Output.RUNTIME_ROLE)
         if processing.on == "emr":
             cluster = self.output("processing", Output.EMR_CLUSTER)
@@ -49,20 +49,21 @@ class DeployedLake:
 
     @cached_property
     def addresses(self) -> Addresses:
-        """Raises NotDeployed."""
+        """The addresses of the lake's parts. Raises NotDeployed."""
         outputs = {key: self.output(kind, key) for kind, keys in OUTPUTS.items() for key in keys}
         return Addresses.of_outputs(self.lake.name, self.session.aws, outputs)
 
     def resolve_tables(self, texts: Sequence[str]) -> tuple[TableName, ...]:
-        """The tables that are meant by names or patterns: those that have rows or events in quarantine.
+        """Return the tables that match names or patterns and have rows, or events in quarantine.
 
-        Raises UnknownTable and NotDeployed."""
+        Raises UnknownTable and NotDeployed.
+        """
         uris = (self.addresses.silver, self.addresses.quarantine)
         known = read_table_names(self.session.s3, self.lake.names, *uris)
         return resolve_names(texts, known)
 
     def output(self, kind: StackKind, output: str) -> str:
-        """Raises NotDeployed."""
+        """Return an output of a stack. Raises NotDeployed."""
         return self._outputs.get(kind, output)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How the lake's jobs run as steps of its EMR cluster."""
+"""The lake's jobs as steps of its EMR cluster."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _STATES: Mapping[str, State] = {
     "COMPLETED": "ended",
     "CANCELLED": "cancelled",
 }
-"""The others are failures."""
+"""EMR's states in Tributary's terms. Every other state is a failure."""
 _ACTIVE: Sequence[StepStateType] = ("PENDING", "RUNNING", "CANCEL_PENDING")
 _GONE = ("TERMINATING", "TERMINATED", "TERMINATED_WITH_ERRORS")
 
 
 @dataclass(frozen=True)
 class EmrCluster:
-    """`role`: the ARN of the runtime role that the steps have."""
+    """An EMR cluster. `role` is the ARN of the steps' runtime role."""
 
     session: AwsSession
     names: AwsNames
@@ -67,10 +67,10 @@ class EmrCluster:
             return self.session.emr_once.add_job_flow_steps(**parameters)["StepIds"][0]
         except (ReadTimeoutError, ConnectionClosedError) as error:
             raise Unreachable(
-                "EMR has not answered, and may have added the step or not",
+                "EMR has not answered. It may or may not have added the step",
                 where=self.name,
                 found=str(error),
-                remedy=["Look whether the step is there before you submit it again.", CheckStatus()],
+                remedy=["Check whether the step exists before you submit it again.", CheckStatus()],
             ) from error
 
     def read(self, job_id: str) -> JobRun:
@@ -89,7 +89,7 @@ class EmrCluster:
         if run.state == "waiting":
             cancelled = {"ClusterId": self.cluster, "StepIds": [run.id]}
             return Call("emr", "CancelSteps", {**cancelled, "StepCancellationOption": "SEND_INTERRUPT"})
-        # A cancelled step ends spark-submit alone: the driver, a process of YARN's, would go on writing.
+        # A canceled step ends only spark-submit. The driver, a YARN process, would keep writing.
         kill = ("yarn", "application", "-kill", *self._started_by(run))
         return _step_call(self.cluster, self.role, f"{self.names.resource}-{STOP}", kill)
 
@@ -105,11 +105,11 @@ class EmrCluster:
         applications = _yarn_applications(step)
         if not applications:
             raise NoWayToStop(
-                "EMR does not say, or not yet, which YARN application the step has started",
+                "EMR does not say yet which YARN application the step has started",
                 where=f"{self.name}, step {run.id}",
                 remedy="Try again in a minute, or add a step of command-runner.jar with the arguments yarn "
-                "application -kill and its id, which is in the step's log. To cancel the step is not enough: "
-                "its application would go on.",
+                "application -kill and the application's id, which is in the step's log. Canceling the step "
+                "is not enough, because its application would keep running.",
             )
         return applications
 
@@ -120,7 +120,9 @@ class EmrCluster:
         except ClientError as error:
             if error.response["Error"].get("Code") != "InvalidRequestException":
                 raise
-            raise self._gone("EMR knows no such cluster", error.response["Error"].get("Message")) from error
+            raise self._gone(
+                "the EMR cluster does not exist", error.response["Error"].get("Message")
+            ) from error
 
     def _own(self, steps: Sequence[StepSummaryTypeDef]) -> Iterator[JobRun]:
         prefix = f"{self.names.resource}-"
@@ -131,8 +133,8 @@ class EmrCluster:
             what,
             where=f"{self.name}, of stack {self.names.stack('processing')}",
             found=found,
-            remedy="It cannot be started again, and cdk deploy alone does not see that it is gone: destroy "
-            "the stack, which holds no data, and build it anew with cdk deploy --all.",
+            remedy="It cannot be started again, and cdk deploy alone does not notice that it is gone. "
+            "Destroy the stack, which holds no data, and recreate it with cdk deploy --all.",
         )
 
     def _run(self, step: StepTypeDef | StepSummaryTypeDef) -> JobRun:
@@ -152,8 +154,8 @@ class EmrCluster:
         )
 
     def _logs(self, step: StepTypeDef | StepSummaryTypeDef) -> tuple[str, ...]:
-        """Of spark-submit, and of the driver and the executors, which YARN keeps by application."""
-        # EMR gives it in the old scheme s3n.
+        """The logs of spark-submit, and of the driver and the executors, which YARN keeps by application."""
+        # EMR returns the folder in the old scheme s3n.
         _, _, place = self._description.get("LogUri", "").partition("://")
         if not place:
             return ()
@@ -178,7 +180,7 @@ def _step_call(cluster: str, role: str, name: str, arguments: Sequence[str]) -> 
 
 
 def _yarn_applications(step: StepTypeDef | StepSummaryTypeDef) -> Sequence[str]:
-    # Newer than the types of EMR's client; only a step that is described has it.
+    # This field is newer than the EMR client's types. Only DescribeStep returns it.
     found: Mapping[str, Any] = {**step}
     applications: Sequence[str] = found.get("AdditionalInfo", {}).get("ResourceManagerApplicationIds", ())
     return applications

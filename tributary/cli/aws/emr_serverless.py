@@ -1,4 +1,4 @@
-"""How the lake's jobs run on its EMR Serverless application."""
+"""The lake's jobs as job runs of its EMR Serverless application."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _ACTIVE: Sequence[JobRunStateType] = ("SUBMITTED", "PENDING", "QUEUED", "SCHEDUL
 _RECENTLY = timedelta(days=7)
 _ENDLESS = 0
 _LONGEST_BATCH = 7 * 24 * 60
-"""Minutes. Without it, 12 hours; a batch cannot be endless since EMR 7.11 (API reference, StartJobRun)."""
+"""Minutes. The default is 12 hours, and since EMR 7.11 a batch run must have a limit (StartJobRun)."""
 _SECONDS_TO_STOP = 120
-"""For the commits that are being written when a job is stopped."""
+"""The time that a stopped job gets to finish its current commits."""
 
 
 @dataclass(frozen=True)
 class ServerlessApplication:
-    """`role`: the ARN of the role that the job runs have."""
+    """An EMR Serverless application. `role` is the ARN of the job runs' role."""
 
     session: AwsSession
     names: AwsNames
@@ -104,7 +104,7 @@ class ServerlessApplication:
             if error.response["Error"].get("Code") != "ResourceNotFoundException":
                 raise
             message = error.response["Error"].get("Message")
-            raise self._gone("EMR Serverless knows no such application", message) from error
+            raise self._gone("the EMR Serverless application does not exist", message) from error
         return found["application"]
 
     def _own(self, runs: Sequence[JobRunSummaryTypeDef]) -> Iterator[JobRun]:
@@ -116,8 +116,8 @@ class ServerlessApplication:
             what,
             where=f"{self.name}, of stack {self.names.stack('processing')}",
             found=found,
-            remedy="cdk deploy alone does not see that it is gone: destroy the stack, which holds no data, "
-            "and build it anew with cdk deploy --all.",
+            remedy="cdk deploy alone does not notice that it is gone. Destroy the stack, which holds no "
+            "data, and recreate it with cdk deploy --all.",
         )
 
     def _run(self, run: JobRunTypeDef | JobRunSummaryTypeDef, run_id: str) -> JobRun:

@@ -1,4 +1,4 @@
-"""How a job on AWS looks to a person who waits: one line that renews itself, or one for each new state."""
+"""The view of an AWS job for a waiting person: one line that updates itself, or a line for each new state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STYLES = {"waiting": "yellow", "running": "cyan", "ended": "green", "cancelled"
 
 @contextmanager
 def job_view(console: Console) -> Iterator[Show]:
-    """A function that shows the job it is given, for as long as the context lasts."""
+    """Yield a function that shows the job passed to it, as long as the context lasts."""
     if not console.is_terminal:
         yield _new_states(console)
         return
@@ -39,7 +39,7 @@ def job_view(console: Console) -> Iterator[Show]:
 
 
 def run_facts(run: JobRun) -> dict[str, Any]:
-    """A job, for a program to read."""
+    """Return a job as JSON values."""
     return {
         "id": run.id,
         "name": run.name,
@@ -52,7 +52,7 @@ def run_facts(run: JobRun) -> dict[str, Any]:
 
 
 def elapsed_text(run: JobRun) -> str:
-    """Since the job was submitted, until it ended or now."""
+    """Return the time from the job's submission to its end, or to now."""
     elapsed = (run.ended or datetime.now(UTC)) - run.created
     return str(max(timedelta(), timedelta(seconds=int(elapsed.total_seconds()))))
 

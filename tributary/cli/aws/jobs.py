@@ -1,4 +1,4 @@
-"""The lake's jobs on AWS, whatever they run on: which may run at a time, and how they end."""
+"""The lake's jobs on AWS, on any service: which may run at the same time, and how they end."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import StopRun
 
 State = Literal["waiting", "running", "ended", "cancelled", "failed"]
-"""`ended`: as it should."""
+"""A job's state in Tributary's terms. `ended` means success."""
 
 STOP = "stop"
-"""What the name of a job ends with that ends another one."""
+"""The suffix in the name of a job that stops another one."""
 
 
 class JobRefused(TributaryError):
-    """A job that would write the tables that another one is writing."""
+    """A job that would write the same tables as a running one."""
 
 
 class JobFailed(TributaryError):
-    """A job that did not end as it should."""
+    """A job that failed or was stopped."""
 
 
 class NoWayToStop(TributaryError):
-    """A job that has to be ended by hand."""
+    """A job that a person must stop by hand."""
 
 
 class NothingToRunOn(TributaryError):
-    """The cluster or application that the jobs run on is gone."""
+    """The cluster or application that runs the jobs is gone."""
 
 
 @dataclass(frozen=True)
 class JobRun:
-    """One job as AWS tells of it.
+    """One job as AWS reports it.
 
     kind       what AWS calls it: step, or job run
     aws_state  in AWS's own words
-    reason     why it is in that state, where AWS says so
+    reason     why it is in that state, if AWS says so
     logs       addresses of files or folders in S3
     """
 
@@ -61,7 +61,7 @@ class JobRun:
 
 @dataclass(frozen=True)
 class Call:
-    """A request as the service's API describes it; without effect until it is sent."""
+    """A request as the service's API describes it. Nothing happens until it is sent."""
 
     service: str
     operation: str
@@ -69,45 +69,45 @@ class Call:
 
 
 class JobPlace(Protocol):
-    """What the jobs of one lake run on."""
+    """The service that runs one lake's jobs."""
 
     @property
     def name(self) -> str:
-        """What it is, and its id."""
+        """The kind of service, and its id."""
 
     def require_usable(self) -> None:
-        """Raises NothingToRunOn."""
+        """Check that jobs can run. Raises NothingToRunOn."""
 
     def start_call(self, job: Job, addresses: Addresses) -> Call:
-        """The request that starts the job."""
+        """Return the request that starts the job."""
 
     def start(self, call: Call) -> str:
-        """The id of the job that the request has started."""
+        """Send the request, and return the id of the started job."""
 
     def read(self, job_id: str) -> JobRun: ...
 
     def active(self) -> Iterator[JobRun]:
-        """The lake's jobs that have not ended."""
+        """Yield the lake's jobs that have not ended."""
 
     def recent(self) -> Iterator[JobRun]:
-        """The lake's latest jobs, the active ones not all among them."""
+        """Yield the lake's latest jobs, not necessarily with all active ones."""
 
     def stop_call(self, run: JobRun) -> Call:
-        """The request that ends the job, which is active. Raises NoWayToStop."""
+        """Return the request that ends an active job. Raises NoWayToStop."""
 
     def stop(self, call: Call) -> None:
-        """Returns before the job has ended."""
+        """Send the request, and return before the job has ended."""
 
 
 def refusal(place: JobPlace, name: str) -> JobRefused | None:
-    """Why the job that would be called `name` may not be started; None where it may.
+    """Return why the job `name` must not be started, or None if it may be started.
 
-    A table has one writer at a time, so no job starts beside another one of the lake.
+    A table has one writer at a time, so a lake runs one job at a time.
     """
     active = list(place.active())
     if not active:
         return None
-    # Where several are there, the one that is asked for a second time tells most.
+    # Of several active jobs, the one with the requested name explains the refusal best.
     run = next((run for run in active if run.name == name), active[0])
     return JobRefused(
         f"{run.name} has not ended, and a table has one writer at a time",
@@ -118,7 +118,7 @@ def refusal(place: JobPlace, name: str) -> JobRefused | None:
 
 
 def read_stoppable(place: JobPlace) -> tuple[JobRun, ...]:
-    """The active jobs, but for what ends another one."""
+    """Return the active jobs, except those that stop another one."""
     return tuple(run for run in place.active() if not run.name.endswith(f"-{STOP}"))
 
 
@@ -129,7 +129,7 @@ def wait_for(
     show: Callable[[JobRun], None],
     sleep: Callable[[], None],
 ) -> JobRun:
-    """The job as it is when it has come far enough, or has ended in whatever way."""
+    """Return the job once `is_enough` accepts its state, or once it has ended in any way."""
     while True:
         run = place.read(job_id)
         show(run)

@@ -1,4 +1,4 @@
-"""What the deployed lake's buckets say of its tables: which there are, and which are not well."""
+"""The tables of the deployed lake according to its buckets, and the tables with errors."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _LEVELS = 3
-"""source, schema and table, as `LakeNames.table_path` has them."""
+"""The levels of a table's path: source, schema and table (`LakeNames.table_path`)."""
 _READERS = 8
 
 
 def read_table_names(s3: S3Client, names: LakeNames, *uris: str) -> tuple[TableName, ...]:
-    """The tables that have a folder under one of the addresses: s3://bucket, or s3://bucket/prefix."""
+    """Return the tables with a folder below one of the addresses: s3://bucket, or s3://bucket/prefix."""
     tables = {names.table_of_path(folder) for uri in uris for folder in _folders(s3, *_split(uri))}
     return tuple(sorted(table for table in tables if table is not None))
 
 
 def read_outcomes(s3: S3Client, names: LakeNames, quarantine: str) -> Mapping[TableName, Outcome]:
-    """The tables that are not well, by name."""
+    """Return the outcomes of the tables that have errors."""
     bucket, prefix = _split(quarantine)
 
     def read(table: TableName) -> Outcome | None:
@@ -42,7 +42,7 @@ def read_outcomes(s3: S3Client, names: LakeNames, quarantine: str) -> Mapping[Ta
 
 
 def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
-    """The folders so many levels below the prefix, without it."""
+    """Yield the folders three levels below the prefix, without the prefix."""
     folders = [prefix]
     for _ in range(_LEVELS):
         folders = [below for folder in folders for below in _folders_in(s3, bucket, folder)]
@@ -55,6 +55,6 @@ def _folders_in(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
 
 
 def _split(uri: str) -> tuple[str, str]:
-    """Bucket and prefix; the prefix is empty or ends in a slash."""
+    """Return bucket and prefix. The prefix is empty or ends with a slash."""
     bucket, _, prefix = uri.removeprefix("s3://").rstrip("/").partition("/")
     return bucket, f"{prefix}/" if prefix else ""

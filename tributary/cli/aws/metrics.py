@@ -1,4 +1,4 @@
-"""What CloudWatch measured last."""
+"""The latest values of CloudWatch metrics."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 _RECENTLY = timedelta(minutes=15)
 _PERIOD_SECONDS = 60
 _MOST_IN_A_REQUEST = 500
-"""Of GetMetricData."""
+"""GetMetricData's limit."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """`dimensions`: names and values."""
+    """A metric. `dimensions` are pairs of name and value."""
 
     namespace: str
     name: str
@@ -36,7 +36,7 @@ class Metric:
 def find_metrics(
     cloudwatch: CloudWatchClient, namespace: str, name: str, dimensions: Mapping[str, str]
 ) -> tuple[Metric, ...]:
-    """The metrics so called, with these dimensions and perhaps others, that got a value in the last hours."""
+    """Return the metrics with this name and at least these dimensions that got a value in the last hours."""
     pages = cloudwatch.get_paginator("list_metrics").paginate(
         Namespace=namespace,
         MetricName=name,
@@ -51,7 +51,7 @@ def find_metrics(
 
 
 def read_latest(cloudwatch: CloudWatchClient, metrics: Sequence[Metric]) -> Mapping[Metric, float]:
-    """The largest value of the latest minute that has one; nothing of a metric that is silent for long."""
+    """Return each metric's largest value in its latest minute. Leave out metrics without a recent value."""
     latest: dict[Metric, float] = {}
     now = datetime.now(UTC)
     for start in range(0, len(metrics), _MOST_IN_A_REQUEST):

@@ -1,4 +1,4 @@
-"""What the command says that a person can do about a deployed lake: with the commands for AWS."""
+"""Remedies in the words of the command, for a deployed lake."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RUNBOOKS: dict[Runbook, str] = {
 
 @contextmanager
 def worded_for_aws() -> Iterator[None]:
-    """Put the remedies of an error that leaves the context into the words for a deployed lake."""
+    """Word the remedies of an error that leaves the context for a deployed lake."""
     try:
         yield
     except TributaryError as error:

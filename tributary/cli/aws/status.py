@@ -1,4 +1,4 @@
-"""How a deployed lake is: its connectors, its jobs, and each table with how far behind the database it is."""
+"""The status of a deployed lake: its connectors, its jobs, and each table's lag behind the database."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _KAFKA_NAMESPACE, _SINK_LAG = "AWS/Kafka", "SumOffsetLag"
 
 @dataclass(frozen=True)
 class TableState:
-    """fresh_seconds  how far behind the database the table's newest rows were
-    behind         events that its topic in Kafka holds and the table has not applied
-    bronze_behind  events that its topic holds and bronze has not got
-    outcome        None: the table is well
+    """The state of one table. A value that CloudWatch did not get within the last 15 minutes is None.
 
-    What CloudWatch has no value of, of the last quarter of an hour, is None.
+    fresh_seconds  how far behind the database the table's newest rows were
+    behind         events in the table's Kafka topic that the table has not applied
+    bronze_behind  events in the topic that bronze does not have
+    outcome        None: the table has no errors
     """
 
     table: TableName
@@ -44,7 +44,9 @@ class TableState:
 
 @dataclass(frozen=True)
 class LakeStatus:
-    """jobs           the active ones and some that have ended, the latest first
+    """The state of a deployed lake.
+
+    jobs           the active ones and some that have ended, the latest first
     place_problem  why no job can run
     """
 
@@ -56,7 +58,7 @@ class LakeStatus:
 
     @property
     def last_failure(self) -> JobFailed | None:
-        """Of the latest job, where it has failed."""
+        """The failure of the latest job, if it failed."""
         is_failed = self.jobs and self.jobs[0].state == "failed"
         return failure(self.place, self.jobs[0]) if is_failed else None
 
@@ -71,7 +73,7 @@ class LakeStatus:
 
 
 def read_status(deployed: DeployedLake) -> LakeStatus:
-    """Raises NotDeployed."""
+    """Read the status of the deployed lake. Raises NotDeployed."""
     problem, jobs = _read_jobs(deployed)
     return LakeStatus(
         connectors=_read_connectors(deployed),
@@ -123,7 +125,7 @@ def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
 
 
 def _read_measured(deployed: DeployedLake, name: str) -> Mapping[TableName, float]:
-    """What the Spark app has measured of each table."""
+    """Return the Spark app's latest value for each table."""
     cloudwatch = deployed.session.cloudwatch
     metrics = find_metrics(cloudwatch, METRICS_NAMESPACE, name, {"Lake": deployed.lake.name})
     latest = read_latest(cloudwatch, [metric for metric in metrics if metric.dimension("Table")])
@@ -132,7 +134,7 @@ def _read_measured(deployed: DeployedLake, name: str) -> Mapping[TableName, floa
 
 
 def _table_named(metric: Metric) -> TableName | None:
-    # `spark_app.metrics` writes what is not ASCII with Python's escapes.
+    # `spark_app.metrics` writes non-ASCII characters as Python's escapes.
     text = metric.dimension("Table") or ""
     try:
         return TableName.parse(text.encode().decode("unicode_escape") if "\\" in text else text)
@@ -141,7 +143,7 @@ def _table_named(metric: Metric) -> TableName | None:
 
 
 def _read_sink_lags(deployed: DeployedLake) -> Mapping[TableName, float]:
-    """How far bronze is behind the topics: MSK measures it by the sink's consumer group."""
+    """Return how far bronze lags behind the topics, which MSK measures by the sink's consumer group."""
     cloudwatch, names = deployed.session.cloudwatch, deployed.lake.names
     dimensions = {
         # arn:partition:kafka:region:account:cluster/NAME/UUID

@@ -1,4 +1,4 @@
-"""How the status of a deployed lake looks, to a person and to a program."""
+"""Show the status of a deployed lake to a person, or as JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def status_facts(found: LakeStatus) -> dict[str, Any]:
 
 
 def print_status(found: LakeStatus) -> None:
-    """Three tables, and a paragraph for each thing that is not well."""
+    """Print three tables, and a paragraph for each problem."""
     if found.connectors:
         rows = [
             (one.name, _state_text(one), _count(one.workers), _count(one.tasks)) for one in found.connectors

@@ -1,1 +1,1 @@
-"""The commands of `tributary`, one module for those that belong together."""
+"""The commands of `tributary`, with related commands in one module."""

@@ -1,4 +1,4 @@
-"""The command `demo`, and what it shows at the end."""
+"""The command `demo`, and the queries that it shows at the end."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DEMO_STATE_FOLDER = Path(".tributary-demo")
 
 _QUESTIONS = (
     (
-        "Which events have sold best?",
+        "Which events sold best?",
         """SELECT e.eventname AS event, c.catname AS category, sum(s.qtysold) AS tickets,
             sum(s.pricepaid) AS paid
         FROM sales s JOIN event e USING (eventid) JOIN category c USING (catid)
         GROUP BY ALL ORDER BY paid DESC LIMIT 5""",
     ),
     (
-        "What was sold through which channel, a column that was added while rows flowed?",
+        "How much was sold through each channel, a column that was added while rows flowed?",
         """SELECT channel, count(*) AS sales, sum(pricepaid) AS paid
         FROM sales GROUP BY ALL ORDER BY sales DESC""",
     ),
@@ -46,25 +46,25 @@ def demo(
         int, typer.Option("--transactions", min=5, help="How many transactions follow the snapshot.")
     ] = 1_000,
     rate: Annotated[
-        float, typer.Option("--rate", min=0.1, metavar="PER SECOND", help="How many of them a second.")
+        float, typer.Option("--rate", min=0.1, metavar="PER SECOND", help="Transactions per second.")
     ] = 25.0,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed makes another day's trade.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed gives another day of trade.")] = 1,
     keep_running: Annotated[
-        bool, typer.Option("--keep-running", help="Leave the servers up at the end.")
+        bool, typer.Option("--keep-running", help="Keep the servers running at the end.")
     ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: Annotated[
         Path, typer.Option("--state", metavar="FOLDER", help="A state folder for the demo alone.")
     ] = DEMO_STATE_FOLDER,
 ) -> None:
-    """Show all of it on this machine: a ticket shop's PostgreSQL becomes a lake that follows it.
+    """Show the whole pipeline on this machine: a ticket shop's PostgreSQL becomes a lake that follows it.
 
-    It starts the pipeline, loads the shop's seven tables (TICKIT), ingests them, and follows a day's trade:
-    inserts, updates, deletes, changed primary keys, an added column, a truncated table. Then it asks the
-    lake in SQL, and compares every row of every table with the database.
+    The demo starts the pipeline, loads the shop's seven tables (TICKIT), ingests them, and follows a day of
+    trade: inserts, updates, deletes, changed primary keys, an added column, a truncated table. Then it
+    queries the lake in SQL, and compares every row of every table with the database.
 
-    Without a lake.toml in this folder, the demo writes its own one there. It removes what an earlier demo has
-    left in its state folder. The exit status is 0 only if the lake and the database are identical.
+    If this folder has no lake.toml, the demo writes its own one. It removes the remains of an earlier demo
+    from its state folder. The exit status is 0 only if the lake and the database are identical.
     """
     from tributary.cli.demo import DemoPlan, Phases, prepare_state_folder, run_demo, write_lake_file
     from tributary.cli.reconcile.report import print_findings
@@ -107,7 +107,7 @@ def _print_what_it_took(phases: Phases, outcome: DemoOutcome) -> None:
         f"\n{sum(trade.transactions.values()):,} transactions changed {trade.changes:,} rows; "
         f"they were in the lake after {duration_text(progress.p50_ms)} (p50), "
         f"{duration_text(progress.p95_ms)} (p95).\n"
-        f"All of it together had {outcome.resident_bytes / 1e9:.1f} GB of memory.",
+        f"All processes together used {outcome.resident_bytes / 1e9:.1f} GB of memory.",
         highlight=False,
         soft_wrap=True,
     )
@@ -116,7 +116,7 @@ def _print_what_it_took(phases: Phases, outcome: DemoOutcome) -> None:
 def _print_what_is_left(state: Path, is_up: bool) -> None:
     query = f'tributary query --state {state} "SELECT * FROM sales LIMIT 5"'
     if is_up:
-        text = f"All but Spark is still up: {query}. tributary down --state {state} stops it."
+        text = f"All servers are still running: {query}. tributary down --state {state} stops them."
     else:
         text = f"The lake is kept: tributary up --state {state}, then {query}."
     output.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -22,20 +22,20 @@ from tributary.contract.table_name import TableName
 
 def ingest(
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on until Ctrl-C, instead of until all is caught up.")
+        bool, typer.Option("--follow", help="Keep running until Ctrl-C, instead of until all is caught up.")
     ] = False,
     events_from: Annotated[
         str,
         typer.Option(
             "--from",
             metavar="kafka|bronze|files:URI",
-            help="Read the events from Kafka, from what bronze holds of them for ever, or from the files "
-            "that another S3 sink has written: files:s3://bucket/prefix, or files: and a folder.",
+            help="Read the events from Kafka, from bronze, which keeps them forever, or from the files that "
+            "another S3 sink has written: files:s3://bucket/prefix, or files: and a folder.",
         ),
     ] = "kafka",
     allow_gaps: Annotated[
         bool,
-        typer.Option("--allow-gaps", help="With files: offsets that no file holds never held an event."),
+        typer.Option("--allow-gaps", help="With files: accept that no file holds an event for some offsets."),
     ] = False,
     tables: Annotated[
         list[str] | None,
@@ -45,13 +45,13 @@ def ingest(
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the lake's tables up to their source, and with --follow keep them there.
+    """Bring the lake's tables up to date with their source. With --follow, keep them up to date.
 
-    Every table starts from the position in its last commit, so it does no harm to stop a run at any time,
-    or to read from bronze and then from Kafka. Ctrl-C lets the commits that are being written finish.
+    Each table starts from the position in its last commit. So you can stop a run at any time, and you can
+    read from bronze and then from Kafka. Ctrl-C lets the current commits finish.
 
-    The exit status is 0 only if every table is well. With --json every report of the Spark app is a line
-    of JSON.
+    The exit status is 0 only if no table has an error. With --json, each report of the Spark app is a line of
+    JSON.
     """
     from tributary.cli.ingest_run import FILES, start_ingest
     from tributary.cli.kafka_topics import read_table_names
@@ -80,14 +80,14 @@ def ingest(
 
 
 def events_source(events_from: str) -> str:
-    """As the Spark app is to be told it: a folder of this machine by its whole path."""
+    """Return the source as the Spark app takes it: a folder of this machine becomes an absolute path."""
     kind, separator, location = events_from.partition(":")
     if events_from in ("kafka", "bronze"):
         return events_from
     if kind != "files" or not location:
         raise typer.BadParameter("expected kafka, bronze or files:URI", param_hint="--from")
     if location.startswith("s3://"):
-        # What Hadoop calls its client of S3.
+        # Hadoop's name for its S3 client.
         location = f"s3a://{location.removeprefix('s3://')}"
     elif "://" not in location:
         location = str(Path(location).absolute())

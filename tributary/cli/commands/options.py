@@ -1,4 +1,4 @@
-"""The options that several commands share, with the words that explain them."""
+"""The options that several commands share, with their help texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ StateFolderPath = Annotated[
         show_default=True,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program to read.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 
 DEFAULT_LAKE_FILE = Path("lake.toml")
 DEFAULT_STATE_FOLDER = Path(".tributary")

@@ -1,4 +1,4 @@
-"""The commands that build what is uploaded to AWS: `plugins build` and `package`."""
+"""The commands that build the files for AWS: `plugins build` and `package`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _DIST = Path("dist")
 
 @plugins.command("build")
 def build_plugins(out: OutFolder = _DIST, as_json: AsJson = False) -> None:
-    """Build the plugin zips that MSK Connect gets; the local worker runs from the very same.
+    """Build the plugin zips for MSK Connect. The local worker runs the same zips.
 
-    The same lock file (connectors/plugins.lock.json) gives the same bytes on any machine. A zip is named
-    after its content, so that another content is another plugin.
+    The same lock file (connectors/plugins.lock.json) gives the same bytes on any machine. A zip's name
+    contains the hash of its content, so different content makes a different plugin.
     """
     from connectors import plugins as plugin_builder
     from tributary.artifacts.progress import shown_on
@@ -49,10 +49,10 @@ def package(
     out: OutFolder = _DIST,
     as_json: AsJson = False,
 ) -> None:
-    """Build the Spark app with its dependencies as the one zip that spark-submit starts, here and on EMR.
+    """Build the Spark app with its dependencies as one zip, which spark-submit starts here and on EMR.
 
-    The same sources give the same bytes on any machine. Beside it comes a folder with the app's jar and those
-    that EMR does not bring.
+    The same sources give the same bytes on any machine. The command also writes a folder with the app's jar
+    and the jars that EMR does not bring.
     """
     from tributary.artifacts.cache import sha256_of
     from tributary.cli.packaging import build_jars, build_package

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 quarantine = typer.Typer(
     no_args_is_help=True,
-    help="Events that could not be applied: see which and why, and apply them once they can be read.",
+    help="Events that could not be applied: list them with reasons, and apply them once they can be read.",
 )
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="Such as sales or shop.public.sales.")]
 
@@ -68,9 +68,9 @@ def show_event(
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Show one event whole: where it came from, why it is here, and its raw key and value.
+    """Show one event in full: its origin, the reason for its quarantine, and its raw key and value.
 
-    With --json the raw bytes are in base64.
+    With --json, the raw bytes are in base64.
     """
     filesystem, tables = _quarantined_tables(Workspace.open(lake, state))
     found = find_table(tables, table)
@@ -92,13 +92,13 @@ def replay(
     ] = None,
     events_from: Annotated[
         Literal["kafka", "bronze"],
-        typer.Option("--from", help="Where the other events of the same keys are read from."),
+        typer.Option("--from", help="Where to read the other events of the same keys."),
     ] = "bronze",
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Apply the events that can be read by now, each at its place among its key's other events.
+    """Apply the events that can be read now, each at its place among the other events of its key.
 
     An old event never undoes a newer one. Events that still cannot be read stay in quarantine.
     """
@@ -134,13 +134,13 @@ class UnknownEvent(TributaryError):
 
 
 def find_event(events: tuple[QuarantinedEvent, ...], position: str) -> QuarantinedEvent:
-    """The event at `partition:offset`. Raises UnknownEvent."""
+    """Return the event at `partition:offset`. Raises UnknownEvent."""
     for event in events:
         if event.position == position:
             return event
     raise UnknownEvent(
         "No event with this position is in quarantine",
         found=position,
-        expected=", ".join(event.position for event in events[:5]) or "an empty quarantine has none",
+        expected=", ".join(event.position for event in events[:5]) or "no position: the quarantine is empty",
         remedy=ShowQuarantine(),
     )

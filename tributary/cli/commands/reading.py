@@ -38,20 +38,21 @@ def query(
         typer.Option(
             "--as-of",
             metavar="TIME",
-            help="As the tables were then: an instant that tributary history lists, or a time in UTC.",
+            help="Show the tables as they were at this instant (see tributary history) or UTC time.",
         ),
     ] = None,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Ask the lake in SQL; it is answered from the latest commit of each table, without Spark.
+    """Query the lake in SQL. The answer comes from the latest commit of each table, without Spark.
 
-    With --as-of it is the latest that had begun by then. How far back that reaches: history in lake.toml.
+    With --as-of, it comes from the latest commit that had begun by then. `history` in lake.toml sets how far
+    back you can go.
 
-    A table is called sales, public.sales or shop.public.sales. Beside the source's columns it has _op and
-    _seq (the last change and its order), _source_ts (when the source committed it), and _topic, _partition
-    and _offset (its event).
+    A table is called sales, public.sales or shop.public.sales. In addition to the source's columns it has _op
+    and _seq (the last change and its order), _source_ts (when the source committed it), and _topic,
+    _partition and _offset (its event).
 
     Example: tributary query "SELECT state, count(*) FROM users GROUP BY ALL ORDER BY 2 DESC LIMIT 5"
     """
@@ -65,14 +66,14 @@ def query(
 def tables(
     lake: LakeFile = DEFAULT_LAKE_FILE, state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False
 ) -> None:
-    """List the tables of the lake: rows, last commit, and the position in Kafka that each has reached."""
+    """List the tables of the lake: rows, last commit, and the position that each has reached in Kafka."""
     with ThreadPoolExecutor(_READERS) as pool:
         found = list(pool.map(_facts, Workspace.open(lake, state).open_lake.tables()))
     if as_json:
         print_json(found)
         return
     if not found:
-        output.print("The lake has no tables yet; tributary ingest fills it.")
+        output.print("The lake has no tables yet. To fill it, run tributary ingest.")
         return
     columns = ("table", "storage", "rows", "position", "last commit (UTC)", "fresh p95", "quarantined")
     rows = [
@@ -92,15 +93,17 @@ def tables(
 
 def history(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as sales or shop.public.sales.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many commits, from the latest on.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="How many commits to list, latest first.")
+    ] = 20,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """List a table's commits: when, how many rows, up to which position, and how fresh they were.
+    """List a table's commits: time, number of rows, position, and freshness.
 
-    Times and freshness are to the second, as S3 knows them. The last 20 commits are listed at least: older
-    ones do not stay in the table's timeline.
+    Times and freshness have the precision of S3, one second. At least the last 20 commits are available.
+    Older ones eventually leave the table's timeline.
     """
     commits = Workspace.open(lake, state).open_lake.table(table).history(limit)
     if as_json:

@@ -1,4 +1,4 @@
-"""The commands that put right what cannot go on by itself: `rebuild` and `new-epoch`."""
+"""The commands for tables that cannot continue by themselves: `rebuild` and `new-epoch`."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ def rebuild(
     ],
     events_from: Annotated[
         Literal["kafka", "bronze"],
-        typer.Option("--from", help="Where the table's events are read from, all since its first one."),
+        typer.Option("--from", help="Where to read all events of the table since its first one."),
     ] = "bronze",
     since_snapshot: Annotated[
         bool,
         typer.Option(
             "--since-snapshot",
-            help="Of the last snapshot, which has read all rows that there were, and of what came after it: "
-            "rows that were deleted unseen go.",
+            help="Use only the events since the last snapshot. The snapshot has read all rows of that time, "
+            "so rows whose deletes were missed disappear.",
         ),
     ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Make tables anew from all their events, each in the place of the old one in a single commit.
+    """Rebuild tables from all their events. Each new table replaces the old one in a single commit.
 
-    Readers see the old rows until they see the new ones; time travel still reaches the old ones. A column
-    whose type has changed gets one that holds all its values: this is what mends a table that such a change
-    has blocked. The next ingest goes on from where the rebuild ended. No ingest may run meanwhile.
+    Readers see the old rows until that commit, and time travel still reaches them afterwards. A column whose
+    type has changed gets a type that holds all its values, so a rebuild also unblocks a table after such a
+    change. The next ingest continues where the rebuild ended. No ingest may run during a rebuild.
     """
     options = ["--since-snapshot"] if since_snapshot else []
     progress = _run(Workspace.open(lake, state), "rebuild", events_from, tables, as_json, options)
@@ -67,16 +67,18 @@ def new_epoch(
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Let tables go on at the beginning of their Kafka topics, once those were deleted and made anew.
+    """Let tables continue at the beginning of their Kafka topics after the topics were deleted and recreated.
 
-    The rows stay, and all that the new topic brings is later than they are. What the old topic still held
-    when it was deleted is lost to the table, unless Debezium takes a new snapshot: docs/operate.md says how
-    to be sure. A table whose topic is the same as before is refused.
+    The rows stay, and every event of the new topic counts as later. Events that only the deleted topic held
+    are lost to the table, unless Debezium takes a new snapshot. docs/operate.md says how to check that. A
+    table whose topic has not changed is refused.
     """
     progress = _run(Workspace.open(lake, state), "new-epoch", "kafka", tables, as_json)
     if not as_json:
         for name in sorted(progress.tables):
-            output.print(f"{name} goes on at the beginning of its topic.", markup=False, highlight=False)
+            output.print(
+                f"{name} will continue at the beginning of its topic.", markup=False, highlight=False
+            )
 
 
 def _run(

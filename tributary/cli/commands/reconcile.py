@@ -31,10 +31,10 @@ def reconcile(
 ) -> None:
     """Compare every table of the lake with its source, row by row and value by value.
 
-    First it waits until the lake holds all that the source has committed by now, for which something has to
-    ingest unless the lake is up to date already. Rows that change meanwhile are looked at again.
+    First the command waits until the lake holds all that the source has committed so far. Unless the lake is
+    up to date already, an ingest must be running. Rows that change during the comparison are compared again.
 
-    The exit status is 0 only if the lake holds the source's rows, all of them and no other.
+    The exit status is 0 only if the lake holds exactly the source's rows.
     """
     from tributary.cli.reconcile.report import print_findings, reconciliation_facts
 
@@ -48,7 +48,7 @@ def reconcile(
 
 
 def _find_differences(workspace: Workspace, wait_seconds: float) -> Reconciliation:
-    """Reconciles all sources of the lake, and shows meanwhile what is being done."""
+    """Reconcile all sources of the lake, and show the progress."""
     from tributary.cli.reconcile.barrier import Patience
     from tributary.cli.reconcile.proof import Reconciliation, reconcile
     from tributary.cli.source_links import source_links

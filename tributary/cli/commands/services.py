@@ -1,4 +1,4 @@
-"""The commands about the servers of this machine: `up`, `down` and `status`."""
+"""The commands for the servers of this machine: `up`, `down` and `status`."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def up(
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="Let Debezium forget how far it had come with this source, and take a new snapshot. It has "
-            "to where the database no longer holds changes that it has not read. Name several sources by "
-            "several options.",
+            help="Let Debezium forget its position in this source, and take a new snapshot. This is needed "
+            "if the database no longer holds changes that Debezium has not read. Repeat the option for "
+            "several sources.",
         ),
     ] = None,
     lake: LakeFile = DEFAULT_LAKE_FILE,
@@ -47,8 +47,8 @@ def up(
 ) -> None:
     """Start the pipeline on this machine: PostgreSQL, Kafka, Kafka Connect with its connectors, and S3.
 
-    What runs already is left alone; what has died is started again. Where the lake file names a database of
-    your own, that one is read, and the local PostgreSQL only holds bronze's catalog.
+    Servers that run already are left alone, and servers that died are restarted. If the lake file names a
+    database of your own, Tributary reads that one, and the local PostgreSQL only holds bronze's catalog.
     """
     from tributary.cli.startup_view import start_pipeline
 
@@ -64,7 +64,7 @@ def up(
 
 
 def down(state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False) -> None:
-    """Stop all that runs in the state folder. Everything is kept: the next up goes on from there."""
+    """Stop all servers of the state folder. Their data is kept, and the next tributary up resumes from it."""
     from tributary.local import pipeline
     from tributary.local.state import StateFolder
 
@@ -77,20 +77,20 @@ def down(state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False)
 
 def status(
     on_aws: Annotated[
-        bool, typer.Option("--aws", help="Of the deployed lake, instead of what runs on this machine.")
+        bool, typer.Option("--aws", help="Show the deployed lake instead of this machine.")
     ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Say how the servers, the connectors and the tables are.
+    """Show the state of the servers, the connectors and the tables.
 
-    A table is blocked where a run has stopped it until a person does something; why and what is told, also
-    after the run has ended. It is behind by the events that its topic in Kafka holds and it has not applied
-    yet: if that grows while the table is well, no ingest runs.
+    A table is blocked if a run stopped it until a person acts. The status shows the reason and the remedy
+    even after the run has ended. A table's lag is the number of events in its Kafka topic that it has not
+    applied. If the lag grows although the table has no error, no ingest is running.
 
-    The exit status is 0 only if all servers and connectors run and no table is blocked. With --aws the jobs
-    are in the servers' place, and the latest one must not have failed.
+    The exit status is 0 only if all servers and connectors run and no table is blocked. With --aws, jobs take
+    the place of servers, and the latest job must not have failed.
     """
     if on_aws:
         _say_how_the_deployed_lake_is(lake, as_json)
@@ -135,7 +135,7 @@ def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class _TableState:
-    """`behind` is None where Kafka cannot be asked, or has no topic of the table."""
+    """The state of a table. `behind` is None if Kafka does not answer or has no topic of the table."""
 
     table: TableName
     behind: int | None

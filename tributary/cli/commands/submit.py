@@ -30,16 +30,16 @@ def submit(
     operation: Annotated[
         Operation,
         typer.Argument(
-            help="ingest: until all is caught up; follow: until it is stopped; rebuild: tables anew from "
-            "bronze; compact: merge-on-read tables; replay: what is in quarantine; new-epoch: tables whose "
-            "topics were made anew; stop: end what runs."
+            help="ingest: until all is caught up; follow: until it is stopped; rebuild: recreate tables from "
+            "bronze; compact: compact merge-on-read tables; replay: apply quarantined events; new-epoch: "
+            "continue at the beginning of recreated topics; stop: end the running job."
         ),
     ],
     tables: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[TABLE]...",
-            help="Such as sales or 'public.*'. compact and replay: all, if none is named.",
+            help="Such as sales or 'public.*'. Default for compact and replay: all tables.",
         ),
     ] = None,
     events_from: Annotated[
@@ -47,20 +47,20 @@ def submit(
         typer.Option(
             "--from",
             metavar="kafka|bronze|files:URI",
-            help="Where the events are read from. Default: kafka, for rebuild and replay bronze.",
+            help="Where to read the events. Default: kafka, or bronze for rebuild and replay.",
         ),
     ] = None,
     since_snapshot: Annotated[
-        bool, typer.Option("--since-snapshot", help="For rebuild: as `tributary rebuild --help` tells.")
+        bool, typer.Option("--since-snapshot", help="For rebuild: see `tributary rebuild --help`.")
     ] = False,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Until the job has ended; a follow job, until it runs.")
+        bool, typer.Option("--wait", help="Wait until the job has ended, or until a follow job runs.")
     ] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            help="Print the request to AWS as JSON, and do not send it. Without an AWS account, outputs of "
+            help="Print the request to AWS as JSON, but do not send it. Without an AWS account, outputs of "
             "the stacks are placeholders.",
         ),
     ] = False,
@@ -69,11 +69,11 @@ def submit(
 ) -> None:
     """Start a job on the deployed lake: a step of its EMR cluster, or a job run of EMR Serverless.
 
-    What it needs to know it reads from the outputs of the lake's stacks. A table has one writer at a time: a
-    job is refused while another one of the lake has not ended. stop ends that one, at once: what it was
-    writing is not lost, the next job starts from each table's last commit.
+    The command reads all addresses from the outputs of the lake's stacks. A table has one writer at a time,
+    so a job is refused while another job of the lake is active. The operation `stop` ends the active job at
+    once. Its unfinished work is not lost: the next job starts from each table's last commit.
 
-    The exit status is 0 if the job was taken, with --wait only if it has also ended well.
+    The exit status is 0 if AWS accepted the job. With --wait, it is 0 only if the job also succeeded.
     """
     from tributary.aws.session import NoCredentials, aws_session
     from tributary.aws.stack_outputs import NotDeployed
@@ -157,13 +157,13 @@ def _job(
 
 
 def _check_source(deployed: DeployedLake, operation: Start, source: str | None) -> None:
-    """Another sink than Iceberg's leaves files, and no table of events."""
+    """Raise an error if the operation needs bronze's Iceberg table but another sink writes plain files."""
     default = "bronze" if operation in ("rebuild", "replay") else "kafka"
     if deployed.session.aws.connect.sink is not None and (source or default) == "bronze":
         raise TributaryError(
-            f"{operation} cannot read bronze as a table: a sink of your own choice writes it",
+            f"{operation} cannot read bronze as a table, because another sink writes it",
             where=f"lake {deployed.lake.name}, entry [aws.connect.sink]",
-            expected="--from kafka, or --from files: and where that sink writes, such as "
+            expected="--from kafka, or --from files: with the place where that sink writes, such as "
             f"files:{deployed.addresses.bronze}/topics",
         )
 
@@ -218,7 +218,7 @@ def _wait(place: JobPlace, run: JobRun, until_it_runs: bool) -> JobRun:
         with job_view(messages) as show:
             run = wait_for(place, run.id, is_enough, show, _pause)
     except KeyboardInterrupt:
-        messages.print(f"{run.name} goes on; tributary submit stop ends it.", highlight=False)
+        messages.print(f"{run.name} keeps running. To stop it, run tributary submit stop.", highlight=False)
         raise
     if run.state in ("cancelled", "failed"):
         raise failure(place.name, run)

@@ -1,7 +1,7 @@
 """Wait until the lake holds all that the database held at a moment: first Kafka has it, then the ledgers.
 
-The source's engine knows when Kafka holds everything that was committed before a moment. All that is in Kafka
-is in the lake once the ledger of each table has reached the end that its topic had then.
+The source's engine knows when Kafka holds everything that was committed before a moment. The lake holds all
+of it once each table's ledger has reached the end that the table's topic had at that moment.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ POLL_SECONDS = 0.2
 
 
 class LakeBehind(TributaryError):
-    """The lake has not caught up with the database in time."""
+    """The lake did not catch up with the database in time."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait, and who hears what for.
+    """The limit of a wait, and a function that reports the wait.
 
     deadline  a value of time.monotonic
     stop      ends the wait earlier
@@ -46,7 +46,7 @@ class Patience:
         return cls(time.monotonic() + seconds, tell, stop or threading.Event())
 
     def wait(self, for_what: str, lacking: Callable[[], str | None], remedy: RemedyOrText) -> None:
-        """Wait until nothing is lacking. Raises `LakeBehind`, which names what is, once the time is over."""
+        """Wait until nothing is missing. After the deadline, raise `LakeBehind` with what is missing."""
         while (missing := lacking()) is not None:
             if time.monotonic() >= self.deadline or self.stop.is_set():
                 raise LakeBehind(f"Gave up waiting for {for_what}", found=missing, remedy=remedy)
@@ -68,9 +68,9 @@ def wait_for_lake(
 ) -> None:
     """Return when the lake has applied every topic up to its end.
 
-    `read_positions` reads how far a topic's table is from the table's ledger. Raises `LakeBehind`.
+    `read_positions` reads a topic's positions from the ledger of its table. Raises `LakeBehind`.
     """
-    remedy: RemedyOrText = ["Check that the Spark app runs and is well.", Ingest()]
+    remedy: RemedyOrText = ["Check that the Spark app runs without errors.", Ingest()]
     left = set(ends)
 
     def lacking() -> str | None:

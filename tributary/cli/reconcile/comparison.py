@@ -1,4 +1,4 @@
-"""What differs between two sets of rows in comparable form, row by row and cell by cell."""
+"""Compare two sets of rows in comparable form, row by row and cell by cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Key = tuple[Any, ...]
 
 
 class Kind(Enum):
-    """What is wrong with a row of the lake."""
+    """The kinds of differences. Each value completes the sentence "The row is …"."""
 
     MISSING = "missing in the lake"
     EXTRA = "not in the database"
@@ -33,7 +33,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Difference:
-    """One row that differs; `cells` says in what, where both sides have the row."""
+    """A row that differs. If both sides have the row, `cells` lists the differing columns."""
 
     key: Key
     kind: Kind
@@ -42,7 +42,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many rows the database has, and every row that differs, by key."""
+    """The number of rows in the database, and every row that differs, by key."""
 
     rows: int
     differences: tuple[Difference, ...]
@@ -58,10 +58,10 @@ def compare(
     schema: pa.Schema,
     key: tuple[str, ...],
 ) -> Comparison:
-    """Compares two sets of rows of one schema, which are matched by the columns of the key.
+    """Compare two sets of rows with the same schema. The key columns match the rows.
 
-    A null equals a null, a NaN a NaN. `database` holds every key once; a key that `lake` holds more than
-    once is a difference of its own.
+    A null equals a null, and a NaN equals a NaN. `database` holds every key once. If `lake` holds a key more
+    than once, each extra row is a difference of its own.
     """
     with duckdb.connect() as engine:
         engine.execute("SET preserve_insertion_order = false")
@@ -87,8 +87,10 @@ def _write(
 
 
 def _query(schema: pa.Schema, key: tuple[str, ...]) -> str:
-    """One row for every difference: copy, in_database, in_lake; then, for each column, whether it differs and
-    both values."""
+    """Return a query for the differences, one row each.
+
+    Its columns are copy, in_database, in_lake; then, for each column, whether it differs and both values.
+    """
     keys = ", ".join(map(_quoted, key))
     numbered = "SELECT *, row_number() OVER (PARTITION BY {keys}) AS copy FROM {table}"
     same_key = " AND ".join(f"d.{_quoted(name)} IS NOT DISTINCT FROM l.{_quoted(name)}" for name in key)

@@ -1,4 +1,4 @@
-"""Which columns of the lake and the database are compared with each other, and which are not compared."""
+"""Pair the columns of the lake and the database that can be compared, and explain the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DELETED = "_deleted"
 
 @dataclass(frozen=True)
 class Pairing:
-    """How the rows of a table are compared.
+    """The columns of a table that are compared, and those that are not.
 
     forms       the columns that are compared, in the database's order
     unheard     columns that the lake does not have yet, because nothing has been written to them since they
@@ -63,9 +63,9 @@ def pair(table: DatabaseTable, lake: pa.Schema, key: tuple[str, ...]) -> Pairing
 
 
 def comparable_lake_rows(lake: pa.Table, pairing: Pairing) -> Iterator[pa.RecordBatch]:
-    """Return the lake's rows in comparable form, without rows that are only kept as deleted."""
+    """Return the lake's rows in comparable form, without soft-deleted rows."""
     if not lake.column_names:
-        return  # There is no such table in the lake, and DuckDB knows no table without columns.
+        return  # The lake does not have this table, and DuckDB has no tables without columns.
     columns = ", ".join(
         f"{_lake_expression(name, form, pairing)} AS {_quoted(name)}" for name, form in pairing.forms.items()
     )

@@ -1,4 +1,4 @@
-"""The course of a reconciliation: does the lake hold the database's rows, all of them and no other?"""
+"""The course of a reconciliation, which proves that the lake holds exactly the database's rows."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 
 Session = Any
-"""What the source's engine calls a session: only the engine uses it."""
+"""A session of the source's engine. Only the engine uses it."""
 
 
 @dataclass(frozen=True)
 class SourceLink:
-    """A source and the ways to it and to its lake.
+    """A source, with access to its database, its topics and its lake tables.
 
-    connect  opens a session of the engine's as the connector's user
+    connect  opens a session of the engine as the connector's user
     """
 
     lake: Lake
@@ -47,7 +47,7 @@ class SourceLink:
 
 @dataclass(frozen=True)
 class TableProof:
-    """The findings of one table. `problem` says why its rows cannot be compared at all."""
+    """The findings of one table. `problem` says why its rows cannot be compared."""
 
     name: TableName
     findings: Findings = field(default_factory=Findings)
@@ -74,7 +74,7 @@ class Reconciliation:
 
     @property
     def rows(self) -> int:
-        """How many rows the database has in them."""
+        """The number of database rows in these tables."""
         return sum(table.findings.rows for table in self.tables)
 
     @property
@@ -83,7 +83,7 @@ class Reconciliation:
 
 
 def reconcile(link: SourceLink, patience: Patience) -> Reconciliation:
-    """Compare all tables of the source, and tables with differences again until each is certain or gone.
+    """Compare all tables of the source. Repeat those with differences until each one is certain or gone.
 
     Raises `LakeBehind` if the lake does not catch up with the database in time.
     """
@@ -100,7 +100,7 @@ def wait_until_lake_holds(
 ) -> None:
     """Return when the lake holds all that was committed to the tables before the call.
 
-    `writer` is a session that is in no transaction. Raises `LakeBehind`.
+    `writer` is a session without an open transaction. Raises `LakeBehind`.
     """
     names = link.lake.names
     wait_for_connector(link.engine.steps_to_kafka(writer, link.lake, link.source), patience)
@@ -116,7 +116,7 @@ def wait_until_lake_holds(
 
 
 def read_source_tables(source: Source, session: Session) -> dict[TableName, DatabaseTable]:
-    """Read the tables of the database that the source takes, by their names in the lake."""
+    """Return the tables of the database that the source takes, by their names in the lake."""
     return {
         TableName(source.name, table.schema, table.name): table
         for table in engine_of(source).read_tables(session)
@@ -160,7 +160,7 @@ def _look_at_table(
     lake = pa.table({}) if silver is None else read_table(link.files, silver)
     pairing = pair(table, lake.schema, _key(link, table, silver, known.name))
     if not pairing.key:
-        return replace(known, problem="it has no primary key, and lake.toml names no key for it")
+        return replace(known, problem="it has no primary key, and lake.toml sets no key for it")
     unfit = [column for column in pairing.key if column not in pairing.forms]
     if unfit:
         return replace(known, problem=f"its key column {unfit[0]} cannot be compared")

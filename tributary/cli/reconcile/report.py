@@ -1,4 +1,4 @@
-"""How the findings of a reconciliation are told, to a person and to a program."""
+"""Show the findings of a reconciliation to a person, or as JSON values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EXAMPLES = 10
 
 
 def print_findings(found: Reconciliation) -> None:
-    """One line if all is well; else what differs, table by table, with some examples."""
+    """Print one line if the lake is identical. Otherwise print each table's differences, with examples."""
     for table in found.tables:
         _print_table(table)
     count = f"{len(found.tables)} tables, {found.rows:,} rows"
@@ -25,7 +25,7 @@ def print_findings(found: Reconciliation) -> None:
 
 
 def reconciliation_facts(found: Reconciliation) -> dict[str, Any]:
-    """The findings for a program, with every difference."""
+    """Return the findings as JSON values, with every difference."""
     return {
         "identical": found.identical,
         "rows": found.rows,
@@ -56,7 +56,7 @@ def _print_table(table: TableProof) -> None:
         _say(f"{table.name}: column {column} is not compared: {reason}", "red")
     if table.pairing.uncompared:
         columns = ", ".join(table.pairing.uncompared)
-        _say(f"{table.name}: not compared, for no exact form of their type is known: {columns}", "yellow")
+        _say(f"{table.name}: not compared, because their type has no exact form: {columns}", "yellow")
     if table.pairing.dropped:
         _say(
             f"{table.name}: in the lake only, dropped in the source: {', '.join(table.pairing.dropped)}",
@@ -64,7 +64,7 @@ def _print_table(table: TableProof) -> None:
         )
     for title, differences in (
         ("differ", table.findings.differences),
-        ("were written to all the time, so that nothing can be said of them", table.findings.unsettled),
+        ("were written to during every comparison, so they could not be judged", table.findings.unsettled),
     ):
         if differences:
             _say(f"{table.name}: {len(differences):,} of {table.findings.rows:,} rows {title}", "red")

@@ -1,4 +1,4 @@
-"""When a difference is one: what is still on its way from the database to the lake is looked at again."""
+"""Separate real differences from changes that are still on their way from the database to the lake."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MAX_ROUNDS = 5
 
 @dataclass(frozen=True)
 class Findings:
-    """What the rounds so far say of a table.
+    """The findings about a table after some rounds.
 
     Every round reads the database, waits until the lake holds all of that, and reads the lake. A row that
-    changes in between differs without being wrong: the next round finds it equal, or differing in another
-    way. A wrong row stays wrong in the same way. `certain` differences were seen twice in a row, `suspects`
-    once.
+    changes in between differs without being wrong. The next round finds it equal, or differing in another
+    way. A wrong row keeps the same difference. `certain` differences were seen in two rounds in a row,
+    `suspects` in one.
     """
 
     rows: int = 0
@@ -26,12 +26,12 @@ class Findings:
     rounds: int = 0
 
     def after(self, comparison: Comparison) -> Findings:
-        """What is known after one more round."""
+        """Return the findings after one more round."""
         found = {_hashable(difference.key): difference for difference in comparison.differences}
         watched = {**self.certain, **self.suspects}
         if self.rounds:
-            # The first round proved every row that it did not name: a row that differs only now has changed
-            # since.
+            # The first round proved every row that it did not list. So a row that differs only now has
+            # changed since then.
             found = {key: difference for key, difference in found.items() if key in watched}
         certain = {key: one for key, one in found.items() if _is_same(one, watched.get(key))}
         suspects = {key: one for key, one in found.items() if key not in certain}
@@ -39,7 +39,7 @@ class Findings:
 
     @property
     def is_open(self) -> bool:
-        """Whether another round can tell more."""
+        """Tell whether another round can decide more."""
         return self.rounds == 0 or (bool(self.suspects) and self.rounds < MAX_ROUNDS)
 
     @property
@@ -48,7 +48,7 @@ class Findings:
 
     @property
     def unsettled(self) -> tuple[Difference, ...]:
-        """Rows that were written to during every round, and so were never seen at rest."""
+        """Rows that were written to during every round, so no round saw them at rest."""
         return () if self.is_open else tuple(self.suspects.values())
 
 
@@ -57,5 +57,5 @@ def _hashable(key: Key) -> Key:
 
 
 def _is_same(one: Difference, other: Difference | None) -> bool:
-    # By their text, because a NaN is not equal to itself.
+    # Compared as text, because a NaN is not equal to itself.
     return other is not None and repr(one) == repr(other)

@@ -1,1 +1,1 @@
-"""The entries that each database engine has in the lake file: one module an engine, and their registry."""
+"""The lake file entries of each database engine: one module for each engine, and their registry."""

@@ -19,11 +19,12 @@ PORT = 5432
 
 SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
-# libpq and the JDBC driver read it out of one URL, so what would end or split that URL is kept out.
+# libpq and the JDBC driver read the name from a URL, so it may not hold a character that ends or splits a
+# URL.
 Database = Annotated[
     str,
     matching(
-        r"[^\s/?#%&:@\\\"'$]{1,63}", "a database's name, without blanks and none of / ? # % & : @ \\ \" ' $"
+        r"[^\s/?#%&:@\\\"'$]{1,63}", "a database's name, without blanks and without / ? # % & : @ \\ \" ' $"
     ),
 ]
 RoleName = Annotated[
@@ -33,14 +34,14 @@ DatabaseClass = Annotated[
     str,
     matching(
         r"db\.(serverless|(?!t[0-9])[a-z0-9]+\.[a-z0-9-]+)",
-        'an RDS instance class, such as "db.serverless" or "db.r7g.large"; those of db.t have no Data API',
+        'an RDS instance class, such as "db.serverless" or "db.r7g.large"; db.t classes have no Data API',
     ),
 ]
 HalfUnits = Annotated[float, Field(ge=0.5, le=256, multiple_of=0.5)]
 
 
 class PostgresConnection(Connection):
-    """A PostgreSQL of the user's.
+    """The user's own PostgreSQL.
 
     user         None: the role that Tributary creates
     admin_user   creates the role, the publication and the heartbeat table
@@ -57,13 +58,13 @@ class PostgresConnection(Connection):
         yield from super().problems(entry)
         if self.sslmode.startswith("verify-") and self.sslrootcert is None:
             expected = f"sslrootcert, which sslmode {self.sslmode} needs"
-            yield Problem(entry, "no certificates to verify the server with", "no sslrootcert", expected)
+            yield Problem(entry, "no certificates for verifying the server", "no sslrootcert", expected)
 
 
 class ExistingPostgres(ExistingDatabase):
-    """A PostgreSQL that exists already on AWS. `cdk synth` writes the SQL for its administrator.
+    """A PostgreSQL that already exists on AWS. `cdk synth` writes the SQL for its administrator.
 
-    sslmode  a worker of MSK Connect holds no file to verify a certificate with
+    sslmode  cannot verify a certificate, because a worker of MSK Connect has no file of trusted certificates
     """
 
     port: Port = PORT
@@ -84,14 +85,14 @@ class PostgresSource(Source):
             key = toml_key(name)
             yield Problem(
                 f"[source.{key}].database",
-                "Aurora cannot make a database of this name",
+                "Aurora cannot create a database with this name",
                 json.dumps(self.database),
                 f"letters, digits and underscores, or [aws.source.{key}] with a database's host",
             )
         if aws.alarms.slot_lag_gb >= aws.database.slot_wal_gb:
             yield Problem(
                 "[aws.alarms].slot_lag_gb",
-                "the alarm would come when the replication slot is lost",
+                "the alarm would come only after PostgreSQL gives the replication slot up",
                 str(aws.alarms.slot_lag_gb),
                 f"less than [aws.database].slot_wal_gb, {aws.database.slot_wal_gb}",
             )
@@ -101,10 +102,10 @@ class AuroraPostgres(Entry):
     """`[aws.database]`: the Aurora PostgreSQL cluster of each source without an `[aws.source.NAME]`.
 
     engine_version  Aurora's
-    instance        of the writer and the readers; "db.serverless" grows and shrinks between capacity_min and
-                    capacity_max, in Aurora's capacity units of 2 GiB of memory, and never pauses, because a
+    instance        of the writer and the readers. "db.serverless" scales between capacity_min and
+                    capacity_max, in Aurora's capacity units of 2 GiB of memory. It never pauses, because a
                     replication slot is in use
-    readers         further instances; the first of them takes over where the writer fails
+    readers         additional instances; the first one takes over if the writer fails
     slot_wal_gb     how much log a replication slot may hold back before PostgreSQL gives the slot up
     demo_schema     creates the demo's tables and fills them
     """
@@ -131,11 +132,11 @@ PRODUCTION: Mapping[str, Any] = {
     "backup_days": 14,
     "slot_wal_gb": 100,
 }
-"""What the profile "production" sets in `[aws.database]`."""
+"""The values of `[aws.database]` in the profile "production"."""
 
 
 class PostgresAlarms(Entry):
-    """What `[aws.alarms]` says of PostgreSQL.
+    """PostgreSQL's entries in `[aws.alarms]`.
 
     slot_lag_gb  how much log a replication slot may hold back
     """

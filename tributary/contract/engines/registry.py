@@ -1,4 +1,4 @@
-"""Which engines the lake file knows, and how an entry finds the class of its engine."""
+"""The engines that a lake file can name, and how an entry finds the class of its engine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tributary.contract.source import ExistingDatabase, Source
 SOURCES: dict[str, type[Source]] = {
     "postgres": PostgresSource,
 }
-"""The class of `[source.NAME]`, by what its key `engine` says."""
+"""The class of `[source.NAME]`, by the value of its key `engine`."""
 
 
 @dataclass(frozen=True)
 class OfEngine:
-    """A part of the file that does not name its engine, beside the name that the source's section gives."""
+    """A part of the file without an engine's name, with the engine's name from the source's section."""
 
     engine: object
     content: object
@@ -32,7 +32,7 @@ def read_source(content: object) -> Source:
         return Source.model_validate(content)
     if (of_engine := _class_of(content.get("engine"))) is not None:
         return of_engine.model_validate(content)
-    # Nothing tells what the keys of an unknown engine may hold.
+    # The keys of an unknown engine cannot be checked.
     unknown = {key for source in SOURCES.values() for key in source.model_fields} - {*Source.model_fields}
     return _OfNoEngine.model_validate({key: value for key, value in content.items() if key not in unknown})
 
@@ -47,7 +47,7 @@ def read_existing(content: object) -> ExistingDatabase:
 
 
 def class_in_file(model: type[BaseModel], engine: object) -> type[BaseModel]:
-    """Return the engine's own class of an entry for which the file's layout names `model`."""
+    """Return the engine's own class for an entry whose class in the file's layout is `model`."""
     of_engine = _class_of(engine) or Source
     return {Source: of_engine, ExistingDatabase: of_engine.existing}.get(model, model)
 
@@ -63,7 +63,7 @@ def with_engines(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def engine_in(content: Mapping[str, Any], source: str) -> object:
-    """Return what the file calls the engine of the source; None where it does not."""
+    """Return the engine's name in the source's section, or None if there is none."""
     sources = content.get("source")
     entry = sources.get(source) if isinstance(sources, dict) else None
     return entry.get("engine") if isinstance(entry, dict) else None
@@ -80,14 +80,14 @@ def _known_engine(_: object) -> str:
 
 
 class _OfNoEngine(Source):
-    """A source whose engine is missing or unknown: the rest is read for the sake of further mistakes."""
+    """A source with a missing or unknown engine. The rest is still read, to find other mistakes."""
 
     engine: Annotated[str, PlainValidator(_known_engine)]
     connection: Any = None
 
 
 class _ExistingOfNoEngine(ExistingDatabase):
-    """A database whose source is missing, or has no known engine: no key of it is a mistake by itself."""
+    """A database whose source is missing or has no known engine, so any key is accepted."""
 
     model_config = ConfigDict(extra="ignore")
 

@@ -14,6 +14,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
 from spark_app.run.session import start_session
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 from spark_app.table.table_ingest import TableIngest
@@ -51,7 +52,9 @@ class Things:
 def main(folder: Path) -> None:
     spark = start_session("class training")
     hudi = HudiTable(spark, str(folder / "silver"), "things", TablePolicy())
-    table = TableIngest("shop.public.things", TOPIC, Things(spark), hudi, str(folder / "quarantine"))
+    table = TableIngest(
+        "shop.public.things", TOPIC, Things(spark), hudi, str(folder / "quarantine"), PostgresLog()
+    )
     for first in range(0, 3 * THINGS, THINGS):
         table.apply((OffsetRange(0, first, first + THINGS),))
     table.serve()

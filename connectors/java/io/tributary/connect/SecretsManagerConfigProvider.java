@@ -14,8 +14,8 @@ import software.amazon.awssdk.services.secretsmanager.SecretsManagerClient;
 /**
  * Resolves {@code ${secretsmanager:name:key}} to the text that a JSON secret of AWS Secrets Manager holds under a key.
  *
- * <p>One parameter: {@code region}. Credentials are the default ones of the place it runs in. What it resolves is
- * valid for ever: nothing restarts a connector because time has passed.
+ * <p>One parameter: {@code region}. Credentials are the default ones of the place where it runs. Connect never asks
+ * for a value again: nothing restarts a connector because time has passed.
  */
 public class SecretsManagerConfigProvider implements ConfigProvider {
     private SecretsManagerClient client;
@@ -41,7 +41,7 @@ public class SecretsManagerConfigProvider implements ConfigProvider {
     public ConfigData get(String name, Set<String> keys) {
         Map<String, String> entries = entries(name);
         if (!entries.keySet().containsAll(keys)) {
-            // Neither the secret's text nor its other keys: this goes to a log.
+            // Name neither the secret's text nor its other keys, because this goes to a log.
             throw new ConfigException("The secret " + name + " lacks a text under one of the keys " + keys);
         }
         entries.keySet().retainAll(keys);

@@ -19,7 +19,7 @@ import scala.collection.JavaConverters;
 import scala.reflect.ClassTag$;
 
 /**
- * Reads the records that bronze holds of a topic, and copies each value once, from the columns that Iceberg reads.
+ * Reads the records of a topic from bronze, and copies each value once, from the columns that Iceberg reads.
  *
  * <p>Spark would write such columns as rows of bytes (ColumnarToRowExec), from which decoding then takes its values.
  * That is two copies more, each of an event's whole payload and schema.

@@ -23,8 +23,8 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 
 /**
- * Tells what bronze holds of its topics from the metadata of its files. To ask the rows takes a Spark job, which is the
- * longer the longer the history is.
+ * Reads from the metadata of bronze's files which topics and offsets they contain. A query of the rows takes a Spark
+ * job, and the more time the longer the history is.
  */
 public final class BronzeMetadata {
     private static final JsonMapper JSON = new JsonMapper();

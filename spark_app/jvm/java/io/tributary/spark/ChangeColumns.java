@@ -21,8 +21,8 @@ final class ChangeColumns implements Serializable {
     private final int movedTo;
     private final int movedFrom;
     private final int sourceTs;
-    private final int commitLsn;
-    private final int lsn;
+    private final int position;
+    private final int logPosition;
     private final int snapshot;
     private final int unavailable;
     private final int reason;
@@ -35,8 +35,8 @@ final class ChangeColumns implements Serializable {
         movedTo = type.fieldIndex("moved_to");
         movedFrom = type.fieldIndex("moved_from");
         sourceTs = type.fieldIndex("source_ts");
-        commitLsn = type.fieldIndex("commit_lsn");
-        lsn = type.fieldIndex("lsn");
+        position = type.fieldIndex("position");
+        logPosition = type.fieldIndex("log_position");
         snapshot = type.fieldIndex("snapshot");
         unavailable = type.fieldIndex("unavailable");
         reason = type.fieldIndex("reason");
@@ -60,12 +60,14 @@ final class ChangeColumns implements Serializable {
         return row.isNullAt(sourceTs) ? null : (Long) row.getLong(sourceTs);
     }
 
-    long commitLsn(InternalRow row) {
-        return row.getLong(commitLsn);
+    /** Returns the place in the order of the stream. {@code Arrays.compareUnsigned} compares two of them. */
+    byte[] position(InternalRow row) {
+        return row.getBinary(position);
     }
 
-    long lsn(InternalRow row) {
-        return row.getLong(lsn);
+    /** Returns the place in the log. {@code Arrays.compareUnsigned} compares two of them. */
+    byte[] logPosition(InternalRow row) {
+        return row.getBinary(logPosition);
     }
 
     /** Null for a good change. */

@@ -11,6 +11,7 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
@@ -25,8 +26,8 @@ import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.AccumulatorV2;
 
 /**
- * What changes tell while they pass, without a query of its own: each task reports what it has found of those that it
- * has handed on, once all have been asked for.
+ * Collects facts about changes while a query computes them. So it needs no query of its own. Each task reports what it
+ * has found once it has handed on its last change.
  *
  * <p>However often a task runs, after a failure or speculatively, its report counts once.
  */
@@ -35,28 +36,28 @@ public final class ChangeSurvey implements Serializable {
     private static final UTF8String UNKNOWN_SCHEMA = UTF8String.fromString("unknown_schema");
     private static final JsonMapper JSON = new JsonMapper();
 
-    private final Map<Integer, long[]> applied;
+    private final Map<Integer, Applied> applied;
     private final Reports reports = new Reports();
 
-    private ChangeSurvey(Map<Integer, long[]> applied) {
+    private ChangeSurvey(Map<Integer, Applied> applied) {
         this.applied = applied;
     }
 
-    /** {@code applied}: by partition the highest commit LSN and LSN, and the latest microsecond, that were applied. */
+    /** {@code applied}: by partition an {@link Applied}, as JSON. */
     public static ChangeSurvey of(SparkSession spark, String applied) throws JsonProcessingException {
         ChangeSurvey survey = new ChangeSurvey(JSON.readValue(applied, new TypeReference<>() {}));
         spark.sparkContext().register(survey.reports);
         return survey;
     }
 
-    /** The same changes, which are counted when they are worked out. */
+    /** Returns the same changes, which are counted when they are computed. */
     public Dataset<Row> counted(Dataset<Row> changes) {
         ChangeColumns columns = new ChangeColumns(changes.schema());
         return InternalRows.ofEachPartition(
                 changes, changes.schema(), (number, rows) -> new Counting(number, columns, rows));
     }
 
-    /** Of each task and partition that had changes a {@link Found}, as JSON. */
+    /** Returns a {@link Found} for each task and partition that had changes, as JSON. */
     public String found() throws JsonProcessingException {
         List<Found> all = new ArrayList<>();
         reports.value().values().forEach(all::addAll);
@@ -100,6 +101,48 @@ public final class ChangeSurvey implements Serializable {
         }
     }
 
+    /** The highest position, in base64, and the latest microsecond that were applied. */
+    @JsonNaming(PropertyNamingStrategies.SnakeCaseStrategy.class)
+    private static final class Applied implements Serializable {
+        private static final long serialVersionUID = 1;
+        public byte[] position;
+        public long sourceUs;
+    }
+
+    /** The first read of a snapshot. */
+    @JsonNaming(PropertyNamingStrategies.SnakeCaseStrategy.class)
+    @SuppressWarnings("unused") // Jackson reads the fields.
+    private static final class Snapshot implements Serializable {
+        private static final long serialVersionUID = 1;
+        public final long sourceUs;
+        public final byte[] logPosition;
+        public long offset;
+
+        Snapshot(long sourceUs, byte[] logPosition, long offset) {
+            this.sourceUs = sourceUs;
+            this.logPosition = logPosition;
+            this.offset = offset;
+        }
+    }
+
+    /** A truncate. */
+    @JsonNaming(PropertyNamingStrategies.SnakeCaseStrategy.class)
+    @SuppressWarnings("unused") // Jackson reads the fields.
+    private static final class Truncate implements Serializable {
+        private static final long serialVersionUID = 1;
+        public final long offset;
+        public final byte[] position;
+        public final byte[] logPosition;
+        public final Long sourceUs;
+
+        Truncate(long offset, byte[] position, byte[] logPosition, Long sourceUs) {
+            this.offset = offset;
+            this.position = position;
+            this.logPosition = logPosition;
+            this.sourceUs = sourceUs;
+        }
+    }
+
     /** What a task has found of the changes of a partition. Times are in microseconds. */
     @JsonAutoDetect(fieldVisibility = JsonAutoDetect.Visibility.ANY)
     @JsonNaming(PropertyNamingStrategies.SnakeCaseStrategy.class)
@@ -117,19 +160,18 @@ public final class ChangeSurvey implements Serializable {
         boolean hasUnavailable;
         boolean hasMoved;
         /** The lowest of a good change; null where there is none. */
-        Long firstLsn;
-        /** Of streamed changes the lowest commit LSN and LSN; null where there is none. */
-        long[] firstSequence;
-        /** The first of a lower sequence than the applied one, and a later time; null where there is none. */
+        byte[] firstLogPosition;
+        /** The lowest of a streamed change; null where there is none. */
+        byte[] firstPosition;
+        /** The first of a lower position than the applied one, and a later time; null where there is none. */
         Long firstRewound;
-        /** Time and LSN of each snapshot, and the offset of the first of its reads. */
-        final List<long[]> snapshots = new ArrayList<>();
-        /** Offset, commit LSN, LSN and time. */
-        final List<Long[]> truncates = new ArrayList<>();
-        /** Of streamed changes: offset, commit LSN and LSN. */
-        final HighestSince highestSequences = new HighestSince();
-        /** Of streamed changes: offset and time. */
-        final HighestSince latestTimes = new HighestSince();
+
+        final List<Snapshot> snapshots = new ArrayList<>();
+        final List<Truncate> truncates = new ArrayList<>();
+        /** Of streamed changes. */
+        final HighestSince<byte[]> highestPositions = new HighestSince<>(Positions.IN_ORDER);
+        /** Of streamed changes. */
+        final HighestSince<Long> latestTimes = new HighestSince<>(Times.IN_ORDER);
         /** Of streamed changes that have a time. */
         int timed;
         /** Their times: the first, the last, and those between by a twentieth. */
@@ -139,7 +181,7 @@ public final class ChangeSurvey implements Serializable {
             this.partition = partition;
         }
 
-        void add(ChangeColumns columns, InternalRow row, long[] applied) {
+        void add(ChangeColumns columns, InternalRow row, Applied applied) {
             changes++;
             hasUnavailable |= columns.lacksValues(row);
             hasMoved |= columns.isHalfOfMove(row);
@@ -152,25 +194,27 @@ public final class ChangeSurvey implements Serializable {
             boolean isRead = columns.isRead(row);
             inserted += isRead || columns.isCreate(row) ? 1 : 0;
             deletes += columns.isDelete(row) ? 1 : 0;
-            long lsn = columns.lsn(row);
-            firstLsn = firstLsn == null ? lsn : Math.min(firstLsn, lsn);
+            byte[] logPosition = columns.logPosition(row);
+            firstLogPosition = lowest(firstLogPosition, logPosition);
             if (!isRead) {
-                addStreamed(columns, row, applied);
+                addStreamed(columns, row, logPosition, applied);
             } else if (columns.isSnapshotRead(row)) {
-                addSnapshotRead(columns.sourceUs(row), lsn, columns.offset(row));
+                addSnapshotRead(columns.sourceUs(row), logPosition, columns.offset(row));
             }
         }
 
-        private void addStreamed(ChangeColumns columns, InternalRow row, long[] applied) {
+        private static byte[] lowest(byte[] before, byte[] position) {
+            return before == null || Arrays.compareUnsigned(position, before) < 0 ? position : before;
+        }
+
+        private void addStreamed(ChangeColumns columns, InternalRow row, byte[] logPosition, Applied applied) {
             long offset = columns.offset(row);
             Long sourceUs = columns.sourceUs(row);
-            long[] sequence = {columns.commitLsn(row), columns.lsn(row)};
-            if (firstSequence == null || Arrays.compare(sequence, firstSequence) < 0) {
-                firstSequence = sequence;
-            }
-            highestSequences.add(offset, sequence);
+            byte[] position = columns.position(row);
+            firstPosition = lowest(firstPosition, position);
+            highestPositions.add(offset, position);
             if (columns.isTruncate(row)) {
-                truncates.add(new Long[] {offset, sequence[0], sequence[1], sourceUs});
+                truncates.add(new Truncate(offset, position, logPosition, sourceUs));
             }
             if (sourceUs == null) {
                 return;
@@ -180,23 +224,24 @@ public final class ChangeSurvey implements Serializable {
                 times = Arrays.copyOf(times, 2 * timed);
             }
             times[timed++] = sourceUs;
-            boolean isRewound =
-                    applied != null && Arrays.compare(sequence, 0, 2, applied, 0, 2) < 0 && sourceUs > applied[2];
+            boolean isRewound = applied != null
+                    && Arrays.compareUnsigned(position, applied.position) < 0
+                    && sourceUs > applied.sourceUs;
             if (isRewound && (firstRewound == null || offset < firstRewound)) {
                 firstRewound = offset;
             }
         }
 
         /** Few snapshots, of many reads each. */
-        private void addSnapshotRead(Long sourceUs, long lsn, long offset) {
+        private void addSnapshotRead(Long sourceUs, byte[] logPosition, long offset) {
             long time = sourceUs == null ? 0 : sourceUs;
-            for (long[] snapshot : snapshots) {
-                if (snapshot[0] == time && snapshot[1] == lsn) {
-                    snapshot[2] = Math.min(snapshot[2], offset);
+            for (Snapshot snapshot : snapshots) {
+                if (snapshot.sourceUs == time && Arrays.equals(snapshot.logPosition, logPosition)) {
+                    snapshot.offset = Math.min(snapshot.offset, offset);
                     return;
                 }
             }
-            snapshots.add(new long[] {time, lsn, offset});
+            snapshots.add(new Snapshot(time, logPosition, offset));
         }
 
         void end() {
@@ -209,18 +254,43 @@ public final class ChangeSurvey implements Serializable {
         }
     }
 
-    /** Of the values at offsets those than which no later one is as high: so the highest since any offset. */
-    private static final class HighestSince implements Serializable {
-        private static final long serialVersionUID = 1;
-        private final TreeMap<Long, long[]> byOffset = new TreeMap<>();
+    private enum Positions implements Comparator<byte[]> {
+        IN_ORDER;
 
-        void add(long offset, long... value) {
-            Map.Entry<Long, long[]> since = byOffset.ceilingEntry(offset);
-            if (since != null && Arrays.compare(since.getValue(), value) >= 0) {
+        @Override
+        public int compare(byte[] one, byte[] other) {
+            return Arrays.compareUnsigned(one, other);
+        }
+    }
+
+    private enum Times implements Comparator<Long> {
+        IN_ORDER;
+
+        @Override
+        public int compare(Long one, Long other) {
+            return one.compareTo(other);
+        }
+    }
+
+    /**
+     * Holds values by offset: those that no later one reaches. So it knows the highest value since any offset.
+     */
+    private static final class HighestSince<V> implements Serializable {
+        private static final long serialVersionUID = 1;
+        private final TreeMap<Long, V> byOffset = new TreeMap<>();
+        private final Comparator<V> order;
+
+        HighestSince(Comparator<V> order) {
+            this.order = order;
+        }
+
+        void add(long offset, V value) {
+            Map.Entry<Long, V> since = byOffset.ceilingEntry(offset);
+            if (since != null && order.compare(since.getValue(), value) >= 0) {
                 return;
             }
-            Map.Entry<Long, long[]> before = byOffset.floorEntry(offset);
-            while (before != null && Arrays.compare(before.getValue(), value) <= 0) {
+            Map.Entry<Long, V> before = byOffset.floorEntry(offset);
+            while (before != null && order.compare(before.getValue(), value) <= 0) {
                 byOffset.remove(before.getKey());
                 before = byOffset.floorEntry(offset);
             }
@@ -228,7 +298,7 @@ public final class ChangeSurvey implements Serializable {
         }
 
         @JsonValue
-        Map<Long, long[]> byOffset() {
+        Map<Long, V> byOffset() {
             return byOffset;
         }
     }

@@ -18,7 +18,7 @@ final class InternalRows {
     private InternalRows() {}
 
     /**
-     * Returns what the function makes of each of Spark's partitions, given its number and its rows. On both sides, a
+     * Returns the rows that the function returns for each of Spark's partitions, given its number and rows. On both sides, a
      * row is valid until the next one is asked for.
      */
     static Dataset<Row> ofEachPartition(

@@ -2,6 +2,7 @@ package io.tributary.spark;
 
 import com.google.common.collect.AbstractIterator;
 import com.google.common.collect.Iterators;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
 import org.apache.spark.sql.Dataset;
@@ -49,14 +50,15 @@ public final class PartialFold {
     static boolean isSuperseded(ChangeColumns columns, InternalRow earlier, InternalRow later) {
         boolean isLater = columns.partition(earlier) == columns.partition(later)
                 && columns.offset(earlier) < columns.offset(later)
-                && columns.lsn(earlier) <= columns.lsn(later);
+                && Arrays.compareUnsigned(columns.logPosition(earlier), columns.logPosition(later)) <= 0;
         if (!isLater || columns.isDelete(later) || columns.lacksValues(later)) {
             return false;
         }
         if (columns.isRead(earlier)) {
             return columns.isSnapshotRead(earlier);
         }
-        return !columns.isSnapshotRead(later) && columns.commitLsn(earlier) <= columns.commitLsn(later);
+        return !columns.isSnapshotRead(later)
+                && Arrays.compareUnsigned(columns.position(earlier), columns.position(later)) <= 0;
     }
 
     private static final class Folding extends AbstractIterator<InternalRow> {

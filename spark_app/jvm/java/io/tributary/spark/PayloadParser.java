@@ -2,6 +2,7 @@ package io.tributary.spark;
 
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonFactoryBuilder;
+import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.core.io.IOContext;
 import com.fasterxml.jackson.core.json.JsonReadFeature;
@@ -54,6 +55,24 @@ final class PayloadParser extends UTF8StreamJsonParser {
         return bytes(start, _inputPtr);
     }
 
+    /** The JSON of the value at which the parser stands, as it is written; then the parser stands at its end. */
+    UTF8String jsonOfValue() throws IOException {
+        if (currentToken().isStructStart()) {
+            return jsonOfChildren();
+        }
+        if (currentToken() == JsonToken.VALUE_STRING) {
+            int start = _inputPtr - 1;
+            _skipString();
+            return bytes(start, _inputPtr);
+        }
+        return UTF8String.fromString(getText());
+    }
+
+    /** How many of the bytes are parsed: all up to the end of the value at which the parser stands. */
+    int place() {
+        return _inputPtr;
+    }
+
     /** Called for a text whose end is not known yet. */
     @Override
     protected void _skipString() throws IOException {
@@ -72,8 +91,8 @@ final class PayloadParser extends UTF8StreamJsonParser {
         int at = start;
         for (; at + Long.BYTES <= _inputEnd; at += Long.BYTES) {
             long bytes = (long) Utf8.EIGHT_BYTES.get(text, at);
-            // Of the first byte that is lower this sets the highest bit, and of none before (hasless, in Anderson's
-            // Bit Twiddling Hacks).
+            // This sets the highest bit of the first byte that is lower, and of no byte before it (hasless, in
+            // Anderson's Bit Twiddling Hacks).
             long found = below(bytes ^ QUOTES, OF_EACH) | below(bytes ^ BACKSLASHES, OF_EACH) | below(bytes, SPACES);
             if (found != 0) {
                 return at + Long.numberOfTrailingZeros(found) / Byte.SIZE;

@@ -1,5 +1,6 @@
 package io.tributary.spark;
 
+import com.fasterxml.jackson.core.JsonParseException;
 import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.SerializableString;
 import com.fasterxml.jackson.core.exc.InputCoercionException;
@@ -59,6 +60,30 @@ public final class PayloadReader implements Serializable {
     }
 
     /**
+     * A reader as that of {@link #read}, which finds out beside it which of the names the payload has at its top: of
+     * the name at place n, bit n of {@link Findings#names}.
+     */
+    static PayloadReader of(String wire, String closed, String ignored, List<String> names) {
+        StructType type = (StructType) DataType.fromJson(wire);
+        Pattern isIgnored = ignored == null ? null : Pattern.compile(ignored);
+        StructReader root = new StructReader(type, "".equals(closed), isIgnored, names);
+        if (closed != null && !closed.isEmpty()) {
+            int place = type.fieldIndex(closed);
+            DataType inner = type.fields()[place].dataType();
+            root.readers[place] = new StructReader((StructType) inner, true, isIgnored, List.of());
+        }
+        return new PayloadReader(root);
+    }
+
+    /** The type of what {@link #parse} returns, for payloads of that type. */
+    static StructType resultType(String wire) {
+        return new StructType()
+                .add("payload", DataType.fromJson(wire))
+                .add("problem", DataTypes.StringType)
+                .add("has_unnamed", DataTypes.BooleanType);
+    }
+
+    /**
      * The column {@code struct<payload, problem string, has_unnamed boolean>}, null where the text is.
      *
      * <p>{@code payload} is of the type {@code wire}, which comes as Spark's JSON of it. {@code problem}: "not_utf8",
@@ -68,47 +93,45 @@ public final class PayloadReader implements Serializable {
      * does not name, and that does not match {@code ignored}; not asked where {@code closed} is null.
      */
     public static Column read(Column text, String wire, String closed, String ignored) {
-        StructType type = (StructType) DataType.fromJson(wire);
-        Pattern isIgnored = ignored == null ? null : Pattern.compile(ignored);
-        StructReader root = new StructReader(type, "".equals(closed), isIgnored);
-        if (closed != null && !closed.isEmpty()) {
-            int place = type.fieldIndex(closed);
-            root.readers[place] = new StructReader((StructType) type.fields()[place].dataType(), true, isIgnored);
-        }
-        StructType result = new StructType()
-                .add("payload", type)
-                .add("problem", DataTypes.StringType)
-                .add("has_unnamed", DataTypes.BooleanType);
-        return Expressions.call(new PayloadReader(root), "parse", result, text);
+        PayloadReader reader = of(wire, closed, ignored, List.of());
+        return Expressions.call(reader, "parse", resultType(wire), text);
     }
 
     /** What Spark's generated code calls for each row. By the name of a static method, Py4J may find it instead. */
     public InternalRow parse(UTF8String text) {
+        return parse(text, new Findings());
+    }
+
+    InternalRow parse(UTF8String text, Findings findings) {
         byte[] bytes = text.getBytes();
         // Jackson lets some bytes pass that are no text.
         if (!Utf8.isWellFormed(bytes)) {
             return new GenericInternalRow(new Object[] {null, NOT_UTF8, false});
         }
-        Findings findings = new Findings();
         InternalRow payload = null;
         try (PayloadParser parser = PayloadParser.of(bytes)) {
             if (parser.nextToken() == JsonToken.START_OBJECT) {
                 InternalRow found = root.read(parser, findings);
                 payload = parser.nextToken() == null ? found : null;
             }
-        } catch (IOException notJson) {
+        } catch (JsonParseException notJson) {
+            findings.isObject = false;
+        } catch (IOException unreadable) {
             findings.problem = MISMATCH;
         }
         if (payload == null && findings.problem == null) {
+            findings.isObject = false;
             findings.problem = MISMATCH;
         }
         return new GenericInternalRow(new Object[] {payload, findings.problem, findings.hasUnnamed});
     }
 
-    /** What is found in one payload's text beside its values. */
-    private static final class Findings {
+    /** The facts found in one payload's text, apart from its values. */
+    static final class Findings {
         UTF8String problem;
         boolean hasUnnamed;
+        boolean isObject = true;
+        long names;
     }
 
     /** Reads the value at which the parser stands, which is not null; null where it is of another type. */
@@ -118,7 +141,7 @@ public final class PayloadReader implements Serializable {
 
     private static ValueReader readerOf(DataType type) {
         if (type instanceof StructType) {
-            return new StructReader((StructType) type, false, null);
+            return new StructReader((StructType) type, false, null, List.of());
         }
         if (type instanceof ArrayType) {
             return new ArrayReader(readerOf(((ArrayType) type).elementType()));
@@ -164,7 +187,7 @@ public final class PayloadReader implements Serializable {
         return parser.currentToken() == JsonToken.VALUE_NUMBER_INT;
     }
 
-    /** Of what is no text the text is the JSON, as it was written. */
+    /** Returns a text, or the JSON of any other value as it was written. */
     private static UTF8String readText(PayloadParser parser, Findings findings) throws IOException {
         if (parser.currentToken().isStructStart()) {
             return parser.jsonOfChildren();
@@ -234,12 +257,14 @@ public final class PayloadReader implements Serializable {
         private final Map<String, Integer> places = new HashMap<>();
         private final boolean isClosed;
         private final Pattern isIgnored;
-        /** Those of the objects before: in all likelihood the next one has the same, in the same order. */
+        private final List<String> names;
+        /** The fields of the previous object. The next one probably has the same fields in the same order. */
         private volatile Field[] expected = {};
 
-        StructReader(StructType type, boolean isClosed, Pattern isIgnored) {
+        StructReader(StructType type, boolean isClosed, Pattern isIgnored, List<String> names) {
             this.isClosed = isClosed;
             this.isIgnored = isIgnored;
+            this.names = names;
             readers = new ValueReader[type.size()];
             for (StructField field : type.fields()) {
                 readers[places.size()] = readerOf(field.dataType());
@@ -256,6 +281,7 @@ public final class PayloadReader implements Serializable {
             int number = 0;
             for (Field field = nextField(parser, 0); field != null; field = nextField(parser, ++number)) {
                 parser.nextToken();
+                findings.names |= field.mark;
                 if (field.place >= 0) {
                     values[field.place] = readValue(readers[field.place], parser, findings);
                 } else {
@@ -289,22 +315,29 @@ public final class PayloadReader implements Serializable {
         private Field field(String name) {
             boolean isUnnamed =
                     isClosed && !(isIgnored != null && isIgnored.matcher(name).matches());
-            return new Field(new SerializedString(name), places.getOrDefault(name, -1), isUnnamed);
+            int number = names.indexOf(name);
+            long mark = number < 0 ? 0 : 1L << number;
+            return new Field(new SerializedString(name), places.getOrDefault(name, -1), isUnnamed, mark);
         }
     }
 
-    /** {@code place} is that among the values, -1 where it has none; {@code isUnnamed} is then whether it needs one. */
+    /**
+     * {@code place} is that among the values, -1 where it has none; {@code isUnnamed} is then whether it needs one.
+     * {@code mark} is its bit in {@link Findings#names}.
+     */
     private static final class Field implements Serializable {
         private static final long serialVersionUID = 1;
 
         final SerializableString name;
         final int place;
         final boolean isUnnamed;
+        final long mark;
 
-        Field(SerializableString name, int place, boolean isUnnamed) {
+        Field(SerializableString name, int place, boolean isUnnamed, long mark) {
             this.name = name;
             this.place = place;
             this.isUnnamed = isUnnamed;
+            this.mark = mark;
         }
     }
 

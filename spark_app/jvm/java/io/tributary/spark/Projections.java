@@ -62,7 +62,7 @@ public final class Projections implements Serializable {
         return new Projections(rows.schema(), placeOfNeeded, selections);
     }
 
-    /** What they make of the rows, which are of the type. */
+    /** Returns the result of all steps for rows of the type. */
     public Dataset<Row> apply(Dataset<Row> rows) {
         return InternalRows.ofEachPartition(rows, type, (number, found) -> new Made(found));
     }
@@ -72,7 +72,7 @@ public final class Projections implements Serializable {
         return spark.internalCreateDataFrame(none, type, false);
     }
 
-    /** The expressions that Spark makes of what is selected, and the columns that they are of. */
+    /** The expressions that Spark builds from a select, and the columns that they use. */
     private static final class Selection implements Serializable {
         private static final long serialVersionUID = 1;
 

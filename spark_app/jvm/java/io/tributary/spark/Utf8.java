@@ -31,7 +31,7 @@ final class Utf8 {
         return true;
     }
 
-    /** Of the sequence that begins there and is not ASCII; 0 where it is not well-formed. */
+    /** Returns the length of the sequence that begins there and is not ASCII; 0 if it is not well-formed. */
     private static int sequenceLength(byte[] bytes, int at) {
         int lead = bytes[at] & 0xFF;
         int length = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;

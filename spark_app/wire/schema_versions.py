@@ -7,9 +7,9 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame
 
-from spark_app.wire.connect_schema import SchemaTexts, SchemaVersion, UnreadableSchema, read_schema_version
-from spark_app.wire.declared_columns import declared_versions
-from spark_app.wire.json_frame import schema_texts
+from spark_app.wire.connect_schema import UnreadableSchema
+from spark_app.wire.forms import declared_versions, learned_version, new_schemas, schemas_of
+from spark_app.wire.schema_version import SchemaTexts, SchemaVersion
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
@@ -24,7 +24,8 @@ class SchemaVersions:
     written: Events
     learned: tuple[SchemaVersion, ...] = field(default=(), init=False)
     """What the events brought, oldest first."""
-    _unreadable: tuple[SchemaTexts, ...] = field(default=(), init=False)
+    _unreadable: tuple[SchemaVersion, ...] = field(default=(), init=False)
+    """Versions whose schema could not be read, and whose columns are so not known."""
 
     @property
     def known(self) -> tuple[SchemaVersion, ...]:
@@ -33,21 +34,19 @@ class SchemaVersions:
 
     def learn(self, events: DataFrame) -> bool:
         """Read the schemas that the events bring; return whether one was new. One Spark job."""
-        of_versions = (version.texts for version in self.learned if version.texts is not None)
         found: list[SchemaVersion] = []
-        for row in schema_texts(events, (*of_versions, *self._unreadable)).collect():
-            texts = SchemaTexts(row["key"], row["value"])
+        seen = schemas_of((*self.learned, *self._unreadable))
+        for row in new_schemas(events, seen).collect():
+            form, texts = row["form"], SchemaTexts(row["key"], row["value"])
             try:
-                found.append(read_schema_version(texts, self.policy.key, self.written.decimals))
+                found.append(learned_version(form, texts, self.policy, self.written))
             except UnreadableSchema:
                 # Its events go to quarantine, with the text that could not be read.
-                self._unreadable = (*self._unreadable, texts)[-REMEMBERED_VERSIONS:]
+                unreadable = SchemaVersion(form, texts, key=(), row=())
+                self._unreadable = (*self._unreadable, unreadable)[-REMEMBERED_VERSIONS:]
         self.learned = (*self.learned[-REMEMBERED_VERSIONS:], *found)
         return bool(found)
 
     @cached_property
     def _declared(self) -> tuple[SchemaVersion, ...]:
-        if self.policy.columns is None:
-            return ()
-        key = self.policy.key or ()
-        return declared_versions(self.policy.columns, key, self.written.decimals, self.written.times)
+        return declared_versions(self.policy, self.written)

@@ -1,4 +1,5 @@
-"""What the schema in an Avro file says of the Connect schema that its records were written from.
+"""Avro files of a sink: what the schema in a file says of the Connect schema that its records were written
+from, and a record as JsonConverter would have written it.
 
 Source: io.confluent.connect.avro.AvroData, which all of the sinks write with."""
 
@@ -9,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spark_app.wire.connect_schema import WRITTEN_AS_NUMBER
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spark_app.wire.connect_schema import WRITTEN_AS_BASE64, WRITTEN_AS_NUMBER
 from spark_app.wire.lake_types import MAX_DECIMAL_PRECISION
 from tributary.contract.errors import TributaryError
 
@@ -23,7 +27,7 @@ class UnreadableAvro(TributaryError):
 @dataclass(frozen=True)
 class AvroSchema:
     """`reader`: the schema for Spark to read the file with, so that each value arrives as JsonConverter would
-    write it. `connect`: the schema that JsonConverter would write beside it. `fields`: of the record."""
+    write it. `connect`: the schema that JsonConverter would have written. `fields`: of the record."""
 
     reader: str
     connect: str
@@ -47,16 +51,22 @@ def read_avro_schema(text: str) -> AvroSchema:
     )
 
 
+def value_of_record(schema: AvroSchema) -> Column:
+    """Return the value of the event that a record is, as JSON with its schema."""
+    payload = F.to_json(F.struct(*[F.col(f"`{name}`") for name in schema.fields]))
+    return F.concat(F.lit(f'{{"schema":{schema.connect},"payload":'), payload, F.lit("}"))
+
+
 def _as_written(schema: Any) -> Any:
-    """Without logical types, of which Spark would make values of its own, but for decimals it can hold."""
+    """Return the schema without the logical types that Spark would convert, except decimals it can hold."""
     match schema:
         case list():
             return [_as_written(branch) for branch in schema]
-        case {"logicalType": "decimal", "scale": int(scale)} if scale <= MAX_DECIMAL_PRECISION:
+        case {"logicalType": "decimal"} if _fits_a_decimal(schema):
             return {
                 "type": "bytes",
                 "logicalType": "decimal",
-                "scale": scale,
+                "scale": schema.get("scale", 0),
                 "precision": MAX_DECIMAL_PRECISION,
             }
         case dict():
@@ -69,6 +79,11 @@ def _as_written(schema: Any) -> Any:
             return kept
         case _:
             return schema
+
+
+def _fits_a_decimal(schema: Json) -> bool:
+    """Return whether Spark can hold each number of the type. Its reader fails on one that it cannot hold."""
+    return 0 <= int(schema.get("scale", 0)) <= int(schema["precision"]) <= MAX_DECIMAL_PRECISION
 
 
 _NOT_FOR_READING = ("logicalType", "precision", "scale", "default", "doc")
@@ -142,7 +157,7 @@ class _ConnectSchemas:
         parameters = dict(schema.get("connect.parameters", {}))
         if schema.get("logicalType") == "decimal":
             parameters.setdefault("scale", str(schema.get("scale", 0)))
-            key, value = WRITTEN_AS_NUMBER
+            key, value = WRITTEN_AS_NUMBER if _fits_a_decimal(schema) else WRITTEN_AS_BASE64
             parameters[key] = value
             if "connect.name" not in schema:
                 parameters.setdefault("connect.decimal.precision", str(schema["precision"]))

@@ -1,0 +1,49 @@
+"""One version of a source table: the columns that its events carry, and how to tell its events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from spark_app.columns.table_columns import TableColumns
+from spark_app.wire.connect_schema import ConnectSchema
+from spark_app.wire.lake_types import conversion
+
+Shape = Literal["envelope", "unwrapped"]
+"""A Debezium envelope, or the row at the top level with metadata in fields that begin with two underscores
+(io.debezium.transforms.ExtractNewRecordState)."""
+
+
+@dataclass(frozen=True)
+class SchemaTexts:
+    """The schemas of a record's key and value, as its wire form writes them. `key` is None if the key has no
+    schema, or the record no key."""
+
+    key: str | None
+    value: str
+
+
+@dataclass(frozen=True)
+class SchemaVersion:
+    """The columns of a record's key and row, as the events of one version of the source table carry them.
+
+    form         the name of the wire form (`spark_app.wire.forms`)
+    texts        the schemas that the version's events carry; None if they carry none
+    has_own_key  the record's key holds the key. If not, the row does.
+    """
+
+    form: str
+    texts: SchemaTexts | None
+    key: tuple[tuple[str, ConnectSchema], ...]
+    row: tuple[tuple[str, ConnectSchema], ...]
+    shape: Shape = "envelope"
+    has_own_key: bool = True
+
+
+def columns_of(version: SchemaVersion) -> TableColumns:
+    """Return the columns that a table needs for the version. Key columns have the types that the key has.
+
+    Raises `UnsupportedType`."""
+    key = {name: conversion(name, schema).lake for name, schema in version.key}
+    row = {name: conversion(name, schema).lake for name, schema in version.row} | key
+    return TableColumns(row=tuple(row.items()), key=tuple(key))
