@@ -68,8 +68,16 @@ class MskIamKafka:
             "sasl.mechanism": "AWS_MSK_IAM",
             "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
             "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+            **_PATIENT_LOGIN,
         }
 
+
+_PATIENT_LOGIN: Mapping[str, str] = {
+    "reconnect.backoff.ms": "1000",
+    "reconnect.backoff.max.ms": "10000",
+}
+"""A kafka.t3.small broker accepts only four new IAM connections a second (MSK developer guide, "Amazon MSK
+Standard broker quota"). Clients that retried at once would lengthen the queue."""
 
 Kafka = PlaintextKafka | MskIamKafka
 
@@ -97,11 +105,17 @@ class JdbcCatalog:
 
 @dataclass(frozen=True)
 class GlueCatalog:
-    """The AWS Glue Data Catalog of the account that the worker runs in."""
+    """The AWS Glue Data Catalog of the account that the worker runs in, in its region."""
+
+    region: str
 
     @property
     def config(self) -> Mapping[str, str]:
-        return {"catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog"}
+        return {
+            "catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog",
+            # For Glue and S3. A worker of MSK Connect has neither AWS_REGION nor instance metadata.
+            "client.region": self.region,
+        }
 
 
 Catalog = JdbcCatalog | GlueCatalog

@@ -71,7 +71,9 @@ def msk_sink_worker() -> dict[str, str]:
         **_SAME_EVERYWHERE,
         # A small broker accepts only four logins a second (MSK developer guide, "Quota").
         "consumer.reconnect.backoff.ms": "1000",
+        "consumer.reconnect.backoff.max.ms": "10000",
         "producer.reconnect.backoff.ms": "1000",
+        "producer.reconnect.backoff.max.ms": "10000",
     }
 
 

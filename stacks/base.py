@@ -1,8 +1,9 @@
-"""The common base of a lake's stacks: name, account, region, tags, and the removal policy for data."""
+"""The common base of a lake's stacks: name, place, tags, limits of roles, and the removal policy for data."""
 
 from __future__ import annotations
 
-from aws_cdk import Environment, RemovalPolicy, Stack, Tags
+from aws_cdk import DefaultStackSynthesizer, Environment, RemovalPolicy, Stack, Tags
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from tributary.contract.aws import Aws
@@ -22,15 +23,26 @@ class TributaryStack(Stack):
             stack_name=names.stack(kind),
             description=f"Tributary, lake {lake.name}: {description}",
             env=Environment(account=aws.account, region=aws.region),
-            termination_protection=not aws.deletes_data,
+            termination_protection=aws.protected,
+            synthesizer=DefaultStackSynthesizer(qualifier=aws.bootstrap.qualifier),
         )
         self.lake, self.aws, self.names = lake, aws, names
-        Tags.of(self).add("tributary:lake", lake.name)
+        for key, value in {**aws.tags, "tributary:lake": lake.name}.items():
+            Tags.of(self).add(key, value)
+        if aws.permissions_boundary is not None:
+            boundary = iam.ManagedPolicy.from_managed_policy_name(self, "Boundary", aws.permissions_boundary)
+            iam.PermissionsBoundary.of(self).apply(boundary)
 
     @property
     def of_data(self) -> RemovalPolicy:
-        """The removal policy of a resource whose data cannot be recreated."""
-        return RemovalPolicy.DESTROY if self.aws.deletes_data else RemovalPolicy.RETAIN
+        """The removal policy of a resource whose data cannot be recreated.
+
+        A rollback still removes what a failed deployment has just created. Otherwise the next attempt would
+        meet a resource of the same name.
+        """
+        if self.aws.deletes_data:
+            return RemovalPolicy.DESTROY
+        return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 
 def deployment_of(lake: Lake) -> Aws:

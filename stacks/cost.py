@@ -28,6 +28,7 @@ class Charge:
 
     least, most  the number of units at the minimum, and when everything is scaled out
     price        of one unit, in dollars an hour
+    is_confirmed  whether stacks/prices.toml names a source of the price
     """
 
     stack: str
@@ -35,12 +36,13 @@ class Charge:
     least: float
     most: float
     price: float
+    is_confirmed: bool
 
 
 def charges(templates: Templates) -> list[Charge]:
     """Return the charges of the templates, in the order of their stacks. Raise NoPrice."""
     return [
-        Charge(stack, what, least, most, price_of(what))
+        Charge(stack, what, least, most, price_of(what), is_confirmed(what))
         for stack, template in templates.items()
         for what, (least, most) in _sums(template["Resources"]).items()
     ]
@@ -55,16 +57,27 @@ def price_of(what: str) -> float:
     raise NoPrice(f"stacks/prices.toml has no price for {what}")
 
 
+def is_confirmed(what: str) -> bool:
+    """Return whether the price has a source. Otherwise it was written down from memory."""
+    entry = _PRICES["hourly"].get(what) or _PRICES["monthly"][what]
+    return "source" in entry
+
+
+NOT_COUNTED = "data: bytes stored and sent, requests, I/O, partitions, logs, metrics, queries"
+"""What the sums leave out, because it depends on use."""
+
+
 def sum_of(found: list[Charge]) -> tuple[float, float]:
     """Return the least and the most dollars an hour."""
     return sum(each.least * each.price for each in found), sum(each.most * each.price for each in found)
 
 
 def as_table(found: list[Charge]) -> str:
-    """Return a Markdown table of the charges, in dollars an hour."""
+    """Return a Markdown table of the charges, in dollars an hour. A price from memory has a question mark."""
     rows = [
-        f"| {each.stack} | {each.what} | {_range(each.least, each.most, '{:g}')} | {each.price:.4f} | "
-        f"{_range(each.least * each.price, each.most * each.price, '{:.4f}')} |"
+        f"| {each.stack} | {each.what} | {_range(each.least, each.most)} | "
+        f"{each.price:.4f}{'' if each.is_confirmed else ' ?'} | "
+        f"{_cents(each.least * each.price, each.most * each.price)} |"
         for each in found
     ]
     least, most = sum_of(found)
@@ -73,13 +86,20 @@ def as_table(found: list[Charge]) -> str:
             "| Stack | What | How many | $/h each | $/h |",
             "|---|---|--:|--:|--:|",
             *rows,
-            f"| **all** | | | | **{_range(least, most, '{:.2f}')}** |",
+            f"| **all** | | | | **{_cents(least, most)}** |",
+            f"| not counted | {NOT_COUNTED} | | | |",
         ]
     )
 
 
-def _range(least: float, most: float, form: str) -> str:
-    low, high = form.format(least), form.format(most)
+def _range(least: float, most: float) -> str:
+    low, high = f"{least:g}", f"{most:g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _cents(least: float, most: float) -> str:
+    """Return dollars, rounded to cents. Below half a cent, say so rather than nothing."""
+    low, high = (f"{each:.2f}" if each == 0 or each >= 0.005 else "<0.01" for each in (least, most))
     return low if low == high else f"{low} to {high}"
 
 
@@ -225,7 +245,7 @@ def main() -> None:
         print(as_table(charges(templates)))
     except NoPrice as error:
         sys.exit(str(error))
-    print(f"\nList prices of {REGION} as of {AS_OF}, without data. See docs/cost.md.")
+    print(f"\nList prices of {REGION} as of {AS_OF}. A question mark: unconfirmed. See docs/cost.md.")
 
 
 if __name__ == "__main__":

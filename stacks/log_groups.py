@@ -60,8 +60,8 @@ class LakeLogGroup(logs.LogGroup):
 
 
 _SERVICE_KEY = (
-    'CloudWatch Logs encrypts the group with a key of its own, as [aws.storage].encryption = "s3" asks for; '
-    '"kms" puts a key of the account\'s in its place.'
+    'CloudWatch Logs encrypts the group with its own key, because [aws.storage].encryption is "s3". With '
+    '"kms", a key of the account encrypts it.'
 )
 
 _RETENTION = {

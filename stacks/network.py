@@ -6,7 +6,9 @@ that let clients in. Rules here that name a server's group would make the two st
 
 from __future__ import annotations
 
-from aws_cdk import Annotations, Fn
+from collections.abc import Iterable, Sequence
+
+from aws_cdk import Annotations, Aws, CfnOutput
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -15,16 +17,20 @@ from constructs import Construct
 from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip_in_functions_of_the_cdk
+from stacks.checks.zones import zone_ids, zone_names
 from stacks.log_groups import LakeLogGroup, LogKey
+from tributary.contract.aws_checks import IAM_PORT as KAFKA_PORT
 from tributary.contract.lake import Lake
-
-KAFKA_PORT = 9098
-"""The port of Amazon MSK's brokers for clients in AWS that log in with IAM."""
 
 HTTPS_PORT = 443
 
 _MOST_ZONES = 3
 """The number of zones with reserved addresses. So a zone that is added later moves no subnet."""
+
+_ANY_ADDRESS = "0.0.0.0/0"
+
+Destinations = frozenset[tuple[str, int]]
+"""Networks and ports that clients may call."""
 
 _ENDPOINTS = {
     "Glue": ec2.InterfaceVpcEndpointAwsService.GLUE,
@@ -51,33 +57,35 @@ class NetworkStack(TributaryStack):
 
     def __init__(self, scope: Construct, lake: Lake) -> None:
         super().__init__(scope, "network", lake, "VPC, endpoints and the clients' security groups")
-        self._zones = [Fn.select(zone, Fn.get_azs()) for zone in range(self.aws.zones)]
         self.log_key: kms.IKey | None = (
             LogKey(self, "LogKey") if self.aws.storage.encryption == "kms" else None
         )
         self.vpc: ec2.IVpc = self._own_vpc() if self.aws.network.vpc is None else self._existing_vpc()
         self.private = _private_subnets(self.vpc)
 
-        databases = sorted(
-            {
-                *(engine_of(source).port for source in lake.sources),
-                *(database.port for database in self.aws.source.values()),
-            }
+        own = self._near(
+            {engine_of(source).port for source in lake.sources if source.name not in self.aws.source}
         )
-        self.debezium = self._clients("Debezium", "Debezium connectors", [KAFKA_PORT, *databases])
-        self.sink = self._clients("Sink", "S3 sink connectors", [KAFKA_PORT])
+        existing = _anywhere({database.port for database in self.aws.source.values()})
+        kafka = _anywhere({KAFKA_PORT}) if self.aws.kafka.cluster else self._near({KAFKA_PORT})
+        self.debezium = self._clients("Debezium", "Debezium connectors", kafka | own | existing)
+        self.sink = self._clients("Sink", "S3 sink connectors", kafka)
         self.sink.connections.allow_internally(ec2.Port.all_tcp(), "workers of one connector")
-        self.spark = self._clients("Spark", "the Spark app", [KAFKA_PORT])
-        self.functions = self._clients("Functions", "functions of a deployment", [KAFKA_PORT, *databases])
+        self.spark = self._clients("Spark", "the Spark app", kafka)
+        self.functions = self._clients("Functions", "functions of a deployment", kafka | own)
+        if self.aws.source:
+            CfnOutput(
+                self,
+                "DebeziumSecurityGroup",
+                description="The security group that existing databases must let in",
+                value=self.debezium.security_group_id,
+            )
         skip_in_functions_of_the_cdk(self)
 
     @property
     def availability_zones(self) -> list[str]:
-        """The region's first zones, which CloudFormation looks up.
-
-        By default, the CDK would ask AWS at synth if it knows the account, and otherwise use two zones.
-        """
-        return self._zones
+        """The zones of the lake. Without this property, the CDK would ask AWS for them at synth."""
+        return zone_names(self.aws)
 
     def _own_vpc(self) -> ec2.Vpc:
         network = self.aws.network
@@ -99,11 +107,12 @@ class NetworkStack(TributaryStack):
             vpc_name=self.names.resource,
             ip_addresses=ec2.IpAddresses.cidr(network.cidr),
             availability_zones=self.availability_zones,
-            reserved_azs=_MOST_ZONES - network.availability_zones,
-            nat_gateways=min(network.nat_gateways, network.availability_zones),
+            reserved_azs=_MOST_ZONES - self.aws.zone_count,
+            nat_gateways=min(network.nat_gateways, self.aws.zone_count),
             subnet_configuration=[private, public] if network.nat_gateways else [private],
             restrict_default_security_group=True,
         )
+        _place(vpc, zone_ids(self.aws))
         for subnet in vpc.public_subnets:
             acknowledge(subnet, _ROUTE_OF_NAT)
         vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
@@ -123,7 +132,7 @@ class NetworkStack(TributaryStack):
             "Vpc",
             vpc_id=existing.id,
             vpc_cidr_block=existing.cidr,
-            availability_zones=list(existing.availability_zones),
+            availability_zones=list(existing.zones),
             private_subnet_ids=list(existing.private_subnets),
         )
         for subnet in vpc.private_subnets:
@@ -138,7 +147,7 @@ class NetworkStack(TributaryStack):
             self,
             "Endpoints",
             vpc=vpc,
-            description=f"Private ways of lake {self.lake.name} to AWS services",
+            description=f"Private endpoints of lake {self.lake.name} for AWS services",
             allow_all_outbound=False,
         )
         # The construct's own rule has a token as its port, which no security pack can read.
@@ -146,12 +155,21 @@ class NetworkStack(TributaryStack):
             ec2.Peer.ipv4(self.aws.network.cidr), ec2.Port.tcp(HTTPS_PORT), "all of the VPC"
         )
         for name, service in _ENDPOINTS.items():
-            vpc.add_interface_endpoint(
+            endpoint = vpc.add_interface_endpoint(
                 f"{name}Endpoint",
                 service=service,
                 subnets=_private_subnets(vpc),
                 security_groups=[group],
                 open=False,
+            )
+            # Credentials of another account, smuggled in, are of no use here.
+            endpoint.add_to_policy(
+                iam.PolicyStatement(
+                    principals=[iam.AnyPrincipal()],
+                    actions=["*"],
+                    resources=["*"],
+                    conditions={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
+                )
             )
 
     def _add_flow_logs(self, vpc: ec2.Vpc) -> None:
@@ -177,8 +195,14 @@ class NetworkStack(TributaryStack):
         )
         flow_log.node.add_dependency(policy)
 
-    def _clients(self, name: str, whose: str, ports: list[int]) -> ec2.SecurityGroup:
-        """Create a group whose members may call AWS and these ports. Nobody may call the members."""
+    def _near(self, ports: Iterable[int]) -> Destinations:
+        """Return these ports in the VPC. The addresses of an existing VPC may have been extended."""
+        if self.aws.network.vpc is not None:
+            return _anywhere(ports)
+        return frozenset((self.aws.network.cidr, port) for port in ports)
+
+    def _clients(self, name: str, whose: str, destinations: Destinations) -> ec2.SecurityGroup:
+        """Create a group whose members may call AWS and the destinations. Nobody may call the members."""
         group = ec2.SecurityGroup(
             self,
             name,
@@ -187,9 +211,44 @@ class NetworkStack(TributaryStack):
             allow_all_outbound=False,
         )
         group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(HTTPS_PORT), "AWS services")
-        for port in ports:
-            group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(port), "Kafka and databases")
+        for addresses, port in sorted(destinations, key=lambda each: (each[1], each[0])):
+            group.add_egress_rule(ec2.Peer.ipv4(addresses), ec2.Port.tcp(port), "Kafka and databases")
         return group
+
+
+def _anywhere(ports: Iterable[int]) -> Destinations:
+    return frozenset((_ANY_ADDRESS, port) for port in ports)
+
+
+def attachment_to_the_vpc() -> iam.PolicyStatement:
+    """Return the permissions with which Lambda attaches a function to a VPC, under the function's role."""
+    return iam.PolicyStatement(
+        actions=[
+            "ec2:AssignPrivateIpAddresses",
+            "ec2:CreateNetworkInterface",
+            "ec2:DeleteNetworkInterface",
+            "ec2:DescribeNetworkInterfaces",
+            "ec2:DescribeSubnets",
+            "ec2:UnassignPrivateIpAddresses",
+        ],
+        resources=["*"],
+    )
+
+
+ANY_INTERFACE = (
+    "Lambda attaches a function to a VPC with the function's role. It requires these permissions on any "
+    "network interface, because the interface does not exist yet."
+)
+"""Why `attachment_to_the_vpc` is on any resource."""
+
+
+def _place(vpc: ec2.Vpc, zones: Sequence[str]) -> None:
+    """Put the subnets in the zones of these ids. The CDK's own property takes only names."""
+    for subnets in (vpc.public_subnets, vpc.private_subnets, vpc.isolated_subnets):
+        for subnet, zone in zip(subnets, zones, strict=False):
+            resource = subnet.node.default_child
+            assert isinstance(resource, ec2.CfnSubnet)
+            resource.availability_zone, resource.availability_zone_id = None, zone
 
 
 def _private_subnets(vpc: ec2.IVpc) -> ec2.SubnetSelection:
@@ -204,10 +263,10 @@ _NO_FLOW_LOGS = dict.fromkeys(
         "HIPAA.Security-VPCFlowLogsEnabled",
         "PCI.DSS.321-VPCFlowLogsEnabled",
     ),
-    "[aws.network].flow_logs = false: whoever deploys the lake has decided against their cost.",
+    "[aws.network].flow_logs is false, because whoever deploys the lake does not want to pay for them.",
 )
 _ROUTE_OF_NAT = {
-    f"{pack}-VPCNoUnrestrictedRouteToIGW": "The way out of the NAT gateway, which is all there is in this "
-    "subnet: nothing else is started here, and no address is given out."
+    f"{pack}-VPCNoUnrestrictedRouteToIGW": "The subnet holds only the NAT gateway, which needs this route. "
+    "Nothing else starts here, and the subnet assigns no public addresses."
     for pack in ("NIST.800.53.R5", "HIPAA.Security", "PCI.DSS.321")
 }

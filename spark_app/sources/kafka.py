@@ -44,8 +44,13 @@ MSK_IAM: Mapping[str, str] = {
     "sasl.mechanism": "AWS_MSK_IAM",
     "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
     "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+    "reconnect.backoff.ms": "1000",
+    "reconnect.backoff.max.ms": "10000",
 }
-"""Client options to log in to Amazon MSK as the IAM role that runs the app."""
+"""Client options to log in to Amazon MSK as the IAM role that runs the app.
+
+The last two are for small brokers, which accept only four new connections a second.
+"""
 
 
 @dataclass

@@ -6,7 +6,6 @@ names its page and month. An engine checks the names that only it uses.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from functools import cache
 
@@ -14,9 +13,10 @@ import botocore.session
 
 from stacks.base import deployment_of
 from stacks.checks.instance_types import ec2_instance_types
+from stacks.checks.refusal import check_name
+from stacks.checks.zones import check_zones
 from stacks.database.registry import own_sources
 from tributary.contract.aws import Aws
-from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 
 KAFKA_VERSIONS = frozenset({"3.7.x.kraft", "3.8.x.kraft", "3.9.x.kraft", "4.0.x.kraft", "4.1.x.kraft"})
@@ -43,16 +43,17 @@ def check_known(lake: Lake) -> None:
     aws = deployment_of(lake)
     engines = own_sources(lake)
     for service in (*_services(aws), *(service for engine in engines for service in engine.services)):
-        _check("region", aws.region, _regions(service), f"a region in which AWS offers {service}")
+        check_name("region", aws.region, _regions(service), f"a region in which AWS offers {service}")
+    check_zones(aws)
     for name in (name for engine in engines for name in engine.names(aws)):
-        _check(name.setting, name.found, name.known, name.expected)
-    if aws.kafka.kind == "provisioned":
-        _check("kafka.version", aws.kafka.version, KAFKA_VERSIONS, "a version that Amazon MSK offers")
-        _check("kafka.broker", aws.kafka.broker, BROKER_TYPES, "a broker type of Amazon MSK")
-    _check("processing.release", aws.processing.release, EMR_RELEASES, "an EMR release with Hudi 1.0.2")
+        check_name(name.setting, name.found, name.known, name.expected)
+    if aws.kafka.kind == "provisioned" and aws.kafka.cluster is None:
+        check_name("kafka.version", aws.kafka.version, KAFKA_VERSIONS, "a version that Amazon MSK offers")
+        check_name("kafka.broker", aws.kafka.broker, BROKER_TYPES, "a broker type of Amazon MSK")
+    check_name("processing.release", aws.processing.release, EMR_RELEASES, "an EMR release with Hudi 1.0.2")
     if aws.processing.on == "emr":
         for setting, instance_type in _instances(aws):
-            _check(setting, instance_type, ec2_instance_types(), "an instance type of EC2")
+            check_name(setting, instance_type, ec2_instance_types(), "an instance type of EC2")
 
 
 def _services(aws: Aws) -> tuple[str, ...]:
@@ -64,25 +65,6 @@ def _instances(aws: Aws) -> Iterator[tuple[str, str]]:
     yield "processing.core", aws.processing.core
     for number, instance_type in enumerate(aws.processing.task):
         yield f"processing.task[{number}]", instance_type
-
-
-def _check(setting: str, found: str, known: frozenset[str], expected: str) -> None:
-    if found in known:
-        return
-    examples = difflib.get_close_matches(found, sorted(known), n=3, cutoff=0.5) or sorted(known)[:3]
-    raise TributaryError(
-        "AWS does not know this name",
-        where=_entry(setting),
-        found=f'"{found}"',
-        expected=f"{expected}, such as {', '.join(examples)}",
-        remedy="If it is new on AWS, upgrade to a release of Tributary that knows it.",
-    )
-
-
-def _entry(setting: str) -> str:
-    """Return the setting's place in the lake file: `[aws].region` or `[aws.kafka].broker`."""
-    section, _, key = setting.rpartition(".")
-    return f"[aws.{section}].{key}" if section else f"[aws].{key}"
 
 
 @cache

@@ -55,6 +55,6 @@ def skip_in_functions_of_the_cdk(stack: Stack) -> None:
 
 
 _DURING_DEPLOYMENT = (
-    "The CDK's own function, which CloudFormation calls while it deploys: one call at a time, whose "
-    "answer it waits for. The function calls nothing but AWS's interfaces."
+    "The CDK's own function. CloudFormation calls it during a deployment, one call at a time, and waits for "
+    "the answer. The function calls only AWS's APIs."
 )

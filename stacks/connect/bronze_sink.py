@@ -18,14 +18,17 @@ from stacks.connect.msk_connector import Capacity, ConnectorParts, MskConnector
 from stacks.kafka.access import iceberg_sink_access, other_sink_access
 from stacks.kafka.cluster import KafkaCluster
 from stacks.lake.bucket_access import use_of_key, writing
+from stacks.lake.lake_formation import writing_tables
 from stacks.network import NetworkStack
 from tributary.contract.aws import OtherSink
 from tributary.contract.lake import Lake
 
 
 class BronzeSink(MskConnector):
-    """key    that the bronze bucket is encrypted with, where it is the account's own
-    after  what has to be there before it starts: bucket and catalog
+    """The connector that writes bronze.
+
+    key    encrypts the bronze bucket; None if S3's own keys do
+    after  what must exist before the connector starts: bucket and catalog
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class BronzeSink(MskConnector):
             capacity=Capacity(
                 connect.sink_mcus,
                 connect.sink_workers_max,
-                # Each task of Iceberg's adds files of its own to every commit.
+                # Each task of the Iceberg sink adds its own files to every commit.
                 tasks_max=connect.sink_workers_max if other is None else None,
             ),
             clients=network.sink,
@@ -65,13 +68,14 @@ class BronzeSink(MskConnector):
                 *use_of_key(key, region),
             ],
             after=after,
+            catalog=[writing_tables(lake.names.bronze_namespace)] if other is None else [],
             acknowledged=_reasons(lake, stack.names.bucket("bronze", "<AWS::AccountId>", region), other),
         )
         super().__init__(scope, construct_id, kafka, network, parts)
 
 
 def other_sink_config(lake: Lake, sink: OtherSink, bucket: str, region: str) -> ConnectorConfig:
-    """The user's options, and the topics of the lake's tables."""
+    """Return the config of the user's own sink: its options, and the topics of the lake's tables."""
     config = {
         option: text.replace("{bucket}", bucket).replace("{region}", region)
         for option, text in sink.config.items()
@@ -80,9 +84,9 @@ def other_sink_config(lake: Lake, sink: OtherSink, bucket: str, region: str) -> 
 
 
 def _iceberg_rights(lake: Lake, bucket: str, region: str) -> list[iam.PolicyStatement]:
-    """The table's files, in the folder of its name, and its entry in the catalog.
+    """Return the permissions on the table's files, in the folder of its name, and on its catalog entry.
 
-    The database is there already: the sink, which asks for it first, then makes none.
+    The sink asks for the database first and creates none, because it exists.
     """
     catalog = f"arn:{Aws.PARTITION}:glue:{region}:{Aws.ACCOUNT_ID}"
     database, table = lake.names.bronze_table.split(".")
@@ -97,7 +101,7 @@ def _iceberg_rights(lake: Lake, bucket: str, region: str) -> list[iam.PolicyStat
 
 
 def _other_rights(bucket: str) -> list[iam.PolicyStatement]:
-    """Wherever in the bucket it puts its files."""
+    """Return the permissions to put files anywhere in the bucket."""
     return writing(bucket, f"{bucket}/*")
 
 
@@ -105,6 +109,6 @@ def _reasons(lake: Lake, bucket: str, other: OtherSink | None) -> dict[str, str]
     objects = "*" if other is not None else f"{lake.names.bronze_table.split('.')[1]}/*"
     return {
         f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{bucket}/{objects}]": (
-            "The sink makes up the names of its files as it writes them; the bucket holds nothing else."
+            "The sink chooses the names of its files as it writes them. The bucket holds nothing else."
         )
     }

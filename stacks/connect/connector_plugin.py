@@ -1,4 +1,4 @@
-"""Where the plugins that connectors run from come from, and how MSK Connect gets them."""
+"""Find the built plugins, and hand them to MSK Connect."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tributary.contract.lake import Lake
 ICEBERG_SINK = "iceberg-sink"
 _OTHER_SINK = "own-sink"
 _DIGITS = 12
-"""Of a zip's SHA-256, in its name: as `tributary plugins build` has it."""
+"""The number of digits of a zip's SHA-256 that `tributary plugins build` puts into its name."""
 
 
 @dataclass(frozen=True)
 class PluginZip:
-    """digest  the first digits of the zip's SHA-256"""
+    """A built plugin. `digest` is the first digits of the zip's SHA-256."""
 
     name: str
     path: Path
@@ -36,9 +36,9 @@ class PluginZip:
 
 @dataclass(frozen=True)
 class ConnectPlugins:
-    """The plugins of a lake's connectors, each of them a zip that is there.
+    """The plugins of a lake's connectors, as existing zips.
 
-    sources  by the engines of the lake's sources
+    sources  by the engine of a source
     """
 
     sources: Mapping[str, PluginZip]
@@ -46,9 +46,9 @@ class ConnectPlugins:
 
 
 def find_plugins(lake: Lake, lake_file: Path, folder: Path) -> ConnectPlugins:
-    """What `tributary plugins build` has put into `folder`, or the user's own sink. Nothing is fetched.
+    """Find the output of `tributary plugins build` in `folder`, and the user's own sink. Fetch nothing.
 
-    Raises TributaryError where a zip is missing, or is not the one that the lake file pins.
+    Raise TributaryError if a zip is missing, or is not the one that the lake file pins.
     """
     sink = deployment_of(lake).connect.sink
     return ConnectPlugins(
@@ -58,8 +58,9 @@ def find_plugins(lake: Lake, lake_file: Path, folder: Path) -> ConnectPlugins:
 
 
 class ConnectorPlugin(Construct):
-    """arn, revision  of the plugin on MSK Connect; its name says what is in it, as another content is another
-    plugin: none can be changed
+    """A plugin on MSK Connect, with its `arn` and `revision`.
+
+    Its name contains the digest of its content, because MSK Connect cannot change a plugin.
     """
 
     def __init__(self, scope: Construct, construct_id: str, plugin: PluginZip) -> None:
@@ -102,7 +103,7 @@ def _built(name: str, folder: Path) -> PluginZip:
             )
         case _:
             raise TributaryError(
-                "there are several plugins where there can be one",
+                "the folder has several builds of a plugin, and only one can be deployed",
                 where=str(folder),
                 found=" and ".join(each.path.name for each in zips),
                 remedy=f"Remove them all, then run: tributary plugins build --out {folder}",
@@ -123,6 +124,6 @@ def _own(sink: OtherSink, folder: Path) -> PluginZip:
             where="[aws.connect.sink].sha256",
             found=sha256,
             expected=sink.sha256,
-            remedy="Get the plugin again, or pin this one once you trust it.",
+            remedy="Download the plugin again, or pin this one if you trust it.",
         )
     return PluginZip(_OTHER_SINK, path, sha256[:_DIGITS])

@@ -1,10 +1,7 @@
-"""The Debezium connector of one source on MSK Connect: the one that runs locally, and what it may do."""
+"""The Debezium connector of one source on MSK Connect, with the same options as on one machine."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct, IDependable
 
@@ -14,6 +11,7 @@ from connectors.worker import msk_source_worker
 from stacks.base import TributaryStack
 from stacks.connect.connector_plugin import ConnectorPlugin
 from stacks.connect.msk_connector import Capacity, ConnectorParts, MskConnector
+from stacks.database.secrets import read_access
 from stacks.kafka.access import debezium_access
 from stacks.kafka.cluster import KafkaCluster
 from stacks.network import NetworkStack
@@ -21,8 +19,10 @@ from tributary.contract.source import Source
 
 
 class DebeziumSource(MskConnector):
-    """secret    what it logs in to the database with
-    database  ready when the database has been prepared
+    """The connector of one source.
+
+    secret    holds the password with which Debezium logs in to the database
+    database  exists once the database is prepared
     """
 
     def __init__(
@@ -44,26 +44,11 @@ class DebeziumSource(MskConnector):
             config=engine_of(source).render(stack.lake, source, deployment),
             plugin=plugin,
             worker=msk_source_worker(offsets_topic, stack.aws.region),
-            # A database's log has one reader: a second worker would have nothing to do.
+            # A database's log has one reader. A second worker would have nothing to do.
             capacity=Capacity(stack.aws.connect.debezium_mcus),
             clients=network.debezium,
             kafka=debezium_access(kafka, stack.lake, source),
-            rights=_may_read(secret, stack.aws.region),
+            rights=read_access(secret, stack.aws.region),
             after=[database],
         )
         super().__init__(scope, construct_id, kafka, network, parts)
-
-
-def _may_read(secret: secretsmanager.ISecret, region: str) -> Sequence[iam.PolicyStatement]:
-    statements = [
-        iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn])
-    ]
-    if secret.encryption_key is not None:
-        statements.append(
-            iam.PolicyStatement(
-                actions=["kms:Decrypt"],
-                resources=[secret.encryption_key.key_arn],
-                conditions={"StringEquals": {"kms:ViaService": f"secretsmanager.{region}.amazonaws.com"}},
-            )
-        )
-    return statements

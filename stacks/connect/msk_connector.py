@@ -1,4 +1,4 @@
-"""A connector on MSK Connect with all that is its own: role, rights, worker configuration and log group."""
+"""A connector on MSK Connect with its own role, permissions, worker configuration and log group."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from stacks.checks.findings import acknowledge
 from stacks.connect.connector_plugin import ConnectorPlugin
 from stacks.kafka.access import Access
 from stacks.kafka.cluster import KafkaCluster
+from stacks.lake.lake_formation import CatalogAccess, grant_role
 from stacks.log_groups import LakeLogGroup
 from stacks.network import NetworkStack
 
@@ -29,9 +30,11 @@ _BUSY_PERCENT, _IDLE_PERCENT = 80, 20
 
 @dataclass(frozen=True)
 class Capacity:
-    """mcus         of a worker; each is a processor and 4 GiB
-    workers_max  None: always one worker, neither more nor less
-    tasks_max    of a connector that scales; None: two for each MCU, whatever `tasks.max` says
+    """How large a connector is.
+
+    mcus         the size of a worker; an MCU is a processor and 4 GiB
+    workers_max  the most workers of a connector that scales; None for one worker that does not
+    tasks_max    the most tasks of a connector that scales; None for two per MCU, whatever `tasks.max` says
     """
 
     mcus: int
@@ -41,13 +44,15 @@ class Capacity:
 
 @dataclass(frozen=True)
 class ConnectorParts:
-    """What one connector differs in from another.
+    """What differs between connectors.
 
-    worker   the properties of its worker configuration
-    clients  the security group that its workers are in
-    kafka    what its role may do in Kafka
-    rights   what else it may do; `acknowledged`, which findings of security packs that causes, and why
-    after    what has to be there before it starts
+    worker        the properties of the worker configuration
+    clients       the security group of the workers
+    kafka         the role's permissions in Kafka
+    rights        the role's other permissions
+    after         what must exist before the connector starts
+    catalog       the role's permissions in Lake Formation, if the lake needs them
+    acknowledged  reasons for the findings of security packs that `rights` causes, by the finding's id
     """
 
     config: ConnectorConfig
@@ -58,16 +63,17 @@ class ConnectorParts:
     kafka: Access
     rights: Sequence[iam.PolicyStatement]
     after: Sequence[IDependable]
+    catalog: Sequence[CatalogAccess] = ()
     acknowledged: Mapping[str, str] = field(default_factory=dict)
 
 
 class MskConnector(Construct):
-    """A connector under its one name for ever: by that name it finds where to go on, in its offsets topic or
-    its consumer group.
+    """A connector whose name never changes. By its name it finds its offsets topic or its consumer group.
 
-    Its options and its capacity can be changed in place. MSK Connect takes another plugin, worker
-    configuration, role or version for a new connector only, and no two connectors of one name: for these the
-    connectors are removed by one deployment and made again by the next (`[aws.connect].running`).
+    Its options and its capacity change in place, but only one of them at a time (MSK Connect's API reference,
+    UpdateConnector). For another plugin, worker configuration, role or version, CloudFormation replaces the
+    connector, and two connectors cannot share a name. So one deployment removes the connectors, and the next
+    one recreates them (`[aws.connect].running`).
     """
 
     def __init__(
@@ -85,6 +91,7 @@ class MskConnector(Construct):
         self.name = parts.config.name
         logs = LakeLogGroup(self, "Logs", f"connect/{self.name}", network.log_key)
         role, policy = self._role_and_policy()
+        grants = grant_role(stack, "Sink", role.role_arn, parts.catalog)
         worker = self._worker_configuration()
         if not stack.aws.connect.running:
             return
@@ -130,7 +137,7 @@ class MskConnector(Construct):
                 )
             ),
         )
-        connector.node.add_dependency(policy, kafka.ready, *parts.after)
+        connector.node.add_dependency(policy, kafka.ready, *grants, *parts.after)
 
     def _role_and_policy(self) -> tuple[iam.Role, iam.ManagedPolicy]:
         connectors = f"arn:{Aws.PARTITION}:kafkaconnect:{self._stack.aws.region}:{Aws.ACCOUNT_ID}:connector"
@@ -155,7 +162,7 @@ class MskConnector(Construct):
         return role, policy
 
     def _worker_configuration(self) -> kafkaconnect.CfnWorkerConfiguration:
-        """Named by its content, as none can be changed."""
+        """Create the worker configuration. Its name contains its digest, because none can be changed."""
         properties = as_properties(self._parts.worker)
         digest = hashlib.sha256(properties.encode()).hexdigest()[:12]
         return kafkaconnect.CfnWorkerConfiguration(

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 
 class ConnectStack(TributaryStack):
-    """sources  the Debezium connectors, by the source's name
-    sink     the one that writes bronze
+    """The connect stack.
 
-    Nothing in it holds data: where a connector goes on is kept in Kafka and in the databases.
+    sources  the Debezium connectors, by the source's name
+    sink     the connector that writes bronze
+
+    The stack holds no data. The position of each connector is in Kafka and in the databases.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class ConnectStack(TributaryStack):
         kafka = streaming.kafka
         deployment = Deployment(
             kafka=MskIamKafka(kafka.bootstrap_servers),
-            catalog=GlueCatalog(),
+            catalog=GlueCatalog(self.aws.region),
             bronze_bucket=self.names.bucket("bronze", Aws.ACCOUNT_ID, self.aws.region),
             databases=database.access,
             topics=topic_policy(self.aws.kafka, lake.max_event_mb),

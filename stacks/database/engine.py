@@ -30,8 +30,8 @@ class SourceDatabase:
     """The database of one source.
 
     access  how Debezium reaches it
-    secret  what Debezium logs in with
-    ready   there once the database is prepared; an existing one is its administrator's to prepare
+    secret  holds Debezium's password
+    ready   exists once the database is prepared, by the deployment or by its administrator
     """
 
     access: DatabaseAccess
@@ -41,7 +41,7 @@ class SourceDatabase:
 
 @dataclass(frozen=True)
 class NameOnAws:
-    """A name that AWS has to know, and the key of `[aws]` that holds it, such as `database.instance`."""
+    """A name that AWS must know, and the key of `[aws]` that holds it, such as `database.instance`."""
 
     setting: str
     found: str
@@ -66,8 +66,10 @@ class EngineOnAws(ABC, Generic[SourceT, ExistingT]):
         """Yield the names in `[aws]` that its own databases need AWS to know."""
 
     @abstractmethod
-    def add_existing(self, stack: TributaryStack, source: SourceT, database: ExistingT) -> SourceDatabase:
-        """Point at a database that exists already, and say what its administrator has to run."""
+    def add_existing(
+        self, stack: TributaryStack, source: SourceT, database: ExistingT, network: NetworkStack
+    ) -> SourceDatabase:
+        """Check a database that exists already, and say what its administrator has to run."""
 
     @abstractmethod
     def add_own(

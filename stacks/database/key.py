@@ -1,4 +1,4 @@
-"""The key that the lake's databases are encrypted with where the lake has keys of its own."""
+"""The key that encrypts the lake's databases, if the lake has its own keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stacks.base import TributaryStack
 
 
 class DatabaseKey(kms.Key):
-    """The key of all databases of the lake, of their secrets and of their logs."""
+    """The key of all of the lake's databases, their secrets and their logs."""
 
     def __init__(self, stack: TributaryStack, construct_id: str) -> None:
         super().__init__(
@@ -28,7 +28,7 @@ class DatabaseKey(kms.Key):
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal(f"logs.{stack.aws.region}.amazonaws.com")],
                 actions=["kms:Encrypt", "kms:Decrypt", "kms:GenerateDataKey", "kms:DescribeKey"],
-                resources=["*"],  # In a key's policy: this key.
+                resources=["*"],  # In a key's policy, `*` means this key.
                 conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
             )
         )

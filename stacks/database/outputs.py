@@ -1,4 +1,4 @@
-"""What the database stack says of a source: names of constructs, outputs, and files beside the templates."""
+"""How the database stack names things of a source: constructs, outputs, and files beside the templates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tributary.contract.source import Source
 
 
 def construct_id(name: str) -> str:
-    """`web_shop` as WebShop."""
+    """Return the id of a source's construct: `WebShop` for web_shop."""
     return "".join(part.title() for part in name.split("_"))
 
 
@@ -27,3 +27,12 @@ def beside_the_templates(stack: TributaryStack, name: str) -> Path:
     folder = Path(stage.outdir)
     folder.mkdir(parents=True, exist_ok=True)
     return folder / name
+
+
+def shown_path(file: Path) -> str:
+    """Return the path of a file beside the templates, as a person in the project's folder writes it."""
+    folder = file.resolve().parent
+    here = Path.cwd().resolve()
+    return str(
+        folder.relative_to(here) / file.name if folder.is_relative_to(here) else Path("cdk.out") / file.name
+    )

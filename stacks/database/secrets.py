@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from aws_cdk import RemovalPolicy
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -16,16 +17,16 @@ from stacks.checks.findings import acknowledge, skip
 from tributary.contract.source import Source
 
 ADMIN = "lakeadmin"
-"""RDS takes 16 letters and digits; a schema of the same name would be the first that the user looks in."""
+"""RDS accepts 16 letters and digits. No schema may have this name: PostgreSQL would search it first."""
 
 UNSAFE_CHARACTERS = " %+~`#$&*()|[]{}:;<>?!'/@\"\\,=^"
-"""In URLs, shells and TOML; no password has them."""
+"""Characters that need escapes in URLs, shells or TOML. No password contains them."""
 
 
 class AdminSecret(rds.DatabaseSecret):
-    """The administrator's. It stays where the database stays.
+    """The administrator's secret. It is kept if the database is kept.
 
-    key  None: Secrets Manager's own
+    key  None: Secrets Manager's own key
     """
 
     def __init__(self, scope: Construct, key: kms.IKey | None) -> None:
@@ -43,10 +44,10 @@ class AdminSecret(rds.DatabaseSecret):
 
 
 class ReplicationSecret(secretsmanager.Secret):
-    """What Debezium logs in with; letters and digits.
+    """Debezium's secret. Its password has only letters and digits.
 
-    name  literal: Kafka Connect's configuration holds it, in which no colon of an ARN may stand
-    key   None: Secrets Manager's own
+    name  a literal, because a placeholder in a connector's config cannot contain the colons of an ARN
+    key   None: Secrets Manager's own key
     """
 
     def __init__(self, scope: Construct, source: Source, key: kms.IKey | None) -> None:
@@ -57,7 +58,7 @@ class ReplicationSecret(secretsmanager.Secret):
             scope,
             "ReplicationSecret",
             secret_name=self.name,
-            description=f"What Debezium logs in with to the database of {source.name}",
+            description=f"Debezium's login to the database of {source.name}",
             encryption_key=key,
             generate_secret_string=secretsmanager.SecretStringGenerator(
                 secret_string_template=json.dumps({"username": user}),
@@ -73,6 +74,22 @@ class ReplicationSecret(secretsmanager.Secret):
             skip(self, {"CKV_AWS_149": _AWS_KEY})
 
 
+def read_access(secret: secretsmanager.ISecret, region: str) -> list[iam.PolicyStatement]:
+    """Return the permissions to read a secret, and to decrypt it if it has a key of the account."""
+    statements = [
+        iam.PolicyStatement(actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn])
+    ]
+    if secret.encryption_key is not None:
+        statements.append(
+            iam.PolicyStatement(
+                actions=["kms:Decrypt"],
+                resources=[secret.encryption_key.key_arn],
+                conditions={"StringEquals": {"kms:ViaService": f"secretsmanager.{region}.amazonaws.com"}},
+            )
+        )
+    return statements
+
+
 def _stack_of(scope: Construct) -> TributaryStack:
     stack = TributaryStack.of(scope)
     assert isinstance(stack, TributaryStack)
@@ -83,12 +100,12 @@ _NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
 
 _NOT_ROTATED = dict.fromkeys(
     ("AwsSolutions-SMG4", *(f"{pack}-SecretsManagerRotationEnabled" for pack in _NIST_AND_HIPAA)),
-    "Kafka Connect reads the password when a task starts and not again: one that was rotated would stop the "
-    "connector at its next connection. The role may read the lake's tables and write its own heartbeat.",
+    "Kafka Connect reads the password only when a task starts. A rotated password would stop the connector "
+    "at its next connection. The role may only read the lake's tables and write its own heartbeat.",
 )
 _AWS_KEY = (
-    "Secrets Manager encrypts it with its own key of the account, aws/secretsmanager, as "
-    '[aws.storage].encryption = "s3" asks for; "kms" puts a key of the lake\'s in its place.'
+    "Secrets Manager encrypts it with its own key in the account, aws/secretsmanager, because "
+    '[aws.storage].encryption is "s3". With "kms", a key of the lake encrypts it.'
 )
 _WITHOUT_A_KEY = dict.fromkeys(
     (f"{pack}-SecretsManagerUsingKMSKey" for pack in (*_NIST_AND_HIPAA, "PCI.DSS.321")), _AWS_KEY

@@ -1,4 +1,4 @@
-"""The sources' databases: the stack creates those that do not exist yet, and knows how to reach them all."""
+"""The sources' databases: the stack creates those that do not exist yet, and checks the others."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ from tributary.contract.lake import Lake
 
 
 class DatabaseStack(TributaryStack):
-    """databases  the database of each source, by its name
+    """The database stack.
+
+    databases  the database of each source, by its name
     own        the databases that the stack creates, because no `[aws.source.NAME]` names an existing one
     """
 
     def __init__(self, scope: Construct, lake: Lake, network: NetworkStack) -> None:
         super().__init__(scope, "database", lake, "source databases, prepared for replication")
         self.databases: dict[str, SourceDatabase] = {
-            source.name: engine_on_aws(source).add_existing(self, source, self.aws.source[source.name])
+            source.name: engine_on_aws(source).add_existing(
+                self, source, self.aws.source[source.name], network
+            )
             for source in lake.sources
             if source.name in self.aws.source
         }

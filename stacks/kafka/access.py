@@ -115,13 +115,13 @@ _READ = ("DescribeTopic", "ReadData")
 _GROUP = ("AlterGroup", "DescribeGroup")
 _CONNECT_INTERNAL = "__amazon_msk_connect_*"
 
-_BY_CONNECT = "MSK Connect ends the names of its workers' own topics and groups with an id of its own choice."
+_BY_CONNECT = "MSK Connect appends an id of its choice to the names of its workers' own topics and groups."
 _BY_PATTERN = (
-    "The lake file takes these tables by a pattern, and their topics come with the tables; or it names more "
-    "than a policy has room for. No topics but those of the source's tables begin so."
+    "The lake file names these tables by a pattern, so their topics are not known yet, or names more tables "
+    "than a policy has room for. Only topics of the source's tables begin like this."
 )
-_BY_TASK = "Each task ends these names with an id that it makes up when it starts."
-_BY_RUN = "Spark ends the names of its groups with an id that it makes up for each query."
+_BY_TASK = "Each task appends an id to these names that it chooses when it starts."
+_BY_RUN = "Spark appends an id to the names of its groups that it chooses for each query."
 
 
 class _Rights:

@@ -69,10 +69,10 @@ def _function_of(construct: Construct) -> IConstruct:
 _ANSWER = "BootstrapBrokerStringSaslIam"
 
 _NO_RESOURCES = (
-    "kafka:GetBootstrapBrokers, which reads addresses, knows no resources (Service Authorization Reference)."
+    "kafka:GetBootstrapBrokers reads addresses. It supports no resources (Service Authorization Reference)."
 )
-_ONE_CALL = "CloudFormation calls it once, when the cluster is made: no two calls are made at a time."
-_NO_CALL_LOST = "CloudFormation waits for its answer and fails the deployment without one: no call is lost."
-_OUTSIDE = (
-    "It calls a public interface of AWS's, which a VPC without NAT does not reach, and nothing in the VPC."
+_ONE_CALL = (
+    "CloudFormation calls it once, after it created the cluster, so there are never two calls at a time."
 )
+_NO_CALL_LOST = "CloudFormation waits for its answer and fails the deployment without one. No call is lost."
+_OUTSIDE = "It calls a public API of AWS, which a VPC without NAT cannot reach, and nothing in the VPC."

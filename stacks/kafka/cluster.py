@@ -1,4 +1,4 @@
-"""The Amazon MSK cluster, provisioned or serverless, and the names and addresses for its clients."""
+"""The Amazon MSK cluster, the lake's own or an existing one, and the names and addresses for its clients."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from stacks.base import TributaryStack
 from stacks.kafka.bootstrap_servers import BootstrapServers
 from stacks.kafka.settings import server_properties
 from stacks.log_groups import LakeLogGroup
-from stacks.network import KAFKA_PORT, NetworkStack
+from stacks.network import NetworkStack
 from tributary.contract.aws import Aws as AwsSettings
-from tributary.contract.aws import Kafka
+from tributary.contract.aws import ExistingCluster, Kafka
+from tributary.contract.aws_checks import IAM_PORT as KAFKA_PORT
 
 _STORAGE_USED_PERCENT = 60
 """The use at which MSK enlarges the brokers' volumes by a tenth, at most once in six hours."""
 
 
 class KafkaCluster(Construct):
-    """The lake's Kafka cluster.
+    """The lake's Kafka cluster. If it exists already, only its security group changes, to let the clients in.
 
     arn                of the cluster
     bootstrap_servers  for clients that log in with IAM
@@ -36,18 +37,23 @@ class KafkaCluster(Construct):
         super().__init__(scope, construct_id)
         stack = TributaryStack.of(self)
         assert isinstance(stack, TributaryStack)
-        self._stack, self._name = stack, stack.names.resource
+        existing = stack.aws.kafka.cluster
+        self._stack, self._name = stack, kafka_name(stack)
         self.is_serverless = stack.aws.kafka.kind == "serverless"
-        self.security_group = self._brokers_group(network)
-        self.cluster = self._serverless(network) if self.is_serverless else self._provisioned(network)
-        self.cluster.apply_removal_policy(stack.of_data)
-        self.arn = self.cluster.attr_arn
+        self._topics = DependencyGroup()
+        self.ready: IDependable = self._topics
+        if existing is None:
+            self.security_group = self._own_group(network)
+            cluster = self._serverless(network) if self.is_serverless else self._provisioned(network)
+            cluster.apply_removal_policy(stack.of_data)
+            self._topics.add(cluster)
+            self.arn = cluster.attr_arn
+            self.bootstrap_servers = BootstrapServers(self, "Bootstrap", self.arn, network.log_key).servers
+        else:
+            self.security_group = self._existing_group(existing, network)
+            self.arn, self.bootstrap_servers = existing.arn, existing.bootstrap_servers
         self._uuid_export = f"{stack.stack_name}-kafka-uuid"
         CfnOutput(self, "Uuid", value=self._uuid(), export_name=self._uuid_export)
-        self.bootstrap_servers = BootstrapServers(self, "Bootstrap", self.arn, network.log_key).servers
-        self._topics = DependencyGroup()
-        self._topics.add(self.cluster)
-        self.ready: IDependable = self._topics
 
     def made_ready_by(self, topic: IDependable) -> None:
         self._topics.add(topic)
@@ -81,9 +87,10 @@ class KafkaCluster(Construct):
 
     def _uuid(self) -> str:
         """The id at the end of the ARN, by which MSK tells clusters with the same name apart."""
-        return Fn.select(2, Fn.split("/", self.arn))
+        existing = self._stack.aws.kafka.cluster
+        return Fn.select(2, Fn.split("/", self.arn)) if existing is None else existing.uuid
 
-    def _brokers_group(self, network: NetworkStack) -> ec2.SecurityGroup:
+    def _own_group(self, network: NetworkStack) -> ec2.ISecurityGroup:
         group = ec2.SecurityGroup(
             self,
             "Brokers",
@@ -91,11 +98,14 @@ class KafkaCluster(Construct):
             description=f"Kafka brokers of lake {self._stack.lake.name}",
             allow_all_outbound=False,
         )
-        for whose in ("debezium", "sink", "spark", "functions"):
-            client: ec2.SecurityGroup = getattr(network, whose)
-            group.add_ingress_rule(client, ec2.Port.tcp(KAFKA_PORT), f"{whose}: Kafka with IAM")
+        _let_in(group, network)
         # A retained cluster still uses its group.
         group.apply_removal_policy(self._stack.of_data)
+        return group
+
+    def _existing_group(self, existing: ExistingCluster, network: NetworkStack) -> ec2.ISecurityGroup:
+        group = ec2.SecurityGroup.from_security_group_id(self, "Brokers", existing.security_group)
+        _let_in(group, network)
         return group
 
     def _serverless(self, network: NetworkStack) -> msk.CfnServerlessCluster:
@@ -215,6 +225,18 @@ class KafkaCluster(Construct):
                 disable_scale_in=True,  # A volume never shrinks.
             ),
         )
+
+
+def kafka_name(stack: TributaryStack) -> str:
+    """Return the name of the lake's Kafka cluster."""
+    existing = stack.aws.kafka.cluster
+    return stack.names.resource if existing is None else existing.name
+
+
+def _let_in(group: ec2.ISecurityGroup, network: NetworkStack) -> None:
+    for whose in ("debezium", "sink", "spark", "functions"):
+        client: ec2.SecurityGroup = getattr(network, whose)
+        group.add_ingress_rule(client, ec2.Port.tcp(KAFKA_PORT), f"{whose}: Kafka with IAM")
 
 
 def _subnet_ids(network: NetworkStack) -> list[str]:

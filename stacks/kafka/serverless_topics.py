@@ -20,7 +20,7 @@ from stacks.functions import topics as topic_function
 from stacks.kafka.cluster import KafkaCluster
 from stacks.kafka.topics import Topic
 from stacks.log_groups import LakeLogGroup
-from stacks.network import NetworkStack
+from stacks.network import ANY_INTERFACE, NetworkStack, attachment_to_the_vpc
 from tributary.artifacts.lock import platform_name
 from tributary.artifacts.pip import fetch_wheels
 from tributary.artifacts.zips import unpack_zip
@@ -45,14 +45,14 @@ class ServerlessTopics(Construct):
         policy = iam.ManagedPolicy(
             self, "Policy", roles=[role], statements=_statements(kafka, topics, log_group)
         )
-        acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": _ANY_INTERFACE})
-        skip(policy, {"CKV_AWS_111": _ANY_INTERFACE})
+        acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": ANY_INTERFACE})
+        skip(policy, {"CKV_AWS_111": ANY_INTERFACE})
         with tempfile.TemporaryDirectory() as folder:
             write_code(Path(folder))
             function = lambda_.Function(
                 self,
                 "Function",
-                description="Makes Kafka topics",
+                description="Creates Kafka topics",
                 runtime=lambda_.Runtime.PYTHON_3_14,
                 architecture=lambda_.Architecture.ARM_64,
                 handler="main.handle",
@@ -95,18 +95,7 @@ def _statements(
             actions=["kafka-cluster:CreateTopic", "kafka-cluster:DescribeTopic"],
             resources=[kafka.own_topic_arn(topic.name) for topic in topics],
         ),
-        # Lambda uses these permissions to attach the function to the VPC.
-        iam.PolicyStatement(
-            actions=[
-                "ec2:AssignPrivateIpAddresses",
-                "ec2:CreateNetworkInterface",
-                "ec2:DeleteNetworkInterface",
-                "ec2:DescribeNetworkInterfaces",
-                "ec2:DescribeSubnets",
-                "ec2:UnassignPrivateIpAddresses",
-            ],
-            resources=["*"],
-        ),
+        attachment_to_the_vpc(),
     ]
 
 
@@ -117,9 +106,7 @@ def write_code(folder: Path) -> None:
         unpack_zip(wheel, folder)
 
 
-_ANY_INTERFACE = (
-    "Lambda attaches a function to a VPC under the function's role, and requires these rights on any network "
-    "interface before it has made one."
+_ONE_CALL = "CloudFormation calls it once in a deployment, so there are never two calls at a time."
+_NO_CALL_LOST = (
+    "The function answers CloudFormation in every case, and a failure fails the deployment. No call is lost."
 )
-_ONE_CALL = "CloudFormation calls it once in a deployment: no two calls are made at a time."
-_NO_CALL_LOST = "CloudFormation is answered whatever happens, and fails the deployment: no call is lost."

@@ -105,12 +105,12 @@ def _in_packs(rule: str, reason: str) -> dict[str, str]:
 _NO_SECOND_REGION = _in_packs(
     "S3BucketReplicationEnabled",
     "S3 keeps each object in three availability zones, and versions undo a deletion. A lake is in one "
-    "region: in another one it is built anew from the source database.",
+    "region. After the loss of a region, it can be rebuilt elsewhere from the source database.",
 )
 _S3_KEYS = _in_packs(
     "S3DefaultEncryptionKMS",
-    'S3 encrypts each object with a key of its own, as [aws.storage].encryption = "s3" asks for; "kms" puts '
-    "a key of the account's in its place.",
+    'S3 encrypts each object with its own keys, because [aws.storage].encryption is "s3". With "kms", a key '
+    "of the account encrypts them.",
 )
 _S3_KEYS_FOR_LOGS = _in_packs(
     "S3DefaultEncryptionKMS",
@@ -118,6 +118,6 @@ _S3_KEYS_FOR_LOGS = _in_packs(
     "logging).",
 )
 _WRITTEN_ONCE = (
-    "Each log file is written once, under a name of its own, and expires: there is no version to go back to."
+    "Each log file is written once, under its own name, and expires. It has no earlier version to restore."
 )
-_ENDLESS = "The access logs of the bucket for access logs would be logged in turn, without an end."
+_ENDLESS = "This bucket holds the access logs. Logging access to it would never end."

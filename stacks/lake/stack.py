@@ -13,7 +13,7 @@ from stacks.checks.findings import skip_in_functions_of_the_cdk
 from stacks.lake.athena import LakeWorkgroup
 from stacks.lake.bucket import LakeBucket, LogBucket
 from stacks.lake.demo_queries import demo_queries
-from stacks.lake.readers import grant_readers
+from stacks.lake.lake_formation import grant_readers
 from tributary.contract.aws_names import Output
 from tributary.contract.lake import Lake
 

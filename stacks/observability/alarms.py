@@ -9,6 +9,7 @@ from constructs import Construct
 
 from stacks.base import TributaryStack
 from stacks.database.registry import ENGINES_ON_AWS
+from stacks.kafka.cluster import kafka_name
 from stacks.observability.metrics import (
     connector_metric,
     connectors,
@@ -40,7 +41,7 @@ _LEAST_IDLE_PERCENT = 40
 
 
 class LakeAlarms(Construct):
-    """alarms  all of them; each tells the topic when it is raised and when it is over"""
+    """All alarms of the lake, as `alarms`. Each notifies the topic when it rings and when it clears."""
 
     def __init__(self, stack: TributaryStack, construct_id: str, topic: sns.ITopic) -> None:
         super().__init__(stack, construct_id)
@@ -146,7 +147,7 @@ def _of_tables(stack: TributaryStack) -> list[Watched]:
 
 def _of_kafka(stack: TributaryStack) -> list[Watched]:
     """MSK Serverless looks after itself; Express brokers have no disks that could fill up."""
-    kafka, cluster = stack.aws.kafka, stack.names.resource
+    kafka, cluster = stack.aws.kafka, kafka_name(stack)
     if kafka.kind == "serverless":
         return []
     idle = Threshold(_LEAST_IDLE_PERCENT, is_least=True)

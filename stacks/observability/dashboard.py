@@ -1,4 +1,4 @@
-"""The one page on which a lake is seen as a whole: from the database's log to the rows in silver."""
+"""The dashboard: a lake on one page, from the database's log to the rows in silver."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from constructs import Construct
 
 from stacks.base import TributaryStack
 from stacks.database.registry import ENGINES_ON_AWS
+from stacks.kafka.cluster import kafka_name
 from stacks.observability.metrics import (
     connector_metric,
     connectors,
@@ -31,7 +32,7 @@ _TABLES = (
 
 
 class LakeDashboard(Construct):
-    """One line for each table, also for those that come later."""
+    """A page of graphs with one line per table. New tables appear by themselves."""
 
     def __init__(self, stack: TributaryStack, construct_id: str, alarms: Sequence[cloudwatch.IAlarm]) -> None:
         super().__init__(stack, construct_id)
@@ -64,7 +65,7 @@ def _on_the_way(stack: TributaryStack) -> list[cloudwatch.GraphWidget]:
         graphs.append(Graph("Tasks of the connectors that run", tuple(tasks)))
         graphs.append(Graph("Events by which bronze is behind", (sink_lag_metric(running[-1]),)))
     if stack.aws.kafka.kind == "provisioned":
-        used, idle = disk_metric(stack.names.resource), idle_metric(stack.names.resource)
+        used, idle = disk_metric(kafka_name(stack)), idle_metric(kafka_name(stack))
         graphs.append(Graph("Kafka: disk used, processor idle (%)", (used, idle)))
     return [_graph(graph.title, *graph.metrics) for graph in graphs]
 

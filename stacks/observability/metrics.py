@@ -1,4 +1,4 @@
-"""What CloudWatch calls the numbers that say how a lake is: namespaces, names, dimensions and queries."""
+"""The CloudWatch metrics of a lake: namespaces, names, dimensions and queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tributary.contract.aws_names import METRICS_NAMESPACE
 
 
 def table_metric(lake: str, name: str, statistic: str, minutes: int = 1) -> cloudwatch.Metric:
-    """Over all tables, also those that no lake file names."""
+    """Return a metric over all tables, including those that no lake file names."""
     return _metric(METRICS_NAMESPACE, name, statistic, minutes, {"Lake": lake})
 
 
@@ -21,18 +21,18 @@ def connector_metric(connector: str, name: str, statistic: str) -> cloudwatch.Me
 
 
 def writer_metric(cluster: str, name: str, statistic: str) -> cloudwatch.Metric:
-    """Of whichever instance of the Aurora cluster is the writer."""
+    """Return a metric of the Aurora cluster's current writer."""
     return _metric("AWS/RDS", name, statistic, 1, {"DBClusterIdentifier": cluster, "Role": "WRITER"})
 
 
 def sink_lag_metric(connector: str) -> cloudwatch.MathExpression:
-    """Of the topic by which the connector is behind most. Topics come with tables, hence the query."""
+    """Return the lag of the topic with the most unread events. A query also finds topics of new tables."""
     query = f'SELECT MAX(SumOffsetLag) FROM "AWS/Kafka" WHERE "Consumer Group" = \'connect-{connector}\''
     return _query(query, "events behind")
 
 
 def idle_metric(cluster: str) -> cloudwatch.MathExpression:
-    """Of the busiest broker."""
+    """Return the idle time of the busiest broker, in percent."""
     query = (
         'SELECT MIN(CpuIdle) FROM SCHEMA("AWS/Kafka", "Broker ID", "Cluster Name") '
         f"WHERE \"Cluster Name\" = '{cluster}'"
@@ -45,7 +45,7 @@ def disk_metric(cluster: str) -> cloudwatch.Metric:
 
 
 def connectors(stack: TributaryStack) -> tuple[str, ...]:
-    """Those that run."""
+    """Return the names of the deployed connectors. There are none if `[aws.connect].running` is false."""
     if not stack.aws.connect.running:
         return ()
     lake = stack.lake
@@ -65,7 +65,7 @@ def _metric(
 
 
 def _query(text: str, label: str) -> cloudwatch.MathExpression:
-    """In the language of CloudWatch Metrics Insights."""
+    """Return a query in the language of CloudWatch Metrics Insights."""
     return cloudwatch.MathExpression(
         expression=text, using_metrics={}, label=label, period=Duration.minutes(5)
     )

@@ -1,4 +1,4 @@
-"""The observability stack: who is told when something is wrong, and where the lake is seen as a whole."""
+"""The observability stack: alarms, whom they notify, and the dashboard."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _STEP_FAILED = "step-failed"
 
 
 class ObservabilityStack(TributaryStack):
-    """topic  to which every alarm and every run that failed is told"""
+    """The observability stack. `topic` gets a message for every alarm and every failed run."""
 
     def __init__(self, scope: Construct, lake: Lake, processing: ProcessingStack) -> None:
         super().__init__(scope, "observability", lake, "alarms and dashboard")
         self.topic = self._topic()
         alarms = LakeAlarms(self, "Alarms", self.topic)
         LakeDashboard(self, "Dashboard", alarms.alarms)
-        self._tell_of_failed_runs(processing)
+        self._report_failed_runs(processing)
 
     def _topic(self) -> sns.Topic:
-        # AWS's own key for SNS is one that neither CloudWatch nor EventBridge may use.
+        # Neither CloudWatch nor EventBridge may use AWS's own key for SNS.
         key = kms.Key(
             self,
             "TopicKey",
@@ -66,19 +66,19 @@ class ObservabilityStack(TributaryStack):
             topic.add_subscription(subscriptions.EmailSubscription(self.aws.alarms.email))
         return topic
 
-    def _tell_of_failed_runs(self, processing: ProcessingStack) -> None:
+    def _report_failed_runs(self, processing: ProcessingStack) -> None:
         ended = ["CANCELLED", "FAILED"]
         if processing.application_id is not None:
             runs = {"applicationId": [processing.application_id], "state": ended}
-            self._tell("RunFailed", "aws.emr-serverless", "EMR Serverless Job Run State Change", runs)
+            self._report("RunFailed", "aws.emr-serverless", "EMR Serverless Job Run State Change", runs)
             return
-        # By names, not by the cluster's id: while another stack uses that, the cluster could not be replaced.
+        # By name: a reference to the cluster's id would keep CloudFormation from replacing the cluster.
         steps = {"name": events.Match.prefix(f"{self.names.resource}-"), "state": ended}
-        self._tell("StepFailed", "aws.emr", "EMR Step Status Change", steps)
+        self._report("StepFailed", "aws.emr", "EMR Step Status Change", steps)
         clusters = {"name": [self.names.resource], "state": ["TERMINATED_WITH_ERRORS"]}
-        self._tell("ClusterFailed", "aws.emr", "EMR Cluster State Change", clusters)
+        self._report("ClusterFailed", "aws.emr", "EMR Cluster State Change", clusters)
 
-    def _tell(self, construct_id: str, source: str, of: str, detail: Mapping[str, Sequence[str]]) -> None:
+    def _report(self, construct_id: str, source: str, of: str, detail: Mapping[str, Sequence[str]]) -> None:
         what_to_do = f"What to do: {RUNBOOK}#{_STEP_FAILED}"
         events.Rule(
             self,

@@ -1,4 +1,4 @@
-"""What an alarm watches and what a graph shows, as values: each part of the lake contributes its own."""
+"""Alarms and graphs as values. Each part of the lake contributes its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 
 @dataclass(frozen=True)
 class Threshold:
-    """An alarm is raised where the metric is beyond `limit` in `points` of the last `of` periods."""
+    """The alarm rings if the metric is beyond `limit` in `points` of the last `of` periods."""
 
     limit: float
     is_least: bool = False
@@ -19,12 +19,12 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Watched:
-    """What one alarm watches.
+    """The subject of one alarm.
 
-    section  of the runbook: what to do when the alarm has led there
-    subject  which of several, such as a connector; empty where there is one
-    missing  what a period without a value means
-    silence  whether to tell also that there are no values at all
+    section  the section of the runbook that says what to do
+    subject  which of several things, such as a connector; empty if there is only one
+    missing  the meaning of a period without a value
+    silence  whether to notify also if there are no values at all
     """
 
     section: str

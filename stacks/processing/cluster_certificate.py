@@ -48,7 +48,7 @@ class ClusterCertificate(Construct):
         policy = iam.ManagedPolicy(
             self,
             "Policy",
-            description=f"Makes the certificate of the EMR cluster of lake {stack.lake.name}",
+            description=f"Creates the certificate of the EMR cluster of lake {stack.lake.name}",
             roles=[role],
             statements=[
                 iam.PolicyStatement(
@@ -62,7 +62,7 @@ class ClusterCertificate(Construct):
                     actions=["kms:GenerateDataKeyPair", "kms:Decrypt", "kms:GenerateDataKey"],
                     resources=[disk_key.key_arn],
                 ),
-                iam.PolicyStatement(actions=["s3:DeleteObject", "s3:PutObject"], resources=[objects]),
+                iam.PolicyStatement(actions=["s3:DeleteObjectVersion", "s3:PutObject"], resources=[objects]),
             ],
         )
         with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +70,7 @@ class ClusterCertificate(Construct):
             function = lambda_.Function(
                 self,
                 "Function",
-                description="Makes the certificate of an EMR cluster",
+                description="Creates the certificate of an EMR cluster",
                 runtime=lambda_.Runtime.PYTHON_3_14,
                 architecture=lambda_.Architecture.ARM_64,
                 handler="main.handle",
@@ -99,7 +99,7 @@ class ClusterCertificate(Construct):
         self.read_access = iam.PolicyStatement(actions=["s3:GetObject"], resources=[objects])
         self.acknowledged = {
             objects_finding(stack, "artifacts", f"{FOLDER}/*"): (
-                "The function makes up the object's name; the folder holds this cluster's certificate only."
+                "The function chooses the object's name. The folder holds only this cluster's certificate."
             )
         }
         acknowledge(policy, self.acknowledged)
@@ -113,6 +113,8 @@ def _domain(region: str) -> str:
     return "ec2.internal" if region == "us-east-1" else f"{region}.compute.internal"
 
 
-_ONE_CALL = "CloudFormation calls it once in a deployment: no two calls are made at a time."
-_NO_CALL_LOST = "CloudFormation is answered whatever happens, and fails the deployment: no call is lost."
-_OUTSIDE = "It calls interfaces of AWS's only, and nothing in the VPC."
+_ONE_CALL = "CloudFormation calls it once in a deployment, so there are never two calls at a time."
+_NO_CALL_LOST = (
+    "The function answers CloudFormation in every case, and a failure fails the deployment. No call is lost."
+)
+_OUTSIDE = "It calls only AWS's APIs, and nothing in the VPC."

@@ -18,7 +18,8 @@ from stacks.network import NetworkStack
 from stacks.processing.cluster_certificate import ClusterCertificate
 from stacks.processing.emr_groups import EmrGroups
 from stacks.processing.emr_instances import instances, scaling
-from stacks.processing.emr_roles import EMR_TAG, LOGS, EmrRoles
+from stacks.processing.emr_roles import LOGS, EmrRoles
+from stacks.processing.emr_service_access import EMR_TAG
 from tributary.contract.aws_names import Output
 
 _STEPS_AT_ONCE = 10
@@ -26,7 +27,7 @@ _STEPS_AT_ONCE = 10
 
 
 class EmrCluster(Construct):
-    """The cluster with its security configuration, roles and groups. Steps run as the runtime role."""
+    """The cluster with its security configuration, roles and groups. Steps run as `job_role`."""
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class EmrCluster(Construct):
         # Without its permissions, the service could not terminate a cluster that failed to start.
         self.cluster.node.add_dependency(groups, *roles.ready)
         acknowledge(self.cluster, _findings(has_certificate=certificate is not None))
+        self.job_role = roles.job
         CfnOutput(stack, Output.EMR_CLUSTER, value=self.cluster.ref)
         CfnOutput(stack, Output.RUNTIME_ROLE, value=roles.job.role_arn)
 
@@ -160,8 +162,8 @@ def _configurations(has_certificate: bool) -> list[emr.CfnCluster.ConfigurationP
 
 
 _NO_LOGIN = (
-    "Nobody can log in to a node: it has no key pair, is in a private subnet, and its groups let in nobody "
-    "but EMR. Steps come over AWS's own interface, and each runs as a role of IAM."
+    "Nobody can log in to a node. It has no key pair, is in a private subnet, and its groups let in only "
+    "EMR. Steps come through AWS's API, and each runs as an IAM role."
 )
 
 
@@ -177,10 +179,10 @@ def _findings(has_certificate: bool) -> dict[str, str]:
 
 
 _NESTED = (
-    "The security configuration has {} where EMR expects it, below EncryptionConfiguration; the rule looks "
+    "The security configuration has {} where EMR expects it, below EncryptionConfiguration. The rule looks "
     "for it one level above."
 )
 _BY_SPARK = (
-    "[aws.processing].tls is false: Spark itself encrypts what its processes send to each other, and S3, "
-    "Kafka and Glue are reached by TLS only."
+    "[aws.processing].tls is false. Spark itself encrypts the traffic between its processes, and the "
+    "connections to S3, Kafka and Glue use TLS."
 )

@@ -93,7 +93,7 @@ class EmrServerless(Construct):
             ],
             roles=[self.role],
         )
-        reason = "EMR Serverless names the files of a job run after it; the folder holds nothing else."
+        reason = "EMR Serverless names the files of a job run after it. The folder holds nothing else."
         acknowledge(policy, {**job_access.acknowledged, objects_finding(stack, "logs", f"{_LOGS}/*"): reason})
         CfnOutput(stack, Output.EMR_SERVERLESS, value=self.application.attr_application_id)
         CfnOutput(stack, Output.RUNTIME_ROLE, value=self.role.role_arn)

@@ -44,7 +44,7 @@ def job_access(
             **{objects_finding(lake_stack, kind, "*"): _OWN_BUCKET for kind in buckets},
             _tables_finding(
                 lake_stack
-            ): "The tables come with those of the sources; the database is the app's.",
+            ): "New tables of the sources become new tables here. The database belongs to the app.",
         },
     )
 
@@ -60,7 +60,7 @@ def objects_finding(stack: TributaryStack, kind: BucketKind, objects: str) -> st
     return f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{name}/{objects}]"
 
 
-_OWN_BUCKET = "Hudi and Iceberg make up the names of their files; the bucket holds nothing but this lake's."
+_OWN_BUCKET = "Hudi and Iceberg choose the names of their files. The bucket holds only this lake's files."
 
 
 def _reading(stack: TributaryStack, kind: BucketKind) -> Iterator[iam.PolicyStatement]:

@@ -15,6 +15,7 @@ from constructs import Construct
 
 import spark_app
 from spark_app.jvm.classes_jar import CLASSES_JAR
+from stacks.base import TributaryStack
 from tributary.artifacts.lock import read_lock
 from tributary.aws.spark_submit import LAKE_FILE
 from tributary.contract.aws import Processing
@@ -66,6 +67,9 @@ class SparkPackage(Construct):
             shutil.copyfile(lake_file, Path(folder) / LAKE_FILE)
             lake = self._asset("LakeFile", Path(folder))
         self._assets = (package, entry_point, lake, *jars)
+        stack = TributaryStack.of(self)
+        assert isinstance(stack, TributaryStack)
+        self._aws = stack.aws
         for output, value in {
             Output.SPARK_APP: package.s3_object_url,
             Output.SPARK_ENTRY_POINT: entry_point.s3_object_url,
@@ -86,6 +90,12 @@ class SparkPackage(Construct):
                 "StringEquals": {"s3:prefix": [prefix for key in keys for prefix in (key, f"{key}/")]}
             },
         )
+        if self._aws.bootstrap.key is not None:
+            yield iam.PolicyStatement(
+                actions=["kms:Decrypt"],
+                resources=[self._aws.bootstrap.key],
+                conditions={"StringEquals": {"kms:ViaService": f"s3.{self._aws.region}.amazonaws.com"}},
+            )
 
     def _asset(self, construct_id: str, path: Path) -> assets.Asset:
         return assets.Asset(self, construct_id, path=str(path))

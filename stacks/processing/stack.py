@@ -8,6 +8,7 @@ from constructs import Construct
 
 from stacks.base import TributaryStack
 from stacks.kafka.stack import StreamingStack
+from stacks.lake.lake_formation import grant_role, reading, writing_tables
 from stacks.lake.stack import LakeStack
 from stacks.log_groups import LakeLogGroup
 from stacks.network import NetworkStack
@@ -44,7 +45,10 @@ class ProcessingStack(TributaryStack):
         metrics = LakeLogGroup(self, "Metrics", "metrics", network.log_key)
         access = job_access(lake_stack, streaming.kafka, package, metrics)
         if self.aws.processing.on == "emr":
-            EmrCluster(self, "Emr", network, lake_stack.key, access)
+            role = EmrCluster(self, "Emr", network, lake_stack.key, access).job_role
         else:
             serverless = EmrServerless(self, "Emr", network, access)
+            role = serverless.role
             self.application_id = serverless.application.attr_application_id
+        catalog = [reading(lake_stack.bronze_database), writing_tables(lake_stack.silver_database)]
+        grant_role(self, "Job", role.role_arn, catalog)

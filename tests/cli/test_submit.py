@@ -407,3 +407,33 @@ def test_no_command_on_aws_needs_the_cdk() -> None:
     program = f"import sys, {modules}; print('aws_cdk' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(("lake", "operation"), [(LAKE, "AddJobFlowSteps"), (SERVERLESS, "StartJobRun")])
+@pytest.mark.parametrize("is_logged_in", [True, False])
+def test_a_dry_run_without_an_account_or_a_deployed_lake_has_placeholders(
+    lake: str,
+    operation: str,
+    is_logged_in: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "lake.toml").write_text(lake)
+    with monkeypatch.context() as environment:
+        if not is_logged_in:
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+                environment.delenv(name, raising=False)
+            environment.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        assert main.run(["submit", "rebuild", "orders", "--dry-run"]) == 0
+    told = capsys.readouterr()
+    printed = json.loads(told.out)
+    assert printed["operation"] == operation
+    assert "<tributary-shop-processing RuntimeRoleArn>" in told.out
+    assert "<tributary-shop-streaming BootstrapServers>" in told.out
+    assert "orders" in told.out
+    assert "Each <…> stands for an output of a stack" in told.err
+
+
+def test_nothing_is_stopped_without_an_account_not_even_in_a_dry_run() -> None:
+    assert main.run(["submit", "stop", "--dry-run"]) == 1

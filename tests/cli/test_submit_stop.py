@@ -6,17 +6,19 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import boto3
 import pytest
 from botocore.stub import Stubber
 
+from tests.aws.test_spark_submit import ADDRESSES
 from tests.cli.deployed import LAKE, REGION, ROLE, SERVERLESS, deploy, make_stack, moto_aws
 from tributary.aws.session import AwsSession, aws_session
+from tributary.aws.spark_submit import Command, Job
 from tributary.cli import main
 from tributary.cli.aws.deployed_lake import DeployedLake
-from tributary.cli.aws.jobs import failure
+from tributary.cli.aws.jobs import JobRun, failure
 from tributary.cli.commands import submit as submit_command
 from tributary.contract.aws_names import Output
 from tributary.contract.lake import parse_lake
@@ -71,9 +73,35 @@ def test_a_running_step_ends_with_its_application_of_yarn(emr: Stubber) -> None:
         "ActionOnFailure": "CONTINUE",
         "HadoopJarStep": {"Jar": "command-runner.jar", "Args": arguments},
     }
-    emr.add_response("add_job_flow_steps", {"StepIds": ["s-2"]}, {"JobFlowId": CLUSTER, "Steps": [killing]})
+    sent = {"JobFlowId": CLUSTER, "Steps": [killing], "ExecutionRoleArn": ROLE}
+    emr.add_response("add_job_flow_steps", {"StepIds": ["s-2"]}, sent)
     assert main.run(["submit", "stop"]) == 0
     emr.assert_no_pending_responses()
+
+
+def test_every_step_has_the_runtime_role(emr: Stubber) -> None:
+    """A cluster with runtime roles refuses a step without one. Moto takes it."""
+    described(emr, step("RUNNING", AdditionalInfo={"ResourceManagerApplicationIds": [APPLICATION]}))
+    lake = parse_lake(LAKE)
+    with aws_session(lake, Path("lake.toml")) as session:
+        place = DeployedLake(lake, session).job_place
+        place.require_usable()
+        running = JobRun(
+            id=STEP,
+            name="tributary-shop-follow",
+            kind="step",
+            state="running",
+            aws_state="RUNNING",
+            created=datetime(2026, 11, 20, 10, tzinfo=UTC),
+            ended=None,
+            reason=None,
+            logs=(),
+        )
+        jobs = [Job("ingest", follow=True), *(Job(command) for command in get_args(Command))]
+        calls = [place.stop_call(running), *(place.start_call(job, ADDRESSES) for job in jobs)]
+    assert {(call.operation, call.parameters.get("ExecutionRoleArn")) for call in calls} == {
+        ("AddJobFlowSteps", ROLE)
+    }
 
 
 def test_a_step_without_a_known_application_is_not_just_canceled(

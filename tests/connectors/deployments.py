@@ -68,7 +68,7 @@ def local_deployment(lake: Lake = LAKE) -> Deployment:
 def aws_deployment(lake: Lake = LAKE) -> Deployment:
     return Deployment(
         kafka=MskIamKafka("b-1.example.amazonaws.com:9098"),
-        catalog=GlueCatalog(),
+        catalog=GlueCatalog("eu-west-1"),
         bronze_bucket=f"{lake.names.bronze_bucket}-123456789012-eu-west-1",
         databases={
             source.name: DatabaseAccess(

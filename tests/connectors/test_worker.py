@@ -47,7 +47,11 @@ def test_a_local_worker_listens_on_the_loopback_address_only() -> None:
 
 
 # The same page: MSK Connect accepts only the listed properties of clients.
-TAKEN_BY_MSK = {"producer.reconnect.backoff.ms", "consumer.reconnect.backoff.ms"}
+TAKEN_BY_MSK = {
+    f"{client}.{option}"
+    for client in ("producer", "consumer")
+    for option in ("reconnect.backoff.ms", "reconnect.backoff.max.ms")
+}
 
 
 @pytest.mark.parametrize(

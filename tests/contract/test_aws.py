@@ -18,7 +18,9 @@ from tributary.contract.aws import (
     LOG_DAYS,
     Alarms,
     Aws,
+    Bootstrap,
     Connect,
+    ExistingCluster,
     ExistingVpc,
     Kafka,
     Network,
@@ -41,10 +43,15 @@ SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:web-AbCdEf"
 VPC = {
     "id": "vpc-0123456789abcdef0",
     "private_subnets": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
-    "availability_zones": ["eu-west-1a", "eu-west-1b"],
+    "zones": ["euw1-az1", "euw1-az2"],
     "cidr": "10.0.0.0/16",
 }
 
+CLUSTER = {
+    "arn": "arn:aws:kafka:eu-west-1:111122223333:cluster/company/0a1b2c3d-0000-1111-2222-333344445555-7",
+    "bootstrap_servers": "b-1.company.abc.c2.kafka.eu-west-1.amazonaws.com:9098",
+    "security_group": "sg-0123456789abcdef0",
+}
 DAYS = st.integers(1, 3650).map("{}d".format)
 INSTANCES = st.sampled_from(["m7g.xlarge", "r7g.2xlarge", "c7gn.large", "m6gd.4xlarge"])
 SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
@@ -155,7 +162,7 @@ def test_the_small_profile_is_the_default() -> None:
 
 def test_the_production_profile_survives_the_loss_of_a_zone() -> None:
     aws = _read({"region": "eu-west-1", "profile": "production"})
-    assert aws.zones == aws.network.nat_gateways == aws.brokers == 3
+    assert aws.zone_count == aws.network.nat_gateways == aws.brokers == 3
     assert aws.kafka.replication - aws.kafka.min_insync == 1
     assert aws.database.readers > 0
     assert aws.storage.encryption == "kms"
@@ -174,7 +181,7 @@ def test_an_existing_vpc_brings_its_own_zones() -> None:
             "kafka": {"replication": 2, "min_insync": 1},
         }
     )
-    assert aws.zones == aws.brokers == 2
+    assert aws.zone_count == aws.brokers == 2
 
 
 MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
@@ -211,9 +218,52 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "two or three private subnets",
     ),
     "a zone of another region": (
-        {"network": {"vpc": {**VPC, "availability_zones": ["eu-west-1a", "eu-north-1b"]}}},
-        "[aws.network.vpc].availability_zones",
-        "eu-west-1a",
+        {"network": {"vpc": {**VPC, "zones": ["euw1-az1", "eun1-az2"]}}},
+        "[aws.network.vpc].zones",
+        "euw1-az1",
+    ),
+    "a zone of another region for an own VPC": (
+        {"network": {"zones": ["euw1-az1", "use1-az1"]}},
+        "[aws.network].zones",
+        "euw1-az1",
+    ),
+    "an existing cluster of another region": (
+        {
+            "network": {"vpc": VPC},
+            "kafka": {"cluster": {**CLUSTER, "arn": CLUSTER["arn"].replace("eu", "us")}},
+        },
+        "[aws.kafka.cluster].arn",
+        "eu-west-1",
+    ),
+    "an existing cluster in a new VPC": (
+        {"kafka": {"cluster": CLUSTER}},
+        "[aws.kafka.cluster]",
+        "[aws.network.vpc]",
+    ),
+    "addresses for clients without IAM": (
+        {
+            "network": {"vpc": VPC},
+            "kafka": {"cluster": {**CLUSTER, "bootstrap_servers": "b-1.company.example.org:9094"}},
+        },
+        "[aws.kafka.cluster].bootstrap_servers",
+        "9098",
+    ),
+    "a boundary by its ARN": (
+        {"permissions_boundary": "arn:aws:iam::111122223333:policy/b"},
+        "[aws].permissions_boundary",
+        "not its ARN",
+    ),
+    "a tag that AWS keeps for itself": ({"tags": {"aws:x": "y"}}, "[aws].tags", "aws:"),
+    "a zone by its name": (
+        {"network": {"zones": ["eu-west-1a", "euw1-az2"]}},
+        "[aws.network].zones[0]",
+        "euw1-az1",
+    ),
+    "one zone": ({"network": {"zones": ["euw1-az1"]}}, "[aws.network]", "two or three"),
+    "a lake that is protected and to be deleted": (
+        {"on_destroy": "delete", "delete_data_of": "shop", "protected": True},
+        "[aws].protected",
+        "retain",
     ),
     "a capacity between the units": (
         {"database": {"capacity_max": 0.7}},
@@ -335,6 +385,8 @@ DOCUMENTED: Mapping[str, type[BaseModel]] = {
     "aws.database": AuroraPostgres,
     "aws.source.NAME": ExistingPostgres,
     "aws.kafka": Kafka,
+    "aws.kafka.cluster": ExistingCluster,
+    "aws.bootstrap": Bootstrap,
     "aws.connect": Connect,
     "aws.connect.sink": OtherSink,
     "aws.storage": Storage,
@@ -448,6 +500,8 @@ def _required_only(section: str) -> BaseModel:
 def _as_documented(value: Any) -> str:
     match value:
         case None | ():
+            return "none"
+        case dict() if not value:
             return "none"
         case timedelta():
             return f'"{value.days}d"' if value.days else f'"{value.seconds // 60}m"'

@@ -27,8 +27,9 @@ class AbacusOnAws(EngineOnAws[AbacusSource, ExistingAbacus]):
         yield NameOnAws("region", aws.region, frozenset({"us-east-1"}), "a region with monks")
 
     def add_existing(
-        self, stack: TributaryStack, source: AbacusSource, database: ExistingAbacus
+        self, stack: TributaryStack, source: AbacusSource, database: ExistingAbacus, network: NetworkStack
     ) -> SourceDatabase:
+        assert network.debezium.security_group_id
         return self._database(stack, source, database.host, database.port)
 
     def add_own(

@@ -49,13 +49,14 @@ tables = ["public.invoices", "!public.audit"]
 [aws.network.vpc]
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
-availability_zones = ["us-east-1a", "us-east-1b"]
+zones = ["use1-az1", "use1-az2"]
 cidr = "10.0.0.0/16"
 """,
     "existing-database": f"""
 [aws.source.web]
 host = "webshop.example.org"
 secret = "{_SECRET}"
+secret_key = "arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
 """,
     "serverless-kafka": """
 [aws.kafka]
@@ -114,8 +115,27 @@ kind = "serverless"
 [aws.processing]
 on = "emr-serverless"
 """,
+    "existing-kafka": f"""
+[aws.kafka.cluster]
+arn = "arn:aws:kafka:us-east-1:{ACCOUNT}:cluster/company/0a1b2c3d-0000-1111-2222-3333aaaa5555-7"
+bootstrap_servers = "b-1.company.abc.c2.kafka.us-east-1.amazonaws.com:9098"
+security_group = "sg-0123456789abcdef0"
+
+[aws.network.vpc]
+id = "vpc-0123456789abcdef0"
+private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+zones = ["use1-az1", "use1-az2"]
+cidr = "10.0.0.0/16"
+""",
     "everything-else": f"""
 account = "{ACCOUNT}"
+protected = true
+permissions_boundary = "company-boundary"
+tags = {{ "cost-center" = "4711" }}
+
+[aws.bootstrap]
+qualifier = "company"
+key = "arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
 
 [aws.network]
 flow_logs = false
@@ -130,6 +150,7 @@ open_monitoring = true
 
 [aws.storage]
 readers = ["arn:aws:iam::{ACCOUNT}:role/analyst"]
+lake_formation = true
 
 [aws.processing]
 architecture = "x86_64"

@@ -15,9 +15,11 @@ from stacks.checks.aws_names import (
     check_known,
 )
 from stacks.checks.instance_types import ec2_instance_types
+from stacks.checks.zones import FITTING_ZONES
 from stacks.database.postgres.aurora_names import DATABASE_FAMILIES, database_classes
 from tests.stacks.lakes import SETTINGS
 from tests.stacks.one_stack import lake_with
+from tributary.contract.aws_checks import zone_prefix
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import LakeFileError
 
@@ -55,6 +57,39 @@ def test_an_unknown_name_is_told_with_its_setting_and_what_comes_near(what: str)
         check_known(lake_with(aws))
     assert str(caught.value).startswith(f"{setting}: ")
     assert near in str(caught.value.expected)
+
+
+@pytest.mark.parametrize(
+    ("aws", "region", "setting"),
+    [
+        (
+            '[aws.network]\nzones = ["use1-az3", "use1-az1"]',
+            "us-east-1",
+            r"\[aws\.network\]\.zones: .*use1-az3",
+        ),
+        (
+            'profile = "production"',
+            "us-west-1",
+            r"\[aws\.network\]\.availability_zones: .*usw1-az1 and usw1-az3",
+        ),
+    ],
+)
+def test_a_zone_without_the_lakes_services_is_told(aws: str, region: str, setting: str) -> None:
+    with pytest.raises(TributaryError, match=setting):
+        check_known(lake_with(aws, region=region))
+
+
+def test_the_zones_of_a_region_are_named_after_it() -> None:
+    assert {
+        region: zone_prefix(region) for region in ("eu-central-1", "ap-southeast-2", "us-gov-west-1")
+    } == {
+        "eu-central-1": "euc1-az",
+        "ap-southeast-2": "apse2-az",
+        "us-gov-west-1": "usgw1-az",
+    }
+    assert all(
+        zone.startswith(zone_prefix(region)) for region, zones in FITTING_ZONES.items() for zone in zones
+    )
 
 
 def test_an_unknown_region_is_told() -> None:

@@ -62,6 +62,12 @@ class Context:
         return int(self.seconds * 1000)
 
 
+class NoParameters:
+    """A cluster's parameter group that takes everything."""
+
+    def modify_db_cluster_parameter_group(self, **_: Any) -> None: ...
+
+
 @dataclass
 class Function:
     """The function, in front of one database."""
@@ -94,7 +100,7 @@ class Function:
             assert url == "https://example.org/presigned"
             self.answers.append(json.loads(body))
 
-        return Services(self.data_api, self.read_password, answer, self.slept.append)
+        return Services(self.data_api, NoParameters(), self.read_password, answer, self.slept.append)
 
 
 def properties(content: Preparation) -> dict[str, str]:
@@ -103,6 +109,8 @@ def properties(content: Preparation) -> dict[str, str]:
         "Database": "shop",
         "AdminSecret": "an-admin-secret",
         "ReplicationSecret": "a-replication-secret",
+        "ParameterGroup": "parameters",
+        "SlotMegabytes": "20480",
         "Preparation": content.to_json(),
     }
 
@@ -281,7 +289,7 @@ def test_a_table_that_is_made_later_is_published_by_the_next_look(
     function: Function, lake: Lake, admin: psycopg.Connection, owner: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answer = function.ask("Create", prepared(lake))
-    assert "a table that is made later is published within a minute" in answer["Data"]["Remarks"]
+    assert "a table that is created later is published within a minute" in answer["Data"]["Remarks"]
     with psycopg.connect(owner, autocommit=True) as connection:
         connection.execute("CREATE TABLE public.later (id int PRIMARY KEY)")
     assert "public.later" not in published(admin, lake)

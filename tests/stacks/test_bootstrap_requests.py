@@ -62,12 +62,28 @@ class Refusing:
         return {"records": []}
 
 
+class Parameters:
+    """A cluster's parameter group. `refusals` are raised first, in turn."""
+
+    def __init__(self, *refusals: Exception) -> None:
+        self.refusals, self.asked = list(refusals), list[Mapping[str, Any]]()
+
+    def modify_db_cluster_parameter_group(self, **request: Any) -> None:
+        self.asked.append(request)
+        if self.refusals:
+            raise self.refusals.pop(0)
+
+
 def refusal(code: str, message: str = "") -> ClientError:
     return ClientError({"Error": {"Code": code, "Message": message}}, "ExecuteStatement")
 
 
 def answer_of(
-    kind: str, client: Refusing, slept: list[float] | None = None, text: str | None = None
+    kind: str,
+    client: Refusing,
+    slept: list[float] | None = None,
+    text: str | None = None,
+    parameters: Parameters | None = None,
 ) -> Mapping[str, Any]:
     answers: list[Mapping[str, Any]] = []
     event = {
@@ -82,11 +98,14 @@ def answer_of(
             "Database": "shop",
             "AdminSecret": "an-admin-secret",
             "ReplicationSecret": "a-replication-secret",
+            "ParameterGroup": "parameters",
+            "SlotMegabytes": "20480",
             "Preparation": prepared().to_json() if text is None else text,
         },
     }
     services = Services(
         client,
+        parameters if parameters is not None else Parameters(),
         read_password=lambda _: PASSWORD,
         answer=lambda _, body: answers.append(json.loads(body)),
         sleep=(slept if slept is not None else []).append,
@@ -297,3 +316,26 @@ def test_a_refusal_of_the_statement_is_told_in_the_database_s_words() -> None:
     client = Refusing(refusal("DatabaseErrorException", "ERROR: no; SQLState: 42P01"))
     with pytest.raises(StatementFailed, match=r"^ERROR: no; SQLState: 42P01$"):
         DataApi(client, CLUSTER, "a-secret", "shop").run("SELECT 1")
+
+
+def test_a_slot_may_hold_back_as_much_log_as_the_lake_file_says() -> None:
+    parameters = Parameters(refusal("AccessDenied"), refusal("InvalidDBParameterGroupState"))
+    assert answer_of("Create", Refusing(None), parameters=parameters)["Status"] == "SUCCESS"
+    client = boto3.client("rds", "us-east-1")
+    for request in parameters.asked:
+        with Stubber(client) as stub:
+            stub.add_response("modify_db_cluster_parameter_group", {}, request)
+            client.modify_db_cluster_parameter_group(**request)
+    assert parameters.asked[-1]["Parameters"][0]["ParameterValue"] == "20480"
+    assert len(parameters.asked) == 3
+
+
+def test_an_aurora_without_such_a_limit_is_a_remark() -> None:
+    answer = answer_of("Create", Refusing(None), parameters=Parameters(refusal("InvalidParameterValue")))
+    assert answer["Status"] == "SUCCESS"
+    assert "max_slot_wal_keep_size" in answer["Data"]["Remarks"]
+
+
+def test_another_refusal_of_the_limit_fails_the_deployment() -> None:
+    answer = answer_of("Create", Refusing(None), parameters=Parameters(refusal("DBParameterGroupNotFound")))
+    assert answer["Status"] == "FAILED"

@@ -60,14 +60,18 @@ class Kms:
 
 
 class S3:
+    """A versioned bucket: what is deleted without its version stays as an old one."""
+
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
 
-    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> dict[str, str]:  # noqa: N803
         self.objects[f"s3://{Bucket}/{Key}"] = Body
+        return {"VersionId": f"version-of-{Key}"}
 
-    def delete_object(self, *, Bucket: str, Key: str) -> None:  # noqa: N803
-        del self.objects[f"s3://{Bucket}/{Key}"]
+    def delete_object(self, *, Bucket: str, Key: str, VersionId: str = "") -> None:  # noqa: N803
+        if VersionId == f"version-of-{Key}":
+            del self.objects[f"s3://{Bucket}/{Key}"]
 
 
 def request(kind: str, s3: Any, kms: Any, physical_id: str | None = None) -> dict[str, Any]:
@@ -139,7 +143,7 @@ def test_the_private_key_is_in_no_answer(kms: Kms) -> None:
     assert "PRIVATE" not in answer
 
 
-def test_what_was_made_is_removed_with_it(kms: Kms) -> None:
+def test_what_was_made_is_removed_for_good(kms: Kms) -> None:
     s3 = S3()
     made = request("Create", s3, kms)["PhysicalResourceId"]
     assert made.startswith(f"{FOLDER}/")

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
+from botocore.model import StringShape
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from connectors import iceberg_sink
 from connectors.engines.postgres import connector as debezium_postgres
@@ -40,11 +43,14 @@ RETENTION_AND_SIZE = {
 ADDRESSES_OF_SINK = {
     "iceberg.catalog.catalog-impl",
     "iceberg.catalog.warehouse",
+    "iceberg.catalog.client.region",
     "iceberg.kafka.bootstrap.servers",
     "iceberg.kafka.security.protocol",
     "iceberg.kafka.sasl.mechanism",
     "iceberg.kafka.sasl.jaas.config",
     "iceberg.kafka.sasl.client.callback.handler.class",
+    "iceberg.kafka.reconnect.backoff.ms",
+    "iceberg.kafka.reconnect.backoff.max.ms",
 }
 ONLY_LOCAL = {
     "iceberg.catalog.uri",
@@ -54,7 +60,6 @@ ONLY_LOCAL = {
     "iceberg.catalog.retryable_status_codes",
     "iceberg.catalog.s3.endpoint",
     "iceberg.catalog.s3.path-style-access",
-    "iceberg.catalog.client.region",
 }
 
 PRODUCTION = 'profile = "production"'
@@ -164,6 +169,7 @@ def test_the_sink_is_told_what_it_is_told_locally_but_for_addresses(connect: Cal
     config = there.config("bronze-iceberg")
     assert here.keys() - config.keys() == ONLY_LOCAL
     assert {option for option in config if here.get(option) != config[option]} == ADDRESSES_OF_SINK
+    assert config["iceberg.catalog.client.region"] == "eu-west-1"
 
 
 def test_a_topic_that_debezium_makes_is_as_the_declared_ones(connect: Callable[..., Connect]) -> None:
@@ -429,3 +435,25 @@ def _connect_stack(lake: Lake, folder: Path) -> ConnectStack:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
+
+
+def test_only_options_and_capacity_of_a_connector_change_in_place() -> None:
+    """As docs/deploy.md says, by CloudFormation's own schema."""
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(
+        region="us-east-1", resource_type="AWS::KafkaConnect::Connector"
+    ).schema
+    replaced = {path.rpartition("/")[2] for path in schema["createOnlyProperties"]}
+    assert {"Plugins", "WorkerConfiguration", "KafkaConnectVersion", "ServiceExecutionRoleArn"} <= replaced
+    assert schema["properties"].keys() - replaced == {
+        "Capacity",
+        "ConnectorArn",
+        "ConnectorConfiguration",
+        "Tags",
+    }
+
+
+def test_msk_connect_logs_in_with_iam_or_not_at_all() -> None:
+    model = botocore.session.get_session().get_service_model("kafkaconnect")
+    ways = model.shape_for("KafkaClusterClientAuthenticationType")
+    assert isinstance(ways, StringShape)
+    assert set(ways.enum) == {"IAM", "NONE"}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stacks.cost import NoPrice, charges
+import stacks
+from stacks.cost import NoPrice, as_table, charges
 
 
 def _counted(**resources: tuple[str, dict[str, Any]]) -> dict[str, tuple[float, float]]:
@@ -69,3 +73,28 @@ def test_a_fleet_costs_its_dearest_instances_up_to_what_it_may_grow_to() -> None
 def test_a_resource_that_nobody_has_thought_of_is_not_free() -> None:
     with pytest.raises(NoPrice, match="AWS::Redshift::Cluster"):
         _counted(Cluster=("AWS::Redshift::Cluster", {}))
+
+
+def test_every_price_has_a_source_and_its_date_or_is_unconfirmed() -> None:
+    prices = tomllib.loads((Path(stacks.__file__).parent / "prices.toml").read_text())
+    entries = {**prices["hourly"], **prices["monthly"]}
+    assert len(entries) > 20
+    for what, entry in entries.items():
+        assert entry["page"].startswith("https://aws.amazon.com/"), what
+        if "source" in entry:
+            assert isinstance(entry["read"], date), what
+            assert "unconfirmed" not in entry, what
+        else:
+            assert entry["unconfirmed"] is True, what
+
+
+def test_a_table_has_cents_marks_unconfirmed_prices_and_says_what_it_leaves_out() -> None:
+    content = {
+        "Alarm": {"Type": "AWS::CloudWatch::Alarm"},
+        "Nat": {"Type": "AWS::EC2::NatGateway"},
+    }
+    table = as_table(charges({"Stack": {"Resources": content}}))
+    assert "| Stack | alarm | 1 | 0.0001 ? | <0.01 |" in table
+    assert "| Stack | nat-gateway | 1 | 0.0450 | 0.04 |" in table
+    assert "not counted" in table
+    assert "I/O" in table

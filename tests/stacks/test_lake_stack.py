@@ -135,13 +135,16 @@ HOLDS_DATA = ("AWS::S3::Bucket", "AWS::Glue::Database")
 
 
 @pytest.mark.parametrize("kind", HOLDS_DATA)
-@pytest.mark.parametrize(("aws", "policy"), [("", "Retain"), (DELETABLE, "Delete")])
+@pytest.mark.parametrize(
+    ("aws", "deleted", "replaced"),
+    [("", "RetainExceptOnCreate", "Retain"), (DELETABLE, "Delete", "Delete")],
+)
 def test_what_holds_data_stays_unless_two_settings_agree_that_it_goes(
-    lake: Any, kind: str, aws: str, policy: str
+    lake: Any, kind: str, aws: str, deleted: str, replaced: str
 ) -> None:
     for resource in lake(aws).find_resources(kind).values():
-        assert resource["DeletionPolicy"] == policy
-        assert resource["UpdateReplacePolicy"] == policy
+        assert resource["DeletionPolicy"] == deleted
+        assert resource["UpdateReplacePolicy"] == replaced
 
 
 def test_a_bucket_is_emptied_only_where_data_may_be_deleted(lake: Any) -> None:

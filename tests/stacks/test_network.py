@@ -10,13 +10,13 @@ from aws_cdk.assertions import Match, Template
 
 from stacks.network import NetworkStack
 from tests.stacks.conftest import FLAGS
-from tests.stacks.one_stack import lake_with, templates_of
+from tests.stacks.one_stack import lake_with, template_of, templates_of
 
 EXISTING_VPC = """
 [aws.network.vpc]
 id = "vpc-0123456789abcdef0"
 private_subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
-availability_zones = ["eu-west-1a", "eu-west-1b"]
+zones = ["euw1-az1", "euw1-az2"]
 cidr = "10.0.0.0/16"
 """
 NO_INTERNET = "[aws.network]\nnat_gateways = 0\ninterface_endpoints = true"
@@ -40,6 +40,23 @@ def test_there_is_a_private_subnet_in_as_many_zones_as_the_lake_file_says(
         if any(tag["Value"] == "Private" for tag in subnet["Properties"]["Tags"])
     ]
     assert places == list(range(zones))
+
+
+def test_the_subnets_are_in_zones_that_are_known_to_fit(tmp_path: Any) -> None:
+    def zones(aws: str) -> list[str]:
+        template = template_of(
+            lambda app: NetworkStack(app, lake_with(aws, region="us-east-1")), tmp_path / "cdk.out"
+        )
+        subnets = template.find_resources("AWS::EC2::Subnet").values()
+        assert not any("AvailabilityZone" in subnet["Properties"] for subnet in subnets)
+        return sorted({subnet["Properties"]["AvailabilityZoneId"] for subnet in subnets})
+
+    assert zones("") == ["use1-az2", "use1-az4"]
+    assert zones('[aws.network]\nzones = ["use1-az6", "use1-az1", "use1-az5"]') == [
+        "use1-az1",
+        "use1-az5",
+        "use1-az6",
+    ]
 
 
 @pytest.mark.parametrize(("aws", "gateways"), [("", 1), (PRODUCTION, 3), (NO_INTERNET, 0)])
@@ -101,7 +118,7 @@ def test_interface_endpoints_answer_the_vpc_and_nobody_else(network: Any) -> Non
     network(NO_INTERNET).has_resource_properties(
         "AWS::EC2::SecurityGroup",
         {
-            "GroupDescription": "Private ways of lake shop to AWS services",
+            "GroupDescription": "Private endpoints of lake shop for AWS services",
             "SecurityGroupIngress": [
                 {
                     "CidrIp": "10.42.0.0/16",
@@ -177,15 +194,42 @@ host = "db.example.org"
 port = 6432
 secret = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:web-AbCdEf"
 """
-    ports = {
-        group["Properties"]["GroupDescription"]: {
-            rule["FromPort"] for rule in group["Properties"]["SecurityGroupEgress"]
+    here, anywhere = "10.42.0.0/16", "0.0.0.0/0"
+    aws, kafka = (anywhere, 443), (here, 9098)
+    assert destinations(network(database)) == {
+        "Debezium connectors": {aws, kafka, (anywhere, 6432)},
+        "S3 sink connectors": {aws, kafka},
+        "the Spark app": {aws, kafka},
+        "functions of a deployment": {aws, kafka},
+    }
+    assert destinations(network())["Debezium connectors"] == {aws, kafka, (here, 5432)}
+
+
+def test_in_an_existing_vpc_clients_reach_all_its_addresses(network: Any) -> None:
+    """They may have been extended beyond the CIDR that the lake file names."""
+    addresses = {address for found in destinations(network(EXISTING_VPC)).values() for address, _ in found}
+    assert addresses == {"0.0.0.0/0"}
+
+
+def destinations(template: Template) -> dict[str, set[tuple[str, int]]]:
+    """By whose group it is: the networks and ports that its members may call."""
+    return {
+        group["Properties"]["GroupDescription"]
+        .removeprefix("Connections of ")
+        .removesuffix(" of lake shop"): {
+            (rule["CidrIp"], rule["FromPort"]) for rule in group["Properties"]["SecurityGroupEgress"]
         }
-        for group in network(database).find_resources("AWS::EC2::SecurityGroup").values()
+        for group in template.find_resources("AWS::EC2::SecurityGroup").values()
     }
-    assert ports == {
-        "Connections of Debezium connectors of lake shop": {443, 9098, 5432, 6432},
-        "Connections of S3 sink connectors of lake shop": {443, 9098},
-        "Connections of the Spark app of lake shop": {443, 9098},
-        "Connections of functions of a deployment of lake shop": {443, 9098, 5432, 6432},
-    }
+
+
+def test_an_endpoint_serves_only_the_lakes_account(network: Any) -> None:
+    endpoints = network(NO_INTERNET).find_resources(
+        "AWS::EC2::VPCEndpoint", {"Properties": {"VpcEndpointType": "Interface"}}
+    )
+    conditions = [
+        statement["Condition"]
+        for endpoint in endpoints.values()
+        for statement in endpoint["Properties"]["PolicyDocument"]["Statement"]
+    ]
+    assert conditions == [{"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}] * 6

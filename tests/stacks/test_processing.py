@@ -17,7 +17,8 @@ from stacks.lake.stack import LakeStack
 from stacks.network import NetworkStack
 from stacks.processing.spark_package import JARS_LOCK
 from stacks.processing.stack import ProcessingStack
-from tests.stacks.conftest import FLAGS
+from stacks.synthesized import resources_of
+from tests.stacks.conftest import FLAGS, Synthesized
 from tests.stacks.lakes import write_assets, write_lake_file
 from tributary.artifacts.lock import read_lock
 from tributary.contract.aws_names import Output
@@ -101,6 +102,47 @@ def test_all_above_the_core_is_spot_in_fleets_with_spot(processing: Processing) 
     core = found["Instances"]["CoreInstanceFleet"]
     assert (core["TargetOnDemandCapacity"], core["TargetSpotCapacity"]) == (2, 0)
     assert found["ManagedScalingPolicy"]["ComputeLimits"]["MaximumOnDemandCapacityUnits"] == 2
+
+
+def test_the_first_spot_request_in_an_account_may_create_its_role(processing: Processing) -> None:
+    def creates_roles(settings: str) -> bool:
+        return any(
+            statement["Action"] == "iam:CreateServiceLinkedRole"
+            for statement in statements(processing(settings), "ServicePolicy")
+        )
+
+    assert creates_roles("production")
+    assert not creates_roles("small")
+
+
+def test_emr_may_do_what_its_managed_policy_lets_it_do_for_such_a_cluster(processing: Processing) -> None:
+    """AmazonEMRServicePolicy_v2, version 3 of 2024-05-02, as github.com/zoph-io/MAMIP keeps it."""
+    allowed = {
+        action
+        for statement in statements(processing("small"), "ServicePolicy")
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    }
+    in_managed_policy = {
+        *(
+            f"ec2:{verb}SecurityGroup{way}"
+            for verb in ("Authorize", "Revoke")
+            for way in ("Egress", "Ingress")
+        ),
+        "ec2:CreateFleet",
+        "ec2:CreateLaunchTemplate",
+        "ec2:CreateLaunchTemplateVersion",
+        "ec2:CreateNetworkInterface",
+        "ec2:CreateTags",
+        "ec2:DeleteLaunchTemplate",
+        "ec2:DeleteNetworkInterface",
+        "ec2:DeleteTags",
+        "ec2:ModifyInstanceAttribute",
+        "ec2:RunInstances",
+        "ec2:TerminateInstances",
+        "iam:PassRole",
+    }
+    assert {each for each in allowed if not each.startswith(("ec2:Describe", "kms:"))} == in_managed_policy
+    assert len([each for each in allowed if each.startswith("ec2:Describe")]) == 18
 
 
 def test_fleets_may_start_in_any_zone_of_the_lake(processing: Processing) -> None:
@@ -215,7 +257,7 @@ def test_emr_may_pass_on_the_nodes_role_only_and_only_to_ec2(processing: Process
         one for one in statements(processing("small"), "ServicePolicy") if one["Action"] == "iam:PassRole"
     ]
     assert "Nodes" in json.dumps(passing["Resource"])
-    assert passing["Condition"] == {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+    assert passing["Condition"] == {"StringLike": {"iam:PassedToService": "ec2.amazonaws.com*"}}
 
 
 def test_the_groups_that_emr_would_add_rules_to_have_them_already(processing: Processing) -> None:
@@ -292,3 +334,26 @@ def test_x86_gets_the_package_with_wheels_of_its_own(tmp_path: Path) -> None:
     next(assets.glob("*linux-amd64*")).unlink()
     with pytest.raises(TributaryError, match="tributary-spark-app-linux-amd64"):
         build("everything-else", tmp_path, assets)
+
+
+def test_lake_formation_grants_the_app_what_it_writes_only_where_the_account_needs_it(
+    synthesized: Synthesized,
+) -> None:
+    def grants(settings: str) -> set[tuple[str, str, tuple[str, ...]]]:
+        """The stack, the database and the permissions on its tables."""
+        return {
+            (stack, resource["Properties"]["Resource"]["Table"]["DatabaseName"], tuple(permissions))
+            for stack, _, resource in resources_of(synthesized(settings).templates)
+            if resource["Type"] == "AWS::LakeFormation::PrincipalPermissions"
+            and "Table" in resource["Properties"]["Resource"]
+            and (permissions := resource["Properties"]["Permissions"])
+            and stack != "Lake"
+        }
+
+    writing = ("ALTER", "DELETE", "DESCRIBE", "INSERT", "SELECT")
+    assert grants("small") == set()
+    assert grants("everything-else") == {
+        ("Connect", "shop_bronze", writing),
+        ("Processing", "shop_silver", writing),
+        ("Processing", "shop_bronze", ("DESCRIBE", "SELECT")),
+    }

@@ -16,6 +16,7 @@ from stacks.kafka.serverless_topics import write_code
 from stacks.kafka.settings import server_properties, topic_policy
 from stacks.kafka.stack import StreamingStack
 from stacks.network import NetworkStack
+from tests.stacks.conftest import Synthesized
 from tests.stacks.one_stack import lake_with, template_of
 from tributary.contract.aws import Kafka
 
@@ -184,7 +185,7 @@ def test_the_commits_of_bronze_have_one_partition_and_so_one_order(streaming: St
 
 @pytest.mark.parametrize(
     ("aws", "fate"),
-    [("", "Retain"), ('on_destroy = "delete"\ndelete_data_of = "shop"', "Delete")],
+    [("", "RetainExceptOnCreate"), ('on_destroy = "delete"\ndelete_data_of = "shop"', "Delete")],
 )
 def test_cluster_and_topics_go_only_where_two_settings_agree(
     streaming: Streaming, aws: str, fate: str
@@ -270,3 +271,22 @@ def _config(topic: Mapping[str, Any]) -> Any:
 def _lookup(template: Template) -> Any:
     (lookup,) = _properties(template, "Custom::AWS")
     return lookup
+
+
+def test_an_existing_cluster_gets_the_lakes_topics_and_lets_its_clients_in(synthesized: Synthesized) -> None:
+    resources = synthesized("existing-kafka").templates["Streaming"]["Resources"].values()
+    assert {resource["Type"] for resource in resources} == {
+        "AWS::EC2::SecurityGroupIngress",
+        "AWS::MSK::Topic",
+    }
+    rules = [each["Properties"] for each in resources if each["Type"] == "AWS::EC2::SecurityGroupIngress"]
+    assert {(rule["GroupId"], rule["FromPort"]) for rule in rules} == {("sg-0123456789abcdef0", 9098)}
+    assert len(rules) == 4
+    topics = [each["Properties"] for each in resources if each["Type"] == "AWS::MSK::Topic"]
+    assert {topic["ClusterArn"].rpartition("cluster/")[2].split("/")[0] for topic in topics} == {"company"}
+
+
+def test_the_alarms_of_an_existing_cluster_have_its_name(synthesized: Synthesized) -> None:
+    text = json.dumps(synthesized("existing-kafka").templates["Observability"])
+    assert "company" in text
+    assert "'tributary-shop'" not in text

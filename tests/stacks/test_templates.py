@@ -17,7 +17,7 @@ from stacks.synthesized import Templates, read_templates, rendered, resources_of
 from tests.committed import assert_committed
 from tests.stacks.cfn_lint import lint
 from tests.stacks.conftest import Synthesized
-from tests.stacks.iam_statements import managed_policies, statements
+from tests.stacks.iam_statements import Statement, managed_policies, statements
 from tests.stacks.lakes import ACCOUNT, SETTINGS, write_assets, write_lake_file
 from tributary.contract.aws_names import StackKind
 
@@ -115,13 +115,57 @@ def _holds_data(resource: Mapping[str, Any]) -> bool:
 def test_data_outlives_its_stack_unless_the_lake_file_says_otherwise(
     synthesized: Synthesized, settings: str
 ) -> None:
-    kept = {"Delete"} if settings == "deletable" else {"Retain", "Snapshot"}
+    kept = {"Delete"} if settings == "deletable" else {"RetainExceptOnCreate"}
     assert [
         (stack, logical_id, resource.get("DeletionPolicy"))
         for stack, logical_id, resource in resources_of(synthesized(settings).templates)
         if resource["Type"] in HOLDS_DATA
         and MADE_AGAIN not in logical_id
         and resource.get("DeletionPolicy", "Delete") not in kept
+    ] == []
+
+
+@everywhere
+def test_a_failed_first_deployment_leaves_nothing_that_the_next_one_would_meet(
+    synthesized: Synthesized, settings: str
+) -> None:
+    """A rollback keeps what is plainly retained, and fails on what is protected against deletion."""
+    resources = resources_of(synthesized(settings).templates)
+    assert [
+        (stack, logical_id)
+        for stack, logical_id, resource in resources
+        if resource.get("DeletionPolicy") in ("Retain", "Snapshot")
+        or (resource.get("Properties", {}).get("DeletionProtection") and not _is_protected(settings))
+    ] == []
+
+
+@everywhere
+def test_stacks_are_protected_only_where_the_lake_file_says_so(
+    synthesized: Synthesized, settings: str
+) -> None:
+    """The command cdk protects a stack before it creates it, and cannot delete it if that fails."""
+    manifest = json.loads((synthesized(settings).folder / "manifest.json").read_text())
+    protected = {
+        bool(artifact["properties"].get("terminationProtection"))
+        for artifact in manifest["artifacts"].values()
+        if artifact["type"] == "aws:cloudformation:stack"
+    }
+    assert protected == {_is_protected(settings)}
+
+
+def _is_protected(settings: str) -> bool:
+    return "protected = true" in SETTINGS[settings]
+
+
+@everywhere
+def test_what_outlives_its_stack_also_outlives_its_replacement(
+    synthesized: Synthesized, settings: str
+) -> None:
+    assert [
+        (stack, logical_id)
+        for stack, logical_id, resource in resources_of(synthesized(settings).templates)
+        if resource.get("DeletionPolicy") == "RetainExceptOnCreate"
+        and resource.get("UpdateReplacePolicy") != "Retain"
     ] == []
 
 
@@ -174,7 +218,9 @@ def test_no_action_has_a_wildcard(synthesized: Synthesized) -> None:
         action: statement.holder
         for settings in SETTINGS
         for statement in statements(synthesized(settings).templates)
-        if statement.is_allowed and not _administers_itself(statement.content)
+        if statement.is_allowed
+        and not _administers_itself(statement.content)
+        and not _limits_an_endpoint(statement)
         for action in statement.actions
         if "*" in action
     }
@@ -206,6 +252,12 @@ def _written_out(value: Any) -> Any:
         case list():
             return [_written_out(below) for below in value]
     return value
+
+
+def _limits_an_endpoint(statement: Statement) -> bool:
+    """Whether it lets through an endpoint what the account's own policies allow, and nobody else."""
+    own = {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
+    return statement.kind == "AWS::EC2::VPCEndpoint" and statement.content.get("Condition") == own
 
 
 def _administers_itself(statement: Mapping[str, Any]) -> bool:
@@ -291,3 +343,40 @@ def test_every_alarm_and_rule_names_a_section_of_the_runbook(synthesized: Synthe
 def _anchor(heading: str) -> str:
     """GitHub's for a heading."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def test_every_role_of_the_lake_has_the_boundary_that_the_lake_file_names(synthesized: Synthesized) -> None:
+    boundaries = {
+        rendered(resource["Properties"].get("PermissionsBoundary", "none"))
+        for _, _, resource in resources_of(synthesized("everything-else").templates)
+        if resource["Type"] == "AWS::IAM::Role"
+    }
+    assert boundaries == {f"arn:aws:iam::{ACCOUNT}:policy/company-boundary"}
+
+
+def test_the_tags_of_the_lake_file_are_on_what_costs_money(synthesized: Synthesized) -> None:
+    kinds = ("AWS::RDS::DBCluster", "AWS::MSK::Cluster", "AWS::EMR::Cluster", "AWS::S3::Bucket")
+    tags = {
+        resource["Type"]: _tags(resource["Properties"]["Tags"])
+        for _, _, resource in resources_of(synthesized("everything-else").templates)
+        if resource["Type"] in kinds
+    }
+    assert tags.keys() == set(kinds)
+    for kind, found in tags.items():
+        assert found.items() >= {("cost-center", "4711"), ("tributary:lake", "shop")}, kind
+
+
+def _tags(found: Any) -> dict[str, str]:
+    """Some types have a map, most a list."""
+    return dict(found) if isinstance(found, dict) else {tag["Key"]: tag["Value"] for tag in found}
+
+
+def test_a_bootstrap_with_its_own_qualifier_is_used(synthesized: Synthesized) -> None:
+    manifest = json.loads((synthesized("everything-else").folder / "manifest.json").read_text())
+    roles = {
+        artifact["properties"]["assumeRoleArn"]
+        for artifact in manifest["artifacts"].values()
+        if "assumeRoleArn" in artifact.get("properties", {})
+    }
+    assert roles
+    assert all("cdk-company-" in role for role in roles)

@@ -17,7 +17,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, mod
 from tributary.contract.engines import postgres
 from tributary.contract.engines.postgres import AuroraPostgres, PostgresAlarms
 from tributary.contract.engines.registry import read_existing
-from tributary.contract.entries import Duration, Entry, Names, arn, as_tuple, expecting, matching
+from tributary.contract.entries import (
+    Duration,
+    Entry,
+    KeyArn,
+    Names,
+    arn,
+    as_tuple,
+    expecting,
+    matching,
+    without_repetition,
+)
 from tributary.contract.source import ExistingDatabase
 
 Profile = Literal["small", "production"]
@@ -35,6 +45,24 @@ Email = Annotated[str, matching(r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address"
 VpcId = Annotated[str, _identifier("vpc", "a VPC")]
 SubnetId = Annotated[str, _identifier("subnet", "a subnet")]
 SecurityGroupId = Annotated[str, _identifier("sg", "a security group")]
+ClusterArn = Annotated[
+    str,
+    matching(
+        r"arn:aws[a-z-]*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[^/]+/[0-9a-f-]+",
+        "the ARN of an MSK cluster",
+    ),
+]
+BootstrapServers = Annotated[
+    str,
+    matching(
+        r"[A-Za-z0-9.-]+:[0-9]+(,[A-Za-z0-9.-]+:[0-9]+)*",
+        'addresses such as "b-1.shop.abc.c2.kafka.eu-west-1.amazonaws.com:9098"',
+    ),
+]
+Qualifier = Annotated[str, matching(r"[a-z0-9]{1,10}", "up to 10 small letters and digits")]
+PolicyName = Annotated[
+    str, matching(r"[\w+=,.@/-]{1,128}", "the name of an IAM policy in the account, not its ARN")
+]
 PrincipalArn = Annotated[str, arn("iam", "an IAM role or user")]
 
 
@@ -50,6 +78,10 @@ Cidr = Annotated[str, AfterValidator(_network)]
 OwnCidr = Annotated[
     Cidr, matching(r"10\..*/16", 'a network of 65,536 addresses that begin with 10, such as "10.42.0.0/16"')
 ]
+ZoneId = Annotated[
+    str, matching(r"[a-z]+[1-9]-az[1-9][0-9]?", 'the id of an availability zone, such as "euw1-az1"')
+]
+Zones = Annotated[tuple[ZoneId, ...], BeforeValidator(as_tuple), AfterValidator(without_repetition)]
 InstanceType = Annotated[
     str, matching(r"[a-z0-9-]+\.[a-z0-9-]+", 'an EC2 instance type, such as "m7g.xlarge"')
 ]
@@ -87,10 +119,36 @@ def _log_days(duration: timedelta) -> timedelta:
     return duration
 
 
+def _user_tags(tags: dict[str, str]) -> dict[str, str]:
+    if len(tags) > _MOST_TAGS:
+        raise expecting(f"{_MOST_TAGS} tags at most")
+    for key, value in tags.items():
+        if not 0 < len(key) <= 128 or len(value) > 256:
+            raise expecting("keys of 1 to 128 characters and values of at most 256")
+        if key.lower().startswith(("aws:", "tributary:")):
+            raise expecting("keys that do not begin with aws: or tributary:, which are taken")
+    return tags
+
+
+_MOST_TAGS = 40
+"""AWS takes 50 on a resource. The lake, the CDK and EMR add some."""
+
+UserTags = Annotated[dict[str, str], AfterValidator(_user_tags)]
 Days = Annotated[Duration, AfterValidator(_whole_days)]
 LogDays = Annotated[Duration, AfterValidator(_log_days)]
 Sha256 = Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")]
 ConnectorOptions = dict[str, str]
+
+
+class Bootstrap(Entry):
+    """How `cdk bootstrap` prepared the account and region, if it did so differently from its defaults.
+
+    qualifier  part of the names of the CDK's own bucket and roles
+    key        ARN of the account's own key that encrypts the CDK's bucket; None: it has no key of the account
+    """
+
+    qualifier: Qualifier = "hnb659fds"
+    key: KeyArn | None = None
 
 
 class ExistingVpc(Entry):
@@ -98,26 +156,28 @@ class ExistingVpc(Entry):
 
     The subnets need a route to AWS's services, such as a NAT gateway.
 
-    private_subnets, availability_zones  two or three, in the same order
+    private_subnets, zones  two or three, in the same order; a zone is given by its id, as its name means
+                            another zone in another account
     cidr  the VPC's own addresses
     """
 
     id: VpcId
     private_subnets: Annotated[tuple[SubnetId, ...], BeforeValidator(as_tuple)]
-    availability_zones: Names
+    zones: Zones
     cidr: Cidr
 
     @model_validator(mode="after")
     def _one_subnet_a_zone(self) -> ExistingVpc:
-        if not 2 <= len(set(self.private_subnets)) == len(self.availability_zones) <= 3:
-            raise expecting("two or three private subnets and as many availability zones, in the same order")
+        if not 2 <= len(set(self.private_subnets)) == len(self.zones) <= 3:
+            raise expecting("two or three private subnets and the ids of as many zones, in the same order")
         return self
 
 
 class Network(Entry):
     """The network that the lake is in.
 
-    availability_zones   of the lake's own VPC
+    availability_zones   how many of them the lake's own VPC is in
+    zones                the ids of those zones; None: zones that have all of the lake's services
     nat_gateways         at most one for each zone; 0 is allowed only with interface_endpoints
     interface_endpoints  private endpoints for Glue, STS, Secrets Manager, CloudWatch and KMS. S3's endpoint
                          is free and always exists
@@ -127,10 +187,17 @@ class Network(Entry):
 
     cidr: OwnCidr = "10.42.0.0/16"
     availability_zones: Annotated[int, Field(ge=2, le=3)] = 2
+    zones: Zones | None = None
     nat_gateways: Annotated[int, Field(ge=0, le=3)] = 1
     interface_endpoints: bool = False
     flow_logs: bool = True
     vpc: ExistingVpc | None = None
+
+    @model_validator(mode="after")
+    def _two_or_three_zones(self) -> Network:
+        if self.zones is not None and not 2 <= len(self.zones) <= 3:
+            raise expecting("zones = the ids of two or three availability zones")
+        return self
 
     @model_validator(mode="after")
     def _some_way_out(self) -> Network:
@@ -145,9 +212,36 @@ SERVERLESS_MAX_EVENT_MB = 8
 """The largest `max.message.bytes`, in mebibytes (MSK developer guide, "Configuration properties")."""
 
 
+class ExistingCluster(Entry):
+    """An Amazon MSK cluster that exists already. It must let clients log in with IAM.
+
+    bootstrap_servers  of the IAM listener, comma-separated host:port
+    security_group     of the brokers; the lake adds rules that let its own clients in
+    """
+
+    arn: ClusterArn
+    bootstrap_servers: BootstrapServers
+    security_group: SecurityGroupId
+
+    @property
+    def name(self) -> str:
+        return self.arn.split("/")[1]
+
+    @property
+    def port(self) -> int:
+        """The port of the first broker; IAM's is 9098."""
+        return int(self.bootstrap_servers.split(",")[0].rpartition(":")[2])
+
+    @property
+    def uuid(self) -> str:
+        """The id at the end of the ARN, by which MSK tells clusters with the same name apart."""
+        return self.arn.split("/")[2]
+
+
 class Kafka(Entry):
     """The Amazon MSK cluster.
 
+    cluster         an existing one, of `kind`; None: the lake's own, with the settings below
     brokers         a multiple of the availability zones; None: one for each zone
     storage_gb      of a broker at first; storage_max_gb is how far it may grow
     retention       how long a table's topic keeps its events; bronze keeps them forever
@@ -156,6 +250,7 @@ class Kafka(Entry):
     """
 
     kind: Literal["provisioned", "serverless"] = "provisioned"
+    cluster: ExistingCluster | None = None
     version: KafkaVersion = "3.9.x.kraft"
     broker: BrokerType = "kafka.t3.small"
     brokers: Annotated[int, Field(ge=2, le=60)] | None = None
@@ -218,6 +313,8 @@ class Storage(Entry):
     bronze_cold_after  when bronze files move to a cheaper storage class
     scan_limit_gb      of one query in Athena
     readers            who gets SELECT on the silver tables through Lake Formation; none: IAM alone decides
+    lake_formation     whether the sink and the Spark app need permissions of Lake Formation, because the
+                       account does not leave new databases to IAM alone
     """
 
     encryption: Literal["kms", "s3"] = "s3"
@@ -225,6 +322,7 @@ class Storage(Entry):
     logs_kept: LogDays = timedelta(days=90)
     scan_limit_gb: Annotated[int, Field(ge=1, le=100_000)] = 100
     readers: Annotated[tuple[PrincipalArn, ...], BeforeValidator(as_tuple)] = ()
+    lake_formation: bool = False
 
 
 class Processing(Entry):
@@ -298,6 +396,11 @@ class Aws(Entry):
     """The whole `[aws]` part. The `profile` gives every value that the file leaves out.
 
     account       None: the account of the credentials that deploy it
+    permissions_boundary  name of the IAM policy that limits every role of the lake; None: no limit
+    tags          of every resource, beside the lake's own
+    bootstrap     how `cdk bootstrap` prepared the account
+    protected     whether AWS refuses to delete the stacks and the databases; to be set once everything is
+                  deployed, because a failed deployment must be able to remove what it created
     on_destroy    "delete" also removes all data, if `delete_data_of` is the lake's name
     database      for the sources without an existing database in `source`
     source        existing databases, by the source's name
@@ -306,6 +409,10 @@ class Aws(Entry):
     region: Region
     account: Account | None = None
     profile: Profile = "small"
+    protected: bool = False
+    permissions_boundary: PolicyName | None = None
+    tags: UserTags = Field(default_factory=dict)
+    bootstrap: Bootstrap = Bootstrap()
     on_destroy: OnDestroy = "retain"
     delete_data_of: str | None = None
     network: Network = Network()
@@ -327,14 +434,18 @@ class Aws(Entry):
         return _overlaid(_PROFILES.get(str(content.get("profile")), {}), content)
 
     @property
-    def zones(self) -> int:
+    def zone_ids(self) -> tuple[str, ...]:
+        """Return the ids of the lake's availability zones, as far as the lake file names them."""
+        return (self.network.zones or ()) if self.network.vpc is None else self.network.vpc.zones
+
+    @property
+    def zone_count(self) -> int:
         """Return how many availability zones the lake is in."""
-        vpc = self.network.vpc
-        return self.network.availability_zones if vpc is None else len(vpc.availability_zones)
+        return len(self.zone_ids) or self.network.availability_zones
 
     @property
     def brokers(self) -> int:
-        return self.kafka.brokers or self.zones
+        return self.kafka.brokers or self.zone_count
 
     @property
     def deletes_data(self) -> bool:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping
 
-from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, Kafka
+from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, ExistingCluster, Kafka
 from tributary.contract.entries import Problem, toml_key
 from tributary.contract.source import Source
+
+IAM_PORT = 9098
+"""The port of Amazon MSK's brokers for clients in AWS that log in with IAM (MSK developer guide, "Ports")."""
 
 
 def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator[Problem]:
@@ -17,17 +20,31 @@ def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator
         if name not in aws.source:
             yield from source.problems_on_aws(name, aws)
     yield from _kafka_problems(aws)
-    for zone in aws.network.vpc.availability_zones if aws.network.vpc else ():
-        if not zone.startswith(aws.region):
-            entry, expected = (
-                "[aws.network.vpc].availability_zones",
-                f'one of {aws.region}, such as "{aws.region}a"',
-            )
+    prefix = zone_prefix(aws.region)
+    for zone in aws.zone_ids:
+        if not zone.startswith(prefix):
+            entry = "[aws.network.vpc].zones" if aws.network.vpc else "[aws.network].zones"
+            expected = f'one of {aws.region}, such as "{prefix}1"'
             yield Problem(entry, "a zone of another region", zone, expected)
+    if aws.deletes_data and aws.protected:
+        what = "a lake that is to be deleted cannot be protected"
+        yield Problem("[aws].protected", what, "true", 'false, or on_destroy = "retain"')
     if aws.deletes_data and aws.delete_data_of != lake:
         found = json.dumps(aws.delete_data_of) if aws.delete_data_of else "nothing"
         what = "data may be deleted only where two entries agree"
         yield Problem("[aws].delete_data_of", what, found, f'"{lake}"')
+
+
+def zone_prefix(region: str) -> str:
+    """Return how the ids of the region's zones begin: `apse2-az` for ap-southeast-2.
+
+    See the AWS RAM User Guide, "Availability Zone IDs for your AWS resources".
+    """
+    area, *directions, number = region.split("-")
+    return area + "".join(_INITIALS.get(each, each[0]) for each in directions) + number + "-az"
+
+
+_INITIALS = {"northeast": "ne", "northwest": "nw", "southeast": "se", "southwest": "sw"}
 
 
 def event_size_problems(kafka: Kafka, max_event_mb: int | None) -> Iterator[Problem]:
@@ -53,10 +70,30 @@ def _source_problems(aws: Aws, sources: Collection[str]) -> Iterator[Problem]:
             yield Problem(f"[source.{toml_key(name)}]", what, name, f"another name beside {other}")
 
 
+def _existing_cluster_problems(aws: Aws, cluster: ExistingCluster) -> Iterator[Problem]:
+    if cluster.arn.split(":")[3] != aws.region:
+        yield Problem(
+            "[aws.kafka.cluster].arn", "a cluster of another region", cluster.arn, f"one of {aws.region}"
+        )
+    if cluster.port != IAM_PORT:
+        yield Problem(
+            "[aws.kafka.cluster].bootstrap_servers",
+            "not the addresses for clients in AWS that log in with IAM",
+            cluster.bootstrap_servers,
+            f"addresses with port {IAM_PORT}",
+        )
+    if aws.network.vpc is None:
+        what, expected = "an existing cluster is in an existing VPC", "[aws.network.vpc]"
+        yield Problem("[aws.kafka.cluster]", what, "a VPC of the lake's own", expected)
+
+
 def _kafka_problems(aws: Aws) -> Iterator[Problem]:
     kafka = aws.kafka
-    if aws.brokers % aws.zones:
-        expected = f"a multiple of the {aws.zones} availability zones"
+    if kafka.cluster is not None:
+        yield from _existing_cluster_problems(aws, kafka.cluster)
+        return
+    if aws.brokers % aws.zone_count:
+        expected = f"a multiple of the {aws.zone_count} availability zones"
         yield Problem("[aws.kafka].brokers", "brokers must be spread evenly", str(aws.brokers), expected)
     if kafka.replication > aws.brokers:
         entry, expected = "[aws.kafka].replication", f"at most {aws.brokers}"

@@ -85,6 +85,7 @@ def arn(service: str, of: str) -> AfterValidator:
 
 
 SecretArn = Annotated[str, arn("secretsmanager", "a secret of Secrets Manager")]
+KeyArn = Annotated[str, arn("kms", "a KMS key")]
 
 
 def toml_key(key: str) -> str:

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
-from tributary.contract.entries import Entry, Host, Port, Problem, SecretArn, as_tuple, expecting, matching
+from tributary.contract.entries import (
+    Entry,
+    Host,
+    KeyArn,
+    Port,
+    Problem,
+    SecretArn,
+    as_tuple,
+    expecting,
+    matching,
+)
 from tributary.contract.patterns import NotATablePattern, TablePattern, TablePatterns
 from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
 
@@ -82,12 +92,14 @@ class Connection(Entry):
 class ExistingDatabase(Entry):
     """`[aws.source.NAME]`: a database that already exists and that the VPC can reach.
 
-    secret  JSON with the `password` of the user that Debezium logs in as, in the lake's own region
+    secret      JSON with the `password` of the user that Debezium logs in as, in the lake's own region
+    secret_key  the account's own key that encrypts the secret; None: Secrets Manager's own key does
     """
 
     host: Host
     port: Port
     secret: SecretArn
+    secret_key: KeyArn | None = None
 
 
 class Events(Entry):

@@ -1,4 +1,4 @@
-"""An Aurora PostgreSQL cluster that is set for logical replication, and who may log in to it."""
+"""An Aurora PostgreSQL cluster with logical replication, and its secrets."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _PACKS = (*_NIST_AND_HIPAA, "PCI.DSS.321")
 
 
 class PostgresCluster(Construct):
-    """The database of one source in a cluster of its own. If its data stays, so does all that it needs.
+    """The database of one source, in its own cluster. If the data is kept, so is everything that it needs.
 
     cluster      writer and readers
-    replication  of the role that Debezium logs in as
+    replication  the secret of Debezium's role
     """
 
     def __init__(
@@ -42,23 +42,29 @@ class PostgresCluster(Construct):
         self._identifier = f"{stack.names.resource}-{source.name.replace('_', '-')}"
         self.replication = ReplicationSecret(self, source, key)
         log_group = self._log_group()
+        self._parameters = self._logical_replication()
         self.cluster = self._cluster()
         self.cluster.node.add_dependency(log_group)
 
     @property
     def secret(self) -> secretsmanager.ISecret:
-        """The administrator's, with the cluster's address in it."""
+        """The administrator's secret. It contains the cluster's address."""
         attached = self.cluster.secret
         assert attached is not None
         return attached
 
     @property
     def to_prepare(self) -> DatabaseToPrepare:
-        return DatabaseToPrepare(self.cluster, self.secret, self.replication)
+        return DatabaseToPrepare(self.cluster, self._parameter_group, self.secret, self.replication)
+
+    @property
+    def _parameter_group(self) -> str:
+        """The name of the cluster's parameter group."""
+        return self._parameters.bind_to_cluster().parameter_group_name
 
     @property
     def access(self) -> DatabaseAccess:
-        """How Debezium reaches it. A worker of MSK Connect holds no file to verify the certificate with."""
+        """How Debezium reaches it. An MSK Connect worker has no file to verify the certificate with."""
         return DatabaseAccess(
             host=self.cluster.cluster_endpoint.hostname,
             port=PORT,
@@ -68,7 +74,7 @@ class PostgresCluster(Construct):
         )
 
     def rotate_secret(self) -> secretsmanager.RotationSchedule:
-        """The administrator's password, every 30 days and once at first."""
+        """Rotate the administrator's password now and every 30 days."""
         rotation = secretsmanager.HostedRotation.postgre_sql_single_user(
             vpc=self._network.vpc,
             vpc_subnets=self._network.private,
@@ -102,7 +108,7 @@ class PostgresCluster(Construct):
             engine=self._engine,
             default_database_name=self._source.database,
             credentials=rds.Credentials.from_secret(AdminSecret(self, self._key)),
-            parameter_group=self._parameters(),
+            parameter_group=self._parameters,
             writer=self._instance("Writer"),
             readers=[
                 self._instance(f"Reader{number + 1}", is_first=number == 0)
@@ -120,16 +126,23 @@ class PostgresCluster(Construct):
             enable_data_api=True,
             backup=rds.BackupProps(retention=Duration.days(settings.backup_days)),
             copy_tags_to_snapshot=True,
-            deletion_protection=not self._stack.aws.deletes_data,
+            deletion_protection=self._stack.aws.protected,
             removal_policy=self._stack.of_data,
             cloudwatch_logs_exports=["postgresql"],
             monitoring_interval=Duration.seconds(60),
             monitoring_role=self._monitoring_role(),
         )
+        self._keep_what_the_data_needs(cluster)
         acknowledge(cluster, _BACKED_UP_BY_AURORA)
-        if self._stack.aws.deletes_data:
-            acknowledge(cluster, _DELETABLE)
+        if not self._stack.aws.protected:
+            acknowledge(cluster, _UNPROTECTED)
         return cluster
+
+    def _keep_what_the_data_needs(self, cluster: rds.DatabaseCluster) -> None:
+        """Apply the cluster's removal policy to its parts. The CDK does so only for RETAIN."""
+        for part in cluster.node.find_all():
+            if isinstance(part, rds.CfnDBInstance | rds.CfnDBSubnetGroup):
+                part.apply_removal_policy(self._stack.of_data)
 
     @property
     def _engine(self) -> rds.IClusterEngine:
@@ -159,7 +172,7 @@ class PostgresCluster(Construct):
             performance_insight_encryption_key=self._key,
         )
 
-    def _parameters(self) -> rds.ParameterGroup:
+    def _logical_replication(self) -> rds.ParameterGroup:
         return rds.ParameterGroup(
             self,
             "Parameters",
@@ -170,9 +183,7 @@ class PostgresCluster(Construct):
                 "rds.force_ssl": "1",
                 "max_replication_slots": "20",
                 "max_wal_senders": "20",
-                # Megabytes. Past it PostgreSQL gives the slot up rather than let the volume grow.
-                "max_slot_wal_keep_size": str(self._stack.aws.database.slot_wal_gb * 1024),
-                # Milliseconds without an answer of Debezium's, after which its slot is free again.
+                # Milliseconds without an answer from Debezium until its slot is free again.
                 "wal_sender_timeout": "60000",
             },
             removal_policy=self._stack.of_data,
@@ -207,27 +218,27 @@ class PostgresCluster(Construct):
 
 
 _LOGS_OF_AWS_KEY = (
-    'CloudWatch Logs encrypts the group with a key of its own, as [aws.storage].encryption = "s3" asks for; '
-    '"kms" puts a key of the lake\'s in its place.'
+    'CloudWatch Logs encrypts the group with its own key, because [aws.storage].encryption is "s3". With '
+    '"kms", a key of the lake encrypts it.'
 )
 _LOGS_WITHOUT_A_KEY = dict.fromkeys(
     (f"{pack}-CloudWatchLogGroupEncrypted" for pack in _PACKS), _LOGS_OF_AWS_KEY
 )
 _BACKED_UP_BY_AURORA = dict.fromkeys(
     (f"{pack}-RDSInBackupPlan" for pack in _NIST_AND_HIPAA),
-    "Aurora backs the cluster up without a pause and keeps that for [aws.database].backup_days; an instance, "
-    "which a backup plan would name, holds no data.",
+    "Aurora backs up the cluster continuously and keeps backups for [aws.database].backup_days. A backup "
+    "plan would name an instance, which holds no data.",
 )
-_DELETABLE = dict.fromkeys(
+_UNPROTECTED = dict.fromkeys(
     (
         "AwsSolutions-RDS10",
         *(f"{pack}-RDSInstanceDeletionProtectionEnabled" for pack in _NIST_AND_HIPAA),
     ),
-    '[aws].on_destroy = "delete" and delete_data_of, which has to name the lake, both ask for a database '
-    "that goes with its stack.",
+    "[aws].protected = true switches deletion protection on once everything is deployed. Before that, "
+    "CloudFormation must be able to roll back a deployment that failed after it created the cluster.",
 )
 _MONITORING = {
     "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/"
-    "service-role/AmazonRDSEnhancedMonitoringRole]": "Only RDS may take the role on, to write the operating "
-    "system's metrics to the one log group that AWS has for them; AWS keeps the policy in step with that."
+    "service-role/AmazonRDSEnhancedMonitoringRole]": "Only RDS may assume the role, to write the operating "
+    "system's metrics to the log group that AWS has for them. AWS maintains the policy."
 }

@@ -1,11 +1,10 @@
-"""PostgreSQL on AWS, as every other engine is known there."""
+"""PostgreSQL on AWS: existing databases, and the lake's own Aurora clusters."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from aws_cdk import CfnWaitConditionHandle
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
@@ -16,10 +15,11 @@ from connectors.engines.postgres.names import replication_user
 from connectors.engines.postgres.preparation import setup_script
 from stacks.base import TributaryStack
 from stacks.database.engine import EngineOnAws, NameOnAws, SourceDatabase
-from stacks.database.outputs import beside_the_templates, construct_id, tell
+from stacks.database.outputs import beside_the_templates, construct_id, shown_path, tell
 from stacks.database.postgres.alarms import SECTIONS, graphs, watched
 from stacks.database.postgres.aurora_names import aurora_names
 from stacks.database.postgres.cluster import PostgresCluster
+from stacks.database.postgres.existing_database import ExistingDatabaseCheck
 from stacks.database.postgres.prepared_database import BootstrapFunction, PreparedDatabase
 from stacks.network import NetworkStack
 from stacks.observability.watched import Graph, Watched
@@ -38,20 +38,40 @@ class PostgresOnAws(EngineOnAws[PostgresSource, ExistingPostgres]):
         return aurora_names(aws.database)
 
     def add_existing(
-        self, stack: TributaryStack, source: PostgresSource, database: ExistingPostgres
+        self,
+        stack: TributaryStack,
+        source: PostgresSource,
+        database: ExistingPostgres,
+        network: NetworkStack,
     ) -> SourceDatabase:
         place = Construct(stack, construct_id(source.name))
-        secret = secretsmanager.Secret.from_secret_complete_arn(place, "Secret", database.secret)
-        # A stack without any resource is none.
-        CfnWaitConditionHandle(place, "Existing")
+        key = database.secret_key
+        secret = secretsmanager.Secret.from_secret_attributes(
+            place,
+            "Secret",
+            secret_complete_arn=database.secret,
+            encryption_key=None if key is None else kms.Key.from_key_arn(place, "SecretKey", key),
+        )
         script = beside_the_templates(stack, f"{source.name}.sql")
         script.write_text(setup_script(stack.lake, source))
+        command = f"psql -h {database.host} -p {database.port} -d {source.database} -f {shown_path(script)}"
         tell(
             stack,
             source,
             "Sql",
-            "What an administrator of the database runs, once, before the connectors are made",
-            f"psql -h {database.host} -p {database.port} -d {source.database} -f cdk.out/{script.name}",
+            "What an administrator of the database runs once",
+            command,
+        )
+        ExistingDatabaseCheck(
+            place,
+            "Check",
+            source=source,
+            database=database,
+            secret=secret,
+            network=network,
+            script=script.read_text(),
+            remedy=f"An administrator of the database runs the SQL that cdk synth wrote: {command}. "
+            "Then deploy again.",
         )
         access = DatabaseAccess(
             host=database.host,
@@ -85,14 +105,14 @@ def _prepared(
     stack: TributaryStack, source: PostgresSource, cluster: PostgresCluster, bootstrap: BootstrapFunction
 ) -> SourceDatabase:
     prepared = PreparedDatabase(cluster, "Prepared", stack.lake, source, cluster.to_prepare, bootstrap)
-    # A password that changes while the database is prepared would only make it wait.
+    # A password that changes during the preparation would delay it.
     cluster.rotate_secret().node.add_dependency(prepared)
-    tell(stack, source, "Endpoint", "Where the database is", cluster.access.host)
-    tell(stack, source, "AdminSecret", "What its administrator logs in with", cluster.secret.secret_arn)
-    tell(stack, source, "Remarks", "What is to be known of its preparation", prepared.remarks)
+    tell(stack, source, "Endpoint", "The address of the database", cluster.access.host)
+    tell(stack, source, "AdminSecret", "The administrator's login", cluster.secret.secret_arn)
+    tell(stack, source, "Remarks", "Remarks on the preparation of the database", prepared.remarks)
     return SourceDatabase(cluster.access, cluster.replication, ready=prepared)
 
 
 def _secret_name(arn: str) -> str:
-    """Secrets Manager ends the name with a hyphen and six characters of its own."""
+    """Return the secret's name, without the hyphen and six characters that Secrets Manager appends."""
     return re.sub(r"-[0-9A-Za-z]{6}\Z", "", arn.split(":secret:", 1)[-1])

@@ -1,4 +1,4 @@
-"""How a deployment prepares databases: one function a stack, and one custom resource a database."""
+"""Prepare databases in a deployment: one function per stack, and one custom resource per database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aws_cdk import CustomResource, Duration
+from aws_cdk import Aws, CustomResource, Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
@@ -40,23 +40,27 @@ _REFRESH_MINUTES = 1
 
 @dataclass(frozen=True)
 class DatabaseToPrepare:
-    """secret       of the administrator
+    """A cluster, with the names and secrets that its preparation uses.
+
+    parameters   the name of its parameter group
+    secret       of the administrator
     replication  the secret of the role that Debezium logs in as
     """
 
     cluster: rds.DatabaseCluster
+    parameters: str
     secret: secretsmanager.ISecret
     replication: secretsmanager.ISecret
 
 
 class BootstrapFunction(Construct):
-    """The function that prepares the stack's databases through the RDS Data API: it is in no VPC.
+    """The function that prepares the stack's databases through the RDS Data API. It is in no VPC.
 
-    databases  whom it may prepare
-    key        what their secrets are encrypted with, None: with Secrets Manager's own
-    log_key    as LakeLogGroup has it
-    function   fails where a table that the lake takes cannot be published
-    permission  without which it can do nothing
+    databases   the databases that it may prepare
+    key         encrypts their secrets; None: Secrets Manager's own key does
+    log_key     as in LakeLogGroup
+    function    fails if a table that the lake takes cannot be published
+    permission  the function's policy, without which it can do nothing
     """
 
     def __init__(
@@ -68,13 +72,15 @@ class BootstrapFunction(Construct):
         log_key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, construct_id)
+        stack = TributaryStack.of(self)
+        assert isinstance(stack, TributaryStack)
         log_group = LakeLogGroup(self, "Logs", "bootstrap", log_key)
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.permission = iam.ManagedPolicy(
             self,
             "Policy",
             description="Prepares databases for replication",
-            statements=_statements(log_group, databases, key),
+            statements=_statements(stack.aws.region, log_group, databases, key),
             roles=[role],
         )
         with tempfile.TemporaryDirectory() as folder:
@@ -101,9 +107,9 @@ class BootstrapFunction(Construct):
 
 
 class PreparedDatabase(Construct):
-    """A database in which Debezium finds all that it needs, and that is looked after every minute.
+    """A database that is prepared for Debezium. A schedule publishes new tables every minute.
 
-    remarks  what a person ought to know of it, known once it is prepared
+    remarks  text for a person, available once the database is prepared
     """
 
     def __init__(
@@ -123,6 +129,8 @@ class PreparedDatabase(Construct):
             "Database": source.database,
             "AdminSecret": database.secret.secret_arn,
             "ReplicationSecret": database.replication.secret_arn,
+            "ParameterGroup": database.parameters,
+            "SlotMegabytes": str(stack.aws.database.slot_wal_gb * 1024),
             "Preparation": preparation(lake, source, has_demo=stack.aws.database.demo_schema).to_json(),
         }
         resource = CustomResource(
@@ -136,14 +144,14 @@ class PreparedDatabase(Construct):
         # The cluster as a whole, with the instance that answers.
         resource.node.add_dependency(database.cluster, bootstrap.permission)
         self.remarks = resource.get_att_string("Remarks")
-        self._look_after(stack.to_json_string(properties), bootstrap.function, resource)
+        self._schedule_refresh(stack.to_json_string(properties), bootstrap.function, resource)
 
-    def _look_after(self, request: str, bootstrap: lambda_.Function, prepared: CustomResource) -> None:
+    def _schedule_refresh(self, request: str, bootstrap: lambda_.Function, prepared: CustomResource) -> None:
         role = iam.Role(self, "ScheduleRole", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
         policy = iam.ManagedPolicy(
             self,
             "SchedulePolicy",
-            description="Looks for tables that are to be published",
+            description="Calls the function that publishes new tables",
             statements=[
                 iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[bootstrap.function_arn])
             ],
@@ -152,7 +160,7 @@ class PreparedDatabase(Construct):
         schedule = scheduler.CfnSchedule(
             self,
             "Schedule",
-            description="Publishes tables that were made since",
+            description="Publishes new tables",
             schedule_expression=f"rate({_REFRESH_MINUTES} minute)",
             flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
             target=scheduler.CfnSchedule.TargetProperty(
@@ -166,7 +174,7 @@ class PreparedDatabase(Construct):
 
 
 def preparation(lake: Lake, source: PostgresSource, *, has_demo: bool) -> Preparation:
-    """Return all that the function has to know of a source."""
+    """Return the SQL and names with which the function prepares a source."""
     return Preparation(
         role=replication_user(lake, source),
         publication=publication(lake, source),
@@ -180,7 +188,7 @@ def preparation(lake: Lake, source: PostgresSource, *, has_demo: bool) -> Prepar
 
 
 def _statements(
-    log_group: logs.ILogGroup, databases: Sequence[DatabaseToPrepare], key: kms.IKey | None
+    region: str, log_group: logs.ILogGroup, databases: Sequence[DatabaseToPrepare], key: kms.IKey | None
 ) -> list[iam.PolicyStatement]:
     secrets = [secret for each in databases for secret in (each.secret, each.replication)]
     statements = [
@@ -197,6 +205,13 @@ def _statements(
             resources=[each.cluster.cluster_arn for each in databases],
         ),
         iam.PolicyStatement(
+            actions=["rds:ModifyDBClusterParameterGroup"],
+            resources=[
+                f"arn:{Aws.PARTITION}:rds:{region}:{Aws.ACCOUNT_ID}:cluster-pg:{each.parameters}"
+                for each in databases
+            ],
+        ),
+        iam.PolicyStatement(
             actions=["secretsmanager:GetSecretValue"], resources=[secret.secret_arn for secret in secrets]
         ),
     ]
@@ -206,7 +221,7 @@ def _statements(
 
 
 def _write_code(folder: Path) -> None:
-    """The function's modules, and those of the demo that it imports, laid out as in the project."""
+    """Write the function's modules, and the demo's modules that it imports, laid out as in the project."""
     for package in (function, tickit):
         source = Path(package.__path__[0])
         shutil.copytree(
@@ -217,17 +232,17 @@ def _write_code(folder: Path) -> None:
 
 
 _WITH_PSYCOPG = ("load.py", "workload.py")
-"""Modules of the demo that are of no use to the function, and could not be imported in it."""
+"""Modules of the demo that the function does not need and could not import."""
 
 _NO_RESERVATION = (
-    "CloudFormation calls it at a deployment and the schedule once a minute, each time for seconds, and who "
-    "comes second waits in the database. A reservation would be taken from an account that may have none."
+    "CloudFormation calls it in a deployment, and the schedule once a minute, each time for seconds. A "
+    "second call waits in the database. A reservation would reduce the concurrency of an account that may "
+    "have little."
 )
 _NO_DEAD_LETTERS = (
-    "What fails at a deployment is answered to CloudFormation, and what fails on the schedule is done again "
-    "a minute later: no request is worth keeping."
+    "CloudFormation gets an answer in every case, and the schedule tries again a minute later. No request "
+    "is worth keeping."
 )
 _NO_VPC = (
-    "It opens no connection into the VPC: it reaches the database through the RDS Data API, an endpoint of "
-    "AWS's that IAM guards."
+    "It opens no connection into the VPC. It reaches the database through the RDS Data API, which IAM guards."
 )

@@ -1,1 +1,1 @@
-"""What prepares PostgreSQL databases, in AWS Lambda. It has the standard library, boto3 and `tickit`."""
+"""The function that prepares PostgreSQL databases, in AWS Lambda. It has boto3 and `tickit`."""

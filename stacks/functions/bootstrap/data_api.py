@@ -1,4 +1,4 @@
-"""The RDS Data API: how statements are sent, and which of its refusals pass by themselves."""
+"""Send statements through the RDS Data API, and retry what it refuses only for a while."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _STARTING = {
     "DatabaseUnavailableException",
     "HttpEndpointNotEnabledException",
     "InternalServerErrorException",
+    "InvalidDBParameterGroupState",
     "InvalidResourceStateException",
     "SecretsErrorException",
     "ServiceUnavailableError",
@@ -31,25 +32,25 @@ _STARTING = {
     "ThrottlingException",
     "TransactionNotFoundException",
 }
-"""Refusals (rds-data's service model) of a cluster that was just made, fails over or rotates its secret."""
+"""Refusals (in rds-data's and rds's models) of a cluster that starts, fails over or rotates its secret."""
 
 _NO_ANSWER = (exceptions.ConnectionError, exceptions.HTTPClientError)
 
-_DENIED = {"AccessDeniedException", "ForbiddenException"}
+_DENIED = {"AccessDenied", "AccessDeniedException", "ForbiddenException"}
 _DENIED_SECONDS = 120.0
-"""A role's policy holds within seconds of its making, but not at once."""
+"""A new role's policy takes effect within seconds, but not at once."""
 
 _SQL_STATE = re.compile(r"SQLState: ([0-9A-Z]{5})")
 _PASSING_STATES = ("08", "28", "40", "53", "55P03", "57P")
-"""Connections, logins while a secret is rotated, serialisation, resources, locks, and shutdowns."""
+"""Connections, logins during a rotation of the secret, serialization, resources, locks, and shutdowns."""
 
 
 class StatementFailed(Exception):
-    """The database refuses a statement; the message is the database's own, without the statement."""
+    """The database refuses a statement. The message is the database's own, without the statement."""
 
 
 class RdsData(Protocol):
-    """As much of boto3's client `rds-data` as is used."""
+    """The part of boto3's client `rds-data` that this module uses."""
 
     def begin_transaction(self, **request: Any) -> Mapping[str, Any]: ...
 
@@ -62,7 +63,7 @@ class RdsData(Protocol):
 
 @dataclass(frozen=True)
 class DataApi:
-    """One database of one cluster, as the user of a secret."""
+    """One database of a cluster, used with the login in a secret."""
 
     client: RdsData
     cluster: str
@@ -71,9 +72,9 @@ class DataApi:
     transaction_id: str | None = field(default=None, kw_only=True)
 
     def run(self, statement: str, **texts: str) -> list[str | None]:
-        """The first column of the result, as texts. `texts` are the statement's parameters `:name`.
+        """Run a statement with parameters `:name` and return the first column of the result, as texts.
 
-        Raises StatementFailed, or ClientError for what is no fault of the statement.
+        Raises StatementFailed, or ClientError if the statement is not at fault.
         """
         request: dict[str, Any] = {"sql": statement, **self._where, "database": self.database}
         if self.transaction_id is not None:
@@ -92,7 +93,7 @@ class DataApi:
 
     @contextmanager
     def transaction(self) -> Iterator[DataApi]:
-        """All or nothing of what is run through the value."""
+        """Run statements through the yielded value in one transaction."""
         begun = self.client.begin_transaction(**self._where, database=self.database)["transactionId"]
         try:
             yield DataApi(self.client, self.cluster, self.secret, self.database, transaction_id=begun)
@@ -112,9 +113,9 @@ def patiently(
     tell: Callable[[str], None] = print,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Result:
-    """What the action returns, which is tried again for so long while the cluster is not ready for it.
+    """Return the result of the action. Retry it for `seconds` while the cluster is not ready.
 
-    Raises what the action raised last.
+    Raises the action's last exception.
     """
     began = time.monotonic()
     while True:
@@ -136,13 +137,13 @@ def _patience(error: Exception, seconds: float) -> float:
 
 
 def _is_refusal(error: ClientError) -> bool:
-    """Whether the database refuses the statement itself; without an SQLState it has not seen it."""
+    """Return whether the database refuses the statement itself. Without an SQLState, it has not seen it."""
     state = _SQL_STATE.search(_message(error))
     return state is not None and not state[1].startswith(_PASSING_STATES)
 
 
 def _code(error: Exception) -> str | None:
-    """None where there was no answer."""
+    """Return AWS's error code, or None if there was no answer."""
     return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else None
 
 
@@ -151,12 +152,12 @@ def _message(error: Exception) -> str:
 
 
 def _text(field_: Mapping[str, Any]) -> str | None:
-    """One field of a record: a union of which one member is set."""
+    """Return a field of a record as text. The field is a union with one member set."""
     return None if field_.get("isNull") else str(next(iter(field_.values())))
 
 
 def _quietly(action: Callable[[], object]) -> None:
-    """For a rollback: the transaction may have ended with the error that led here."""
+    """Run a rollback. It may fail, because the error that led here may have ended the transaction."""
     try:
         action()
     except (ClientError, *_NO_ANSWER) as error:

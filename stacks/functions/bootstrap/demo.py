@@ -1,4 +1,4 @@
-"""How TICKIT gets into a database through the RDS Data API: in one transaction, many rows a request."""
+"""Write TICKIT into a database through the RDS Data API: in one transaction, many rows per request."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tributary.tickit.generator import Row, generate
 from tributary.tickit.schema import INDEXES, SCHEMA, TABLES, TickitTable
 
 MAX_REQUEST_CHARACTERS = 1_000_000
-"""Of rows in one request, which may have 4 MiB and take 45 seconds."""
+"""The most characters of rows in a request, which may have 4 MiB and take 45 seconds."""
 
 
 def write_tickit(database: DataApi, scale: float, tell: Callable[[str], None] = print) -> bool:
-    """Makes the tables and fills them; all or nothing. False where they are there already."""
+    """Create and fill the tables, all or nothing. Return False if they exist already."""
     if _is_loaded(database):
         return False
     rows = generate(scale)
@@ -49,7 +49,7 @@ def _insert(table: TickitTable) -> str:
 
 
 def _batches(table: TickitTable, rows: list[Row]) -> Iterator[str]:
-    """The rows as JSON arrays of objects."""
+    """Yield the rows as JSON arrays of objects."""
     batch, characters = [], 0
     for row in rows:
         batch.append(json.dumps(dict(zip(table.columns, map(_plain, table.columns, row), strict=True))))

@@ -1,6 +1,6 @@
-"""How CloudFormation and a schedule ask for a database's preparation, and how CloudFormation is answered.
+"""Handle the requests of CloudFormation and of a schedule to prepare a database.
 
-CloudFormation waits for an hour for an answer that never comes: whatever happens, it gets one.
+Without an answer, CloudFormation waits for an hour, so the function answers in every case.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ import boto3
 
 from stacks.functions.bootstrap.data_api import DataApi, RdsData, patiently
 from stacks.functions.bootstrap.preparation import Preparation, give_up, give_up_role, prepare, refresh
+from stacks.functions.bootstrap.slot_limit import Rds, limit_slots
 
 Event = Mapping[str, Any]
 
 _RESERVE_SECONDS = 30.0
-"""Of the function's own time, for the answer."""
+"""The part of the function's time that is kept for the answer."""
 _DELETE_SECONDS = 120.0
 _REFRESH_SECONDS = 20.0
+_PARAMETER_SECONDS = 120.0
 _MAX_TEXT = 1000
-"""Characters of a reason or a remark; CloudFormation takes 4,096 bytes in all."""
+"""Characters of a reason or a remark. CloudFormation accepts 4,096 bytes in all."""
 
 
 class Context(Protocol):
-    """As much of Lambda's context as is used."""
+    """The part of Lambda's context that this module uses."""
 
     log_stream_name: str
 
@@ -37,25 +39,26 @@ class Context(Protocol):
 
 @dataclass(frozen=True)
 class Services:
-    """What is outside of the function.
+    """The services outside of the function.
 
-    read_password  of a secret's ARN
+    read_password  returns the password in the secret with this ARN
     answer         puts a text to a URL
     """
 
     rds_data: RdsData
+    rds: Rds
     read_password: Callable[[str], str]
     answer: Callable[[str, bytes], None]
     sleep: Callable[[float], None] = time.sleep
 
 
 def handle(event: Event, context: Context) -> None:
-    """What Lambda calls."""
+    """Handle a request. Lambda calls this function."""
     serve(event, context, _services())
 
 
 def serve(event: Event, context: Context, services: Services) -> None:
-    """Answers CloudFormation. The schedule's requests, which have no RequestType, raise what goes wrong."""
+    """Handle a request and answer CloudFormation. The schedule's requests, without RequestType, may raise."""
     if "RequestType" not in event:
         _refresh(event, services)
         return
@@ -65,7 +68,7 @@ def serve(event: Event, context: Context, services: Services) -> None:
         remarks, failure = "", _plain(f"{type(error).__name__}: {error}")
         print(failure)
     if failure is not None and event["RequestType"] == "Delete":
-        print("a database that cannot be reached has nothing left to be removed")
+        print("the database cannot be reached, so nothing is left to remove")
         failure = None
     _answer(event, context, services, remarks, failure)
 
@@ -83,6 +86,12 @@ def _perform(event: Event, context: Context, services: Services) -> str:
     remarks = patiently(
         lambda: prepare(database, preparation, password), seconds=seconds, sleep=services.sleep
     )
+    unlimited = patiently(
+        lambda: limit_slots(services.rds, properties["ParameterGroup"], properties["SlotMegabytes"]),
+        seconds=_PARAMETER_SECONDS,
+        sleep=services.sleep,
+    )
+    remarks += [] if unlimited is None else [unlimited]
     before = event.get("OldResourceProperties", properties)["Preparation"]
     former = Preparation.from_json(before)
     if former.role != preparation.role:
@@ -109,7 +118,7 @@ def _answer(event: Event, context: Context, services: Services, remarks: str, fa
     body = {
         "Status": "SUCCESS" if failure is None else "FAILED",
         "Reason": failure or f"see the log stream {context.log_stream_name}",
-        # Another cluster or database is another thing: CloudFormation then deletes the one before.
+        # With another cluster or database, the id changes, and CloudFormation deletes the former resource.
         "PhysicalResourceId": f"{properties['Cluster']}/{properties['Database']}",
         "StackId": event["StackId"],
         "RequestId": event["RequestId"],
@@ -122,7 +131,7 @@ def _answer(event: Event, context: Context, services: Services, remarks: str, fa
 
 
 def _plain(text: str) -> str:
-    """A control character in an answer makes the stack's events unreadable."""
+    """Replace control characters, which would make the stack's events unreadable."""
     return "".join(character if " " <= character <= "~" else " " for character in text)[:_MAX_TEXT]
 
 
@@ -133,11 +142,11 @@ def _services() -> Services:
         content = secrets_manager.get_secret_value(SecretId=secret)["SecretString"]
         return str(json.loads(content)["password"])
 
-    return Services(boto3.client("rds-data"), read_password, _put)
+    return Services(boto3.client("rds-data"), boto3.client("rds"), read_password, _put)
 
 
 def _put(url: str, body: bytes) -> None:
-    """To CloudFormation's presigned URL, which is signed without a content type."""
+    """Put an answer to CloudFormation's presigned URL, which is signed without a content type."""
     request = urllib.request.Request(url, data=body, method="PUT", headers={"Content-Type": ""})
     with urllib.request.urlopen(request, timeout=30):
         pass

@@ -1,4 +1,4 @@
-"""How the function prepares a source's PostgreSQL database, refreshes it, and gives it up."""
+"""Prepare a source's PostgreSQL database, refresh its publication, and remove what was prepared."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from stacks.functions.bootstrap.demo import write_tickit
 from stacks.functions.bootstrap.scram import verifier
 
 DEMO_SCALE = 0.1
-"""Of TICKIT's own size: some 42,000 rows, which take less than a minute."""
+"""The part of TICKIT's full size: some 42,000 rows, which take less than a minute."""
 
 _SLOT_PATIENCE_SECONDS = 60.0
-"""A connector that was deleted a moment ago may hold its slot until PostgreSQL misses it."""
+"""A connector that was just deleted may hold its slot until PostgreSQL notices."""
 
-# A refresh and a deployment may meet; void is no type that the Data API returns.
+# A refresh and a deployment may run at once. The Data API cannot return the type void, hence DO.
 _ONE_AT_A_TIME = "DO $tributary$ BEGIN PERFORM pg_advisory_xact_lock(7281645203994); END $tributary$"
 
 Tell = Callable[[str], None]
@@ -29,9 +29,9 @@ Tell = Callable[[str], None]
 class Preparation:
     """The SQL of `connectors.engines.postgres.preparation` for one source.
 
-    setup                    one transaction
-    removal                  each on its own, that of the role last
-    unpublished              a query for the tables that are taken but not published
+    setup                    statements of one transaction
+    removal                  statements to run one by one; the last one removes the role
+    unpublished              a query for the tables that the lake takes but that are not published
     patterns_without_table   a query for patterns that match nothing
     """
 
@@ -50,12 +50,12 @@ class Preparation:
         return cls(**content | {name: tuple(content[name]) for name in ("setup", "removal")})
 
     def to_json(self) -> str:
-        """In ASCII: CloudFormation has lost other characters before."""
+        """Return ASCII, because CloudFormation has lost other characters before."""
         return json.dumps(asdict(self), ensure_ascii=True)
 
 
 def prepare(database: DataApi, preparation: Preparation, password: str, tell: Tell = print) -> list[str]:
-    """Everything, as often as wanted; returns what a person ought to know. Raises StatementFailed."""
+    """Prepare everything, also repeatedly. Return remarks for a person. Raises StatementFailed."""
     if preparation.has_demo and write_tickit(database, DEMO_SCALE, tell):
         tell("the demo's tables are there")
     with database.transaction() as transaction:
@@ -66,7 +66,7 @@ def prepare(database: DataApi, preparation: Preparation, password: str, tell: Te
 
 
 def refresh(database: DataApi, preparation: Preparation) -> list[str]:
-    """Publishes tables that were made in the meantime; returns them. Raises StatementFailed."""
+    """Publish tables that were created in the meantime, and return them. Raises StatementFailed."""
     tables = _texts(database.run(preparation.unpublished))
     if tables:
         with database.transaction() as transaction:
@@ -77,7 +77,7 @@ def refresh(database: DataApi, preparation: Preparation) -> list[str]:
 def give_up(
     database: DataApi, preparation: Preparation, sleep: Callable[[float], None], tell: Tell = print
 ) -> None:
-    """Removes what `prepare` made, and leaves what it cannot remove, and all tables of the source."""
+    """Remove what `prepare` created, as far as possible. Keep all tables of the source."""
     attempts = int(_SLOT_PATIENCE_SECONDS / 5)
     while attempts and _slot_is_active(database, preparation):
         tell("the replication slot is in use")
@@ -91,7 +91,7 @@ def give_up(
 
 
 def give_up_role(database: DataApi, preparation: Preparation, tell: Tell = print) -> None:
-    """Removes the role of a preparation that another one, with a role of its own, has followed."""
+    """Remove the role of a former preparation, after another one has created its own role."""
     try:
         database.run(preparation.removal[-1])
     except StatementFailed as error:
@@ -109,7 +109,7 @@ def _remarks(database: DataApi, preparation: Preparation) -> list[str]:
     remarks = [f'no table matches "{pattern}" yet' for pattern in patterns]
     by_schema = "SELECT count(*) FROM pg_publication_namespace n JOIN pg_publication p ON p.oid = n.pnpubid"
     if database.run(f"{by_schema} WHERE p.pubname = {_literal(preparation.publication)}") == ["0"]:
-        remarks.append("a table that is made later is published within a minute")
+        remarks.append("a table that is created later is published within a minute")
     return remarks
 
 
@@ -123,7 +123,7 @@ def _texts(column: list[str | None]) -> list[str]:
 
 
 def _literal(text: str) -> str:
-    """Without a colon, which the Data API takes for the beginning of a parameter."""
+    """Return an SQL literal without a colon, which the Data API would read as a parameter."""
     quoted = text.replace("\\", "\\\\").replace("'", "''").replace(":", "\\x3a")
     return f"E'{quoted}'"
 

@@ -1,7 +1,7 @@
-"""What PostgreSQL stores of a password: its SCRAM-SHA-256 verifier, with which nobody can log in.
+"""Compute the SCRAM-SHA-256 verifier of a password, which PostgreSQL stores and nobody can log in with.
 
-PostgreSQL takes it in place of the password (src/common/scram-common.c, scram_build_secret), so the password
-itself reaches neither the server nor a log of it.
+PostgreSQL accepts the verifier instead of the password (src/common/scram-common.c, scram_build_secret). So
+the password reaches neither the server nor its log.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import hashlib
 import hmac
 
 ITERATIONS = 4096
-"""PostgreSQL's own (SCRAM_SHA_256_DEFAULT_ITERATIONS)."""
+"""PostgreSQL's default (SCRAM_SHA_256_DEFAULT_ITERATIONS)."""
 
 
 def verifier(password: str, salt: bytes) -> str:
-    """`salt` is of 16 random bytes. The password is of ASCII, which SASLprep leaves as it is."""
+    """Return the verifier of an ASCII password, which SASLprep does not change. `salt` is 16 random bytes."""
     salted = hashlib.pbkdf2_hmac("sha256", password.encode("ascii"), salt, ITERATIONS)
     stored_key = hashlib.sha256(_keyed(salted, b"Client Key")).digest()
     server_key = _keyed(salted, b"Server Key")

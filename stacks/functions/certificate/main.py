@@ -1,7 +1,8 @@
 """Create the certificate of an EMR cluster's nodes: KMS generates a key pair and signs with another key.
 
-EMR reads key and certificate as PEM files from a zip in S3, the only place that has the private key. Without
-an answer, CloudFormation waits for an hour, so the function answers in every case.
+EMR reads key and certificate as PEM files from a zip in S3, the only place that has the private key. The zip
+is removed with its version, so the bucket keeps no copy of the key. Without an answer, CloudFormation waits
+for an hour, so the function answers in every case.
 https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-encryption-enable.html
 """
 
@@ -23,6 +24,9 @@ Event = Mapping[str, Any]
 
 FOLDER = "emr-tls"
 VALID_FOR = timedelta(days=3650)
+_VERSION = "#"
+"""Between an object's key and its version in the id that CloudFormation keeps."""
+
 _CLOCKS_DIFFER_BY = timedelta(hours=1)
 _MAX_REASON = 1000
 
@@ -47,22 +51,25 @@ def handle(event: Event, context: object) -> None:  # noqa: ARG001
 
 def serve(event: Event, kms: Any, s3: Any, answer: Callable[[str, bytes], None]) -> None:
     """Create a certificate, or remove the one created earlier, and answer the request."""
-    failure, key = None, event.get("PhysicalResourceId", event["LogicalResourceId"])
+    failure, physical_id = None, event.get("PhysicalResourceId", event["LogicalResourceId"])
+    key, _, version = physical_id.partition(_VERSION)
     properties = event["ResourceProperties"]
     try:
         if event["RequestType"] != "Delete":
             key = f"{FOLDER}/{secrets.token_hex(16)}.zip"
             content = make_zip(kms, properties)
-            s3.put_object(Bucket=properties["Bucket"], Key=key, Body=content)
+            stored = s3.put_object(Bucket=properties["Bucket"], Key=key, Body=content)
+            physical_id = f"{key}{_VERSION}{stored['VersionId']}"
         elif key.startswith(f"{FOLDER}/"):
-            s3.delete_object(Bucket=properties["Bucket"], Key=key)
+            # Without the version, a versioned bucket would keep the private key.
+            s3.delete_object(Bucket=properties["Bucket"], Key=key, VersionId=version)
     except Exception as error:  # noqa: BLE001
         failure = f"{type(error).__name__}: {error}"[:_MAX_REASON]
         print(failure)
     body = {
         "Status": "SUCCESS" if failure is None else "FAILED",
         "Reason": failure or "",
-        "PhysicalResourceId": key,
+        "PhysicalResourceId": physical_id,
         "StackId": event["StackId"],
         "RequestId": event["RequestId"],
         "LogicalResourceId": event["LogicalResourceId"],

@@ -59,14 +59,7 @@ class EmrCluster:
             raise self._gone("the cluster is terminated", _reason_of_end(status))
 
     def start_call(self, job: Job, addresses: Addresses) -> Call:
-        arguments = submit_arguments(job, addresses, self.processing)
-        step = {
-            "Name": job.name(self.names.lake),
-            "ActionOnFailure": "CONTINUE",
-            "HadoopJarStep": {"Jar": "command-runner.jar", "Args": list(arguments)},
-        }
-        parameters = {"JobFlowId": self.cluster, "Steps": [step], "ExecutionRoleArn": self.role}
-        return Call("emr", "AddJobFlowSteps", parameters)
+        return start_step_call(self.cluster, self.role, job, addresses, self.processing)
 
     def start(self, call: Call) -> str:
         parameters: Any = call.parameters
@@ -97,15 +90,8 @@ class EmrCluster:
             cancelled = {"ClusterId": self.cluster, "StepIds": [run.id]}
             return Call("emr", "CancelSteps", {**cancelled, "StepCancellationOption": "SEND_INTERRUPT"})
         # A canceled step ends only spark-submit. The driver, a YARN process, would keep writing.
-        step = {
-            "Name": f"{self.names.resource}-{STOP}",
-            "ActionOnFailure": "CONTINUE",
-            "HadoopJarStep": {
-                "Jar": "command-runner.jar",
-                "Args": ["yarn", "application", "-kill", *self._started_by(run)],
-            },
-        }
-        return Call("emr", "AddJobFlowSteps", {"JobFlowId": self.cluster, "Steps": [step]})
+        kill = ("yarn", "application", "-kill", *self._started_by(run))
+        return _step_call(self.cluster, self.role, f"{self.names.resource}-{STOP}", kill)
 
     def stop(self, call: Call) -> None:
         parameters: Any = call.parameters
@@ -176,6 +162,21 @@ class EmrCluster:
         folder = f"s3://{place.rstrip('/')}/{self.cluster}"
         own = step["Status"].get("FailureDetails", {}).get("LogFile") or f"{folder}/steps/{step['Id']}/"
         return (own, *(f"{folder}/containers/{application}/" for application in _yarn_applications(step)))
+
+
+def start_step_call(cluster: str, role: str, job: Job, addresses: Addresses, processing: Processing) -> Call:
+    """Return the request that starts the job as a step with the runtime role."""
+    return _step_call(cluster, role, job.name(addresses.lake), submit_arguments(job, addresses, processing))
+
+
+def _step_call(cluster: str, role: str, name: str, arguments: Sequence[str]) -> Call:
+    """Return the request for a step. A cluster with runtime roles refuses a step without one."""
+    step = {
+        "Name": name,
+        "ActionOnFailure": "CONTINUE",
+        "HadoopJarStep": {"Jar": "command-runner.jar", "Args": list(arguments)},
+    }
+    return Call("emr", "AddJobFlowSteps", {"JobFlowId": cluster, "Steps": [step], "ExecutionRoleArn": role})
 
 
 def _yarn_applications(step: StepTypeDef | StepSummaryTypeDef) -> Sequence[str]:

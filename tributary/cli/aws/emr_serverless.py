@@ -63,16 +63,7 @@ class ServerlessApplication:
             )
 
     def start_call(self, job: Job, addresses: Addresses) -> Call:
-        parameters = {
-            "applicationId": self.application,
-            "executionRoleArn": self.role,
-            "name": job.name(self.names.lake),
-            # EMR restarts a streaming run that fails.
-            "mode": "STREAMING" if job.follow else "BATCH",
-            "executionTimeoutMinutes": _ENDLESS if job.follow else _LONGEST_BATCH,
-            "jobDriver": job_driver(job, addresses, self.processing),
-        }
-        return Call("emr-serverless", "StartJobRun", parameters)
+        return start_run_call(self.application, self.role, job, addresses, self.processing)
 
     def start(self, call: Call) -> str:
         parameters: Any = call.parameters
@@ -148,3 +139,19 @@ class ServerlessApplication:
         monitoring = self._description.get("monitoringConfiguration", {})
         uri = monitoring.get("s3MonitoringConfiguration", {}).get("logUri")
         return (f"{uri.rstrip('/')}/applications/{self.application}/jobs/{run_id}/",) if uri else ()
+
+
+def start_run_call(
+    application: str, role: str, job: Job, addresses: Addresses, processing: Processing
+) -> Call:
+    """Return the request that starts the job as a job run."""
+    parameters = {
+        "applicationId": application,
+        "executionRoleArn": role,
+        "name": job.name(addresses.lake),
+        # EMR Serverless restarts a streaming run that fails.
+        "mode": "STREAMING" if job.follow else "BATCH",
+        "executionTimeoutMinutes": _ENDLESS if job.follow else _LONGEST_BATCH,
+        "jobDriver": job_driver(job, addresses, processing),
+    }
+    return Call("emr-serverless", "StartJobRun", parameters)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tributary.aws.spark_submit import Job
     from tributary.cli.aws.deployed_lake import DeployedLake
     from tributary.cli.aws.jobs import Call, JobPlace, JobRun
+    from tributary.contract.lake import Lake
 
 Start = Literal["ingest", "follow", "rebuild", "compact", "replay", "new-epoch"]
 Operation = Literal[Start, "stop"]
@@ -56,7 +57,12 @@ def submit(
         bool, typer.Option("--wait", help="Wait until the job has ended, or until a follow job runs.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the request to AWS as JSON, but do not send it.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the request to AWS as JSON, but do not send it. Without an AWS account, outputs of "
+            "the stacks are placeholders.",
+        ),
     ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     as_json: AsJson = False,
@@ -69,22 +75,56 @@ def submit(
 
     The exit status is 0 if AWS accepted the job. With --wait, it is 0 only if the job also succeeded.
     """
-    from tributary.aws.session import aws_session
+    from tributary.aws.session import NoCredentials, aws_session
+    from tributary.aws.stack_outputs import NotDeployed
     from tributary.cli.aws.deployed_lake import DeployedLake
     from tributary.cli.aws.remedy_words import worded_for_aws
     from tributary.contract.lake import read_lake
 
     _check_usage(operation, tables or (), events_from, since_snapshot)
     the_lake = read_lake(lake)
-    with worded_for_aws(), aws_session(the_lake, lake) as session:
-        deployed = DeployedLake(the_lake, session)
-        place = deployed.job_place
-        place.require_usable()
-        if operation == "stop":
-            _stop(place, wait, dry_run, as_json)
-        else:
-            job = _job(deployed, operation, tables or (), events_from, since_snapshot)
-            _submit(deployed, job, wait, dry_run, as_json)
+    try:
+        with worded_for_aws(), aws_session(the_lake, lake) as session:
+            deployed = DeployedLake(the_lake, session)
+            place = deployed.job_place
+            place.require_usable()
+            if operation == "stop":
+                _stop(place, wait, dry_run, as_json)
+            else:
+                job = _job(deployed, operation, tables or (), events_from, since_snapshot)
+                _submit(deployed, job, wait, dry_run, as_json)
+    except (NoCredentials, NotDeployed) as error:
+        if not dry_run or operation == "stop":
+            raise
+        _print_plan(the_lake, operation, tables or (), events_from, since_snapshot, error)
+
+
+def _print_plan(
+    lake: Lake,
+    operation: Start,
+    tables: Sequence[str],
+    source: str | None,
+    since_snapshot: bool,
+    why: TributaryError,
+) -> None:
+    """Print the request as far as the lake file determines it. `why` says why the stacks cannot be asked."""
+    from tributary.aws.spark_submit import Job
+    from tributary.cli.aws.planned_lake import planned_start
+
+    assert lake.aws is not None
+    job = (
+        Job("ingest", follow=True, source=source)
+        if operation == "follow"
+        else Job(operation, tables=tuple(tables), source=source, since_snapshot=since_snapshot)
+    )
+    _print_call(planned_start(lake, lake.aws, job))
+    messages.print(
+        f"Each <…> stands for an output of a stack, because the stacks were not asked: {why.args[0]}. "
+        "Names of tables are as you wrote them.",
+        style="yellow",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _check_usage(
