@@ -39,6 +39,9 @@ ADDRESS_OF_SINK = {
     "iceberg.kafka.security.protocol",
     "iceberg.kafka.sasl.mechanism",
     "iceberg.kafka.sasl.jaas.config",
+    # Part of a login with IAM: small brokers take few logins a second.
+    "iceberg.kafka.reconnect.backoff.ms",
+    "iceberg.kafka.reconnect.backoff.max.ms",
     "iceberg.kafka.sasl.client.callback.handler.class",
 }
 
