@@ -41,7 +41,7 @@ class BatchPlan:
 
     @property
     def needs_each_key_alone(self) -> bool:
-        """Whether the rows follow from the last change of each key alone."""
+        """Return whether the rows follow from the last change of each key alone."""
         return not self.lacks_values and not self.ends_stored_rows
 
 

@@ -98,7 +98,7 @@ class TableIngest:
 
     @property
     def is_recovered(self) -> bool:
-        """Whether the state is known. To recover it, the app reads from S3."""
+        """Return whether the state is known. To recover it, the app reads from S3."""
         return self._state is not None
 
     @property

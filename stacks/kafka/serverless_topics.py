@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,14 +15,12 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from stacks.checks.findings import acknowledge, acknowledge_function, skip
+from stacks.function_code import NO_CALL_LOST, ONE_CALL, write_code
 from stacks.functions import topics as topic_function
 from stacks.kafka.cluster import KafkaCluster
 from stacks.kafka.topics import Topic
 from stacks.log_groups import LakeLogGroup
 from stacks.network import ANY_INTERFACE, NetworkStack, attachment_to_the_vpc
-from tributary.artifacts.lock import platform_name
-from tributary.artifacts.pip import fetch_wheels
-from tributary.artifacts.zips import unpack_zip
 
 _FUNCTION = Path(topic_function.__path__[0])
 
@@ -48,7 +45,7 @@ class ServerlessTopics(Construct):
         acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": ANY_INTERFACE})
         skip(policy, {"CKV_AWS_111": ANY_INTERFACE})
         with tempfile.TemporaryDirectory() as folder:
-            write_code(Path(folder))
+            write_code(_FUNCTION, Path(folder))
             function = lambda_.Function(
                 self,
                 "Function",
@@ -66,7 +63,7 @@ class ServerlessTopics(Construct):
                 memory_size=512,
             )
         function.node.add_dependency(policy)
-        acknowledge_function(function, no_reservation=_ONE_CALL, no_dead_letters=_NO_CALL_LOST)
+        acknowledge_function(function, no_reservation=ONE_CALL, no_dead_letters=NO_CALL_LOST)
         made = CustomResource(
             self,
             "Made",
@@ -97,16 +94,3 @@ def _statements(
         ),
         attachment_to_the_vpc(),
     ]
-
-
-def write_code(folder: Path) -> None:
-    """Write the function's code: its only module, and the Kafka client."""
-    shutil.copyfile(_FUNCTION / "main.py", folder / "main.py")
-    for wheel in fetch_wheels(_FUNCTION / "requirements.txt", platform_name()):
-        unpack_zip(wheel, folder)
-
-
-_ONE_CALL = "CloudFormation calls it once in a deployment, so there are never two calls at a time."
-_NO_CALL_LOST = (
-    "The function answers CloudFormation in every case, and a failure fails the deployment. No call is lost."
-)

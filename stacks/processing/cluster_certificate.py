@@ -14,6 +14,7 @@ from constructs import Construct
 
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, acknowledge_function
+from stacks.function_code import NO_CALL_LOST, ONE_CALL
 from stacks.functions import certificate as certificate_function
 from stacks.functions.certificate.main import FOLDER
 from stacks.lake.bucket import bucket_name
@@ -103,9 +104,7 @@ class ClusterCertificate(Construct):
             )
         }
         acknowledge(policy, self.acknowledged)
-        acknowledge_function(
-            function, no_reservation=_ONE_CALL, no_dead_letters=_NO_CALL_LOST, no_vpc=_OUTSIDE
-        )
+        acknowledge_function(function, no_reservation=ONE_CALL, no_dead_letters=NO_CALL_LOST, no_vpc=_OUTSIDE)
 
 
 def _domain(region: str) -> str:
@@ -113,8 +112,4 @@ def _domain(region: str) -> str:
     return "ec2.internal" if region == "us-east-1" else f"{region}.compute.internal"
 
 
-_ONE_CALL = "CloudFormation calls it once in a deployment, so there are never two calls at a time."
-_NO_CALL_LOST = (
-    "The function answers CloudFormation in every case, and a failure fails the deployment. No call is lost."
-)
 _OUTSIDE = "It calls only AWS's APIs, and nothing in the VPC."

@@ -12,7 +12,8 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from stacks.kafka.serverless_topics import write_code
+from stacks.function_code import write_code
+from stacks.functions import topics
 from stacks.kafka.settings import server_properties, topic_policy
 from stacks.kafka.stack import StreamingStack
 from stacks.network import NetworkStack
@@ -235,7 +236,7 @@ def test_the_function_is_in_the_private_subnets_with_what_it_calls(
         if function["Handler"] == "main.handle"
     )
     assert len(function["VpcConfig"]["SubnetIds"]) == 2
-    write_code(tmp_path)
+    write_code(Path(topics.__path__[0]), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} >= {"main.py", "kafka"}
 
 

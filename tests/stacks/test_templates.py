@@ -255,7 +255,7 @@ def _written_out(value: Any) -> Any:
 
 
 def _limits_an_endpoint(statement: Statement) -> bool:
-    """Whether it lets through an endpoint what the account's own policies allow, and nobody else."""
+    """Return whether it lets through an endpoint what the account's own policies allow, and nobody else."""
     own = {"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}
     return statement.kind == "AWS::EC2::VPCEndpoint" and statement.content.get("Condition") == own
 

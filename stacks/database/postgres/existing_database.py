@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -18,12 +17,10 @@ from connectors.engines.postgres.prepared_check import missing_preparation_query
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, acknowledge_function, skip
 from stacks.database.secrets import read_access
+from stacks.function_code import NO_CALL_LOST, ONE_CALL, write_code
 from stacks.functions import database_check
 from stacks.log_groups import LakeLogGroup
 from stacks.network import ANY_INTERFACE, NetworkStack, attachment_to_the_vpc
-from tributary.artifacts.lock import platform_name
-from tributary.artifacts.pip import fetch_wheels
-from tributary.artifacts.zips import unpack_zip
 from tributary.contract.engines.postgres import ExistingPostgres, PostgresSource
 
 _FUNCTION = Path(database_check.__path__[0])
@@ -69,7 +66,7 @@ class ExistingDatabaseCheck(Construct):
         acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": ANY_INTERFACE})
         skip(policy, {"CKV_AWS_111": ANY_INTERFACE})
         with tempfile.TemporaryDirectory() as folder:
-            _write_code(Path(folder))
+            write_code(_FUNCTION, Path(folder))
             function = lambda_.Function(
                 self,
                 "Function",
@@ -88,7 +85,7 @@ class ExistingDatabaseCheck(Construct):
                 memory_size=256,
             )
         function.node.add_dependency(policy)
-        acknowledge_function(function, no_reservation=_ONE_CALL, no_dead_letters=_NO_CALL_LOST)
+        acknowledge_function(function, no_reservation=ONE_CALL, no_dead_letters=NO_CALL_LOST)
         CustomResource(
             self,
             "Checked",
@@ -107,16 +104,3 @@ class ExistingDatabaseCheck(Construct):
                 "Remedy": remedy,
             },
         )
-
-
-def _write_code(folder: Path) -> None:
-    """Write the function's code: its only module, and the PostgreSQL client."""
-    shutil.copyfile(_FUNCTION / "main.py", folder / "main.py")
-    for wheel in fetch_wheels(_FUNCTION / "requirements.txt", platform_name()):
-        unpack_zip(wheel, folder)
-
-
-_ONE_CALL = "CloudFormation calls it once in a deployment, so there are never two calls at a time."
-_NO_CALL_LOST = (
-    "The function answers CloudFormation in every case, and a failure fails the deployment. No call is lost."
-)
