@@ -40,6 +40,10 @@ class NotConnected(Exception):
         self.to, self.found = to, found
 
 
+class RowsUnreadable(Exception):
+    """A database refuses to read one table's rows. The session and its snapshot still work."""
+
+
 class DatabaseNotReady(TributaryError):
     """A server, a user or a table that Tributary cannot read without losing changes."""
 
@@ -226,4 +230,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     def read_rows(
         self, session: SessionT, table: DatabaseTable, columns: Iterable[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Read the rows in a snapshot: these columns in their forms. Each of the columns must have a form."""
+        """Read the rows in a snapshot: these columns in their forms. Each of the columns must have a form.
+
+        Raises RowsUnreadable.
+        """

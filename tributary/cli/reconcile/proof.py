@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connectors.engines.engine import DatabaseTable
+from connectors.engines.engine import DatabaseTable, RowsUnreadable
 from connectors.engines.registry import AnyEngine, engine_of
 from tributary.api.lake_files import LakeFiles
 from tributary.api.rows import read_table
@@ -154,7 +154,7 @@ def _round(
                 continue
             try:
                 proofs[name] = _look_at_table(link, reader, table, silver.get(name), known)
-            except (duckdb.Error, pa.ArrowInvalid) as error:
+            except (RowsUnreadable, duckdb.Error, pa.ArrowInvalid) as error:
                 # The session and its snapshot still work, so the other tables can be compared.
                 found = " ".join(str(error).split())
                 proofs[name] = replace(known, problem=f"its rows cannot be read in comparable form: {found}")
