@@ -15,16 +15,17 @@ def left_out_facts(left_out: LeftOutTable) -> dict[str, Any]:
         "state": "left out",
         "since": None,
         "reason": " ".join(left_out.reasons),
-        "remedy": " ".join(left_out.remedies) or None,
+        "remedy": " ".join(filter(None, left_out.remedies)) or None,
     }
 
 
 def print_left_out(left_out: LeftOutTable, console: Console) -> None:
     """Print a paragraph with the reasons, each with what to do."""
-    pairs = zip(left_out.reasons, left_out.remedies, strict=True)
+    reasons = (reason.removeprefix(f"table {left_out.table}: ") for reason in left_out.reasons)
+    pairs = zip(reasons, left_out.remedies, strict=True)
     text = " ".join(" ".join(filter(None, pair)) for pair in pairs)
     console.print(
-        f"  {left_out.table} is left out. {text}",
+        f"  {left_out.table} is left out: {text}",
         style="yellow",
         markup=False,
         highlight=False,

@@ -86,7 +86,9 @@ def tables(
         states = {str(name): left_out_facts(one) for name, one in left_out.items()}
         print_json([*({**each, **states.get(each["table"], {})} for each in found), *missing])
         return
-    if not found and not left_out:
+    for one in left_out.values():
+        print_left_out(one, output)
+    if not found:
         output.print("The lake has no tables yet. To fill it, run tributary ingest.")
         return
     columns = ("table", "storage", "rows", "position", "last commit (UTC)", "fresh p95", "quarantined")
@@ -102,10 +104,7 @@ def tables(
         )
         for one in found
     ]
-    if rows:
-        print_table(columns, rows, [False, False, True, True, False, True, True])
-    for one in left_out.values():
-        print_left_out(one, output)
+    print_table(columns, rows, [False, False, True, True, False, True, True])
 
 
 def history(
