@@ -7,7 +7,7 @@ lake file (`tributary.contract.engines`). No other module names it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Remedies
 from tributary.contract.source import Source
+from tributary.contract.table_name import TableName
 
 SourceT = TypeVar("SourceT", bound=Source)
 SessionT = TypeVar("SessionT", bound=AbstractContextManager[Any])
@@ -39,8 +40,41 @@ class NotConnected(Exception):
         self.to, self.found = to, found
 
 
+class RowsUnreadable(Exception):
+    """A database refuses to read one table's rows. The session and its snapshot still work."""
+
+
 class DatabaseNotReady(TributaryError):
     """A server, a user or a table that Tributary cannot read without losing changes."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A table that the lake cannot take, although the lake file's patterns match it.
+
+    problems  each says what is wrong with the table, and what to do
+    """
+
+    table: TableName
+    problems: tuple[DatabaseNotReady, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The findings of a check that do not stop the start.
+
+    left_out  tables that the lake cannot take, ordered by name
+    parts     tables whose rows reach the lake as another table's, and need no mention
+    """
+
+    left_out: tuple[LeftOut, ...] = ()
+    parts: frozenset[TableName] = frozenset()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def untaken(self) -> frozenset[TableName]:
+        """The tables that match the patterns, and that the connector must not read."""
+        return self.parts | {each.table for each in self.left_out}
 
 
 @dataclass(frozen=True)
@@ -112,8 +146,13 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     # The connector.
 
     @abstractmethod
-    def render(self, lake: Lake, source: SourceT, deployment: Deployment) -> ConnectorConfig:
-        """Return the connector that turns the source's changes into Kafka events, without any secret."""
+    def render(
+        self, lake: Lake, source: SourceT, deployment: Deployment, untaken: Collection[TableName] = ()
+    ) -> ConnectorConfig:
+        """Return the connector that turns the source's changes into Kafka events, without any secret.
+
+        The connector does not read the tables in `untaken`.
+        """
 
     @abstractmethod
     def user(self, lake: Lake, source: SourceT) -> str:
@@ -140,22 +179,29 @@ class Engine(ABC, Generic[SourceT, SessionT]):
         """Open a session in which each statement commits by itself. Raises NotConnected."""
 
     @abstractmethod
-    def check(self, session: SessionT, lake: Lake, source: SourceT) -> tuple[str, ...]:
-        """Check the server and the source's tables, and return warnings. Raises DatabaseNotReady."""
+    def check(self, session: SessionT, lake: Lake, source: SourceT) -> Checked:
+        """Check the server and the source's tables. A table that cannot be taken is a finding, not an error.
+
+        Raises DatabaseNotReady about what concerns the whole database.
+        """
 
     @abstractmethod
-    def prepare(self, admin: SessionT, lake: Lake, source: SourceT, password: str) -> tuple[str, ...]:
+    def prepare(
+        self, admin: SessionT, lake: Lake, source: SourceT, password: str, untaken: Collection[TableName]
+    ) -> tuple[str, ...]:
         """Prepare the database for the connector, and return warnings. It may run any number of times.
 
         The connector's user gets the password. Raises TributaryError.
         """
 
     @abstractmethod
-    def check_prepared(self, session: SessionT, lake: Lake, source: SourceT) -> None:
+    def check_prepared(
+        self, session: SessionT, lake: Lake, source: SourceT, untaken: Collection[TableName]
+    ) -> None:
         """Check that the session's user, the connector's, has all it needs. Raises DatabaseNotReady."""
 
     @abstractmethod
-    def script(self, lake: Lake, source: SourceT) -> str:
+    def script(self, lake: Lake, source: SourceT, untaken: Collection[TableName]) -> str:
         """Return the script with which an administrator prepares the database."""
 
     @abstractmethod
@@ -184,4 +230,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     def read_rows(
         self, session: SessionT, table: DatabaseTable, columns: Iterable[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Read the rows in a snapshot: these columns in their forms. Each of the columns must have a form."""
+        """Read the rows in a snapshot: these columns in their forms. Each of the columns must have a form.
+
+        Raises RowsUnreadable.
+        """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any, LiteralString
@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
-from connectors.engines.engine import DatabaseTable
+from connectors.engines.engine import DatabaseTable, RowsUnreadable
 from connectors.engines.postgres.reading import one_snapshot, read_rows, read_tables
 from tributary.cli.reconcile.comparison import Comparison, Kind, compare
 from tributary.cli.reconcile.pairing import comparable_lake_rows, pair
@@ -298,3 +298,30 @@ def test_infinite_dates_and_moments_differ_from_null_and_from_each_other(
         {"id": 2, "day": None, "moment": None},
     ]
     assert [forms["day"].show(row["day"]) for row in rows] == ["infinity", "None"]
+
+
+@pytest.mark.parametrize("name", ["e", "item", "x", "column 0", "lake"])
+def test_a_column_may_have_the_name_of_anything_in_a_form_s_expression(
+    database: psycopg.Connection, name: str
+) -> None:
+    database.execute("CREATE SCHEMA extras; CREATE EXTENSION hstore SCHEMA extras")
+    database.execute("SET search_path = public, extras")
+    ddl = "CREATE TABLE odd (id int PRIMARY KEY, {} text, h hstore, a int[])"
+    database.execute(sql.SQL(ddl).format(sql.Identifier(name)))
+    database.execute("INSERT INTO odd VALUES (1, 'x', 'k=>v', '{1,2}')")
+    odd = next(found for found in read_tables(database) if found.name == "odd")
+    lake = pa.table({"id": [1], name: ["x"], "h": ['{"k":"v"}'], "a": [[1, 2]], "_op": ["c"]})
+    pairing = pair(odd, lake.schema, ("id",))
+    with one_snapshot(database):
+        rows = list(read_rows(database, odd, pairing.forms))
+    assert compare(rows, comparable_lake_rows(lake, pairing), pairing.schema, pairing.key).identical
+
+
+def test_a_table_that_may_not_be_read_does_not_end_the_snapshot(database: psycopg.Connection) -> None:
+    database.execute("CREATE TABLE closed (id int PRIMARY KEY); CREATE TABLE open (id int PRIMARY KEY)")
+    closed, opened = read_tables(database)
+    with one_snapshot(database):
+        broken = replace(closed, relation="public.gone AS t")
+        with pytest.raises(RowsUnreadable, match="gone"):
+            list(read_rows(database, broken, ["id"]))
+        assert list(read_rows(database, opened, ["id"])) == []

@@ -34,6 +34,7 @@ DEFERRABLE = (
 SERVER = ServerFacts(
     version=16,
     release="16.4",
+    encoding="UTF8",
     wal_level="logical",
     is_standby=False,
     database="shop",
@@ -57,7 +58,7 @@ def judge(lake: Lake, *tables: TableFacts) -> PostgresFindings:
 
 
 def test_a_table_with_a_primary_key_is_accepted_without_a_warning() -> None:
-    assert judge(lake(), ORDERS) == PostgresFindings((TableName("shop", "public", "orders"),), ())
+    assert judge(lake(), ORDERS) == PostgresFindings((TableName("shop", "public", "orders"),))
 
 
 def test_the_tables_that_are_taken_are_listed_in_order() -> None:
@@ -103,7 +104,48 @@ FLAWS = {
     ),
     "replica identity nothing": (replace(ORDERS, replica_identity="n"), "", ["no replica identity"]),
     "unlogged": (replace(ORDERS, is_permanent=False), "", ["unlogged", "SET LOGGED"]),
-    "a partition": (replace(ORDERS, is_partition=True), "", ["a partition", '"!public.orders"']),
+    "a partition of a table that is not taken": (
+        replace(ORDERS, root=("hidden", "orders")),
+        "",
+        ["a partition", '"!public.orders"'],
+    ),
+    "tables that inherit from it": (
+        replace(ORDERS, has_heirs=True),
+        "",
+        ["rows of other tables", "Take only the children", '"!public.orders"'],
+    ),
+    "rows that a policy hides": (
+        replace(ORDERS, hides_rows=True),
+        "",
+        [
+            "may not see every row",
+            'CREATE POLICY tributary ON "public"."orders" FOR SELECT TO "tributary_shop__shop" USING (true)',
+            "BYPASSRLS",
+            '"!public.orders"',
+        ],
+    ),
+    "a key of which two values become one": (
+        replace(ORDERS, inexact=frozenset({"id"})),
+        "",
+        ["one row for two", "the key column id", "another unique index", '"!public.orders"'],
+    ),
+    "a key in years before Christ": (
+        replace(ORDERS, ancient=("id",)),
+        "",
+        ["one row for two", "before Christ", "another unique index"],
+    ),
+    "a replica identity without the primary key": (
+        replace(
+            ORDERS,
+            replica_identity="i",
+            unique_keys=(
+                UniqueKey(frozenset({"id"}), is_primary=True),
+                UniqueKey(frozenset({"number"}), is_replica_identity=True),
+            ),
+        ),
+        "",
+        ["does not report this key with a delete", "replica identity of number", "one that holds id"],
+    ),
     "too long a name": (replace(ORDERS, table="中" * 60), "", ["too long", "249"]),
     "an array of arrays": (
         replace(ORDERS, nested_arrays=("note",)),
@@ -155,13 +197,63 @@ FLAWS = {
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
-def test_a_table_that_the_lake_could_not_keep_exact_is_refused(flaw: str) -> None:
+def test_a_table_that_the_lake_could_not_keep_exact_is_left_out_and_the_others_are_taken(flaw: str) -> None:
     table, entry, expected = FLAWS[flaw]
     wanted = lake(entry=f'[table."shop.public.orders"]\n{entry}' if entry else "")
-    with pytest.raises(PostgresNotReady) as caught:
-        judge(wanted, table)
+    found = judge(wanted, table, replace(ORDERS, table="zebras"))
+    assert found.tables == (TableName("shop", "public", "zebras"),)
+    (left_out,) = found.left_out
+    assert left_out.table == TableName("shop", "public", table.table)
+    assert all(problem.remedies or problem.expected for problem in left_out.problems)
+    told = " ".join(map(str, left_out.problems))
     for part in expected:
-        assert part in str(caught.value)
+        assert part in told
+
+
+ROOT = replace(ORDERS, is_divided=True)
+LEAF = replace(ORDERS, schema="parts", table="orders_eu", root=("public", "orders"))
+LEAF_FLAWS = {
+    "unlogged": (ROOT, replace(LEAF, is_permanent=False), ["parts.orders_eu, unlogged", "SET LOGGED"]),
+    "on another server": (ROOT, replace(LEAF, is_foreign=True), ["parts.orders_eu, a foreign table"]),
+    "without a replica identity": (
+        ROOT,
+        replace(LEAF, replica_identity="n"),
+        ["could no longer update", "ALTER TABLE parts.orders_eu REPLICA IDENTITY FULL"],
+    ),
+    "without a full replica identity": (
+        replace(ROOT, replica_identity="f"),
+        LEAF,
+        ["values would be lost", "ALTER TABLE parts.orders_eu REPLICA IDENTITY FULL"],
+    ),
+    "with another replica identity": (
+        ROOT,
+        replace(
+            LEAF,
+            replica_identity="i",
+            unique_keys=(UniqueKey(frozenset({"number"}), is_replica_identity=True),),
+        ),
+        ["parts.orders_eu with a replica identity of number", "one that holds id"],
+    ),
+}
+
+
+@pytest.mark.parametrize("flaw", LEAF_FLAWS)
+def test_a_flaw_of_a_partition_leaves_the_whole_table_out(flaw: str) -> None:
+    root, leaf, expected = LEAF_FLAWS[flaw]
+    found = judge(lake(), root, leaf)
+    assert found.tables == ()
+    told = " ".join(str(problem) for each in found.left_out for problem in each.problems)
+    for part in ("shop.public.orders", *expected):
+        assert part in told
+
+
+def test_partitions_of_a_table_that_is_taken_need_no_word() -> None:
+    leaf = replace(LEAF, schema="public")
+    found = judge(lake(), ROOT, leaf, replace(leaf, table="orders_us", replica_identity="f"))
+    assert found == PostgresFindings(
+        (TableName("shop", "public", "orders"),),
+        parts=frozenset(TableName("shop", "public", table) for table in ("orders_eu", "orders_us")),
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,21 +304,9 @@ def test_in_our_own_database_a_missing_table_is_a_warning() -> None:
 def test_a_table_that_no_topic_can_name_is_left_out_and_reported() -> None:
     found = judge(lake(), ORDERS, replace(ORDERS, table="a.b"))
     assert found.tables == (TableName("shop", "public", "orders"),)
-    assert 'shop.public."a.b" is left out' in found.warnings[0]
-
-
-def test_a_neighbor_that_publishing_its_schema_would_break_is_refused() -> None:
-    with pytest.raises(PostgresNotReady, match=r'shop\.public\."a\.b".*could no longer update it'):
-        judge(lake(), ORDERS, replace(ORDERS, table="a.b", unique_keys=()))
-
-
-def test_a_neighbor_with_a_deferrable_key_is_refused_if_its_schema_is_published() -> None:
-    with pytest.raises(PostgresNotReady, match=r'shop\.public\."a\.b".*DEFERRABLE primary key'):
-        judge(lake(), ORDERS, replace(ORDERS, table="a.b", unique_keys=DEFERRABLE))
-
-
-def test_a_neighbor_without_a_key_is_accepted_if_tables_are_published_one_by_one() -> None:
-    assert judge(lake('["public.o*"]'), ORDERS, replace(ORDERS, table="a", unique_keys=())).warnings == ()
+    (left_out,) = found.left_out
+    assert str(left_out.table) == 'shop.public."a.b"'
+    assert "cannot quote its name" in str(left_out.problems[0])
 
 
 def test_generated_columns_are_reported() -> None:
@@ -243,10 +323,14 @@ def test_columns_whose_large_values_stop_debezium_are_reported_unless_the_log_ho
     assert judge(lake(), replace(table, replica_identity="f")).warnings == ()
 
 
-def test_several_flaws_are_counted() -> None:
-    flawed = [replace(ORDERS, table=table, unique_keys=()) for table in ("a", "b", "c")]
-    with pytest.raises(PostgresNotReady, match=r"public\.a.*2 more problems of this kind"):
-        judge(lake(), *flawed)
+def test_all_flawed_tables_are_listed_at_once() -> None:
+    flawed = [replace(ORDERS, table=table, unique_keys=()) for table in ("c", "a", "b")]
+    assert [each.table.table for each in judge(lake(), *flawed).left_out] == ["a", "b", "c"]
+
+
+def test_all_patterns_that_match_nothing_are_reported_at_once() -> None:
+    with pytest.raises(PostgresNotReady, match=r'found "sales\.\*".*Also: .*found "stock\.\*"'):
+        judge(lake('["public.*", "sales.*", "stock.*"]'), ORDERS)
 
 
 def test_a_server_that_can_replicate_is_accepted() -> None:
@@ -260,6 +344,7 @@ def test_a_server_that_can_replicate_is_accepted() -> None:
 UNFIT = {
     "too old": (replace(SERVER, version=12, release="12.9"), ["PostgreSQL 12.9", "PostgreSQL 13"]),
     "not logical": (replace(SERVER, wal_level="replica"), ["wal_level = replica", "ALTER SYSTEM"]),
+    "without an encoding": (replace(SERVER, encoding="SQL_ASCII"), ["SQL_ASCII", "ENCODING 'UTF8'"]),
     "a standby": (replace(SERVER, is_standby=True), ["a standby", "[source.shop.connection].host"]),
     "no slot left": (replace(SERVER, slots_in_use=10), ["all 10 replication slots", "max_replication_slots"]),
     "no sender left": (replace(SERVER, senders_in_use=10), ["all 10 WAL senders", "max_wal_senders"]),
@@ -276,6 +361,11 @@ UNFIT = {
         ["wal_status = lost", "max_slot_wal_keep_size"],
     ),
 }
+
+
+def test_all_flaws_of_a_server_are_reported_at_once() -> None:
+    with pytest.raises(PostgresNotReady, match=r"a standby.*Also: .*wal_level = replica"):
+        judge_server(postgres_source(lake()), replace(SERVER, is_standby=True, wal_level="replica"), "h")
 
 
 @pytest.mark.parametrize("flaw", UNFIT)

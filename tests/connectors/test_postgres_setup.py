@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -100,6 +101,11 @@ def published(admin: psycopg.Connection, lake: Lake) -> set[str]:
         (name,),
     )
     return {row[0] for row in rows}
+
+
+def problems_of(admin: psycopg.Connection, lake: Lake) -> str:
+    found = check_tables(admin, lake, postgres_source(lake))
+    return " ".join(str(problem) for each in found.left_out for problem in each.problems)
 
 
 def test_the_replication_user_can_do_what_debezium_does(
@@ -299,8 +305,7 @@ def test_a_table_whose_updates_would_break_is_refused_and_its_application_still_
     del owner
     lake = lake_of(tables)
     admin.execute("CREATE TABLE public.keyless (id int); INSERT INTO public.keyless VALUES (1)")
-    with pytest.raises(PostgresNotReady, match=r"shop\.public\.keyless.*REPLICA IDENTITY FULL"):
-        check_tables(admin, lake, postgres_source(lake))
+    assert re.search(r"shop\.public\.keyless.*REPLICA IDENTITY FULL", problems_of(admin, lake))
     with pytest.raises(PostgresSetupFailed, match=r"public\.keyless.*Give them a primary key") as caught:
         apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     assert PASSWORD not in str(caught.value)
@@ -322,8 +327,7 @@ def test_a_deferrable_key_is_refused_if_postgresql_would_refuse_the_application_
         admin.execute("UPDATE public.slots SET note = 'x'")
     admin.execute("DROP PUBLICATION by_hand")
 
-    with pytest.raises(PostgresNotReady, match=r"shop\.public\.slots.*DEFERRABLE.*ADD PRIMARY KEY \(id\)"):
-        check_tables(admin, lake, postgres_source(lake))
+    assert re.search(r"shop\.public\.slots.*DEFERRABLE.*ADD PRIMARY KEY \(id\)", problems_of(admin, lake))
     with pytest.raises(PostgresSetupFailed, match=r"public\.slots.*not DEFERRABLE"):
         apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
     admin.execute("UPDATE public.slots SET note = 'x'")
@@ -359,8 +363,7 @@ def test_with_full_replica_identity_a_deferrable_key_is_refused_for_the_rows_it_
     lake = lake_of('["public.slots"]')
     admin.execute("CREATE TABLE public.slots (id int, nr int NOT NULL UNIQUE, PRIMARY KEY (id) DEFERRABLE)")
     admin.execute("ALTER TABLE public.slots REPLICA IDENTITY FULL")
-    with pytest.raises(PostgresNotReady, match=r"shop\.public\.slots.*former row"):
-        check_tables(admin, lake, postgres_source(lake))
+    assert re.search(r"shop\.public\.slots.*former row", problems_of(admin, lake))
 
     with_other_key = lake_of('["public.slots"]', '[table."shop.public.slots"]\nkey = ["nr"]')
     assert check_tables(admin, with_other_key, postgres_source(with_other_key)).warnings == ()
@@ -482,7 +485,7 @@ def test_the_catalog_is_read_as_it_is(admin: psycopg.Connection) -> None:
         CREATE VIEW public.v AS SELECT 1;
         """
     )
-    tables = {facts.table: facts for facts in read_tables(admin)}
+    tables = {facts.table: facts for facts in read_tables(admin, "nobody")}
     assert set(tables) == {"t", "u", "p", "p1"}
     facts = tables["t"]
     assert facts.columns == ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
@@ -495,8 +498,8 @@ def test_the_catalog_is_read_as_it_is(admin: psycopg.Connection) -> None:
     assert facts.primary_key == UniqueKey(frozenset({"a"}), is_primary=True)
     assert {key.columns for key in facts.unique_keys} == {frozenset({"a"}), frozenset({"b", "c"})}
     assert not tables["u"].is_permanent
-    assert tables["p1"].is_partition
-    assert not tables["p"].is_partition
+    assert (tables["p"].is_divided, tables["p1"].is_divided) == (True, False)
+    assert (tables["p"].root, tables["p1"].root) == (None, ("public", "p"))
 
 
 ODD_TABLES = [

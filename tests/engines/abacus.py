@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +13,12 @@ import pyarrow as pa
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
 from connectors.engines.engine import (
     Awaited,
+    Checked,
     DatabaseColumn,
     DatabaseNotReady,
     DatabaseTable,
     Engine,
+    LeftOut,
     Login,
     NotConnected,
 )
@@ -25,6 +27,7 @@ from tributary.contract.entries import Port, Problem
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Remedies, remedies_of
 from tributary.contract.source import Connection, ExistingDatabase, Source
+from tributary.contract.table_name import TableName
 from tributary.contract.topic_form import TopicForm
 
 PORT = 7777
@@ -80,12 +83,15 @@ TABLE = DatabaseTable(
 class AbacusServer:
     """The content of the tests' one server. `said` records its requests, in order.
 
-    lags  how many times it reports that something has not reached Kafka yet
+    has_rust  one of its tables cannot be taken
+    lags      how many times it reports that something has not reached Kafka yet
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     is_prepared: bool = False
+    has_rust: bool = False
+    skipped: frozenset[TableName] = frozenset()
     refuses: str | None = None
     lags: int = 0
 
@@ -112,7 +118,9 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
     def __init__(self, server: AbacusServer) -> None:
         self.server = server
 
-    def render(self, lake: Lake, source: AbacusSource, deployment: Deployment) -> ConnectorConfig:
+    def render(
+        self, lake: Lake, source: AbacusSource, deployment: Deployment, untaken: Collection[TableName] = ()
+    ) -> ConnectorConfig:
         access = deployment.databases[source.name]
         config = {
             "connector.class": self.connector_class,
@@ -121,6 +129,7 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
             "abacus.beam": self.beam(lake, source),
             "topic.prefix": lake.source_names(source).topic_prefix,
             **access.options,
+            **({"abacus.skips": ",".join(map(str, sorted(untaken)))} if untaken else {}),
         }
         return ConnectorConfig(lake.source_names(source).connector, config)
 
@@ -150,23 +159,34 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
         self.server.said.append(f"{login.user} comes to {login.host}:{login.port}")
         return AbacusSession(self.server, login.user)
 
-    def check(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> tuple[str, ...]:
+    def check(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> Checked:
         session.server.said.append(f"{session.user} checks {lake.name}.{source.name}")
-        return ("a bead is loose",)
+        rusty = TableName(source.name, "counting", "rust")
+        problem = DatabaseNotReady("the beads do not slide", where=str(rusty), remedy="Oil it.")
+        left_out = (LeftOut(rusty, (problem,)),) if session.server.has_rust else ()
+        return Checked(left_out, warnings=("a bead is loose",))
 
     def prepare(
-        self, admin: AbacusSession, lake: Lake, source: AbacusSource, password: str
+        self,
+        admin: AbacusSession,
+        lake: Lake,
+        source: AbacusSource,
+        password: str,
+        untaken: Collection[TableName],
     ) -> tuple[str, ...]:
         admin.server.said.append(f"{admin.user} prepares {self.beam(lake, source)}")
         admin.server.is_prepared = bool(password)
+        admin.server.skipped = frozenset(untaken)
         return ("oil the rods",)
 
-    def check_prepared(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> None:
-        if not session.server.is_prepared:
+    def check_prepared(
+        self, session: AbacusSession, lake: Lake, source: AbacusSource, untaken: Collection[TableName]
+    ) -> None:
+        if not session.server.is_prepared or session.server.skipped != frozenset(untaken):
             raise DatabaseNotReady("no beam", where=source.name, expected=self.beam(lake, source))
 
-    def script(self, lake: Lake, source: AbacusSource) -> str:
-        return f"MOUNT {self.beam(lake, source)}\n"
+    def script(self, lake: Lake, source: AbacusSource, untaken: Collection[TableName]) -> str:
+        return f"MOUNT {self.beam(lake, source)}\n" + "".join(f"SKIP {name}\n" for name in sorted(untaken))
 
     def script_command(self, script: Path) -> str:
         return f"abacus < {script}"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.engines.abacus import AbacusServer
+from connectors.engines.engine import RowsUnreadable
+from tests.engines.abacus import TABLE, AbacusServer
 from tests.engines.lakes import BEADS, lake_with, servers_of
 from tributary.api.lake_files import LocalFiles
 from tributary.api.tables import LakeTable
@@ -17,6 +20,7 @@ from tributary.cli.reconcile import proof
 from tributary.cli.reconcile.barrier import LakeBehind, Patience
 from tributary.cli.reconcile.comparison import Kind
 from tributary.cli.reconcile.proof import SourceLink, reconcile
+from tributary.contract.table_name import TableName
 from tributary.local.databases import SourceDatabase
 
 pytestmark = pytest.mark.usefixtures("abacus")
@@ -103,6 +107,43 @@ def test_a_type_that_does_not_fit_the_lake_s_is_a_mismatch_in_the_engine_s_words
     assert table.pairing is not None
     assert table.pairing.mismatched == {"color": "word in the database is double in the lake"}
     assert not table.identical
+
+
+@pytest.mark.parametrize("failure", [RowsUnreadable("no"), duckdb.BinderException("no")])
+def test_a_table_that_cannot_be_read_does_not_hide_the_others(
+    link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    holds(monkeypatch, LAKE)
+    abacus.rows = ROWS
+    other = TableName("counter", "counting", "a_table_before")
+    monkeypatch.setattr(proof, "read_source_tables", lambda *_: {BEADS: TABLE, other: TABLE})
+    monkeypatch.setattr(proof, "read_topic_ends", lambda _, topics: {topic: {0: 0} for topic in topics})
+    silver = (LakeTable(other, "silver/other"), LakeTable(BEADS, "silver/beads"))
+    monkeypatch.setattr(proof, "read_silver_tables", lambda *_: silver)
+
+    def read(_: object, table: LakeTable) -> pa.Table:
+        if table.name == other:
+            raise failure
+        return LAKE
+
+    monkeypatch.setattr(proof, "read_table", read)
+    failed, well = reconcile(link, Patience.of(30)).tables
+    assert (failed.name, failed.identical) == (other, False)
+    assert "cannot be read in comparable form: no" in (failed.problem or "")
+    assert (well.name, well.identical) == (BEADS, True)
+
+
+def test_a_table_that_is_left_out_is_reported_with_its_reason_and_not_waited_for(
+    link: SourceLink, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holds(monkeypatch, LAKE)
+    abacus.rows = ROWS
+    rust = TableName("counter", "counting", "rust")
+    monkeypatch.setattr(proof, "read_source_tables", lambda *_: {BEADS: TABLE, rust: TABLE})
+    found = reconcile(replace(link, left_out={rust: "It does not slide."}), Patience.of(30))
+    well, left_out = found.tables
+    assert well.identical
+    assert (left_out.problem, left_out.identical) == ("it is left out: It does not slide.", False)
 
 
 def test_a_wait_that_ends_in_vain_names_its_condition(

@@ -10,17 +10,21 @@ import pytest
 
 from connectors.connect_rest import ConnectRest
 from connectors.deployment import ConnectorConfig
-from connectors.engines.engine import DatabaseNotReady
+from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut
 from connectors.engines.registry import engine_of
 from tests.engines.abacus import AbacusServer, AbacusSource
 from tests.engines.lakes import POSTGRES, lake_with, servers_of
 from tributary.contract.lake import Lake, parse_lake
+from tributary.contract.remedies import plain_words
+from tributary.contract.table_name import TableName
 from tributary.local import pipeline
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.local.databases import DatabaseUnreachable, SourceDatabase, prepare_database
 from tributary.local.engine_servers import NoServerHere
+from tributary.local.left_out import as_records, read_left_out, write_left_out
 from tributary.local.start_plan import start_plan
 from tributary.local.startup import Startup
+from tributary.local.state import StateFolder
 
 pytestmark = pytest.mark.usefixtures("abacus")
 
@@ -57,8 +61,8 @@ def test_a_second_engine_s_database_is_checked_and_prepared_by_the_administrator
 ) -> None:
     monkeypatch.setenv("ABBOT", "om")
     lake = lake_with()
-    warnings = prepare_database(servers_of(lake, tmp_path).database(lake.source("counter")))
-    assert warnings == ("a bead is loose", "oil the rods")
+    found = prepare_database(servers_of(lake, tmp_path).database(lake.source("counter")))
+    assert found == Checked(warnings=("a bead is loose", "oil the rods"))
     assert abacus.said == [
         "abbot comes to abacus.example.org:7777",
         "abbot checks shop.counter",
@@ -79,7 +83,7 @@ def test_without_an_administrator_the_engine_s_script_is_written_and_named(
         prepare_database(database)
     assert database.script.read_text() == "MOUNT beam-of-shop-counter\n"
     abacus.is_prepared = True
-    assert prepare_database(database) == ("a bead is loose",)
+    assert prepare_database(database) == Checked(warnings=("a bead is loose",))
     assert not any("prepares" in said for said in abacus.said)
 
 
@@ -100,8 +104,10 @@ class Connect:
 
     def __init__(self, abacus: AbacusServer, monkeypatch: pytest.MonkeyPatch) -> None:
         self.known: dict[str, dict[str, str]] = {}
+        self.ran: dict[str, ConnectorConfig] = {}
 
         def run(_: ConnectorKeeper, connector: ConnectorConfig, __: bool) -> bool:
+            self.ran[connector.name] = connector
             abacus.said.append(f"run {connector.name}")
             return True
 
@@ -124,8 +130,8 @@ def started(lake: Lake, folder: Path, monkeypatch: pytest.MonkeyPatch, *resnapsh
         monkeypatch.setattr(pipeline._Start, f"_ensure_{server}", lambda *_: False)
     monkeypatch.setattr(pipeline, "unpack_plugins", lambda _: folder)
 
-    def prepare(database: SourceDatabase) -> tuple[str, ...]:
-        return prepare_database(database) if isinstance(database.source, AbacusSource) else ()
+    def prepare(database: SourceDatabase) -> Checked:
+        return prepare_database(database) if isinstance(database.source, AbacusSource) else Checked()
 
     monkeypatch.setattr(pipeline, "prepare_database", prepare)
     anew = frozenset(lake.source(name) for name in resnapshot)
@@ -146,6 +152,36 @@ def test_a_start_prepares_a_second_engine_s_database_and_runs_its_connector(
     prepared, ran = "abbot prepares beam-of-shop-counter", "run tributary-shop-counter-debezium"
     assert abacus.said.index(prepared) < abacus.said.index(ran)
     assert not any("forget" in said or "remove" in said for said in abacus.said)
+
+
+def test_a_table_that_cannot_be_taken_is_left_out_until_it_is_mended(
+    abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ABBOT", "om")
+    connect = Connect(abacus, monkeypatch)
+    connector, rust = "tributary-shop-counter-debezium", TableName("counter", "counting", "rust")
+    abacus.has_rust = True
+    start = started(lake_with(), tmp_path, monkeypatch)
+    assert start.found["counter"].untaken == {rust}
+    assert connect.ran[connector].config["abacus.skips"] == str(rust)
+    abacus.has_rust = False
+    start = started(lake_with(), tmp_path, monkeypatch)
+    assert "abacus.skips" not in connect.ran[connector].config
+    assert start.found["counter"].left_out == ()
+
+
+def test_the_tables_that_a_start_left_out_are_recorded_while_the_lake_file_wants_them(
+    tmp_path: Path,
+) -> None:
+    state, lake = StateFolder(tmp_path), lake_with()
+    assert read_left_out(state, lake) == {}
+    rust = TableName("counter", "counting", "rust")
+    problem = DatabaseNotReady("the beads do not slide", where=str(rust), remedy="Oil it.")
+    write_left_out(state, as_records([LeftOut(rust, (problem, problem))], plain_words))
+    (found,) = read_left_out(state, lake).values()
+    assert (found.name, found.remedies) == (rust, ("Oil it.", "Oil it."))
+    assert "the beads do not slide" in found.reasons[0]
+    assert read_left_out(state, parse_lake(POSTGRES)) == {}
 
 
 def test_a_new_snapshot_first_deletes_the_state_in_the_database_and_connect(

@@ -21,6 +21,7 @@ import pytest
 import requests
 
 from connectors.connect_rest import ConnectRest
+from connectors.engines.engine import Checked
 from connectors.engines.postgres.preflight import PostgresNotReady
 from connectors.engines.postgres.preparation import setup_sql
 from tests.local.landed import (
@@ -445,4 +446,4 @@ def test_without_an_administrator_the_sql_is_written_to_a_named_file(
         sql = setup_sql(lake, postgres_source(lake))
         assert sql in database.script.read_text()  # the script also has a command that only psql understands
         admin.execute(sql.encode())
-    assert prepare_database(database) == ()
+    assert prepare_database(database) == Checked()

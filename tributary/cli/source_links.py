@@ -5,11 +5,13 @@ from __future__ import annotations
 from tributary.cli.reconcile.proof import SourceLink
 from tributary.cli.workspace import Workspace
 from tributary.local.databases import SourceDatabase
+from tributary.local.left_out import read_left_out
 
 
 def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
     """Return a link for each source. Raises PipelineDown."""
     workspace.require("kafka", "connect")
+    left_out = read_left_out(workspace.state, workspace.lake)
     return tuple(
         SourceLink(
             lake=workspace.lake,
@@ -20,6 +22,7 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
             ).connect_for_replication,
             kafka_bootstrap=workspace.settings.kafka_bootstrap,
             files=workspace.files,
+            left_out={name: " ".join(one.reasons) for name, one in left_out.items()},
         )
         for source in workspace.lake.sources
     )

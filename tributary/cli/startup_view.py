@@ -7,6 +7,8 @@ from collections.abc import Collection
 from rich.console import Console
 
 from tributary.artifacts.progress import shown_on
+from tributary.cli.left_out_view import print_left_out
+from tributary.cli.remedy_words import remedy_words
 from tributary.cli.workspace import Workspace
 from tributary.contract.source import Source
 from tributary.local.pipeline import RunningPipeline, Seed, up
@@ -36,7 +38,10 @@ def start_pipeline(
             fetch_progress=fetch_progress,
             seed=seed,
             resnapshot=resnapshot,
+            words=remedy_words,
         )
     for warning in pipeline.warnings:
         console.print(f"  {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    for left_out in pipeline.left_out:
+        print_left_out(left_out, console)
     return pipeline

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tributary.contract.errors import TributaryError
@@ -101,7 +102,13 @@ class TablePatterns:
 
     @property
     def debezium_regex(self) -> str:
+        """The expression of `debezium_regex_without` that leaves out no table."""
+        return self.debezium_regex_without(())
+
+    def debezium_regex_without(self, tables: Iterable[tuple[str, str]]) -> str:
         """Return a Java regular expression for `table.include.list` that agrees with `matches`.
+
+        It matches none of these tables, given as schema and table.
 
         Debezium splits the list at commas, trims the parts and ignores case (debezium-util's
         Strings.setOfRegex and Predicates.includes). So the expression has no comma, and its flag restores the
@@ -110,7 +117,9 @@ class TablePatterns:
         include = "|".join(_debezium_regex_of(pattern) for pattern in self.include)
         exclude = "".join(f"(?!{_debezium_regex_of(pattern)}(?!.))" for pattern in self.exclude)
         own = rf"(?!{OWN_SCHEMA}\.)"
-        return f"(?s-i:{_UNTRACEABLE_IN_DEBEZIUM}{own}{exclude}(?:{include}))"
+        names = "|".join(rf"{_literally(schema)}\.{_literally(table)}" for schema, table in sorted(tables))
+        left_out = f"(?!(?:{names})(?!.))" if names else ""
+        return f"(?s-i:{_UNTRACEABLE_IN_DEBEZIUM}{own}{exclude}{left_out}(?:{include}))"
 
 
 def is_traceable(name: str) -> bool:
@@ -127,6 +136,10 @@ def _debezium_regex_of(pattern: TablePattern) -> str:
     return r"\.".join(parts)
 
 
+def _literally(name: str) -> str:
+    return "".join(map(_regex_of_literal, name))
+
+
 def _regex_of(wildcard: str, any_character: str) -> str:
     """Return the wildcard in the syntax that Python and Java share, without comma or blank."""
     return "".join(_regex_of_character(character, any_character) for character in wildcard)
@@ -137,6 +150,10 @@ def _regex_of_character(character: str, any_character: str) -> str:
         return f"{any_character}*"
     if character == "?":
         return any_character
+    return _regex_of_literal(character)
+
+
+def _regex_of_literal(character: str) -> str:
     if character.isascii() and not character.isalnum():
         return f"\\x{ord(character):02x}"
     return character

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
 
 from connectors.deployment import DatabaseAccess, DirectorySecret
-from connectors.engines.engine import DatabaseNotReady, Login, NotConnected
+from connectors.engines.engine import Checked, DatabaseNotReady, Login, NotConnected
 from connectors.engines.registry import AnyEngine, engine_of
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
@@ -124,33 +124,36 @@ class SourceDatabase:
         )
 
 
-def prepare_database(database: SourceDatabase) -> tuple[str, ...]:
-    """Prepare the database for Debezium, and return warnings. It may run any number of times.
+def prepare_database(database: SourceDatabase) -> Checked:
+    """Prepare the database for Debezium, and return what was found. It may run any number of times.
 
-    If the lake file names no administrator, only write the SQL to `database.script`. Raises
-    DatabaseUnreachable, PasswordMissing, NoServerHere, DatabaseNotReady and the engine's own errors.
+    A table that cannot be taken is among the findings, and is neither published nor made readable. If the
+    lake file names no administrator, only write the SQL to `database.script`. Raises DatabaseUnreachable,
+    PasswordMissing, NoServerHere, DatabaseNotReady and the engine's own errors.
     """
     if database.is_prepared_by_hand:
         return _check_prepared(database)
     engine, lake, source = database.engine, database.lake, database.source
     with database.connect() as admin:
-        warnings = engine.check(admin, lake, source)
+        found = engine.check(admin, lake, source)
         password = database.replication_password.get_secret_value()
-        warnings += engine.prepare(admin, lake, source, password)
+        warnings = engine.prepare(admin, lake, source, password, found.untaken)
     with database.connect_for_replication() as replication:
-        engine.check_prepared(replication, lake, source)
-    return warnings
+        engine.check_prepared(replication, lake, source, found.untaken)
+    return replace(found, warnings=(*found.warnings, *warnings))
 
 
-def _check_prepared(database: SourceDatabase) -> tuple[str, ...]:
+def _check_prepared(database: SourceDatabase) -> Checked:
     engine, lake, source = database.engine, database.lake, database.source
-    database.script.write_text(engine.script(lake, source))
+    # Without a user to log in as, nothing is known of the tables yet.
+    database.script.write_text(engine.script(lake, source, ()))
     with database.connect_for_replication() as replication:
-        warnings = engine.check(replication, lake, source)
+        found = engine.check(replication, lake, source)
+        database.script.write_text(engine.script(lake, source, found.untaken))
         try:
-            engine.check_prepared(replication, lake, source)
+            engine.check_prepared(replication, lake, source, found.untaken)
         except DatabaseNotReady as error:
             command = engine.script_command(database.script)
             error.remedies = remedies_of(f"Let an administrator of the database run: {command}")
             raise
-    return warnings
+    return found

@@ -12,14 +12,17 @@ from typing import Any, Protocol
 from connectors import iceberg_sink
 from connectors.connect_rest import ConnectRest
 from connectors.deployment import ConnectorConfig
+from connectors.engines.engine import Checked
 from connectors.engines.registry import engine_of, engine_of_connector
 from connectors.plugins import Plugin, build_plugins, unpack_plugins
 from tributary.artifacts.fetch import FetchProgress
 from tributary.contract.lake import Lake
+from tributary.contract.remedies import Words, plain_words
 from tributary.contract.source import Source
 from tributary.local import connect, kafka, postgres, s3, spark
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.local.databases import prepare_database
+from tributary.local.left_out import LeftOutTable, as_records, write_left_out
 from tributary.local.process import POLL_SECONDS, StartCancelled, has_died, read_process
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
@@ -41,13 +44,18 @@ Seed = Callable[[Source, Any], None]
 
 @dataclass(frozen=True)
 class RunningPipeline:
-    """A pipeline that is up. `changed` names what this start had to do, if anything did not run already."""
+    """A pipeline that is up.
+
+    changed   what this start had to do, if anything did not run already
+    left_out  tables that the lake file wants and that cannot be taken, ordered by name
+    """
 
     lake: Lake
     state: StateFolder
     settings: LocalSettings
     changed: tuple[str, ...]
     warnings: tuple[str, ...]
+    left_out: tuple[LeftOutTable, ...]
     seconds: float
 
 
@@ -59,11 +67,13 @@ def up(
     fetch_progress: Callable[[FetchProgress], None] | None = None,
     seed: Seed | None = None,
     resnapshot: Collection[Source] = (),
+    words: Words = plain_words,
 ) -> RunningPipeline:
     """Start what is not running, and return once the connectors run.
 
     A server or connector that runs as the lake file says stays untouched. But Debezium forgets its position
-    in the sources in `resnapshot`, and takes a new snapshot of them. On an error and on Ctrl-C (or SIGTERM,
+    in the sources in `resnapshot`, and takes a new snapshot of them. Tables that cannot be taken are left out
+    and recorded in the state folder, in the `words` of a surface. On an error and on Ctrl-C (or SIGTERM,
     SIGHUP) everything that this call started is stopped again. Raises the TributaryErrors of every part.
     """
     began = time.monotonic()
@@ -85,8 +95,11 @@ def up(
                 started = [name for name in SERVICES if name not in running]
                 _stop_servers(state, started, patience_seconds=UNDO_SECONDS)
                 raise
+        left_out = as_records((each for found in start.found.values() for each in found.left_out), words)
+        write_left_out(state, left_out)
     seconds = time.monotonic() - began
-    return RunningPipeline(lake, state, settings, tuple(start.changed), tuple(start.warnings), seconds)
+    changed, warnings = tuple(start.changed), tuple(start.warnings)
+    return RunningPipeline(lake, state, settings, changed, warnings, left_out, seconds)
 
 
 def down(state: StateFolder) -> tuple[str, ...]:
@@ -135,7 +148,7 @@ def _fixed_ports(lake: Lake) -> dict[str, int]:
 
 @dataclass
 class _Start:
-    """One call of `up`: its steps, and the steps that had something to do."""
+    """One call of `up`: its steps, the steps that had something to do, and each source's findings."""
 
     servers: Servers
     plugins: tuple[Plugin, ...]
@@ -145,6 +158,7 @@ class _Start:
     connect_has_died: bool
     changed: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    found: dict[str, Checked] = field(default_factory=dict)
 
     def run(self) -> None:
         """Run the steps of the plan, each as soon as its predecessors are done."""
@@ -171,8 +185,19 @@ class _Start:
         for source in lake.sources:
             connector = engine_of(source).render(lake, source, deployment)
             work[database_step(source)] = self._prepare(source, connector)
-            work[connector_step(source)] = self._run_connector(connector)
+            work[connector_step(source)] = self._run_connector_of(source)
         return work
+
+    def _run_connector_of(self, source: Source) -> Callable[[], bool]:
+        """Return the step that runs the source's connector, without the tables that are left out."""
+
+        def run() -> bool:
+            lake, deployment = self.servers.lake, self.servers.deployment
+            untaken = self.found[source.name].untaken
+            connector = engine_of(source).render(lake, source, deployment, untaken)
+            return self._keeper.ensure_running(connector, self.connect_has_died)
+
+        return run
 
     def _step(
         self, name: str, ensure: Callable[[], bool], after: tuple[Future[Any], ...] = ()
@@ -261,7 +286,8 @@ class _Start:
             if self.seed is not None and source.connection is None:
                 with database.connect() as admin:
                     self.seed(source, admin)
-            self.warnings.extend(prepare_database(database))
+            self.found[source.name] = prepare_database(database)
+            self.warnings.extend(self.found[source.name].warnings)
             if source in self.resnapshot:
                 self._keeper.forget_offsets(connector)
             return False  # Only a change that a second `up` would not repeat counts.

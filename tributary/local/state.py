@@ -106,6 +106,7 @@ class StateFolder:
         self.logs = self.path / "logs"
         self.run = self.path / "run"
         self.settings_file = self.path / "settings.json"
+        self.left_out_file = self.path / "left-out.json"
 
     def create(self) -> None:
         """Create the folders, which only their owner can read. Raise StateFolderUnfit if that fails."""

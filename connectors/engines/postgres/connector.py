@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from connectors.deployment import (
     ConnectorConfig,
@@ -16,6 +16,7 @@ from connectors.engines.postgres.names import publication, replication_slot, rep
 from connectors.engines.postgres.preparation import heartbeat_query
 from tributary.contract.engines.postgres import PostgresSource, SslMode
 from tributary.contract.lake import Lake
+from tributary.contract.table_name import TableName
 
 PLUGIN = "debezium-connector-postgres"
 CONNECTOR_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
@@ -25,8 +26,13 @@ TOPIC_NAMING_STRATEGY = "io.debezium.schema.SchemaUnicodeTopicNamingStrategy"
 """Debezium's strategy, which `naming.topic_escape` repeats. Its default maps several tables to one topic."""
 
 
-def render(lake: Lake, source: PostgresSource, deployment: Deployment) -> ConnectorConfig:
-    """Return the connector that turns the source's changes into Kafka events, without its password."""
+def render(
+    lake: Lake, source: PostgresSource, deployment: Deployment, untaken: Collection[TableName] = ()
+) -> ConnectorConfig:
+    """Return the connector that turns the source's changes into Kafka events, without its password.
+
+    The connector does not read the tables in `untaken`, although the source's patterns match them.
+    """
     names = lake.source_names(source)
     return ConnectorConfig(
         name=names.connector,
@@ -45,7 +51,9 @@ def render(lake: Lake, source: PostgresSource, deployment: Deployment) -> Connec
             "snapshot.mode": "initial",
             "topic.prefix": names.topic_prefix,
             "topic.naming.strategy": TOPIC_NAMING_STRATEGY,
-            "table.include.list": source.patterns.debezium_regex,
+            "table.include.list": source.patterns.debezium_regex_without(
+                (table.schema, table.table) for table in untaken
+            ),
             **_keys(lake, source),
             **_LOSSLESS,
             **_JSON_WITH_SCHEMAS,

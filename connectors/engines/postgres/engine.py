@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -11,12 +11,13 @@ import pyarrow as pa
 from psycopg.conninfo import make_conninfo
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
-from connectors.engines.engine import Awaited, DatabaseTable, Engine, Login, NotConnected
+from connectors.engines.engine import Awaited, Checked, DatabaseTable, Engine, Login, NotConnected
 from connectors.engines.postgres import connector, preflight, preparation, reading, slot
 from connectors.engines.postgres.names import replication_slot, replication_user
 from tributary.contract.engines.postgres import PORT, PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Remedies, TakeSnapshot, remedies_of
+from tributary.contract.table_name import TableName
 
 
 class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
@@ -28,8 +29,10 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
     connector_class = connector.CONNECTOR_CLASS
     connection_keys = "host, port, database, user, password and sslmode"
 
-    def render(self, lake: Lake, source: PostgresSource, deployment: Deployment) -> ConnectorConfig:
-        return connector.render(lake, source, deployment)
+    def render(
+        self, lake: Lake, source: PostgresSource, deployment: Deployment, untaken: Collection[TableName] = ()
+    ) -> ConnectorConfig:
+        return connector.render(lake, source, deployment, untaken)
 
     def user(self, lake: Lake, source: PostgresSource) -> str:
         return replication_user(lake, source)
@@ -75,20 +78,33 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
             found = " ".join(str(error).split()) or type(error).__name__
             raise NotConnected(f"database {source.database}", found) from error
 
-    def check(self, session: psycopg.Connection, lake: Lake, source: PostgresSource) -> tuple[str, ...]:
+    def check(self, session: psycopg.Connection, lake: Lake, source: PostgresSource) -> Checked:
         preflight.check_server(session, lake, source)
-        return preflight.check_tables(session, lake, source).warnings
+        found = preflight.check_tables(session, lake, source)
+        published_whole = preflight.warnings_before_publishing(session, lake, source)
+        return Checked(found.left_out, found.parts, (*found.warnings, *published_whole))
 
     def prepare(
-        self, admin: psycopg.Connection, lake: Lake, source: PostgresSource, password: str
+        self,
+        admin: psycopg.Connection,
+        lake: Lake,
+        source: PostgresSource,
+        password: str,
+        untaken: Collection[TableName],
     ) -> tuple[str, ...]:
-        return preparation.apply_postgres_setup(admin, lake, source, password)
+        return preparation.apply_postgres_setup(admin, lake, source, password, untaken)
 
-    def check_prepared(self, session: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
-        preflight.check_replication(session, lake, source)
+    def check_prepared(
+        self,
+        session: psycopg.Connection,
+        lake: Lake,
+        source: PostgresSource,
+        untaken: Collection[TableName],
+    ) -> None:
+        preflight.check_replication(session, lake, source, untaken)
 
-    def script(self, lake: Lake, source: PostgresSource) -> str:
-        return preparation.setup_script(lake, source)
+    def script(self, lake: Lake, source: PostgresSource, untaken: Collection[TableName]) -> str:
+        return preparation.setup_script(lake, source, untaken)
 
     def script_command(self, script: Path) -> str:
         return f"psql -f {script}"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, LiteralString
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import class_row, dict_row
 
-from connectors.engines.engine import DatabaseNotReady
+from connectors.engines.engine import DatabaseNotReady, LeftOut
 from connectors.engines.postgres.names import (
     HEARTBEAT_SCHEMA,
     HEARTBEAT_TABLE,
@@ -17,7 +18,7 @@ from connectors.engines.postgres.names import (
     replication_slot,
     replication_user,
 )
-from connectors.engines.postgres.preparation import whole_schemas
+from connectors.engines.postgres.preparation import PRINTING, whole_schemas
 from tributary.contract.column_names import ALLOWED, is_column_name
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
@@ -54,7 +55,15 @@ class TableFacts:
     unsent            columns of a type that Debezium leaves out of its events
     unreadable        columns of a type whose values make Debezium fail
     unmarked          columns that TOAST can hold, and for whose unchanged values Debezium has no placeholder
+    inexact           columns of a type of which Debezium sends two different values as the same one
+    dated             columns of a type that has years before Christ, if an index begins with the column
+    ancient           the dated columns that hold such a year
     replica_identity  pg_class.relreplident: d primary key, i an index, f all columns, n nothing
+    is_divided        the table is partitioned: its rows are in other tables
+    is_foreign        the rows are on another server
+    root              the partitioned table that a partition belongs to in the end, as schema and table
+    has_heirs         other tables inherit from it
+    hides_rows        row level security may hide rows from the replication user
     """
 
     schema: str
@@ -66,10 +75,17 @@ class TableFacts:
     unsent: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     unmarked: tuple[str, ...] = ()
+    inexact: frozenset[str] = frozenset()
+    dated: tuple[str, ...] = ()
+    ancient: tuple[str, ...] = ()
     unique_keys: tuple[UniqueKey, ...] = ()
     replica_identity: Literal["d", "i", "f", "n"] = "d"
     is_permanent: bool = True
-    is_partition: bool = False
+    is_divided: bool = False
+    is_foreign: bool = False
+    root: tuple[str, str] | None = None
+    has_heirs: bool = False
+    hides_rows: bool = False
 
     @property
     def primary_key(self) -> UniqueKey | None:
@@ -97,6 +113,7 @@ class ServerFacts:
 
     version: int
     release: str
+    encoding: str
     wal_level: str
     is_standby: bool
     database: str
@@ -122,10 +139,16 @@ class RoleFacts:
 
 @dataclass(frozen=True)
 class PostgresFindings:
-    """The tables that the lake takes, in order, and warnings that do not stop the start."""
+    """The tables that the lake takes, in order, and what does not stop the start.
+
+    left_out  tables that the lake cannot take
+    parts     partitions of the tables that it takes
+    """
 
     tables: tuple[TableName, ...]
-    warnings: tuple[str, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    parts: frozenset[TableName] = frozenset()
+    warnings: tuple[str, ...] = ()
 
 
 def check_server(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
@@ -134,10 +157,10 @@ def check_server(connection: psycopg.Connection, lake: Lake, source: PostgresSou
 
 
 def check_tables(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> PostgresFindings:
-    """Check that the lake can keep each table exact, and that each pattern matches a table.
+    """Find the tables that the lake can keep exact, and check that each pattern matches a table.
 
-    In a database that Tributary started itself, a table may still be missing: that is only a warning. Raises
-    PostgresNotReady.
+    A table that the lake cannot keep exact is left out, and stops nothing. In a database that Tributary
+    started itself, a table may still be missing: that is only a warning. Raises PostgresNotReady.
     """
     for enum in connection.execute(_ENUMS_WITHOUT_VALUES).fetchall():
         raise PostgresNotReady(
@@ -146,16 +169,46 @@ def check_tables(connection: psycopg.Connection, lake: Lake, source: PostgresSou
             found=f"the type {enum[0]}",
             remedy="Use the enum itself instead of the domain, and drop the domain.",
         )
-    return judge_tables(lake, source, read_tables(connection))
+    tables = read_tables(connection, replication_user(lake, source))
+    return judge_tables(
+        lake, source, [_with_ancient_columns(connection, lake, source, one) for one in tables]
+    )
 
 
-def check_replication(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
+def warnings_before_publishing(
+    connection: psycopg.Connection, lake: Lake, source: PostgresSource
+) -> tuple[str, ...]:
+    """Return what publishing whole schemas of a person's own database will mean for later tables."""
+    if source.connection is None or connection.info.server_version < 150000:
+        return ()
+    query = """
+    SELECT FROM pg_publication p JOIN pg_publication_namespace n ON n.pnpubid = p.oid
+    WHERE p.pubname = %s AND n.pnnspid = to_regnamespace(quote_ident(%s))
+    """
+    name = publication(lake, source)
+    return tuple(
+        f"The schema {schema} will be published with all tables that are created in it later. PostgreSQL "
+        "then refuses updates and deletes of a later table until it has a primary key or REPLICA IDENTITY "
+        "FULL. "
+        f'To publish only tables that exist at a start, write the pattern as "{schema}.?*".'
+        for schema in whole_schemas(source)
+        if connection.execute(query, (name, schema)).fetchone() is None
+    )
+
+
+def check_replication(
+    connection: psycopg.Connection,
+    lake: Lake,
+    source: PostgresSource,
+    untaken: Collection[TableName] = (),
+) -> None:
     """Check that the connection's user, the replication user, has all it needs. Raises PostgresNotReady."""
     where = f"source {source.name}, {_address(connection)}"
     taken = [
         (facts.schema, facts.table)
-        for facts in read_tables(connection)
+        for facts in read_tables(connection, replication_user(lake, source))
         if source.matches(facts.schema, facts.table)
+        and TableName(source.name, facts.schema, facts.table) not in untaken
     ]
     for found, expected in _replication_problems(connection, lake, source, taken):
         raise PostgresNotReady(
@@ -173,33 +226,47 @@ def check_replication(connection: psycopg.Connection, lake: Lake, source: Postgr
 
 def judge_server(source: PostgresSource, server: ServerFacts, address: str) -> None:
     """Judge the facts that `check_server` read. Raises PostgresNotReady."""
-    for found, expected, remedy in _server_problems(server, source):
-        raise PostgresNotReady(
+    problems = [
+        PostgresNotReady(
             "the database server cannot replicate",
             where=f"source {source.name}, {address}",
             found=found,
             expected=expected,
             remedy=remedy,
         )
+        for found, expected, remedy in _server_problems(server, source)
+    ]
+    if problems:
+        raise _all_in_one(problems)
 
 
 def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts]) -> PostgresFindings:
     """Judge the facts that `check_tables` read. Raises PostgresNotReady."""
     may_be_empty = source.connection is None
-    taken = [facts for facts in tables if source.matches(facts.schema, facts.table)]
-    absent = [*_patterns_without_table(source, tables), *_entries_without_table(lake, source, taken)]
-    problems = [
-        *([] if may_be_empty else absent),
-        *(problem for facts in taken for problem in _table_problems(lake, source, facts)),
-        *_unsafe_neighbours(source, tables),
-    ]
-    if problems:
-        raise _with_count(problems)
+    matched = [facts for facts in tables if source.matches(facts.schema, facts.table)]
+    absent = [*_patterns_without_table(source, tables), *_entries_without_table(lake, source, matched)]
+    if absent and not may_be_empty:
+        raise _all_in_one(absent)
+    left_out = [*_tables_with_untraceable_names(source, tables)]
+    taken: list[TableFacts] = []
+    parts: set[TableName] = set()
+    for facts in matched:
+        name = TableName(source.name, facts.schema, facts.table)
+        if facts.root is not None and source.matches(*facts.root):
+            parts.add(name)
+            continue
+        leaves = [leaf for leaf in tables if leaf.root == (facts.schema, facts.table) and not leaf.is_divided]
+        problems = tuple(_table_problems(lake, source, facts, leaves))
+        if problems:
+            left_out.append(LeftOut(name, problems))
+        else:
+            taken.append(facts)
     return PostgresFindings(
         tables=tuple(sorted(TableName(source.name, facts.schema, facts.table) for facts in taken)),
+        left_out=tuple(sorted(left_out, key=lambda each: each.table)),
+        parts=frozenset(parts),
         warnings=(
             *(str(error) for error in absent),
-            *_left_out(source, tables),
             *_warnings_of_generated_columns(source, taken),
             *_warnings_of_unsent_columns(source, taken),
             *_warnings_of_unmarked_columns(source, taken),
@@ -207,10 +274,13 @@ def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts
     )
 
 
-def read_tables(connection: psycopg.Connection) -> list[TableFacts]:
-    """Read all tables of the database except the system's and Tributary's own."""
+def read_tables(connection: psycopg.Connection, role: str) -> list[TableFacts]:
+    """Read all tables of the database except the system's and Tributary's own.
+
+    `role` is the replication user, which need not exist yet.
+    """
     with connection.cursor(row_factory=dict_row) as cursor:
-        rows = cursor.execute(_TABLES, {"own_schema": OWN_SCHEMA}).fetchall()
+        rows = cursor.execute(_TABLES, {"own_schema": OWN_SCHEMA, "role": role}).fetchall()
     return [_table_facts(row) for row in rows]
 
 
@@ -235,19 +305,38 @@ def _table_facts(row: Mapping[str, Any]) -> TableFacts:
         unsent=tuple(column["name"] for column in row["columns"] if column["unsent"]),
         unreadable=tuple(column["name"] for column in row["columns"] if column["unreadable"]),
         unmarked=tuple(column["name"] for column in row["columns"] if column["unmarked"]),
+        inexact=frozenset(column["name"] for column in row["columns"] if column["inexact"]),
+        dated=tuple(column["name"] for column in row["columns"] if column["dated"]),
         unique_keys=tuple(
             UniqueKey(frozenset(key["columns"]), key["primary"], key["replica_identity"], key["deferrable"])
             for key in row["unique_keys"]
         ),
         replica_identity=row["replica_identity"],
         is_permanent=row["is_permanent"],
-        is_partition=row["is_partition"],
+        is_divided=row["is_divided"],
+        is_foreign=row["is_foreign"],
+        root=None if row["root"] is None else (row["root"]["schema"], row["root"]["table"]),
+        has_heirs=row["has_heirs"],
+        hides_rows=row["hides_rows"],
     )
 
 
 _TABLES = r"""
 SELECT n.nspname AS schema, c.relname AS table, c.relpersistence = 'p' AS is_permanent,
-  c.relispartition AS is_partition, c.relreplident::text AS replica_identity,
+  c.relkind = 'p' AS is_divided, c.relkind = 'f' AS is_foreign, c.relreplident::text AS replica_identity,
+  (SELECT json_build_object('schema', m.nspname, 'table', r.relname)
+   FROM pg_class r JOIN pg_namespace m ON m.oid = r.relnamespace
+   WHERE c.relispartition AND r.oid = pg_partition_root(c.oid)) AS root,
+  c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits h WHERE h.inhparent = c.oid) AS has_heirs,
+  c.relrowsecurity
+    AND NOT EXISTS (SELECT FROM pg_roles r WHERE r.rolname = %(role)s AND (r.rolsuper OR r.rolbypassrls
+      OR NOT c.relforcerowsecurity AND pg_has_role(r.oid, c.relowner, 'USAGE')))
+    AND NOT (
+      EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polpermissive AND p.polcmd IN ('r', '*')
+        AND pg_get_expr(p.polqual, p.polrelid) = 'true' AND (0 = ANY (p.polroles)
+          OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = %(role)s AND r.oid = ANY (p.polroles))))
+      AND NOT EXISTS (SELECT FROM pg_policy p
+        WHERE p.polrelid = c.oid AND NOT p.polpermissive AND p.polcmd IN ('r', '*'))) AS hides_rows,
   (SELECT coalesce(json_agg(json_build_object('name', a.attname, 'not_null', a.attnotnull,
       'generated', a.attgenerated <> '', 'nested', a.attndims > 1,
       -- io.debezium.connector.postgresql.PostgresValueConverter has no schema for these.
@@ -257,9 +346,21 @@ SELECT n.nspname AS schema, c.relname AS table, c.relpersistence = 'p' AS is_per
       'unmarked', a.attstorage <> 'p' AND (
         t.name IN ('bit', 'bit varying') AND a.atttypmod NOT BETWEEN 1 AND 128 OR t.name LIKE '%%[]'
         AND t.name <> ALL ('{text[],character varying[],character[],json[],jsonb[],uuid[],bytea[],integer[],
-          bigint[],date[],money[],name[],interval[],bit varying[],xml[],point[]}'))
+          bigint[],date[],money[],name[],interval[],bit varying[],xml[],point[]}')),
+      'inexact', base.name = ANY ('{bit varying,time with time zone,time without time zone[],
+        time with time zone[],timestamp without time zone[],timestamp with time zone[]}'),
+      'dated', base.name IN ('date', 'timestamp without time zone', 'timestamp with time zone')
+        AND EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indkey[0] = a.attnum)
       ) ORDER BY a.attnum), '[]')
    FROM pg_attribute a CROSS JOIN LATERAL (SELECT a.atttypid::regtype::text AS name) t
+   CROSS JOIN LATERAL (
+     WITH RECURSIVE base AS (
+       SELECT oid, typtype, typbasetype FROM pg_type WHERE oid = a.atttypid
+       UNION ALL
+       SELECT p.oid, p.typtype, p.typbasetype FROM base b
+       JOIN pg_type p ON b.typtype = 'd' AND p.oid = b.typbasetype
+     )
+     SELECT oid::regtype::text AS name FROM base WHERE typtype <> 'd') base
    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
   (SELECT coalesce(json_agg(json_build_object('primary', i.indisprimary, 'replica_identity', i.indisreplident,
       'deferrable', NOT i.indimmediate, 'columns', (SELECT json_agg(a.attname) FROM pg_attribute a
@@ -267,17 +368,43 @@ SELECT n.nspname AS schema, c.relname AS table, c.relpersistence = 'p' AS is_per
    FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
      AND i.indexprs IS NULL) AS unique_keys
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+WHERE (c.relkind IN ('r', 'p') OR c.relkind = 'f' AND c.relispartition) AND c.relpersistence <> 't'
   AND n.nspname NOT LIKE 'pg\_%%' AND n.nspname NOT IN ('information_schema', %(own_schema)s)
 ORDER BY n.nspname, c.relname
 """
 
 
-def _with_count(problems: list[PostgresNotReady]) -> PostgresNotReady:
-    first, others = problems[0], len(problems) - 1
-    if others:
-        more = f"{others} more problem{'' if others == 1 else 's'} of this kind."
-        first.remedies = remedies_of((*first.remedies, more))
+def _with_ancient_columns(
+    connection: psycopg.Connection, lake: Lake, source: PostgresSource, facts: TableFacts
+) -> TableFacts:
+    """Look for years before Christ in key columns, each by an index that begins with the column."""
+    if not source.matches(facts.schema, facts.table) or facts.is_foreign:
+        return facts
+    key = _key_of(lake, TableName(source.name, facts.schema, facts.table), facts)
+    dated = [column for column in facts.dated if column in key]
+    if not dated or not _is_readable(connection, facts.schema, facts.table):
+        return facts
+    query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {column} < '0001-01-01' AND isfinite({column}))")
+    table = sql.Identifier(facts.schema, facts.table)
+    found = {
+        column: connection.execute(query.format(table, column=sql.Identifier(column))).fetchone()
+        for column in dated
+    }
+    return replace(facts, ancient=tuple(column for column, row in found.items() if row and row[0]))
+
+
+def _key_of(lake: Lake, name: TableName, facts: TableFacts) -> frozenset[str]:
+    """Return the columns by which the lake tells the table's rows apart. Empty if there are none."""
+    key = lake.policy(name).key
+    if key is not None:
+        return frozenset(key)
+    return frozenset() if facts.primary_key is None else facts.primary_key.columns
+
+
+def _all_in_one(problems: list[PostgresNotReady]) -> PostgresNotReady:
+    """Return the first problem, with the others among its remedies, so that a person sees all at once."""
+    first, *others = problems
+    first.remedies = remedies_of((*first.remedies, *(f"Also: {other}" for other in others)))
     return first
 
 
@@ -317,7 +444,9 @@ def _entries_without_table(
             )
 
 
-def _table_problems(lake: Lake, source: PostgresSource, facts: TableFacts) -> Iterator[PostgresNotReady]:
+def _table_problems(
+    lake: Lake, source: PostgresSource, facts: TableFacts, leaves: Sequence[TableFacts]
+) -> Iterator[PostgresNotReady]:
     name = TableName(source.name, facts.schema, facts.table)
     leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
 
@@ -331,12 +460,27 @@ def _table_problems(lake: Lake, source: PostgresSource, facts: TableFacts) -> It
     if not facts.is_permanent:
         found, remedy = "an unlogged table", f"ALTER TABLE … SET LOGGED, or {leave_out}."
         yield problem("PostgreSQL does not replicate it", found, "a logged table", remedy)
-    if facts.is_partition:
+    if facts.root is not None:
         found, remedy = "a partition", f"Take the partitioned table instead and {leave_out}."
         what = "PostgreSQL publishes its changes as the partitioned table's"
         yield problem(what, found, "a whole table", remedy)
     else:
         yield from _identity_problems(lake, name, facts, leave_out)
+        yield from _leaf_problems(lake, name, facts, leaves, leave_out)
+        yield from _key_value_problems(lake, name, facts, leave_out)
+    if facts.has_heirs:
+        found = "tables that inherit from it"
+        what = "a snapshot of it would also hold the rows of other tables"
+        yield problem(what, found, "a table without children", f"Take only the children, and {leave_out}.")
+    if facts.hides_rows:
+        role = replication_user(lake, source)
+        remedy = (
+            f"{_sql('CREATE POLICY tributary ON {} FOR SELECT TO {} USING (true)', name, role)}, "
+            f"or {_sql('ALTER ROLE {role} BYPASSRLS', name, role)}, or {leave_out}. "
+            "Then start the pipeline again. A restrictive policy needs BYPASSRLS."
+        )
+        found = "row level security without a policy that shows it every row"
+        yield problem(f"the user {role} may not see every row", found, "a view of all rows", remedy)
     for column in facts.nested_arrays:
         found, remedy = f"{column}, an array of arrays", f"Make it one array, or {leave_out}."
         yield problem("Debezium cannot read its values", found, "arrays of one dimension", remedy)
@@ -387,6 +531,8 @@ def _identity_problems(
             )
         elif facts.primary_key.is_deferrable:
             yield _with_deferrable_key(name, facts.primary_key, leave_out)
+        elif not facts.primary_key.columns <= facts.replicated_identity:
+            yield _unreported_key(f"table {name}", facts.primary_key.columns, facts)
         return
     missing = [column for column in key if column not in facts.columns]
     if missing:
@@ -405,13 +551,94 @@ def _key_problems(entry: str, key: frozenset[str], facts: TableFacts) -> Iterato
         expected = "columns that are NOT NULL"
         yield PostgresNotReady("a key column may be null", where=entry, found=nullable[0], expected=expected)
     elif not key <= facts.replicated_identity:
+        yield _unreported_key(entry, key, facts)
+
+
+def _unreported_key(where: str, key: frozenset[str], facts: TableFacts) -> PostgresNotReady:
+    return PostgresNotReady(
+        "PostgreSQL does not report this key with a delete",
+        where=where,
+        found=f"a replica identity of {', '.join(sorted(facts.replicated_identity))}",
+        expected=f"one that holds {', '.join(sorted(key))}",
+        remedy="ALTER TABLE … REPLICA IDENTITY USING INDEX …, or REPLICA IDENTITY DEFAULT or FULL.",
+    )
+
+
+def _leaf_problems(
+    lake: Lake, name: TableName, facts: TableFacts, leaves: Sequence[TableFacts], leave_out: str
+) -> Iterator[PostgresNotReady]:
+    """Yield what is wrong with the partitions, which do not inherit the replica identity of their root."""
+    key = _key_of(lake, name, facts)
+    for leaf in leaves:
+        shown = f"the partition {leaf.schema}.{leaf.table}"
+        if leaf.is_foreign or not leaf.is_permanent:
+            kind = "a foreign table" if leaf.is_foreign else "unlogged"
+            yield PostgresNotReady(
+                "PostgreSQL does not replicate one of its partitions",
+                where=f"table {name}",
+                found=f"{shown}, {kind}",
+                expected="logged partitions on this server",
+                remedy=f"ALTER TABLE {leaf.schema}.{leaf.table} SET LOGGED, or {leave_out}.",
+            )
+        elif not leaf.replicated_identity:
+            yield PostgresNotReady(
+                "once it is published, its own application could no longer update it",
+                where=f"table {name}",
+                found=f"{shown} without a replica identity",
+                expected="a replica identity in every partition",
+                remedy=f"{_with_full_identity(leaf)}, or {leave_out}.",
+            )
+        elif facts.replica_identity == "f" and leaf.replica_identity != "f":
+            yield PostgresNotReady(
+                "values would be lost that an update does not change",
+                where=f"table {name}",
+                found=f"REPLICA IDENTITY FULL, but not for {shown}",
+                expected="REPLICA IDENTITY FULL in every partition too",
+                remedy=f"{_with_full_identity(leaf)}, or {leave_out}.",
+            )
+        elif not key <= leaf.replicated_identity:
+            yield PostgresNotReady(
+                "PostgreSQL does not report the key with a delete",
+                where=f"table {name}",
+                found=f"{shown} with a replica identity of {', '.join(sorted(leaf.replicated_identity))}",
+                expected=f"one that holds {', '.join(sorted(key))}",
+                remedy=f"ALTER TABLE {leaf.schema}.{leaf.table} REPLICA IDENTITY DEFAULT, or {leave_out}.",
+            )
+
+
+def _with_full_identity(leaf: TableFacts) -> str:
+    return f"ALTER TABLE {leaf.schema}.{leaf.table} REPLICA IDENTITY FULL"
+
+
+def _key_value_problems(
+    lake: Lake, name: TableName, facts: TableFacts, leave_out: str
+) -> Iterator[PostgresNotReady]:
+    """Yield key columns in which two values would become one."""
+    key = _key_of(lake, name, facts)
+    what = "the lake would keep one row for two"
+    remedy = f'Add [table."{name}"] with the columns of another unique index as key, or {leave_out}.'
+    for column in sorted(key & facts.inexact):
+        found = f"the key column {column}, of a type of which Debezium sends two values as the same"
         yield PostgresNotReady(
-            "PostgreSQL does not report this key with a delete",
-            where=entry,
-            found=f"a replica identity of {', '.join(sorted(facts.replicated_identity))}",
-            expected=f"one that holds {shown}",
-            remedy="ALTER TABLE … REPLICA IDENTITY USING INDEX …, or REPLICA IDENTITY FULL.",
+            what,
+            where=f"table {name}",
+            found=found,
+            expected="a key that Debezium sends exactly",
+            remedy=remedy,
         )
+    for column in facts.ancient:
+        yield PostgresNotReady(
+            what,
+            where=f"table {name}",
+            found=f"the key column {column} with a year before Christ, which a snapshot reads as one after",
+            expected="keys from the year 1 on",
+            remedy=remedy,
+        )
+
+
+def _sql(template: LiteralString, name: TableName, role: str) -> str:
+    table = sql.Identifier(name.schema, name.table)
+    return sql.SQL(template).format(table, sql.Identifier(role), role=sql.Identifier(role)).as_string()
 
 
 def _with_deferrable_key(name: TableName, key: UniqueKey, leave_out: str) -> PostgresNotReady:
@@ -463,26 +690,19 @@ def _no_such_column(entry: str, column: str, facts: TableFacts) -> PostgresNotRe
     )
 
 
-def _unsafe_neighbours(source: PostgresSource, tables: Sequence[TableFacts]) -> Iterator[PostgresNotReady]:
-    """Yield unsafe tables that the lake does not take but that a published schema publishes."""
-    schemas = whole_schemas(source)
+def _tables_with_untraceable_names(source: PostgresSource, tables: Sequence[TableFacts]) -> Iterator[LeftOut]:
     for facts in tables:
-        is_published = facts.schema in schemas and facts.is_permanent
-        if is_published and not source.matches(facts.schema, facts.table) and not facts.replicated_identity:
+        matches = source.matches(facts.schema, facts.table)
+        if matches or facts.schema == OWN_SCHEMA:
+            continue
+        if source.patterns.would_match(facts.schema, facts.table):
             name = TableName(source.name, facts.schema, facts.table)
-            leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
-            yield _without_identity(name, facts, leave_out)
-
-
-def _left_out(source: PostgresSource, tables: Sequence[TableFacts]) -> Iterator[str]:
-    for facts in tables:
-        if source.patterns.would_match(facts.schema, facts.table) and not source.matches(
-            facts.schema, facts.table
-        ):
-            name = TableName(source.name, facts.schema, facts.table)
-            yield (
-                f"{name} is left out: Debezium cannot quote its name, or cannot turn it into a topic's name."
+            problem = PostgresNotReady(
+                "Debezium cannot quote its name, or cannot turn it into a topic's name",
+                where=f"table {name}",
+                remedy="Rename the table, or leave it out with a pattern.",
             )
+            yield LeftOut(name, (problem,))
 
 
 def _warnings_of_generated_columns(source: PostgresSource, taken: Sequence[TableFacts]) -> Iterator[str]:
@@ -515,12 +735,16 @@ def _warnings_of_unmarked_columns(source: PostgresSource, taken: Sequence[TableF
 
 
 def _read_server(connection: psycopg.Connection, slot: str) -> ServerFacts:
+    if connection.info.encoding == "ascii":
+        # The server then sends bytes, which psycopg does not turn into text.
+        connection.execute("SET client_encoding = 'UTF8'")
     with connection.cursor(row_factory=class_row(ServerFacts)) as cursor:
         return cursor.execute(_SERVER, {"slot": slot}).fetchall()[0]
 
 
 _SERVER = """
 SELECT current_setting('server_version_num')::int / 10000 AS version,
+  current_setting('server_encoding') AS encoding,
   current_setting('server_version') AS release, current_setting('wal_level') AS wal_level,
   pg_is_in_recovery() AS is_standby, current_database() AS database,
   current_setting('max_replication_slots')::int AS slots, current_setting('max_wal_senders')::int AS senders,
@@ -535,6 +759,10 @@ def _server_problems(server: ServerFacts, source: PostgresSource) -> Iterator[tu
     """Yield what was found, what was expected, and what to do."""
     if server.version < OLDEST_VERSION:
         yield f"PostgreSQL {server.release}", f"PostgreSQL {OLDEST_VERSION} or newer", "Upgrade the server."
+    if server.encoding == "SQL_ASCII":
+        advice = "Dump the database, and restore it into one with ENCODING 'UTF8'."
+        found = "the encoding SQL_ASCII, which does not say what characters the bytes stand for"
+        yield found, "a database with an encoding, such as UTF8", advice
     if server.is_standby:
         expected = "the primary server (on Amazon RDS and Aurora the writer endpoint)"
         yield "a standby server", expected, f"Change [source.{source.name}.connection].host."
@@ -596,6 +824,7 @@ def _replication_problems(
             f"{role.name} may not write {HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}",
             "the heartbeat table, writable",
         )
+    yield from _printing_problems(connection, role.name)
     if unreadable:
         yield f"{role.name} may not read {_listed(unreadable)}", "SELECT on every table that the lake takes"
     if publishes_all is None:
@@ -604,6 +833,25 @@ def _replication_problems(
         yield "a publication that leaves out a kind of change", "insert, update, delete and truncate"
     elif missing := [table for table in taken if table not in published]:
         yield f"a publication without {_listed(missing)}", "one with every table that the lake takes"
+
+
+def _printing_problems(connection: psycopg.Connection, role: str) -> Iterator[tuple[str, str]]:
+    """Yield settings that change how the connector's session prints values, and that it does not set itself.
+
+    The PostgreSQL driver of Java sets DateStyle, TimeZone and extra_float_digits in every session.
+    """
+    found = connection.execute(
+        "SELECT current_setting('IntervalStyle'), current_setting('bytea_output'), "
+        "1234.5::numeric::money::text"
+    ).fetchall()[0]
+    names = ("IntervalStyle", "bytea_output", "lc_monetary")
+    wanted = ("postgres", "hex", "$1,234.50")
+    for name, value, right in zip(names, found, wanted, strict=True):
+        if value != right:
+            setting = (
+                f"ALTER ROLE {role} IN DATABASE {connection.info.dbname} SET {name} = '{PRINTING[name]}'"
+            )
+            yield f"{name}, with which {role} reads {value}", f"{right}, which this sets: {setting}"
 
 
 # Through the catalog, because to_regclass raises if the role may not use the schema.

@@ -7,7 +7,7 @@ lacks. No statement holds a colon, because the RDS Data API reads the text after
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from textwrap import dedent, indent
 
 import psycopg
@@ -25,6 +25,7 @@ from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA, TablePattern
+from tributary.contract.table_name import TableName
 
 _HEARTBEAT = f"{HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}"
 
@@ -33,6 +34,17 @@ _ATTEMPTS = 5
 _CHANGED_MEANWHILE = "tuple concurrently"
 """PostgreSQL waits for a catalog row that another session is changing, and then fails: for example at two
 concurrent GRANTs, or when a vacuum of the table has just ended (simple_heap_update)."""
+
+
+PRINTING: Mapping[str, str] = {
+    "IntervalStyle": "postgres",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "lc_monetary": "C",
+    "DateStyle": "ISO, MDY",
+    "TimeZone": "UTC",
+}
+"""Settings with which a session prints values as Debezium reads them."""
 
 
 class PostgresSetupFailed(TributaryError):
@@ -51,35 +63,40 @@ def heartbeat_query(lake: Lake, source: PostgresSource) -> str:
     )
 
 
-def setup_script(lake: Lake, source: PostgresSource) -> str:
+def setup_script(lake: Lake, source: PostgresSource, untaken: Collection[TableName] = ()) -> str:
     """Return the psql script for an administrator, if Tributary has no administrator's password.
 
     A superuser can run it. So can the owner of the database and its tables, with the right to create roles.
     """
     set_password = f"-- Then set its password:\n\\password {_identifier(replication_user(lake, source))}"
-    return f"BEGIN;\n\n{setup_sql(lake, source)}\n\nCOMMIT;\n\n{set_password}\n"
+    return f"BEGIN;\n\n{setup_sql(lake, source, untaken)}\n\nCOMMIT;\n\n{set_password}\n"
 
 
-def setup_sql(lake: Lake, source: PostgresSource) -> str:
+def setup_sql(lake: Lake, source: PostgresSource, untaken: Collection[TableName] = ()) -> str:
     """Return `setup_statements` as one text."""
-    return "\n\n".join(f"{statement};" for statement in setup_statements(lake, source))
+    return "\n\n".join(f"{statement};" for statement in setup_statements(lake, source, untaken))
 
 
-def setup_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
+def setup_statements(
+    lake: Lake, source: PostgresSource, untaken: Collection[TableName] = ()
+) -> tuple[str, ...]:
     """Return the SQL that prepares the source's database in one transaction.
 
-    It sets no password. A later run adds the tables that were created since the last run.
+    It neither publishes the tables in `untaken` one by one nor lets the role read them. It sets no password.
+    A later run adds the tables that were created since the last run.
     """
     role = replication_user(lake, source)
     return (
         _role(role),
+        _printing(role),
         *_heartbeat(role),
-        *_matched_tables(source),
-        _replica_identity_guard(source),
+        *_unsafe_tables(),
+        *_matched_tables(source, untaken),
+        _replica_identity_guard(),
         _rights(role),
         *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
         _publication(publication(lake, source), replication_slot(lake, source), source),
-        "DROP TABLE pg_temp.tributary_matched",
+        "DROP TABLE pg_temp.tributary_matched, pg_temp.tributary_unsafe",
     )
 
 
@@ -140,7 +157,11 @@ def whole_schemas(source: PostgresSource) -> tuple[str, ...]:
 
 
 def apply_postgres_setup(
-    admin: psycopg.Connection, lake: Lake, source: PostgresSource, password: str
+    admin: psycopg.Connection,
+    lake: Lake,
+    source: PostgresSource,
+    password: str,
+    untaken: Collection[TableName] = (),
 ) -> tuple[str, ...]:
     """Prepare the database in one transaction, give the replication user the password, and return warnings.
 
@@ -161,7 +182,7 @@ def apply_postgres_setup(
             try:
                 with admin.transaction():
                     is_new = _is_missing(admin, role)
-                    admin.execute(setup_sql(lake, source).encode())
+                    admin.execute(setup_sql(lake, source, untaken).encode())
                     if is_new or role == replication_role(lake, source):
                         _set_password(admin, role, password)
                 break
@@ -213,6 +234,32 @@ def _role(role: str) -> str:
     )
 
 
+def _printing(role: str) -> str:
+    values = ", ".join(f"({_literal(name)}, {_literal(value)})" for name, value in PRINTING.items())
+    return dedent(
+        f"""\
+        -- Values as Debezium reads them, whatever the database's own settings are.
+        DO $tributary$
+        DECLARE
+          setting record;
+        BEGIN
+          FOR setting IN SELECT * FROM (VALUES {values}) AS wanted (name, value)
+            WHERE NOT EXISTS (
+              SELECT FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
+              JOIN pg_database d ON d.oid = s.setdatabase
+              WHERE r.rolname = {_literal(role)} AND d.datname = current_database()
+                AND format('%s=%s', wanted.name, wanted.value) = ANY (s.setconfig))
+          LOOP
+            EXECUTE format('ALTER ROLE %I IN DATABASE %I SET %I = %L',
+                           {_literal(role)}, current_database(), setting.name, setting.value);
+          END LOOP;
+        EXCEPTION WHEN insufficient_privilege THEN
+          NULL;  -- The check of the role reports a setting that matters.
+        END
+        $tributary$"""
+    )
+
+
 def _heartbeat(role: str) -> tuple[str, ...]:
     return (
         "-- A row that Debezium keeps updating, so that the slot holds back no log of a quiet database.\n"
@@ -225,13 +272,44 @@ def _heartbeat(role: str) -> tuple[str, ...]:
     )
 
 
-def _matched_tables(source: PostgresSource) -> tuple[str, ...]:
+def _unsafe_tables() -> tuple[str, ...]:
+    return (
+        "-- Tables that cannot be published. Their own application could no longer update them, also in a\n"
+        "-- partition, or two of their columns differ only in case, which stops Debezium.\n"
+        "DROP TABLE IF EXISTS pg_temp.tributary_unsafe",
+        dedent(
+            """\
+            CREATE TEMPORARY TABLE tributary_unsafe AS
+            WITH unsafe AS (
+              SELECT c.oid FROM pg_class c
+              WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND (
+                NOT (c.relreplident = 'f'
+                  OR c.relreplident = 'd' AND EXISTS (
+                    SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate)
+                  OR c.relreplident = 'i' AND EXISTS (
+                    SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident))
+                OR EXISTS (
+                  SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                  GROUP BY lower(a.attname) HAVING count(*) > 1)))
+            SELECT c.oid, n.nspname, c.relname
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%'
+              AND (c.oid IN (SELECT oid FROM unsafe)
+                OR c.relkind = 'p' AND EXISTS (
+                  SELECT FROM pg_partition_tree(c.oid) leaf JOIN unsafe ON unsafe.oid = leaf.relid))"""
+        ),
+    )
+
+
+def _matched_tables(source: PostgresSource, untaken: Collection[TableName]) -> tuple[str, ...]:
+    names = ", ".join(f"({_literal(each.schema)}, {_literal(each.table)})" for each in sorted(untaken))
+    exclude = f"\n  AND (n.nspname, c.relname) NOT IN ({names})" if names else ""
     return (
         "-- The tables that the lake takes.\nDROP TABLE IF EXISTS pg_temp.tributary_matched",
         "CREATE TEMPORARY TABLE tributary_matched AS\n"
         "SELECT c.oid, n.nspname, c.relname, c.relreplident\n"
         "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
-        f"WHERE {_taken(source)}",
+        f"WHERE {_taken(source)}{exclude}",
     )
 
 
@@ -243,26 +321,18 @@ def _taken(source: PostgresSource) -> str:
     )
 
 
-def _replica_identity_guard(source: PostgresSource) -> str:
+def _replica_identity_guard() -> str:
     """Refuse to publish tables whose updates PostgreSQL would then reject."""
-    schemas = _literals(whole_schemas(source))
     return dedent(
-        f"""\
+        """\
         -- A published table without a replica identity could no longer be updated by its own application.
         DO $tributary$
         DECLARE
           unsafe text;
         BEGIN
-          SELECT string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY n.nspname, c.relname)
-          INTO unsafe
-          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-          WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p'
-            AND (c.oid IN (SELECT oid FROM pg_temp.tributary_matched) OR n.nspname IN ({schemas}))
-            AND NOT (c.relreplident = 'f'
-              OR c.relreplident = 'd' AND EXISTS (
-                SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate)
-              OR c.relreplident = 'i' AND EXISTS (
-                SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident));
+          SELECT string_agg(format('%I.%I', nspname, relname), ', ' ORDER BY nspname, relname)
+          INTO unsafe FROM pg_temp.tributary_matched
+          WHERE oid IN (SELECT oid FROM pg_temp.tributary_unsafe);
           IF unsafe IS NOT NULL THEN
             RAISE EXCEPTION 'tables without a replica identity cannot be published, namely %', unsafe
               USING DETAIL = 'a primary key that is not DEFERRABLE, or REPLICA IDENTITY FULL',
@@ -333,6 +403,8 @@ def _publication(publication_name: str, slot_name: str, source: PostgresSource) 
         -- later), and all other tables one by one.
         DO $tributary$
         DECLARE
+          schemas name[];
+          unsafe text;
           whole text DEFAULT '';
           single text DEFAULT '';
           wanted text;
@@ -346,10 +418,15 @@ def _publication(publication_name: str, slot_name: str, source: PostgresSource) 
           END IF;
           SELECT coalesce(array_agg(format('%I.%I', schemaname, tablename)), '{{}}')
           INTO published FROM pg_publication_tables WHERE pubname = {name};
+          SELECT coalesce(array_agg(nspname), '{{}}')
+          INTO schemas FROM pg_namespace WHERE nspname IN ({schemas})
+            AND nspname NOT IN (SELECT nspname FROM pg_temp.tributary_unsafe);
+          SELECT string_agg(format('%I.%I', nspname, relname), ', ' ORDER BY nspname, relname)
+          INTO unsafe FROM pg_temp.tributary_unsafe WHERE nspname IN ({schemas});
           SELECT coalesce(string_agg(format('TABLES IN SCHEMA %I, ', nspname), '' ORDER BY nspname), '')
-          INTO whole FROM pg_namespace WHERE nspname IN ({schemas});
+          INTO whole FROM unnest(schemas) AS nspname;
           SELECT coalesce(string_agg(format('%I.%I, ', nspname, relname), '' ORDER BY nspname, relname), '')
-          INTO single FROM pg_temp.tributary_matched WHERE nspname NOT IN ({schemas});
+          INTO single FROM pg_temp.tributary_matched WHERE nspname <> ALL (schemas);
           SELECT coalesce(string_agg(format('%I.%I, ', nspname, relname), '' ORDER BY nspname, relname), '')
           INTO wanted FROM pg_temp.tributary_matched;
           BEGIN
@@ -367,6 +444,10 @@ def _publication(publication_name: str, slot_name: str, source: PostgresSource) 
             RAISE WARNING 'tables created later are published only after another `tributary up`, because '
                           'publishing whole schemas needs PostgreSQL 15 and a superuser';
           END;
+          IF unsafe IS NOT NULL THEN
+            RAISE WARNING 'tables created later are published only after another `tributary up`, because '
+                          'publishing the whole schema would also publish %', unsafe;
+          END IF;
           -- Debezium took its snapshot when it created the slot.
           IF EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = {slot}) THEN
             FOR added IN SELECT * FROM pg_temp.tributary_matched

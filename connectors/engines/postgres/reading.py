@@ -9,7 +9,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from connectors.engines.engine import DatabaseColumn, DatabaseTable
+from connectors.engines.engine import DatabaseColumn, DatabaseTable, RowsUnreadable
 from connectors.engines.postgres.forms import DatabaseType, readable
 
 ROWS_AT_ONCE = 20_000
@@ -66,19 +66,28 @@ def read_tables(connection: psycopg.Connection) -> tuple[DatabaseTable, ...]:
 def read_rows(
     connection: psycopg.Connection, table: DatabaseTable, columns: Iterable[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Read these columns of the table's rows in their forms, within `one_snapshot`."""
+    """Read these columns of the table's rows in their forms, within `one_snapshot`. Raises RowsUnreadable."""
     by_name = {column.name: column for column in table.columns}
     wanted = [by_name[name] for name in columns]
     schema = pa.schema([(column.name, column.form.arrow) for column in wanted if column.form is not None])
     query = f"SELECT {', '.join(column.expression for column in wanted)} FROM {table.relation}"
-    with connection.cursor(name="tributary_reconcile", binary=True) as cursor:
-        cursor.execute(query.encode())
-        while rows := cursor.fetchmany(ROWS_AT_ONCE):
-            values = zip(*rows, strict=True)
-            arrays = [
-                pa.array(of_column, field.type) for of_column, field in zip(values, schema, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    try:
+        # A savepoint, so that an error does not end the snapshot.
+        with (
+            connection.transaction(),
+            connection.cursor(name="tributary_reconcile", binary=True) as cursor,
+        ):
+            cursor.execute(query.encode())
+            while rows := cursor.fetchmany(ROWS_AT_ONCE):
+                values = zip(*rows, strict=True)
+                arrays = [
+                    pa.array(of_column, field.type) for of_column, field in zip(values, schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    except psycopg.Error as error:
+        if connection.closed:
+            raise
+        raise RowsUnreadable(" ".join(str(error).split())) from error
 
 
 def _column(name: str, database_type: DatabaseType) -> DatabaseColumn:

@@ -16,6 +16,7 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
+from tributary.cli.left_out_view import left_out_facts, print_left_out
 from tributary.cli.rendering import (
     duration_text,
     moment_text,
@@ -27,6 +28,7 @@ from tributary.cli.rendering import (
     rows_of,
 )
 from tributary.cli.workspace import Workspace
+from tributary.local.left_out import read_left_out
 
 _READERS = 8
 
@@ -66,12 +68,26 @@ def query(
 def tables(
     lake: LakeFile = DEFAULT_LAKE_FILE, state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False
 ) -> None:
-    """List the tables of the lake: rows, last commit, and the position that each has reached in Kafka."""
+    """List the tables of the lake: rows, last commit, and the position that each has reached in Kafka.
+
+    A table is left out if the last start could not take it. It comes in at the next tributary up after it was
+    mended.
+    """
+    workspace = Workspace.open(lake, state)
     with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(_facts, Workspace.open(lake, state).open_lake.tables()))
+        found = list(pool.map(_facts, workspace.open_lake.tables()))
+    left_out = read_left_out(workspace.state, workspace.lake)
     if as_json:
-        print_json(found)
+        missing = [
+            {"table": str(name), **left_out_facts(one)}
+            for name, one in left_out.items()
+            if str(name) not in {each["table"] for each in found}
+        ]
+        states = {str(name): left_out_facts(one) for name, one in left_out.items()}
+        print_json([*({**each, **states.get(each["table"], {})} for each in found), *missing])
         return
+    for one in left_out.values():
+        print_left_out(one, output)
     if not found:
         output.print("The lake has no tables yet. To fill it, run tributary ingest.")
         return

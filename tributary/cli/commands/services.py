@@ -17,6 +17,7 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
+from tributary.cli.left_out_view import left_out_facts, print_left_out
 from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages, output, print_json, print_table
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
     from spark_app.run.outcome import Outcome
     from tributary.cli.table_lag import TableLag
     from tributary.contract.table_name import TableName
+    from tributary.local.left_out import LeftOutTable
     from tributary.local.status import PipelineStatus
+
+SOME_TABLES_LEFT_OUT = 3
+"""The exit status of a start that has left out tables."""
 
 
 def up(
@@ -47,6 +52,9 @@ def up(
 ) -> None:
     """Start the pipeline on this machine: PostgreSQL, Kafka, Kafka Connect with its connectors, and S3.
 
+    A table that cannot be taken is left out: its reason and remedy are shown, and all other tables run. It
+    comes in at the next start after it was mended. The exit status is 3 if tables are left out.
+
     Servers that run already are left alone, and servers that died are restarted. If the lake file names a
     database of your own, Tributary reads that one, and the local PostgreSQL only holds bronze's catalog.
     """
@@ -56,11 +64,20 @@ def up(
     anew = [workspace.lake.source(name) for name in resnapshot or ()]
     pipeline = start_pipeline(workspace, messages, resnapshot=anew)
     if as_json:
-        print_json({"changed": pipeline.changed, "warnings": pipeline.warnings, "seconds": pipeline.seconds})
+        print_json(
+            {
+                "changed": pipeline.changed,
+                "warnings": pipeline.warnings,
+                "left_out": [{"table": each.table, **left_out_facts(each)} for each in pipeline.left_out],
+                "seconds": pipeline.seconds,
+            }
+        )
     elif pipeline.changed:
         output.print(f"The pipeline is up after {pipeline.seconds:.1f} s.", highlight=False)
     else:
         output.print("The pipeline was up already.")
+    if pipeline.left_out:
+        raise typer.Exit(SOME_TABLES_LEFT_OUT)
 
 
 def down(state: StateFolderPath = DEFAULT_STATE_FOLDER, as_json: AsJson = False) -> None:
@@ -89,14 +106,18 @@ def status(
     even after the run has ended. A table's lag is the number of events in its Kafka topic that it has not
     applied. If the lag grows although the table has no error, no ingest is running.
 
-    The exit status is 0 only if all servers and connectors run and no table is blocked. With --aws, jobs take
-    the place of servers, and the latest job must not have failed.
+    A table is left out if the last start could not take it. It comes in at the next tributary up after it was
+    mended.
+
+    The exit status is 0 only if all servers and connectors run and no table is blocked or left out. With
+    --aws, jobs take the place of servers, and the latest job must not have failed.
     """
     if on_aws:
         _say_how_the_deployed_lake_is(lake, as_json)
         return
     from tributary.cli.table_lag import read_lags
     from tributary.cli.table_outcomes import read_outcomes
+    from tributary.local.left_out import read_left_out
     from tributary.local.status import read_status
 
     workspace = Workspace.open(lake, state)
@@ -104,8 +125,8 @@ def status(
     running = {service.name for service in found.services if service.state == "running"}
     lags = read_lags(workspace) if {"kafka", "s3"} <= running else ()
     outcomes = read_outcomes(workspace) if "s3" in running else {}
-    tables = _table_states(lags, outcomes)
-    is_well = found.is_well and not any(table.is_blocked for table in tables)
+    tables = _table_states(lags, outcomes, read_left_out(workspace.state, workspace.lake))
+    is_well = found.is_well and not any(table.is_blocked or table.left_out for table in tables)
     if as_json:
         print_json(_facts(found, tables, is_well))
     else:
@@ -140,17 +161,28 @@ class _TableState:
     table: TableName
     behind: int | None
     outcome: Outcome | None
+    left_out: LeftOutTable | None = None
+
+    @property
+    def state(self) -> str:
+        if self.left_out is not None:
+            return "left out"
+        return self.outcome.state if self.outcome else "well"
 
     @property
     def is_blocked(self) -> bool:
         return self.outcome is not None and self.outcome.state == "blocked"
 
 
-def _table_states(lags: Sequence[TableLag], outcomes: Mapping[TableName, Outcome]) -> tuple[_TableState, ...]:
+def _table_states(
+    lags: Sequence[TableLag],
+    outcomes: Mapping[TableName, Outcome],
+    left_out: Mapping[TableName, LeftOutTable],
+) -> tuple[_TableState, ...]:
     behind = {lag.table: lag.behind for lag in lags}
     return tuple(
-        _TableState(table, behind.get(table), outcomes.get(table))
-        for table in sorted(behind.keys() | outcomes.keys())
+        _TableState(table, behind.get(table), outcomes.get(table), left_out.get(table))
+        for table in sorted(behind.keys() | outcomes.keys() | left_out.keys())
     )
 
 
@@ -172,7 +204,9 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
             {
                 "table": str(one.table),
                 "events_behind": one.behind,
-                **outcome_facts(one.outcome, remedy_words),
+                **(
+                    left_out_facts(one.left_out) if one.left_out else outcome_facts(one.outcome, remedy_words)
+                ),
             }
             for one in tables
         ],
@@ -202,7 +236,7 @@ def _print_status(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
             [
                 (
                     str(one.table),
-                    one.outcome.state if one.outcome else "well",
+                    one.state,
                     "-" if one.behind is None else f"{one.behind:,}",
                 )
                 for one in tables
@@ -210,7 +244,10 @@ def _print_status(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
             (False, False, True),
         )
     for one in tables:
-        if one.outcome is not None:
+        if one.left_out is not None:
+            output.print()
+            print_left_out(one.left_out, output)
+        elif one.outcome is not None:
             print_outcome(one.table, one.outcome, remedy_words)
 
 

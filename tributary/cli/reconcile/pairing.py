@@ -66,19 +66,20 @@ def comparable_lake_rows(lake: pa.Table, pairing: Pairing) -> Iterator[pa.Record
     """Return the lake's rows in comparable form, without soft-deleted rows."""
     if not lake.column_names:
         return  # The lake does not have this table, and DuckDB has no tables without columns.
+    # A form's expression may name the parameter of a lambda. These names equal none.
+    places = {name: f'"column {number}"' for number, name in enumerate(pairing.forms)}
+    present = [name for name in pairing.forms if name not in pairing.unheard]
+    stored = ", ".join(["1", *(f"{_quoted(name)} AS {places[name]}" for name in present)])
     columns = ", ".join(
-        f"{_lake_expression(name, form, pairing)} AS {_quoted(name)}" for name, form in pairing.forms.items()
+        f"{form.lake(places[name]) if name in present else 'NULL'} AS {_quoted(name)}"
+        for name, form in pairing.forms.items()
     )
     condition = f"WHERE NOT {_DELETED}" if _DELETED in lake.column_names else ""
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
         engine.register("lake", lake)
-        found = engine.sql(f"SELECT {columns} FROM lake {condition}").to_arrow_table()
+        found = engine.sql(f"SELECT {columns} FROM (SELECT {stored} FROM lake {condition})").to_arrow_table()
     yield from found.cast(pairing.schema).to_batches()
-
-
-def _lake_expression(name: str, form: Form, pairing: Pairing) -> str:
-    return "NULL" if name in pairing.unheard else form.lake(_quoted(name))
 
 
 def _quoted(name: str) -> str:

@@ -1,0 +1,64 @@
+"""The record, in the state folder, of the tables that the last start left out, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from connectors.engines.engine import LeftOut
+from tributary.contract.lake import Lake
+from tributary.contract.remedies import Words, in_words
+from tributary.contract.table_name import TableName
+from tributary.local.state import StateFolder, write_private_file
+
+
+class LeftOutTable(BaseModel):
+    """A table that is left out: one reason and one remedy for each problem."""
+
+    model_config = ConfigDict(frozen=True)
+
+    table: str
+    reasons: tuple[str, ...]
+    remedies: tuple[str, ...]
+
+    @property
+    def name(self) -> TableName:
+        return TableName.parse(self.table)
+
+
+_TABLES = TypeAdapter(tuple[LeftOutTable, ...])
+
+
+def as_records(tables: Iterable[LeftOut], words: Words) -> tuple[LeftOutTable, ...]:
+    """Return the tables with their problems in the words of a surface, ordered by name."""
+    return tuple(
+        LeftOutTable(
+            table=str(each.table),
+            reasons=tuple(problem.reason for problem in each.problems),
+            remedies=tuple(in_words(problem.remedies, words) for problem in each.problems),
+        )
+        for each in sorted(tables, key=lambda each: each.table)
+    )
+
+
+def write_left_out(state: StateFolder, tables: Collection[LeftOutTable]) -> None:
+    """Replace the record."""
+    draft = state.left_out_file.with_suffix(".draft")
+    write_private_file(draft, _TABLES.dump_json(tuple(tables), indent=2).decode())
+    draft.replace(state.left_out_file)
+
+
+def read_left_out(state: StateFolder, lake: Lake) -> Mapping[TableName, LeftOutTable]:
+    """Read the tables that the last start left out and that the lake file still wants."""
+    try:
+        tables = _TABLES.validate_json(state.left_out_file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    sources = {source.name: source for source in lake.sources}
+    return {
+        each.name: each
+        for each in tables
+        if (source := sources.get(each.name.source)) is not None
+        and source.patterns.would_match(each.name.schema, each.name.table)
+    }
