@@ -23,7 +23,7 @@ def test_rows_written_without_a_primary_key_are_set_aside_and_arrive_with_a_snap
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
             database.execute("UPDATE parcels SET name = 'refused' WHERE id = 1")
         at_work.wait_for_mark()
-        assert "replica identity" in tributary.run("up", status=1)
+        assert "parcels" in tributary.run("up", status=3)
         (set_aside,) = at_work.wait_for_quarantine()
         assert (set_aside["table"], set_aside["reason"]) == ("shop.public.parcels", "missing_key")
         at_work.quarantined += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +12,7 @@ from pyspark.sql.types import LongType, StringType
 
 from spark_app.columns.table_columns import TableColumns
 from spark_app.wire.decode import change_type
+from tests.spark_app.typed_frames import tasks_frame
 
 COLUMNS = TableColumns((("id", StringType()), ("name", LongType()), ("note", LongType())), key=("id",))
 TYPE = change_type(COLUMNS)
@@ -120,8 +120,5 @@ _STEPS = st.sampled_from((0, 0, 0, 1, 1, -1))
 
 def frame_of(spark: SparkSession, changes: list[Change]) -> DataFrame:
     """Return `decode.change_type` of `COLUMNS`, with each change in its own task."""
-    of_tasks = [
-        spark.createDataFrame([c.as_row() for c in changes if c.task == task], TYPE).coalesce(1)
-        for task in range(TASKS)
-    ]
-    return reduce(DataFrame.unionByName, of_tasks)
+    of_tasks = [[change.as_row() for change in changes if change.task == task] for task in range(TASKS)]
+    return tasks_frame(spark, of_tasks, TYPE)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.sources.event import OffsetRange, TopicExtent
-from tests.spark_app.event_rows import event_frame
+from tests.spark_app.typed_frames import event_frame
 
 
 @dataclass

@@ -13,6 +13,7 @@ from spark_app.columns.table_columns import APP_COLUMNS
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
+from tests.spark_app.typed_frames import typed_frame
 
 TOPIC = "things"
 RECORDED = commit_metadata(Ledger(TOPIC))
@@ -32,7 +33,7 @@ def table_rows(
 ) -> DataFrame:
     """Return rows by record key. `schema` is `APP_COLUMNS` and the columns of the values in `rows`."""
     app = (operation, seq, MOMENT, TOPIC, 0, seq, bytearray(seq.to_bytes(8)))
-    return spark.createDataFrame([(key, *app, *row) for key, row in rows.items()], schema)
+    return typed_frame(spark, [(key, *app, *row) for key, row in rows.items()], schema)
 
 
 def upsert_by_hudi(table: HudiTable, rows: DataFrame) -> None:

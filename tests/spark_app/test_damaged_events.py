@@ -24,7 +24,7 @@ from spark_app.wire.reasons import REASONS
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TYPES, SentEvent, SourceTable, event_row
-from tests.spark_app.event_rows import event_frame
+from tests.spark_app.typed_frames import event_frame
 from tributary.contract.errors import TributaryError
 
 SCHEMAS = 100_000 if SOAKS else 1_000

@@ -18,7 +18,7 @@ from spark_app.wire import decode
 from spark_app.wire.json_with_schemas import read_schema_version
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tests.spark_app.debezium import SentEvent, SourceTable, event_row
-from tests.spark_app.event_rows import event_frame
+from tests.spark_app.typed_frames import event_frame
 
 KEYS = (
     *('{"id":5}', '{"id":-5}', '{"id":0}', '{"id":9223372036854775807}', '{"id":-9223372036854775808}'),

@@ -18,10 +18,10 @@ from spark_app.wire.form import DeclaredForm, LearnedForm
 from spark_app.wire.schema_version import columns_of
 from spark_app.wire.schema_versions import SchemaVersions
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
-from tests.spark_app.event_rows import event_frame
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.numbered_schemas import MARK, NumberedSchemas, framed
 from tests.spark_app.test_recorded_events import apply_all
+from tests.spark_app.typed_frames import event_frame
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 

@@ -27,8 +27,8 @@ from spark_app.wire.schema_versions import SchemaVersions
 from spark_app.wire.sink_records import RecordsOfForms
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
-from tests.spark_app.event_rows import event_frame
 from tests.spark_app.json_layouts import Json, laid_out, parse
+from tests.spark_app.typed_frames import event_frame
 from tests.spark_app.wire_forms import write_lines
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events

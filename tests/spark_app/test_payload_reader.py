@@ -32,6 +32,7 @@ from pyspark.sql.types import (
 )
 
 from spark_app.jvm.payload_reader import MISMATCH, NOT_UTF8, ClosedStruct, read_payload
+from tests.spark_app.typed_frames import numbered_texts
 
 INNER = StructType([StructField("id", LongType()), StructField("näme", StringType())])
 WIRE = StructType(
@@ -210,9 +211,11 @@ def read(
     closed: ClosedStruct | None = None,
     wire: StructType = WIRE,
 ) -> list[Row]:
-    rows = [(number, bytearray(text)) for number, text in enumerate(texts)]
-    frame = spark.createDataFrame(rows, "number int, text binary")
-    parsed = frame.select("number", read_payload(F.col("text"), wire, closed).alias("read")).orderBy("number")
+    parsed = (
+        numbered_texts(spark, texts)
+        .select("number", read_payload(F.col("text"), wire, closed).alias("read"))
+        .orderBy("number")
+    )
     return [row["read"] for row in parsed.collect()]
 
 

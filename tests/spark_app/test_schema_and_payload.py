@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from spark_app.jvm.schema_and_payload import canonical, schema_and_payload
 from tests.spark_app.json_layouts import Json, laid_out
+from tests.spark_app.typed_frames import numbered_texts
 
 SCHEMAS = [
     {"type": "struct", "fields": [{"type": "int64", "optional": False, "field": "id"}]},
@@ -107,9 +108,11 @@ def parsed(payload: str | None) -> Json:
 
 
 def taken_apart(spark: SparkSession, texts: Sequence[bytes], *fields: str) -> list[Any]:
-    rows = [(number, bytearray(text)) for number, text in enumerate(texts)]
-    frame = spark.createDataFrame(rows, "number int, text binary").coalesce(1)
-    found = frame.select("number", schema_and_payload(F.col("text"), KNOWN).alias("found")).orderBy("number")
+    found = (
+        numbered_texts(spark, texts)
+        .select("number", schema_and_payload(F.col("text"), KNOWN).alias("found"))
+        .orderBy("number")
+    )
     if fields:
         return found.select("found.*").selectExpr(*fields).collect()
     return [row["found"] for row in found.collect()]

@@ -37,6 +37,7 @@ from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.faults import compactions
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.test_reading_back import read_without_spark
+from tests.spark_app.typed_frames import typed_frame
 from tributary.contract.lake import Storage, TablePolicy
 
 COMMITS = 10
@@ -541,7 +542,7 @@ def rows(values: Names, spark: SparkSession) -> DataFrame:
         (str(key), "u", time.time_ns(), datetime.now(UTC), TOPIC, 0, 0, bytearray(8), key, name)
         for key, name in values.items()
     ]
-    return spark.createDataFrame(found, StructType(schema)).coalesce(1)
+    return typed_frame(spark, found, StructType(schema))
 
 
 def clean_all_before(hudi: HudiTable, instant: str) -> None:
