@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from py4j.protocol import Py4JError
@@ -14,9 +15,11 @@ from pyspark.sql import SparkSession
 
 from spark_app.catalog.sync import CatalogSync
 from spark_app.reports import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
-from spark_app.run.metrics import MetricsSender, TableState
-from spark_app.run.outcome import Outcome, OutcomeStore, State
-from spark_app.sources.event import EventSource, OffsetRange, TopicExtent
+from spark_app.run.metrics import MetricsSender
+from spark_app.run.outcome import OutcomeStore
+from spark_app.run.table_run import TableRun
+from spark_app.run.turns import Queue, SharedTurns
+from spark_app.sources.event import EventSource, OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import remedies_for_table
@@ -26,14 +29,19 @@ from tributary.contract.remedies import remedies_for_table
 class Pace:
     """How often to poll and how many events to take at once.
 
-    parallel           how many tables work at the same time. The tables that waited longest go first. Few are
-                       better than many: with all tables at once, each would be as slow as the whole round.
+    poll_seconds       how often to look for new events of live tables, and of those with events to commit
+    idle_poll_seconds  how often to look for new events of all tables. A look costs CPU time for each table.
+    live_seconds       how long a table is live after its last new event
+    parallel           how many tables work at the same time; `run.turns` says which. Few are better than
+                       many: with all tables at once, each would be as slow as the whole round.
     events_per_commit  the most events in a commit. Larger commits are faster per event.
     events_per_turn    the most events in a commit while another table has no more than this to commit
     events_per_load    the most events in a table's first commit, which is faster per event than later ones
     """
 
     poll_seconds: float = 0.1
+    idle_poll_seconds: float = 1.0
+    live_seconds: float = 60.0
     discovery_seconds: float = 5.0
     metrics_seconds: float = 60.0
     seconds_between_services: float = 30.0
@@ -67,59 +75,6 @@ PASSING_FAILURES = (Py4JError, PySparkException, OSError)
 
 
 @dataclass
-class _TableRun:
-    """One table's state in the run.
-
-    working       the current work, which returns whether the table made progress
-    target        the offsets at which a run that does not follow ends. None: the run follows.
-    outcome       the table's problem. None means that nothing is wrong, but only if `is_known`
-    recorded      the outcome in the store
-    lag           the number of unapplied events at the last look
-    got_on_at     when the table last made progress
-    last_turn_at  when its last work began
-    """
-
-    table: TableIngest
-    target: Mapping[int, int] | None
-    working: Future[bool] | None = None
-    attempts: int = 0
-    not_before: float = 0.0
-    error: str | None = None
-    is_blocked: bool = False
-    is_caught_up: bool = False
-    is_known: bool = False
-    outcome: Outcome | None = None
-    recorded: Outcome | None = None
-    lag: int = 0
-    got_on_at: float = field(default_factory=time.monotonic)
-    last_turn_at: float = 0.0
-    is_in_service: bool = False
-
-    def set_well(self) -> None:
-        self.attempts, self.error, self.outcome, self.is_known = 0, None, None, True
-        self.got_on_at = time.monotonic()
-
-    def set_outcome(self, state: State, error: Exception) -> None:
-        before = self.outcome or self.recorded
-        self.outcome, self.is_known = Outcome.of(state, error, before, self.table.name), True
-
-    @property
-    def state(self) -> TableState:
-        is_behind = self.is_blocked or not self.is_caught_up
-        stuck_seconds = time.monotonic() - self.got_on_at if is_behind else 0.0
-        return TableState(self.table.name, self.lag, stuck_seconds, self.is_blocked)
-
-    def is_behind_by_little(self, events: int) -> bool:
-        """Return whether the table has something to commit, but at most `events`."""
-        is_known = self.table.is_recovered and not (self.is_over or self.is_caught_up or self.is_blocked)
-        return is_known and 0 < self.lag <= events
-
-    @property
-    def is_over(self) -> bool:
-        return self.working is None and (self.is_blocked or (self.target is not None and self.is_caught_up))
-
-
-@dataclass
 class Ingest:
     """Bring the tables up to date with their source and, with `follow`, keep them up to date.
 
@@ -138,8 +93,9 @@ class Ingest:
     metrics: MetricsSender | None = None
     pace: Pace = Pace()
     stop: StopRequest = field(default_factory=StopRequest)
-    _runs: dict[str, _TableRun] = field(default_factory=dict)
+    _runs: dict[str, TableRun] = field(default_factory=dict)
     _last_service_at: float = 0.0
+    _next_look_at_all: float = 0.0
 
     def run(self) -> bool:
         """Run to the end. Return whether every table is healthy and its catalog entry is up to date.
@@ -147,23 +103,24 @@ class Ingest:
         A table's failure does not stop the others.
         """
         next_discovery = next_metrics = 0.0
+        turns = SharedTurns(self.pace.parallel)
         with ThreadPoolExecutor(self.pace.parallel, thread_name_prefix="table") as pool:
             while not self.stop.is_set():
                 if time.monotonic() >= next_discovery:
                     self._discover_again()
                     self._record_outcomes()
                     next_discovery = time.monotonic() + self.pace.discovery_seconds
-                self._collect_finished()
+                self._collect_finished(turns)
                 if not self.follow and all(run.is_over for run in self._runs.values()):
                     break
-                self._give_turns(pool)
+                self._give_turns(pool, turns)
                 if self.metrics is not None and time.monotonic() >= next_metrics:
                     self._measure(self.metrics)
                     next_metrics = time.monotonic() + self.pace.metrics_seconds
                 if self.catalog is not None:
                     self.catalog.step()
                 self._wait_for_work()
-        self._collect_finished()
+        self._collect_finished(turns)
         self._record_outcomes()
         not_shown = {} if self.catalog is None else self.catalog.finish()
         outcomes = {run.table.name: run.error or "ok" for run in self._runs.values()}
@@ -195,7 +152,7 @@ class Ingest:
         }
         extents = self.source.extents(frozenset(found)) if found and not self.follow else {}
         for topic, table in sorted(found.items()):
-            self._runs[topic] = _TableRun(table, target=None if self.follow else extents[topic].end)
+            self._runs[topic] = TableRun(table, target=None if self.follow else extents[topic].end)
         if found:
             self.progress.write(Started(tuple(sorted(table.name for table in found.values()))))
 
@@ -207,64 +164,114 @@ class Ingest:
         else:
             time.sleep(self.pace.poll_seconds)
 
-    @property
-    def _free_turns(self) -> int:
-        return self.pace.parallel - sum(run.working is not None for run in self._runs.values())
-
-    def _give_turns(self, pool: ThreadPoolExecutor) -> None:
+    def _give_turns(self, pool: ThreadPoolExecutor, turns: SharedTurns) -> None:
         """Start work on waiting tables.
 
         A turn's events are chosen when it begins, so they include the events that came during the wait.
         """
-        now = time.monotonic()
-        idle = {
-            topic: run
-            for topic, run in sorted(self._runs.items(), key=lambda item: item[1].last_turn_at)
-            if run.working is None and not run.is_over and now >= run.not_before
-        }
-        for run in idle.values():
-            if self._free_turns > 0 and not run.table.is_recovered:
-                self._begin(run, pool.submit(self._recover, run))
-        ready = {topic: run for topic, run in idle.items() if run.working is None and run.table.is_recovered}
-        if not ready or self._free_turns <= 0:
-            return
-        try:
-            extents = self.source.extents(frozenset(ready))
-        except PASSING_FAILURES as error:
-            for run in ready.values():
-                self._retry_later(run, error)
-            return
-        for topic, run in ready.items():
-            run.lag = run.table.behind(extents[topic])
-        for topic, run in ready.items():
-            if self._free_turns > 0:
-                self._start_if_pending(pool, run, extents[topic])
+        is_look_at_all = time.monotonic() >= self._next_look_at_all
+        if is_look_at_all:
+            self._next_look_at_all = time.monotonic() + self.pace.idle_poll_seconds
+        waiting: dict[Queue, list[TableRun]] = {queue: [] for queue in Queue}
+        for run in self._look_at_topics(all_of_them=is_look_at_all):
+            queue = self._queue_of(run)
+            if queue is not None:
+                waiting[queue].append(run)
+        in_turn = {queue: deque(sorted(runs, key=_order_in_queue)) for queue, runs in waiting.items()}
+        is_any_live = any(run.is_live(self.pace.live_seconds) for run in self._runs.values())
+        while True:
+            queue = turns.next_queue(
+                [queue for queue, runs in in_turn.items() if runs],
+                [run.queue for run in self._runs.values() if run.working is not None],
+                keeps_one_for_live=is_any_live,
+            )
+            if queue is None:
+                return
+            self._give_turn(pool, in_turn[queue].popleft(), queue)
 
-    def _start_if_pending(self, pool: ThreadPoolExecutor, run: _TableRun, held: TopicExtent) -> None:
-        extent = held if run.target is None else TopicExtent(held.beginning, run.target)
+    def _look_at_topics(self, *, all_of_them: bool) -> list[TableRun]:
+        """Look at the topics of live tables, or of all. Return the tables that may have something to do."""
+        now, live_seconds = time.monotonic(), self.pace.live_seconds
+        open_runs = {topic: run for topic, run in self._runs.items() if not run.is_over}
+        looked_at = {
+            topic: run
+            for topic, run in open_runs.items()
+            if all_of_them or run.is_behind or run.is_live(live_seconds)
+        }
+        free = [
+            run
+            for topic, run in open_runs.items()
+            if run.working is None
+            and now >= run.not_before
+            and (topic in looked_at or not run.table.is_recovered)
+        ]
+        if not free or not looked_at:
+            return free
         try:
-            ranges = run.table.pending(extent, self._most_events(run))
+            # A table that works is among them: with the same topics each time, the source has less to do.
+            extents = self.source.extents(frozenset(looked_at))
+        except PASSING_FAILURES as error:
+            for run in free:
+                self._retry_later(run, error)
+            return []
+        for topic, run in looked_at.items():
+            run.look_at(extents[topic])
+        return free
+
+    def _queue_of(self, run: TableRun) -> Queue | None:
+        """Return the queue in which the table waits. None: it has nothing to do."""
+        if not run.table.is_recovered:
+            return Queue.CATCHING_UP
+        run.measure_lag()
+        if run.lag == 0:
+            ranges = self._pending(run)
+            if ranges is None:
+                return None
+            if not ranges:
+                self._settle(run)
+                return Queue.CATCHING_UP if run.table.is_service_due(is_idle=True) else None
+        elif run.target is None:
+            run.is_caught_up = False
+        has_table = run.table.columns is not None
+        return Queue.LIVE if has_table and run.lag <= self.pace.events_per_turn else Queue.CATCHING_UP
+
+    def _give_turn(self, pool: ThreadPoolExecutor, run: TableRun, queue: Queue) -> None:
+        run.queue = queue
+        if not run.table.is_recovered:
+            run.begin(pool.submit(self._recover, run))
+            return
+        ranges = self._pending(run)
+        if ranges is None:
+            return
+        if not ranges:
+            self._settle(run)
+            if run.table.is_service_due(is_idle=True):
+                self._serve(pool, run)
+        elif self._is_service_due(run):
+            self._serve(pool, run)
+        else:
+            run.is_caught_up, run.last_turn_at = False, time.monotonic()
+            run.begin(pool.submit(self._work, run.table, ranges))
+
+    def _pending(self, run: TableRun) -> tuple[OffsetRange, ...] | None:
+        """Return the table's next ranges. None: the table failed, which is recorded."""
+        assert run.extent is not None
+        try:
+            return run.table.pending(run.extent, self._most_events(run))
         except TributaryError as error:
             self._block(run, error)
-            return
         except PASSING_FAILURES as error:
             self._retry_later(run, error)
-            return
-        if ranges:
-            run.is_caught_up = False
-            if self._is_service_due(run):
-                self._serve(pool, run)
-            else:
-                self._begin(run, pool.submit(self._work, run.table, ranges))
-            return
+        return None
+
+    def _settle(self, run: TableRun) -> None:
+        """Take note that the table has applied all events."""
         run.set_well()
         if not run.is_caught_up:
             run.is_caught_up = True
             self.progress.write(CaughtUp(run.table.name))
-        if run.table.is_service_due(is_idle=True):
-            self._serve(pool, run)
 
-    def _is_service_due(self, run: _TableRun) -> bool:
+    def _is_service_due(self, run: TableRun) -> bool:
         """Return whether services are due for a table with events to commit.
 
         Services slow down all tables, so those of equally busy tables must not run at the same time.
@@ -274,14 +281,13 @@ class Ingest:
         is_apart = time.monotonic() - self._last_service_at >= self.pace.seconds_between_services
         return run.table.is_service_due(is_idle=False, is_apart=is_apart)
 
-    def _serve(self, pool: ThreadPoolExecutor, run: _TableRun) -> None:
-        self._begin(run, pool.submit(self._maintain, run.table))
-        run.is_in_service, self._last_service_at = True, run.last_turn_at
+    def _serve(self, pool: ThreadPoolExecutor, run: TableRun) -> None:
+        run.is_caught_up = run.is_caught_up and run.lag == 0
+        run.is_in_service, self._last_service_at = True, time.monotonic()
+        run.last_turn_at = self._last_service_at
+        run.begin(pool.submit(self._maintain, run.table))
 
-    def _begin(self, run: _TableRun, working: Future[bool]) -> None:
-        run.working, run.last_turn_at = working, time.monotonic()
-
-    def _most_events(self, run: _TableRun) -> int:
+    def _most_events(self, run: TableRun) -> int:
         """Return the limit of the next commit. A long commit delays only tables with little to commit."""
         others = (other for other in self._runs.values() if other is not run)
         if any(other.is_behind_by_little(self.pace.events_per_turn) for other in others):
@@ -289,7 +295,7 @@ class Ingest:
         has_table = run.table.columns is not None
         return self.pace.events_per_commit if has_table else self.pace.events_per_load
 
-    def _recover(self, run: _TableRun) -> bool:
+    def _recover(self, run: TableRun) -> bool:
         run.recorded = self.outcomes.read(run.table.quarantine_path)
         run.table.recover()
         return False
@@ -308,11 +314,12 @@ class Ingest:
             table.maintain()
         return True
 
-    def _collect_finished(self) -> None:
+    def _collect_finished(self, turns: SharedTurns) -> None:
         for run in self._runs.values():
             if run.working is None or not run.working.done():
                 continue
             done, run.working, run.is_in_service = run.working, None, False
+            turns.end(run.queue, time.monotonic() - run.began_at)
             match error := done.exception():
                 case None:
                     if done.result():
@@ -326,13 +333,13 @@ class Ingest:
                 case _:
                     raise error
 
-    def _block(self, run: _TableRun, error: TributaryError) -> None:
+    def _block(self, run: TableRun, error: TributaryError) -> None:
         run.is_blocked, run.error = True, error.reason
         run.set_outcome("blocked", error)
         remedies = remedies_for_table(error.remedies, run.table.name)
         self.progress.write(Blocked(run.table.name, run.error, remedies))
 
-    def _retry_later(self, run: _TableRun, error: Exception) -> None:
+    def _retry_later(self, run: TableRun, error: Exception) -> None:
         """Schedule a retry. The table then reads its state again, because the failed commit may be in it."""
         run.attempts += 1
         run.is_caught_up = False
@@ -366,3 +373,12 @@ class Ingest:
                 run.recorded = run.outcome
             except PASSING_FAILURES as error:
                 print(f"Cannot store the status of {run.table.name}: {error}", file=sys.stderr)
+
+
+def _order_in_queue(run: TableRun) -> tuple[bool, bool, float, bool]:
+    """Tables whose services are due come last, and those that waited longest first.
+
+    A table that is not recovered may have nothing to do, unless its topic has new events: then it is live."""
+    is_recovered = run.table.is_recovered
+    is_live = not is_recovered and run.last_event_at is not None
+    return is_recovered and run.lag == 0, not is_live, run.last_turn_at, not is_recovered

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
@@ -21,8 +21,18 @@ from spark_app.sources.event import (
     TopicExtent,
 )
 
-_OFFSET = re.compile(r"([A-Za-z0-9._-]+)-([0-9]+)=([0-9]+)")
-"""An entry in the text of a Java map from TopicPartition to Long. Topic names have no other characters."""
+_NAME = "[A-Za-z0-9._-]+"
+"""Topic names have no other characters (org.apache.kafka.common.internals.Topic)."""
+_OFFSET = re.compile(rf"({_NAME})-([0-9]+)=([0-9]+)")
+"""An entry in the text of a Java map from TopicPartition to Long."""
+_PARTITION = re.compile(rf"Partition\(topic = ({_NAME}), partition = ([0-9]+),")
+"""The beginning of a PartitionInfo's text."""
+_TOPIC_ID = re.compile(rf"\(name=({_NAME}), topicId=([^,]+),")
+"""The beginning of a TopicListing's text."""
+
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""Kafka's text of the id that stands for none (org.apache.kafka.common.Uuid.ZERO_UUID)."""
+_MOST_JAVA_LISTS = 64
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _AS_BYTES: Mapping[str, str] = {"key.deserializer": _BYTES, "value.deserializer": _BYTES}
@@ -53,6 +63,25 @@ The last two are for small brokers, which accept only four new connections a sec
 """
 
 
+@dataclass(frozen=True)
+class _Topics:
+    """The topics of a cluster. `ids` lacks those of brokers that have no topic ids."""
+
+    partitions: Mapping[str, frozenset[int]]
+    ids: Mapping[str, str]
+
+    @classmethod
+    def of_texts(cls, listings: str, partitions: str) -> _Topics:
+        """Read the texts of a list of TopicListings and of lists of PartitionInfos.
+
+        One text costs one call of the JVM. Going through the objects costs several calls for each."""
+        found: dict[str, set[int]] = {}
+        for topic, partition in _PARTITION.findall(partitions):
+            found.setdefault(topic, set()).add(int(partition))
+        ids = {topic: topic_id for topic, topic_id in _TOPIC_ID.findall(listings) if topic_id != _NO_ID}
+        return cls({topic: frozenset(numbers) for topic, numbers in found.items()}, ids)
+
+
 @dataclass
 class KafkaSource:
     """The topics of a Kafka cluster.
@@ -69,26 +98,33 @@ class KafkaSource:
     client_options: Mapping[str, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock, repr=False)
     _consumer: Any = field(default=None, repr=False)
-    _partitions: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     _admin: Any = field(default=None, repr=False)
-    _topic_ids: dict[str, str] = field(default_factory=dict, repr=False)
+    _found: _Topics | None = field(default=None, repr=False)
+    _beginning: dict[str, dict[int, int]] = field(default_factory=dict, repr=False)
+    _java_lists: dict[frozenset[str], Any] = field(default_factory=dict, repr=False)
 
     def topics(self) -> frozenset[str]:
         with self._lock:
-            self._partitions.clear()
-            self._topic_ids.clear()
-            return frozenset(map(str, _items(self._client().listTopics().keySet())))
+            self._beginning.clear()
+            return frozenset(self._look_up().partitions)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
-        """Return the extents of the partitions that were known at the last call of `topics` or later."""
+        """Return the extents of the partitions that were known at the last call of `topics`.
+
+        Only the ends are asked for each time. The first offsets and the ids of the topics are those of the
+        last call of `topics`, or of the first time that a topic was asked for after it."""
         with self._lock:
+            found = self._found
+            if found is None or not topics <= found.partitions.keys():
+                found = self._look_up()
             client = self._client()
-            partitions = [partition for topic in topics for partition in self._partitions_of(topic)]
-            beginning = _by_topic(client.beginningOffsets(partitions))
-            end = _by_topic(client.endOffsets(partitions))
-            ids = self._ids_of(topics)
+            end = _by_topic(client.endOffsets(self._java_list(found, topics)))
+            if unknown := frozenset(topics - self._beginning.keys()):
+                first = _by_topic(client.beginningOffsets(self._java_list(found, unknown)))
+                self._beginning |= {topic: first.get(topic, {}) for topic in unknown}
+            beginning = self._beginning
         return {
-            topic: TopicExtent(beginning.get(topic, {}), end.get(topic, {}), ids[topic]) for topic in topics
+            topic: TopicExtent(beginning[topic], end.get(topic, {}), found.ids.get(topic)) for topic in topics
         }
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
@@ -139,29 +175,31 @@ class KafkaSource:
             properties.setProperty(name, value)
         return properties
 
-    def _ids_of(self, topics: frozenset[str]) -> Mapping[str, str]:
-        """Return Kafka's ids of the topics (KIP-516). Each is looked up once after a call of `topics`."""
-        unknown = topics - self._topic_ids.keys()
-        if unknown:
-            if self._admin is None:
-                self._admin = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(
-                    self._java_properties({})
-                )
-            names = self._jvm.java.util.ArrayList()
-            for topic in unknown:
-                names.add(topic)
-            described = self._admin.describeTopics(names).allTopicNames().get()
-            for entry in _items(described.entrySet()):
-                self._topic_ids[str(entry.getKey())] = str(entry.getValue().topicId().toString())
-        return self._topic_ids
+    def _look_up(self) -> _Topics:
+        """Ask Kafka for its topics, their partitions and their ids (KIP-516), in two requests."""
+        if self._admin is None:
+            admin = self._jvm.org.apache.kafka.clients.admin.AdminClient
+            self._admin = admin.create(self._java_properties({}))
+        listings = str(self._admin.listTopics().listings().get().toString())
+        partitions = str(self._client().listTopics().toString())
+        found = _Topics.of_texts(listings, partitions)
+        if found != self._found:
+            self._found = found
+            self._java_lists.clear()
+            self._beginning.clear()
+        return found
 
-    def _partitions_of(self, topic: str) -> list[Any]:
-        if topic not in self._partitions:
-            infos = self._client().partitionsFor(topic)
-            self._partitions[topic] = [
-                self._topic_partition(topic, info.partition()) for info in _items(infos)
-            ]
-        return self._partitions[topic]
+    def _java_list(self, found: _Topics, topics: frozenset[str]) -> Any:
+        """Return the topics' partitions as a Java list, and keep it. To make one, each is sent to the JVM."""
+        if topics not in self._java_lists:
+            if len(self._java_lists) >= _MOST_JAVA_LISTS:
+                self._java_lists.clear()
+            partitions = self._jvm.java.util.ArrayList()
+            for topic in topics:
+                for partition in found.partitions.get(topic, ()):
+                    partitions.add(self._topic_partition(topic, partition))
+            self._java_lists[topics] = partitions
+        return self._java_lists[topics]
 
     @cached_property
     def _topic_partition(self) -> Any:
@@ -178,10 +216,3 @@ def _by_topic(offsets: Any) -> dict[str, dict[int, int]]:
     for topic, partition, offset in _OFFSET.findall(str(offsets.toString())):
         found.setdefault(topic, {})[int(partition)] = int(offset)
     return found
-
-
-def _items(collection: Any) -> Iterator[Any]:
-    """Iterate over a Java collection. Py4J's iterator ends with a Java exception that is slow to convert."""
-    iterator = collection.iterator()
-    while iterator.hasNext():
-        yield iterator.next()

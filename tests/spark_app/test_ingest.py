@@ -25,6 +25,7 @@ from tributary.contract.remedies import RebuildTable
 
 FAST = Pace(
     poll_seconds=0.001,
+    idle_poll_seconds=0.001,
     discovery_seconds=0.001,
     events_per_load=4,
     events_per_commit=4,
@@ -50,6 +51,7 @@ class FakeTable:
     attempts: int = 0
     forgotten: int = 0
     is_recovered: bool = False
+    while_recovering: Callable[[], None] = lambda: None
     service_is_due: bool = False
     parts_of_services: int = 1
     service_failures: list[Exception] = field(default_factory=list)
@@ -63,6 +65,7 @@ class FakeTable:
         return self.sizes or None
 
     def recover(self) -> None:
+        self.while_recovering()
         self.is_recovered = True
 
     def pending(self, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
@@ -101,12 +104,14 @@ class FakeSource:
     keeps_headers: ClassVar[bool] = True
 
     ends: dict[str, int]
+    asked: list[frozenset[str]] = field(default_factory=list)
     after_extents: Callable[[], None] = lambda: None
 
     def topics(self) -> frozenset[str]:
         return frozenset(self.ends)
 
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
+        self.asked.append(topics)
         self.after_extents()
         return {topic: TopicExtent({0: 0}, {0: self.ends[topic]}) for topic in topics}
 
@@ -247,6 +252,75 @@ def test_tables_that_always_have_events_are_given_as_many_turns_each() -> None:
     assert run.run()
     attempts = [table.attempts for table in tables.values()]
     assert max(attempts) - min(attempts) <= 1
+
+
+def test_a_live_table_commits_before_other_tables_have_loaded_or_recovered() -> None:
+    loading = {f"new {number}": FakeTable(f"new {number}") for number in range(20)}
+    tables = {**loading, "live": FakeTable("live", is_recovered=True, sizes=[1])}
+    source = FakeSource({**dict.fromkeys(loading, 8), "live": 0})
+    run, _ = ingest(source, tables, follow=True)
+    run.pace = replace(FAST, parallel=2, live_seconds=99.0)
+    turns_of_others = 0
+
+    def load() -> None:
+        nonlocal turns_of_others
+        turns_of_others += 1
+        time.sleep(0.01)
+        source.ends["live"] += 1
+
+    for table in loading.values():
+        table.while_recovering = table.while_applying = load
+    waited: list[int] = []
+
+    def commit() -> None:
+        waited.append(turns_of_others)
+        if all(table.position == 8 for table in loading.values()):
+            run.stop.set()
+
+    tables["live"].while_applying = commit
+    assert run.run()
+    # The first turns may begin before its topic is seen to move.
+    assert all(later - earlier <= 3 for earlier, later in pairwise(waited[1:]))
+
+
+def test_a_table_whose_topic_gets_events_is_the_next_to_recover() -> None:
+    tables = {f"idle {number:02}": FakeTable(f"idle {number:02}") for number in range(30)}
+    source = FakeSource(dict.fromkeys(tables, 0))
+    run, _ = ingest(source, tables, follow=True)
+    run.pace = replace(FAST, parallel=1, discovery_seconds=99.0)
+    recovered: list[str] = []
+
+    def recover(name: str) -> None:
+        recovered.append(name)
+        if name == "idle 03":
+            source.ends["idle 27"] = 4
+        time.sleep(0.005)
+
+    for name, table in tables.items():
+        table.while_recovering = partial(recover, name)
+    tables["idle 27"].while_applying = run.stop.set
+    assert run.run()
+    assert "idle 27" in recovered[4:6]
+
+
+def test_the_source_is_rarely_asked_for_topics_without_new_events() -> None:
+    tables = {name: FakeTable(name) for name in ("live", "idle", "behind")}
+    source = FakeSource({"live": 0, "idle": 0, "behind": 40})
+    run, _ = ingest(source, tables, follow=True)
+    run.pace = replace(FAST, idle_poll_seconds=0.05, discovery_seconds=99.0)
+    tables["live"].while_applying = lambda: run.stop.set() if tables["live"].position >= 60 else None
+
+    def more() -> None:
+        source.ends["live"] += tables["live"].position == source.ends["live"]
+
+    source.after_extents = more
+    began = time.monotonic()
+    assert run.run()
+    looks_at_all = 1 + (time.monotonic() - began) / 0.05
+    # The table is looked at once more after it has recovered.
+    assert sum("idle" in asked for asked in source.asked) <= looks_at_all + 1
+    assert sum("live" in asked for asked in source.asked) >= 60
+    assert tables["behind"].position == 40
 
 
 def test_what_a_table_reads_is_decided_when_its_turn_begins() -> None:
