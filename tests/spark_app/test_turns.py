@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,9 +24,9 @@ def test_while_both_queues_wait_each_gets_its_share_of_the_time(
     assert abs(of_live / 3 - of_others) <= 2 * at_once * longest
 
 
-def _simulate(waiting: dict[Queue, list[float]], at_once: int) -> Counter[Queue]:
+def _simulate(waiting: dict[Queue, list[float]], at_once: int) -> dict[Queue, float]:
     """Give turns of these seconds until one of the queues is empty. Return the time of each."""
-    turns, used, now = SharedTurns(at_once), Counter[Queue](), 0.0
+    turns, used, now = SharedTurns(at_once), dict.fromkeys(Queue, 0.0), 0.0
     left = {queue: list(seconds) for queue, seconds in waiting.items()}
     running: list[tuple[float, Queue, float]] = []
     while all(left.values()):
