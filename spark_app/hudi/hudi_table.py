@@ -24,6 +24,14 @@ from tributary.contract.lake import TablePolicy
 
 
 @dataclass(frozen=True)
+class StoredAs:
+    """What a table's properties say of its layout."""
+
+    storage: str
+    partition_by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class HudiTable:
     """One silver table. `name` is its name in a catalog, `path` its base path.
 
@@ -41,6 +49,14 @@ class HudiTable:
     def read(self) -> DataFrame:
         """Return the rows of the latest commit, with Hudi's own columns."""
         return self.spark.read.format("hudi").options(**READ_OPTIONS).load(self.path)
+
+    def stored_as(self) -> StoredAs:
+        """Return the layout of a table that is known to exist. Its properties are read once."""
+        config = self.access.kept_meta_client.getTableConfig()
+        fields = config.getString("hoodie.table.partition.fields") or ""
+        # Hudi may add the kind of a column's values to its name, as in `country:SIMPLE`.
+        partition_by = tuple(field.partition(":")[0] for field in fields.split(",") if field)
+        return StoredAs(config.getTableType().name().lower(), partition_by)
 
     def timeline(self) -> Timeline:
         """Read the timeline. If there is no table, return a timeline without commits."""

@@ -61,6 +61,7 @@ class Ledger:
     applied        by partition, the highest position of an applied streamed change
     applied_ts_us  when the source committed that change, or later, in microseconds since 1970
     truncate       the last applied truncate: a partition that is behind can still bring earlier changes
+    buckets        the number of buckets that hold the rows; None in tables of earlier versions
     events, deletes, quarantined, source_times
                    of this commit alone; `deletes` are part of `events`, and tombstones are not
     """
@@ -73,6 +74,7 @@ class Ledger:
     applied_ts_us: Mapping[int, int] = field(default_factory=dict)
     truncate: Truncate | None = None
     key_columns: tuple[str, ...] = ()
+    buckets: int | None = None
     events: int = 0
     deletes: int = 0
     quarantined: int = 0
@@ -110,6 +112,7 @@ class Ledger:
                     "source_us": self.truncate.source_us,
                 },
                 "key_columns": list(self.key_columns),
+                "buckets": self.buckets,
                 "events": self.events,
                 "deletes": self.deletes,
                 "quarantined": self.quarantined,
@@ -160,6 +163,7 @@ class Ledger:
                 truncate["source_us"],
             ),
             key_columns=tuple(found["key_columns"]),
+            buckets=found.get("buckets"),
             events=found["events"],
             deletes=found["deletes"],
             quarantined=found["quarantined"],

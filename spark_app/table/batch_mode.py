@@ -19,13 +19,13 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.reader_limits import hides_arrays
 from spark_app.hudi.spread import FewRows, ManyRows, RowsInBuckets, Spread
 from spark_app.jvm.buckets import Buckets
-from spark_app.ledger.commits import commit_metadata, replacement_metadata
+from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.merge.order import without_applied
 from spark_app.merge.survey import Survey
 from spark_app.table.batch_plan import is_work_of_one_task
 from spark_app.table.folding import Folded
-from spark_app.table.known_commits import AnotherWriter, KnownCommits
+from spark_app.table.known_commits import KnownCommits
 from spark_app.table.table_state import TableState
 from spark_app.wire.schema_version import columns_of
 from spark_app.wire.schema_versions import SchemaVersions
@@ -84,12 +84,7 @@ class Merging:
             *own,
             *[F.col(name).cast(data_type) for name, data_type in columns.row if name in stored.columns],
         )
-        self.commits.check(is_there=True)
-        ledger = self.state.ledger.next_commit()
-        self.hudi.replace_all(rows, replacement_metadata(ledger, retyped))
-        _, continued_from = self.commits.find(ledger)
-        if continued_from != ledger:
-            raise AnotherWriter(f"another app has written {self.commits.name} while its columns were retyped")
+        self.commits.replace_all(rows, self.state.ledger, retyped)
 
     def commit(self, folded: Folded, ledger: Ledger) -> None:
         """Write the rows and the ledger in one commit. Raises `AnotherWriter` and `ClockIsBehind`."""

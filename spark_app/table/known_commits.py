@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pyspark.sql import DataFrame
+
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.instants import instant_of
 from spark_app.hudi.timeline import Timeline
-from spark_app.ledger.commits import LedgerCommit, ledger_commits
+from spark_app.ledger.commits import LedgerCommit, ledger_commits, replacement_metadata
 from spark_app.ledger.ledger import Ledger
 
 
@@ -74,6 +76,18 @@ class KnownCommits:
                 "(UTC): set it right, or wait until then"
             )
         return timeline
+
+    def replace_all(self, rows: DataFrame, ledger: Ledger, retyped: tuple[str, ...]) -> Ledger:
+        """Replace all rows of a table that exists, in a commit that applies no events. Return its ledger.
+
+        Raises `AnotherWriter` and `ClockIsBehind`."""
+        self.check(is_there=True)
+        written = ledger.next_commit()
+        self.hudi.replace_all(rows, replacement_metadata(written, retyped))
+        _, continued_from = self.find(written)
+        if continued_from != written:
+            raise AnotherWriter(f"another app has written {self.name} while its rows were rewritten")
+        return written
 
     def find(self, ledger: Ledger) -> tuple[LedgerCommit, Ledger]:
         """Return the commit of the ledger, which was just written, and the ledger to continue from.

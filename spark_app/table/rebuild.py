@@ -74,7 +74,7 @@ def rebuild_table(
         select=partial(_since_last_snapshot, table.topic) if since_snapshot else _all_changes,
     )
     quarantine = read_quarantine(table.hudi.spark, table.quarantine_path, before.epoch)
-    new_state = TableState(Ledger(table.topic, topic_id=before.topic_id))
+    new_state = TableState(Ledger(table.topic, topic_id=before.topic_id, buckets=table.hudi.policy.buckets))
     applied = BatchApplier(_parts_anew(table, timeline), new_state, mode).apply(ranges)
     if applied.report is None:
         raise NotRebuilt(

@@ -19,6 +19,7 @@ from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, posit
 from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, committed_report
 from spark_app.table.batch_mode import Merging
 from spark_app.table.known_commits import KnownCommits
+from spark_app.table.policy_change import check_layout, has_other_deletes, with_deletes_of
 from spark_app.table.services import TableServices
 from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_state import TableState
@@ -81,15 +82,23 @@ class TableIngest:
         return self.parts.hudi
 
     def recover(self) -> None:
-        """Read positions and columns from the table itself, and finish what a crash left behind."""
+        """Read positions and columns from the table itself, and finish what a crash left behind.
+
+        Rows that were written with other `deletes` than those of the policy are rewritten. Raises
+        `PolicyChanged` if another layout than the table's is asked for."""
         self._state = None
         recovered = self.parts.commits.recover()
         self.services.recover(recovered.commits_since_services)
         if recovered.commit is None:
-            self._state = TableState(Ledger(self.topic))
+            self._state = TableState(Ledger(self.topic, buckets=self.hudi.policy.buckets))
             return
-        ledger = recovered.commit.ledger
-        columns = columns_of_table(self.hudi.read().schema, ledger.key_columns)
+        policy, ledger, stored = self.hudi.policy, recovered.commit.ledger, self.hudi.read()
+        check_layout(self.hudi.path, self.hudi.stored_as(), ledger.buckets, policy)
+        columns = columns_of_table(stored.schema, ledger.key_columns)
+        ledger = replace(ledger, buckets=policy.buckets)
+        if has_other_deletes(stored, policy):
+            rows = with_deletes_of(policy, stored, columns.names)
+            ledger = self.parts.commits.replace_all(rows, ledger, retyped=())
         self._state = TableState(ledger, columns, recovered.commit.partitions)
 
     def forget(self) -> None:

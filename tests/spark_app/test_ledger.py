@@ -25,6 +25,7 @@ LEDGERS = st.builds(
     truncate=st.none()
     | st.builds(Truncate, PARTITIONS, NUMBERS, SOURCE_POSITIONS, SOURCE_POSITIONS, NUMBERS),
     key_columns=st.lists(st.text()).map(tuple),
+    buckets=st.none() | st.integers(1, 1024),
     events=NUMBERS,
     deletes=NUMBERS,
     quarantined=NUMBERS,
