@@ -126,8 +126,7 @@ def tributary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tributary]:
         with command.connect() as connection:
             connection.execute(SCHEMA.encode())
         command.run("up")
-        wait_for_topic(command, "orders", 50)
-        wait_for_topic(command, "customers", 7)
+        # At once: it waits until Kafka has all rows.
         command.run("ingest")
         yield command
     finally:
@@ -328,6 +327,7 @@ def test_mistakes_are_reported_in_one_paragraph(tributary: Tributary) -> None:
     assert "Did you mean shop.public.customers?" in tributary.run("history", "custmers", status=1)
     assert "Did you mean shop.public.orders?" in tributary.run("ingest", "--tables", "ordrs", status=1)
     assert "syntax error" in tributary.run("query", "SELEC", status=1)
+    assert "wait longer with --wait" in tributary.run("ingest", "--wait", "0.001", status=1)
 
 
 def test_down_and_up_keep_everything(tributary: Tributary) -> None:

@@ -68,7 +68,9 @@ def _slot_problem(connection: psycopg.Connection, slot: str) -> str | None:
     ).fetchone()
     if row is None:
         return f"there is no slot {slot}"
-    return None if row[0] else f"nobody reads the slot {slot}"
+    if row[0]:
+        return None
+    return f"nobody reads the slot {slot}: the first snapshot still runs, or the connector has stopped"
 
 
 def _unconfirmed(connection: psycopg.Connection, slot: str, lsn: str) -> str | None:

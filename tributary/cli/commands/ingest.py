@@ -41,6 +41,16 @@ def ingest(
         list[str] | None,
         typer.Option("--tables", metavar="NAME", help="Only these, such as sales or 'public.*'; repeatable."),
     ] = None,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            min=0,
+            help="From Kafka, without --follow: how long Kafka may take to hold all that the source has "
+            "committed. A first snapshot can take long. 0: take what is in Kafka now.",
+        ),
+    ] = 300.0,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
@@ -50,11 +60,16 @@ def ingest(
     Each table starts from the position in its last commit. So you can stop a run at any time, and you can
     read from bronze and then from Kafka. Ctrl-C lets the current commits finish.
 
+    Without --follow, the run ends when the lake holds all that the source had committed when it began. It
+    first waits until Kafka holds that. From bronze, it ends at what bronze holds, which is seconds less.
+
     The exit status is 0 only if no table has an error. With --json, each report of the Spark app is a line of
     JSON.
     """
     from tributary.cli.ingest_run import FILES, start_ingest
     from tributary.cli.kafka_topics import read_table_names
+    from tributary.cli.kafka_wait import wait_until_kafka_holds_all
+    from tributary.cli.reconcile.barrier import Patience
     from tributary.cli.run_watch import watch_run
 
     chosen = events_source(events_from)
@@ -64,6 +79,9 @@ def ingest(
         wanted = tuple(TableName.parse(table) for table in tables or ())
     else:
         workspace.require("kafka")
+        if chosen == "kafka" and not follow and wait > 0:
+            with messages.status("waiting for Kafka") as shown:
+                wait_until_kafka_holds_all(workspace, Patience.of(wait, shown.update))
         if tables:
             known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
             wanted = resolve_names(tables, known)

@@ -1,0 +1,41 @@
+"""Wait until Kafka holds all that the sources of a lake have committed, for example until a snapshot ends."""
+
+from __future__ import annotations
+
+from tributary.cli.kafka_topics import read_table_topics, read_topic_ends
+from tributary.cli.reconcile.barrier import LakeBehind, Patience, wait_for_connector
+from tributary.cli.source_links import source_links
+from tributary.cli.workspace import Workspace
+from tributary.contract.remedies import BringUp, CheckStatus
+
+
+class KafkaBehind(LakeBehind):
+    """Kafka does not hold yet all that a source has committed."""
+
+
+def wait_until_kafka_holds_all(workspace: Workspace, patience: Patience) -> None:
+    """Return when Kafka holds all that was committed in every source before the call.
+
+    Raises `KafkaBehind` after the deadline, `PipelineDown`, and `DatabaseUnreachable`.
+    """
+    for link in source_links(workspace):
+        try:
+            with link.connect() as session:
+                wait_for_connector(link.engine.steps_to_kafka(session, link.lake, link.source), patience)
+        except LakeBehind as error:
+            raise KafkaBehind(
+                f"Kafka does not hold all rows of source {link.source.name} yet: gave up waiting",
+                found=f"{error.found}; {_events(workspace):,} events are in Kafka",
+                remedy=[
+                    "If its first snapshot still runs, wait longer with --wait, or follow it with --follow. "
+                    "With --wait 0, the command takes what is in Kafka now.",
+                    CheckStatus(),
+                    BringUp(),
+                ],
+            ) from error
+
+
+def _events(workspace: Workspace) -> int:
+    bootstrap = workspace.settings.kafka_bootstrap
+    topics = read_table_topics(bootstrap, workspace.lake).keys()
+    return sum(sum(ends.values()) for ends in read_topic_ends(bootstrap, topics).values())
