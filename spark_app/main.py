@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from spark_app.catalog.sync import CatalogSync
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.registry import SOURCE_LOGS
 from spark_app.reports import ProgressWriter
+from spark_app.run.lake_file import WatchedLakeFile
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
 from spark_app.run.outcome_files import OutcomeFiles
@@ -31,7 +32,7 @@ from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.sink_records import RecordsOfForms
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Lake, TablePolicy, read_lake
+from tributary.contract.lake import Lake, TablePolicy
 from tributary.contract.table_name import TableName
 
 FILES = "files:"
@@ -49,12 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the app. Return 0 if every table is healthy, 1 if not, and 2 for wrong arguments or lake file."""
     options = _parser().parse_args(arguments)
     try:
-        lake = read_lake(options.lake)
-        wanted = _wanted_tables(lake, options.tables)
+        lake_file = WatchedLakeFile(options.lake)
+        named = frozenset(map(TableName.parse, options.tables))
     except TributaryError as error:
         print(error, file=sys.stderr)
         return 2
-    stop = StopRequest()
+    lake, stop = lake_file.lake, StopRequest()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     spark = start_session(f"tributary {options.command} {lake.name}")
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         source = _source(spark, lake, options)
         progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
-        table_of = partial(_table, spark, lake, wanted, options, source)
+        table_of = partial(_table, spark, lake_file, named, options, source)
         if task := _task(options):
             return 0 if run_for_each_table(source, table_of, task, progress, OutcomeFiles(spark)) else 1
         run = Ingest(
@@ -174,18 +175,12 @@ def _name_and_value(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _wanted_tables(lake: Lake, names: Sequence[str]) -> Callable[[TableName], bool]:
-    """Return a test for the run's tables: the lake's tables or, if `names` are given, only these."""
-    named = {TableName.parse(name) for name in names}
-
-    def is_wanted(table: TableName) -> bool:
-        is_of_lake = any(
-            source.name == table.source and source.matches(table.schema, table.table)
-            for source in lake.sources
-        )
-        return is_of_lake and (not named or table in named)
-
-    return is_wanted
+def _is_wanted(lake: Lake, named: Set[TableName], table: TableName) -> bool:
+    """Return whether the table is one of the lake's tables or, if any are `named`, one of these."""
+    is_of_lake = any(
+        source.name == table.source and source.matches(table.schema, table.table) for source in lake.sources
+    )
+    return is_of_lake and (not named or table in named)
 
 
 def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> EventSource:
@@ -237,14 +232,15 @@ def _older(spark: SparkSession, options: argparse.Namespace) -> EventSource | No
 
 def _table(
     spark: SparkSession,
-    lake: Lake,
-    is_wanted: Callable[[TableName], bool],
+    lake_file: WatchedLakeFile,
+    named: Set[TableName],
     options: argparse.Namespace,
     source: EventSource,
     topic: str,
 ) -> TableIngest | None:
+    lake = lake_file.current() if options.command == "ingest" and options.follow else lake_file.lake
     table = lake.table_of_topic(topic)
-    if table is None or not is_wanted(table):
+    if table is None or not _is_wanted(lake, named, table):
         return None
     path, of_source = lake.names.table_path(table), lake.source(table.source)
     return TableIngest(
