@@ -376,6 +376,7 @@ def test_a_table_blocked_by_a_changed_type_shows_it_until_a_rebuild(tributary: T
         connection.execute("ALTER TABLE orders ALTER COLUMN amount TYPE text")
         connection.execute("UPDATE orders SET amount = 'a lot' WHERE id = 40")
     wait_for_topic(tributary, "orders", 1)
+    assert _states(tributary)["orders"]["state"] == "waiting"
     assert "tributary rebuild" in tributary.run("ingest", status=1)
     assert "column amount" in tributary.run("status", status=1)
     blocked, well = _states(tributary, status=1)["orders"], _states(tributary, status=1)["customers"]

@@ -104,7 +104,7 @@ def status(
 
     A table is blocked if a run stopped it until a person acts. The status shows the reason and the remedy
     even after the run has ended. A table's lag is the number of events in its Kafka topic that it has not
-    applied. If the lag grows although the table has no error, no ingest is running.
+    applied. A table is waiting if it has events to apply and no ingest is running.
 
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
     mended.
@@ -117,6 +117,7 @@ def status(
         return
     from tributary.cli.table_lag import read_lags
     from tributary.cli.table_outcomes import read_outcomes
+    from tributary.local import spark
     from tributary.local.left_out import read_left_out
     from tributary.local.status import read_status
 
@@ -125,7 +126,8 @@ def status(
     running = {service.name for service in found.services if service.state == "running"}
     lags = read_lags(workspace) if {"kafka", "s3"} <= running else ()
     outcomes = read_outcomes(workspace) if "s3" in running else {}
-    tables = _table_states(lags, outcomes, read_left_out(workspace.state, workspace.lake))
+    left_out = read_left_out(workspace.state, workspace.lake)
+    tables = _table_states(lags, outcomes, left_out, ingests=spark.SERVICE in running)
     is_well = found.is_well and not any(table.is_blocked or table.left_out for table in tables)
     if as_json:
         print_json(_facts(found, tables, is_well))
@@ -162,12 +164,15 @@ class _TableState:
     behind: int | None
     outcome: Outcome | None
     left_out: LeftOutTable | None = None
+    ingests: bool = False
 
     @property
     def state(self) -> str:
         if self.left_out is not None:
             return "left out"
-        return self.outcome.state if self.outcome else "well"
+        if self.outcome is not None:
+            return self.outcome.state
+        return "waiting" if self.behind and not self.ingests else "well"
 
     @property
     def is_blocked(self) -> bool:
@@ -178,10 +183,12 @@ def _table_states(
     lags: Sequence[TableLag],
     outcomes: Mapping[TableName, Outcome],
     left_out: Mapping[TableName, LeftOutTable],
+    *,
+    ingests: bool,
 ) -> tuple[_TableState, ...]:
     behind = {lag.table: lag.behind for lag in lags}
     return tuple(
-        _TableState(table, behind.get(table), outcomes.get(table), left_out.get(table))
+        _TableState(table, behind.get(table), outcomes.get(table), left_out.get(table), ingests)
         for table in sorted(behind.keys() | outcomes.keys() | left_out.keys())
     )
 
@@ -207,6 +214,7 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
                 **(
                     left_out_facts(one.left_out) if one.left_out else outcome_facts(one.outcome, remedy_words)
                 ),
+                "state": one.state,
             }
             for one in tables
         ],
