@@ -58,9 +58,19 @@ def test_a_line_without_a_report_gives_none() -> None:
         assert parse_report(line) is None
 
 
-def _commit(events: int, p50: int | None, p95: int = 0, quarantined: int = 0, until: int = 0) -> Committed:
+def _commit(
+    events: int,
+    p50: int | None,
+    p95: int = 0,
+    quarantined: int = 0,
+    until: int = 0,
+    *,
+    table: str = "t",
+    minute: int = 0,
+) -> Committed:
     freshness = None if p50 is None else Freshness(p50, p95, p95)
-    return Committed("t", "i", "at", events, events, 1, quarantined, {0: until}, freshness, 1.0)
+    at = f"2026-01-01T00:{minute:02}:00.000+00:00"
+    return Committed(table, "i", at, events, events, 1, quarantined, {0: until}, freshness, 1.0)
 
 
 def _after(*reports: Report) -> RunProgress:
@@ -82,6 +92,15 @@ def test_freshness_is_weighted_by_events() -> None:
     assert (table.p50_ms, table.p95_ms) == (100, 9000)
     table = _after(_commit(96, 100, 200), _commit(4, 5000, 9000)).tables["t"]
     assert (table.p50_ms, table.p95_ms) == (100, 200)
+
+
+def test_the_freshness_is_that_of_the_last_minutes() -> None:
+    progress = _after(_commit(1000, 60_000, 90_000), _commit(10, 100, 200, minute=5))
+    assert (progress.p50_ms, progress.p95_ms) == (60_000, 90_000)
+    progress = progress.after(_commit(10, 100, 200, minute=6))
+    assert (progress.tables["t"].p50_ms, progress.p95_ms) == (100, 200)
+    other = progress.after(_commit(10, 700, 900, table="u", minute=20))
+    assert (other.tables["t"].p50_ms, other.p50_ms) == (100, 700)
 
 
 def test_a_run_is_caught_up_when_all_its_tables_are() -> None:

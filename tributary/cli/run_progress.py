@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from spark_app.reports import (
@@ -25,16 +26,25 @@ from tributary.cli.remedy_words import remedy_words
 from tributary.contract.remedies import Remedies, in_words, remedies_from_json
 
 State = Literal["waiting", "reading", "caught up", "retrying", "blocked", "replayed", "ended"]
-RECENT_COMMITS = 100
+RECENT = timedelta(minutes=5)
+"""How old the commits are, at most, whose freshness is shown."""
+
+
+@dataclass(frozen=True)
+class CommitFreshness:
+    """The freshness of a commit: when it completed, and how many events it has."""
+
+    at: datetime
+    events: int
+    of_events: Freshness
 
 
 @dataclass(frozen=True)
 class TableProgress:
     """One table in the run. Counts are of this run. `positions` are the next offsets, by partition.
 
-    `freshness` has the freshness of recent commits, each with its number of events. In a replay, `replayed`
-    events were applied and `quarantined` events are left. `error` says what is wrong, and `remedies` what to
-    do.
+    `freshness` is of the commits in the table's last five minutes. In a replay, `replayed` events were
+    applied and `quarantined` events are left. `error` says what is wrong, and `remedies` what to do.
     """
 
     state: State = "waiting"
@@ -44,7 +54,7 @@ class TableProgress:
     deletes: int = 0
     quarantined: int = 0
     positions: Mapping[int, int] = field(default_factory=dict)
-    freshness: tuple[tuple[int, Freshness], ...] = ()
+    freshness: tuple[CommitFreshness, ...] = ()
     replayed: int = 0
     error: str | None = None
     remedies: Remedies = ()
@@ -59,12 +69,12 @@ class TableProgress:
     @property
     def p50_ms(self) -> int | None:
         """The median freshness of the recent events, from the medians of their commits."""
-        return _quantile(0.5, ((events, one.p50) for events, one in self.freshness))
+        return _quantile(0.5, ((one.events, one.of_events.p50) for one in self.freshness))
 
     @property
     def p95_ms(self) -> int | None:
         """The 95th percentile of the freshness of the recent events, from those of their commits."""
-        return _quantile(0.95, ((events, one.p95) for events, one in self.freshness))
+        return _quantile(0.95, ((one.events, one.of_events.p95) for one in self.freshness))
 
 
 @dataclass(frozen=True)
@@ -113,8 +123,8 @@ class RunProgress:
         )
 
     @property
-    def _freshness(self) -> tuple[tuple[int, Freshness], ...]:
-        return tuple(one for table in self.tables.values() for one in table.freshness)
+    def _freshness(self) -> tuple[CommitFreshness, ...]:
+        return _recent([one for table in self.tables.values() for one in table.freshness])
 
     def _of(self, name: str) -> TableProgress:
         return self.tables.get(name, TableProgress())
@@ -165,7 +175,10 @@ def _after(table: TableProgress, report: Committed | CaughtUp | Failed | Blocked
             return replace(well, state="blocked", error=error, remedies=remedies)
         case Replayed(applied=applied, left=left):
             return replace(well, state="replayed", replayed=applied, quarantined=left)
-    fresh = () if report.freshness_ms is None else ((report.events, report.freshness_ms),)
+    fresh = table.freshness
+    if report.freshness_ms is not None:
+        at = datetime.fromisoformat(report.at)
+        fresh = _recent([*fresh, CommitFreshness(at, report.events, report.freshness_ms)])
     return replace(
         well,
         state="reading",
@@ -175,8 +188,14 @@ def _after(table: TableProgress, report: Committed | CaughtUp | Failed | Blocked
         deletes=table.deletes + report.deletes,
         quarantined=table.quarantined + report.quarantined,
         positions=report.positions,
-        freshness=(table.freshness + fresh)[-RECENT_COMMITS:],
+        freshness=fresh,
     )
+
+
+def _recent(commits: Sequence[CommitFreshness]) -> tuple[CommitFreshness, ...]:
+    """Return the commits of the five minutes up to the last one."""
+    last = max((one.at for one in commits), default=None)
+    return () if last is None else tuple(one for one in commits if last - one.at <= RECENT)
 
 
 def _ended(table: TableProgress, outcome: str, catalog_error: str | None) -> TableProgress:
