@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.columns.table_columns import TableColumns, columns_of_table
@@ -20,12 +21,15 @@ from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, com
 from spark_app.table.batch_mode import Merging
 from spark_app.table.known_commits import KnownCommits
 from spark_app.table.policy_change import check_layout, has_other_deletes, with_deletes_of
+from spark_app.table.quarantine import read_quarantine
 from spark_app.table.services import TableServices
 from spark_app.table.setting_aside import SettingAside
+from spark_app.table.snapshot_end import applied_snapshot, count_quarantined, gone_rows, is_due
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader, events_behind
 from spark_app.wire.schema_versions import SchemaVersions
 from tributary.contract.errors import TributaryError
+from tributary.contract.online_snapshot import Read
 from tributary.contract.source import Events
 
 
@@ -165,15 +169,22 @@ class TableIngest:
         ledger = state.ledger.next_epoch(extent.topic_id)
         stored = self.hudi.read().where(F.lit(False))
         names = [name for name in stored.columns if not name.startswith("_hoodie_")]
-        self.check_timeline()
-        self.hudi.upsert(stored.select(*names), commit_metadata(ledger))
-        committed_us = time.time_ns() // 1000
-        commit, continued_from = self.parts.commits.find(ledger)
-        report = committed_report(self.name, commit, committed_us, phases)
-        return self._take_commit(
-            Applied(replace(state, ledger=continued_from, partitions_written=commit.partitions), report),
-            report,
-        )
+        return self._commit_without_events(stored.select(*names), ledger, phases)
+
+    def is_snapshot_end_due(self, snapshot: Read) -> bool:
+        """Return whether to call `end_snapshot` now."""
+        return self.state.has_table and is_due(snapshot, self.ledger)
+
+    def end_snapshot(self, snapshot: Read) -> Committed:
+        """Remove the rows that an online snapshot has shown to be gone, in a commit without events.
+
+        If events of the snapshot are in quarantine, all rows stay, and the ledger says so."""
+        phases, state = Phases(), self.state
+        found = read_quarantine(self.hudi.spark, self.quarantine_path, state.ledger.epoch)
+        applied = applied_snapshot(snapshot, count_quarantined(found and found[0], snapshot))
+        ledger = replace(state.ledger.next_commit(), snapshot=applied)
+        rows = gone_rows(self.hudi.read(), applied, state.ledger.epoch)
+        return self._commit_without_events(rows, ledger, phases)
 
     def check_timeline(self) -> None:
         """Raise `AnotherWriter` or `ClockIsBehind` if nothing may be written now."""
@@ -193,6 +204,16 @@ class TableIngest:
         if self.state.has_table:
             self.services.run_all()
         return Serviced(self.name, round(time.monotonic() - started, 3))
+
+    def _commit_without_events(self, rows: DataFrame, ledger: Ledger, phases: Phases) -> Committed:
+        """Write rows in the form in which the table holds them, with a new ledger."""
+        self.check_timeline()
+        self.hudi.upsert(rows, commit_metadata(ledger))
+        committed_us = time.time_ns() // 1000
+        commit, continued_from = self.parts.commits.find(ledger)
+        report = committed_report(self.name, commit, committed_us, phases)
+        after = replace(self.state, ledger=continued_from, partitions_written=commit.partitions)
+        return self._take_commit(Applied(after, report), report)
 
     def _take(self, applied: Applied) -> Committed | None:
         if applied.report is None:

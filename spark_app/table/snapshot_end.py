@@ -1,0 +1,54 @@
+"""The end of an online snapshot: the rows that it has not read are gone from the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from spark_app.columns.table_columns import DELETED
+from spark_app.ledger.ledger import AppliedSnapshot, Ledger
+from spark_app.merge.gone_rows import as_deleted, is_gone
+from tributary.contract.online_snapshot import Read
+
+
+def is_due(snapshot: Read, ledger: Ledger) -> bool:
+    """Return whether the table has applied all reads of the snapshot, but has not removed the gone rows yet.
+
+    A snapshot of a topic that was recreated since then is never due: its offsets mean other events now."""
+    is_new = ledger.snapshot is None or ledger.snapshot.id != snapshot.request.id
+    is_of_this_topic = snapshot.topic_id is None or snapshot.topic_id == ledger.topic_id
+    return (
+        is_new
+        and is_of_this_topic
+        and all(ledger.positions.get(partition, 0) >= end for partition, end in snapshot.ended.items())
+    )
+
+
+def applied_snapshot(snapshot: Read, quarantined: int) -> AppliedSnapshot:
+    """Return what the ledger records about the snapshot's end.
+
+    A read that is in quarantine may be of any row. So then no row counts as gone. Neither does one if only a
+    part of the table was read."""
+    removes = not quarantined and snapshot.request.condition is None
+    began: Mapping[int, int] = snapshot.began if removes else {}
+    return AppliedSnapshot(snapshot.request.id, began, snapshot.request.requested_us, quarantined)
+
+
+def count_quarantined(events: DataFrame | None, snapshot: Read) -> int:
+    """Return how many events since the snapshot began are in quarantine (`read_quarantine`)."""
+    if events is None:
+        return 0
+    since = [
+        (F.col("partition") == partition) & (F.col("offset") >= snapshot.began.get(partition, 0))
+        for partition in snapshot.ended
+    ]
+    return sum(events.where(condition).count() for condition in since)
+
+
+def gone_rows(stored: DataFrame, snapshot: AppliedSnapshot, epoch: int) -> DataFrame:
+    """Return the rows that the table has to lose, as deleted ones in the form in which it holds them."""
+    names = [name for name in stored.columns if not name.startswith("_hoodie_")]
+    is_there = ~F.coalesce(F.col(DELETED), F.lit(False)) if DELETED in names else F.lit(True)
+    return as_deleted(stored.where(is_there & is_gone(snapshot, epoch)).select(*names), snapshot)
