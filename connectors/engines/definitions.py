@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -16,12 +16,14 @@ class ColumnDefinition:
     identity  stays when the column gets another name
     version   changes when the column's definition does, for example its type
     filled    older rows have the value that the column was added with
+    labels    the names of its type's values, by their identities, if the type enumerates them
     """
 
     name: str
     identity: str
     version: str
     filled: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,11 @@ def _reasons_for_all_rows(before: TableDefinition, now: TableDefinition) -> Iter
             yield f"the column {column.name} was added with a value for all rows"
         elif was is not None and was.name != column.name:
             yield f"the column {was.name} is called {column.name} now"
+        if was is not None:
+            for value in sorted(was.labels.keys() & column.labels.keys()):
+                old, new = was.labels[value], column.labels[value]
+                if old != new:
+                    yield f"the value {old} of {column.name} is called {new} now"
     known = {column.identity: column.version for column in before.columns}
     is_redefined = any(known.get(column.identity) != column.version for column in now.columns)
     if is_redefined and _are_rewritten(before, now):

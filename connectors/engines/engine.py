@@ -50,6 +50,10 @@ class DatabaseNotReady(TributaryError):
     """A server, a user or a table that Tributary cannot read without losing changes."""
 
 
+class NotReadable(TributaryError):
+    """A table that the connector cannot read alone."""
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """A table that the lake cannot take, although the lake file's patterns match it.
@@ -229,7 +233,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
         """Ask the connector to read a table again while it streams. It may be asked any number of times.
 
         Kafka has to hold all earlier changes of the table's definition. The connector tells the source's
-        notification topic what it has read.
+        notification topic what it has read. Raises `NotReadable`.
         """
 
     @abstractmethod

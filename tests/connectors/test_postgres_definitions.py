@@ -16,8 +16,9 @@ from tributary.contract.lake import Lake
 pytestmark = pytest.mark.slow
 
 TABLES = """
-CREATE TABLE plain (id int PRIMARY KEY, v text, n int);
-INSERT INTO plain SELECT g, 'x', g FROM generate_series(1, 5) g;
+CREATE TYPE state AS ENUM ('open', 'shut');
+CREATE TABLE plain (id int PRIMARY KEY, v text, n int, s state, many state[]);
+INSERT INTO plain SELECT g, 'x', g, 'open' FROM generate_series(1, 5) g;
 CREATE TABLE root (id int, y int, v text, PRIMARY KEY (id, y)) PARTITION BY RANGE (y);
 CREATE TABLE root_1 PARTITION OF root FOR VALUES FROM (1) TO (2);
 CREATE TABLE root_2 PARTITION OF root FOR VALUES FROM (2) TO (3);
@@ -33,6 +34,7 @@ SILENT = {
     "ALTER TABLE plain RENAME v TO w": "v is called w now",
     "ALTER TABLE plain ALTER n TYPE bigint": "all rows were written again",
     "ALTER TABLE plain ALTER n TYPE int USING n * 2": "all rows were written again",
+    "ALTER TYPE state RENAME VALUE 'open' TO 'opened'": "the value open of s is called opened now",
     "DROP TABLE plain; CREATE TABLE plain (id int PRIMARY KEY, v text, n int)": "another table has this name",
     "CREATE TABLE n (id int PRIMARY KEY); ALTER TABLE plain RENAME TO o; ALTER TABLE n RENAME TO plain": (
         "another table has this name"
@@ -51,6 +53,7 @@ HARMLESS = (
     "UPDATE plain SET v = 'y'; DELETE FROM plain WHERE id = 1",
     "TRUNCATE plain",
     "TRUNCATE root_1",
+    "ALTER TYPE state ADD VALUE 'new'; UPDATE plain SET s = 'new'",
     "ALTER TABLE plain ADD COLUMN c text",
     "ALTER TABLE plain DROP COLUMN v",
     "ALTER TABLE plain ALTER v SET DEFAULT 'later'",

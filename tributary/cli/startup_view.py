@@ -9,7 +9,6 @@ from rich.console import Console
 from tributary.artifacts.progress import shown_on
 from tributary.cli.left_out_view import print_left_out
 from tributary.cli.remedy_words import remedy_words
-from tributary.cli.snapshots.keeper import described, notice_changes, record_files
 from tributary.cli.workspace import Workspace
 from tributary.contract.source import Source
 from tributary.local.pipeline import RunningPipeline, Seed, up
@@ -45,9 +44,4 @@ def start_pipeline(
         console.print(f"  {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for left_out in pipeline.left_out:
         print_left_out(left_out, console)
-    files = record_files(workspace)
-    for source in resnapshot:
-        files.forget(source.name)
-    for request in notice_changes(workspace):
-        console.print(f"  {described(request)}", markup=False, highlight=False, soft_wrap=True)
     return pipeline

@@ -33,8 +33,8 @@ def read_definitions(
                 identity=str(oid),
                 files="" if of_parts else str(files),
                 columns=tuple(
-                    ColumnDefinition(name, str(number), f"{type_name} {version}", filled)
-                    for number, name, type_name, version, filled in columns
+                    ColumnDefinition(name, str(number), f"{type_name} {version}", filled, labels)
+                    for number, name, type_name, version, filled, labels in columns
                 ),
                 parts=of_parts,
                 unseen=any(part.came_full for part in of_parts)
@@ -90,7 +90,10 @@ SELECT n.nspname, c.relname, c.oid::bigint, c.relfilenode::bigint, {followed},
   (SELECT coalesce(json_agg(json_build_array(a.attnum, a.attname, format_type(a.atttypid, a.atttypmod),
       a.xmin::text, a.attmissingval IS NOT NULL OR c.relkind = 'p' AND EXISTS (
         SELECT FROM pg_partition_tree(c.oid) tree JOIN pg_attribute m ON m.attrelid = tree.relid
-        WHERE m.attname = a.attname AND m.attmissingval IS NOT NULL)) ORDER BY a.attnum), '[]')
+        WHERE m.attname = a.attname AND m.attmissingval IS NOT NULL),
+      (SELECT coalesce(json_object_agg(e.oid, e.enumlabel), '{{}}') FROM pg_enum e JOIN pg_type t
+        ON e.enumtypid IN (t.oid, t.typelem, t.typbasetype) WHERE t.oid = a.atttypid)
+      ) ORDER BY a.attnum), '[]')
     FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
   CASE WHEN c.relkind = 'p' THEN
     (SELECT coalesce(json_agg(json_build_array(p.oid::bigint, p.oid::regclass::text, p.relfilenode::bigint,

@@ -475,7 +475,7 @@ def _publication(lake: Lake, source: PostgresSource) -> str:
             LOOP
               EXECUTE format('SELECT EXISTS (SELECT FROM %I.%I)', added.nspname, added.relname) INTO has_rows;
               IF has_rows THEN
-                RAISE WARNING '%.% held rows before it was published, and the lake gets only later changes',
+                RAISE WARNING '%.% held rows before it was published, and no event brings them',
                   added.nspname, added.relname;
               END IF;
             END LOOP;

@@ -60,17 +60,24 @@ def up(
     Servers that run already are left alone, and servers that died are restarted. If the lake file names a
     database of your own, Tributary reads that one, and the local PostgreSQL only holds bronze's catalog.
     """
+    from tributary.cli.snapshots.keeper import described, notice_changes, record_files
     from tributary.cli.startup_view import start_pipeline
 
     workspace = Workspace.open(lake, state)
     anew = [workspace.lake.source(name) for name in resnapshot or ()]
     pipeline = start_pipeline(workspace, messages, resnapshot=anew)
+    for source in anew:
+        record_files(workspace).forget(source.name)
+    requests = notice_changes(workspace)
+    for request in requests:
+        messages.print(f"  {described(request)}", markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print_json(
             {
                 "changed": pipeline.changed,
                 "warnings": pipeline.warnings,
                 "left_out": [{"table": each.table, **left_out_facts(each)} for each in pipeline.left_out],
+                "read_again": [{"table": str(r.table), "reasons": r.reasons} for r in requests],
                 "seconds": pipeline.seconds,
             }
         )

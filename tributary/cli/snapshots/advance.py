@@ -19,11 +19,12 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+from connectors.engines.engine import NotReadable
 from tributary.api.timeline import read_last_commit
 from tributary.cli.kafka_topics import read_notifications, read_topics
 from tributary.cli.reconcile.barrier import Patience, wait_for_connector
 from tributary.cli.reconcile.proof import SourceLink
-from tributary.cli.snapshots.notifications import Notification, progress_of
+from tributary.cli.snapshots.notifications import Notification, Progress, is_reading, progress_of
 from tributary.cli.snapshots.record_files import RecordFiles
 from tributary.contract.online_snapshot import Failed, Noticed, Read, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
@@ -76,8 +77,7 @@ def _begin(
             fingerprint=definitions[table].fingerprint,
         )
         files.write(reading)
-        engine.ask_for_snapshot(session, link.lake, link.source, record.request)
-        begun.append(reading)
+        begun.append(_ask(link, session, files, reading))
     return begun
 
 
@@ -98,14 +98,42 @@ def _follow(
         elif progress.is_read:
             read.append(record)
         else:
-            if not progress.total:
-                # The process that began may have ended before it could tell the connector.
-                link.engine.ask_for_snapshot(session, link.lake, link.source, record.request)
             now = replace(record, rows=progress.rows, total=progress.total)
             if now != record:
                 files.write(now)
-            followed.append(now)
+            followed.append(now if now.total else _ask_again(link, session, files, now, patience))
     return [*followed, *_finish(link, session, files, read, patience)]
+
+
+def _ask(link: SourceLink, session: Any, files: RecordFiles, record: Reading) -> Reading | Failed:
+    try:
+        link.engine.ask_for_snapshot(session, link.lake, link.source, record.request)
+    except NotReadable as error:
+        failed = Failed(record.request, error.reason)
+        files.write(failed)
+        return failed
+    return record
+
+
+def _ask_again(
+    link: SourceLink, session: Any, files: RecordFiles, record: Reading, patience: Patience
+) -> Reading | Failed:
+    """Ask about a table of which the connector has told nothing.
+
+    The process that began may have ended before it could ask. If the connector has the request and tells
+    nothing, although it reads no other table, it has refused it."""
+    if is_reading(_told_since(link, [record])[record.notified]):
+        return record
+    asked = _ask(link, session, files, record)
+    if isinstance(asked, Failed):
+        return asked
+    wait_for_connector(link.engine.steps_to_kafka(session, link.lake, link.source), patience)
+    told = _told_since(link, [record])[record.notified]
+    if is_reading(told) or progress_of(record.request.table, told) != Progress():
+        return record
+    failed = Failed(record.request, "the connector did not take the request; the log of Connect says why")
+    _end(link, session, files, failed)
+    return failed
 
 
 def _finish(
@@ -142,8 +170,9 @@ def _finish(
 def _end(
     link: SourceLink, session: Any, files: RecordFiles, record: Record, of: Request | None = None
 ) -> None:
-    files.write(record)
+    # In this order, an interruption leaves nothing behind in the database: what the connector has told stays.
     link.engine.forget_request(session, link.lake, link.source, of or record.request)
+    files.write(record)
 
 
 def _settle(link: SourceLink, files: RecordFiles, record: Read) -> Record | None:

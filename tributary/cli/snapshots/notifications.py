@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tributary.contract.table_name import TableName
@@ -62,6 +62,11 @@ def progress_of(table: TableName, notifications: Iterable[Notification]) -> Prog
             is_read = status in _HAS_READ
             progress = Progress(total, total, is_read, None if is_read else _words(status))
     return progress
+
+
+def is_reading(notifications: Sequence[Notification]) -> bool:
+    """Return whether the connector is reading tables, by the last thing that it has told."""
+    return bool(notifications) and notifications[-1].type not in ("COMPLETED", "ABORTED")
 
 
 def _number(values: Mapping[str, str], name: str) -> int:
