@@ -110,12 +110,17 @@ def test_what_changes_no_row_or_has_events_is_not_mistaken_for_it(
     [
         ("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)", False),
         (
-            "CREATE TABLE t AS SELECT 1 AS id; ALTER TABLE t ADD PRIMARY KEY (id); CREATE INDEX ON t (id)",
+            "CREATE TABLE t AS SELECT 1 AS id, 2 AS n; ALTER TABLE t ADD PRIMARY KEY (id); CREATE INDEX ON t (n)",
             False,
         ),
         ("CREATE TABLE t_new AS SELECT 1 AS id; ALTER TABLE t_new RENAME TO t", True),
         ("CREATE SCHEMA s; CREATE TABLE s.t AS SELECT 1 AS id; ALTER TABLE s.t SET SCHEMA public", True),
         ("CREATE TABLE t_new (id int PRIMARY KEY); ALTER TABLE t_new RENAME TO t", False),
+        (
+            "CREATE TABLE r (id int, n int) PARTITION BY LIST (n); CREATE TABLE t PARTITION OF r DEFAULT; "
+            "INSERT INTO r VALUES (1, 1); ALTER TABLE r DETACH PARTITION t",
+            True,
+        ),
     ],
 )
 @pytest.mark.parametrize("is_one_transaction", [True, False])

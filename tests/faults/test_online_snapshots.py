@@ -69,8 +69,8 @@ def test_a_lake_equals_its_database_after_silent_changes_although_readers_are_ki
             tributary.run("snapshot")
         finally:
             reading.kill()
-        _run(at_work, "UPDATE large SET w = 'z' WHERE id % 1000 = 0", "DELETE FROM large WHERE id % 999 = 0")
-        _wait_until_all_are_applied(at_work)
+    _run(at_work, "UPDATE large SET w = 'z' WHERE id % 1000 = 0", "DELETE FROM large WHERE id % 999 = 0")
+    _wait_until_all_are_applied(at_work)
     at_work.check()
     states = {one["table"]: one["state"] for one in tributary.json("status")["tables"]}
     assert states["shop.public.loaded"] == "orphan"

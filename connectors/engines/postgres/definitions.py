@@ -72,9 +72,9 @@ def _quoted(name: str) -> str:
 # What PostgreSQL writes into its catalog and when, by the transaction (xmin) and the command (cmin) that
 # wrote a row. A table's system column ctid keeps those of the table's creation.
 #
-# A table was followed all its life if its schema was published before, and its name is the first: ALTER TABLE
-# writes the row of its type anew for RENAME and SET SCHEMA. A partition was attached if all of its columns
-# are newer than it, because that writes each of them anew.
+# A table was followed all its life if its schema was published before, its name is the first, and it never
+# was a partition. ALTER TABLE writes the row of its type anew for RENAME and SET SCHEMA. ATTACH and DETACH
+# PARTITION write all of its columns anew. So a partition was attached if all its columns are newer than it.
 #
 # `attmissingval` is what the rows have that are older than the column; a partitioned table has none, but its
 # partitions do. The row of a column is written anew by
@@ -83,6 +83,8 @@ _FOLLOWED = """
   EXISTS (SELECT FROM pg_publication_namespace s JOIN pg_publication p ON p.oid = s.pnpubid
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'ctid'
     JOIN pg_type t ON t.typrelid = c.oid AND t.xmin = a.xmin AND t.cmin = a.cmin
+    JOIN LATERAL (SELECT FROM pg_attribute o WHERE o.attrelid = c.oid AND o.attnum > 0
+      AND o.xmin = a.xmin AND o.cmin = a.cmin LIMIT 1) untouched ON true
     WHERE p.pubname = %(publication)s AND s.pnnspid = c.relnamespace AND age(s.xmin) > age(a.xmin))
 """
 _TABLES = """
