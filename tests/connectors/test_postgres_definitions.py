@@ -110,7 +110,8 @@ def test_what_changes_no_row_or_has_events_is_not_mistaken_for_it(
     [
         ("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)", False),
         (
-            "CREATE TABLE t AS SELECT 1 AS id, 2 AS n; ALTER TABLE t ADD PRIMARY KEY (id); CREATE INDEX ON t (n)",
+            "CREATE TABLE t AS SELECT 1 AS id, 2 AS n; ALTER TABLE t ADD PRIMARY KEY (id); "
+            "CREATE INDEX ON t (n)",
             False,
         ),
         ("CREATE TABLE t_new AS SELECT 1 AS id; ALTER TABLE t_new RENAME TO t", True),
