@@ -66,7 +66,9 @@ def test_positions_are_shown_for_one_and_for_several_partitions() -> None:
 
 def _progress() -> RunProgress:
     fresh = Freshness(p50=1200, p95=3400, max=5000)
-    commit = Committed("shop.public.orders", "i", "at", 9, 8, 1, 2, {0: 10}, fresh, 1.0)
+    commit = Committed(
+        "shop.public.orders", "i", "2026-01-01T00:00:00+00:00", 9, 8, 1, 2, {0: 10}, fresh, 1.0
+    )
     return RunProgress().after(Started(("shop.public.orders", "shop.public.lines"))).after(commit)
 
 
