@@ -380,7 +380,9 @@ def test_a_table_blocked_by_a_changed_type_shows_it_until_a_rebuild(tributary: T
     assert "tributary rebuild" in tributary.run("ingest", status=1)
     assert "column amount" in tributary.run("status", status=1)
     blocked, well = _states(tributary, status=1)["orders"], _states(tributary, status=1)["customers"]
-    assert (blocked["state"], blocked["events_behind"], well["state"]) == ("blocked", 1, "well")
+    assert (blocked["state"], well["state"]) == ("blocked", "well")
+    # The update, and all rows, which are read again: ALTER TYPE has written them without an event.
+    assert blocked["events_behind"] > 1
     assert "found string, expected decimal(10,2)" in blocked["reason"]
     assert "tributary rebuild" in blocked["remedy"]
 
