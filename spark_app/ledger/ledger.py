@@ -49,9 +49,10 @@ class AppliedSnapshot:
     A row without a later change than `began` is gone from the source, and was removed.
 
     id            of its request
-    began         by partition, the offset of the first event that may belong to it; empty: no row was removed
-    began_us      when it was asked for, in microseconds since 1970
-    quarantined   how many of its events are in quarantine; if there are any, no row was removed
+    began         by partition, the offset of the first event that may belong to it. If it has removed no row,
+                  those of the last snapshot before it that has; empty if there is none.
+    began_us      when that snapshot was asked for, in microseconds since 1970
+    quarantined   how many of its events are in quarantine; if there are any, it has removed no row
     """
 
     id: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -26,14 +26,17 @@ def is_due(snapshot: Read, ledger: Ledger) -> bool:
     )
 
 
-def applied_snapshot(snapshot: Read, quarantined: int) -> AppliedSnapshot:
-    """Return what the ledger records about the snapshot's end.
+def applied_snapshot(snapshot: Read, quarantined: int, before: AppliedSnapshot | None) -> AppliedSnapshot:
+    """Return what the ledger records about the snapshot's end. `before` is what it has recorded.
 
-    A read that is in quarantine may be of any row. So then no row counts as gone. Neither does one if only a
-    part of the table was read."""
-    removes = not quarantined and snapshot.request.condition is None
-    began: Mapping[int, int] = snapshot.began if removes else {}
-    return AppliedSnapshot(snapshot.request.id, began, snapshot.request.requested_us, quarantined)
+    A read that is in quarantine may be of any row. So then no more rows count as gone, and neither do they if
+    only a part of the table was read. Rows that an earlier snapshot has shown to be gone stay gone, also in a
+    rebuild."""
+    request = snapshot.request
+    if not quarantined and request.condition is None:
+        return AppliedSnapshot(request.id, snapshot.began, request.requested_us)
+    earlier = before or AppliedSnapshot(request.id, {}, request.requested_us)
+    return replace(earlier, id=request.id, quarantined=quarantined)
 
 
 def count_quarantined(events: DataFrame | None, snapshot: Read) -> int:

@@ -181,7 +181,8 @@ class TableIngest:
         If events of the snapshot are in quarantine, all rows stay, and the ledger says so."""
         phases, state = Phases(), self.state
         found = read_quarantine(self.hudi.spark, self.quarantine_path, state.ledger.epoch)
-        applied = applied_snapshot(snapshot, count_quarantined(found and found[0], snapshot))
+        quarantined = count_quarantined(found and found[0], snapshot)
+        applied = applied_snapshot(snapshot, quarantined, state.ledger.snapshot)
         ledger = replace(state.ledger.next_commit(), snapshot=applied)
         rows = gone_rows(self.hudi.read(), applied, state.ledger.epoch)
         return self._commit_without_events(rows, ledger, phases)

@@ -176,6 +176,28 @@ def test_a_part_of_a_table_removes_no_row_and_neither_does_a_snapshot_with_quara
     assert (table.ledger.snapshot.id, table.ledger.snapshot.quarantined) == ("one", 1)
 
 
+def test_what_a_snapshot_has_removed_stays_removed_after_one_that_removes_nothing_and_a_rebuild(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table, shop = _with_rows(spark, tmp_path, TablePolicy())
+    began = len(shop.events)
+    shop.read_incrementally(1)
+    shop.send_garbage(b"not json")
+    table.parts.reader.source = MemorySource(spark, _event_rows(shop))
+    table.apply((OffsetRange(0, began, began + 1),))
+    table.end_snapshot(Read(REQUEST, None, {0: began}, {0: began + 1}))
+    assert set(_rows(table)) == {1}
+    part = Request("part", NAME, ("a partition was attached",), 0, condition="id = 1")
+    table.end_snapshot(Read(part, None, {0: began + 1}, {0: began + 1}))
+    table.apply((OffsetRange(0, began + 1, began + 2),))
+    quarantined = Request("quarantined", NAME, ("a test",), 0)
+    table.end_snapshot(Read(quarantined, None, {0: began + 1}, {0: began + 2}))
+    assert table.ledger.snapshot is not None
+    assert (table.ledger.snapshot.id, table.ledger.snapshot.quarantined) == ("quarantined", 1)
+    rebuild_table(table)
+    assert set(_rows(table)) == {1}
+
+
 def test_only_records_of_ended_snapshots_reach_the_run(spark: SparkSession, tmp_path: Path) -> None:
     store = SnapshotFiles(spark, f"file:{tmp_path}")
     assert store.read_ended() == {}
