@@ -49,20 +49,20 @@ class TableDefinition:
 
     identity  stays when the table gets another name, and differs if another table has this name
     files     changes when all rows are written again; empty if all rows are in parts
-    unseen    it holds rows, and some of them can have come while it was not followed, or had another name
+    followed  all rows that it ever got were streamed under this name
     """
 
     identity: str
     files: str
     columns: tuple[ColumnDefinition, ...]
     parts: tuple[PartDefinition, ...] = ()
-    unseen: bool = False
+    followed: bool = True
 
     @property
     def fingerprint(self) -> str:
         """A digest that differs after every change but one of rows."""
         found = asdict(self)
-        del found["unseen"]
+        del found["followed"]
         for part in found["parts"]:
             del part["came_full"]
         return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:32]
@@ -125,8 +125,10 @@ def _reasons_for_all_rows(before: TableDefinition, now: TableDefinition) -> Iter
                 old, new = was.labels[value], column.labels[value]
                 if old != new:
                     yield f"the value {old} of {column.name} is called {new} now"
-    known = {column.identity: column.version for column in before.columns}
-    is_redefined = any(known.get(column.identity) != column.version for column in now.columns)
+    is_redefined = any(
+        column.identity not in columns or columns[column.identity].version != column.version
+        for column in now.columns
+    )
     if is_redefined and _are_rewritten(before, now):
         yield "all rows were written again, for example for a column's new type"
     for part in _without(before.parts, now.parts):

@@ -229,6 +229,10 @@ class Engine(ABC, Generic[SourceT, SessionT]):
         """Read what the catalog says of each table that matches the source's patterns."""
 
     @abstractmethod
+    def has_rows(self, session: SessionT, table: TableName) -> bool:
+        """Return whether a table holds a row. The answer is yes, too, if the session's user may not know."""
+
+    @abstractmethod
     def ask_for_snapshot(self, session: SessionT, lake: Lake, source: SourceT, request: Request) -> None:
         """Ask the connector to read a table again while it streams. It may be asked any number of times.
 

@@ -12,16 +12,17 @@ from spark_app.merge.by_partition import where_partition
 from spark_app.merge.order import ordering
 
 
-def is_gone(snapshot: AppliedSnapshot, epoch: int) -> Column:
-    """Return whether a silver row had no change since the snapshot began.
+def is_gone(rows: DataFrame, snapshot: AppliedSnapshot, epoch: int) -> Column:
+    """Return whether one of these silver rows is there, and had no change since the snapshot began.
 
     The snapshot has read all rows that there are. A row that it did not send was changed while it ran, and so
     has a later change."""
+    is_there = ~F.col(DELETED) if DELETED in rows.columns else F.col(OPERATION) != DELETE_MARKER
     conditions = {
         partition: F.col(ORDERING) < ordering(epoch, F.lit(first).cast("bigint"))
         for partition, first in snapshot.began.items()
     }
-    return where_partition(conditions, of="_partition")
+    return is_there & where_partition(conditions, of="_partition")
 
 
 def as_deleted(rows: DataFrame, snapshot: AppliedSnapshot) -> DataFrame:

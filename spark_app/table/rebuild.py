@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.columns.app_columns import DELETE_MARKER, OPERATION
-from spark_app.columns.table_columns import DELETED, TableColumns, columns_of_table, merge_anew
+from spark_app.columns.table_columns import TableColumns, columns_of_table, merge_anew
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.timeline import Timeline
 from spark_app.ledger.commits import replacement_metadata
@@ -217,8 +217,7 @@ class _Replacing:
 
 def _without_gone_rows(rows: DataFrame, snapshot: AppliedSnapshot) -> DataFrame:
     """Delete the rows that no event has deleted, but that an online snapshot has shown to be gone."""
-    is_there = F.coalesce(~F.col(DELETED), F.lit(True)) if DELETED in rows.columns else F.lit(True)
-    condition = is_there & (F.col(OPERATION) != DELETE_MARKER) & is_gone(snapshot, epoch=0)
+    condition = is_gone(rows, snapshot, epoch=0)
     return rows.where(~condition).unionByName(as_deleted(rows.where(condition), snapshot))
 
 

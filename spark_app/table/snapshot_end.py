@@ -7,9 +7,8 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_app.columns.table_columns import DELETED
 from spark_app.ledger.ledger import AppliedSnapshot, Ledger
-from spark_app.merge.gone_rows import as_deleted, is_gone
+from spark_app.merge.by_partition import where_partition
 from tributary.contract.online_snapshot import Read
 
 
@@ -43,15 +42,5 @@ def count_quarantined(events: DataFrame | None, snapshot: Read) -> int:
     """Return how many events since the snapshot began are in quarantine (`read_quarantine`)."""
     if events is None:
         return 0
-    since = [
-        (F.col("partition") == partition) & (F.col("offset") >= snapshot.began.get(partition, 0))
-        for partition in snapshot.ended
-    ]
-    return sum(events.where(condition).count() for condition in since)
-
-
-def gone_rows(stored: DataFrame, snapshot: AppliedSnapshot, epoch: int) -> DataFrame:
-    """Return the rows that the table has to lose, as deleted ones in the form in which it holds them."""
-    names = [name for name in stored.columns if not name.startswith("_hoodie_")]
-    is_there = ~F.coalesce(F.col(DELETED), F.lit(False)) if DELETED in names else F.lit(True)
-    return as_deleted(stored.where(is_there & is_gone(snapshot, epoch)).select(*names), snapshot)
+    since = {p: F.col("offset") >= snapshot.began.get(p, 0) for p in snapshot.ended}
+    return events.where(where_partition(since)).count()

@@ -14,6 +14,7 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.ledger.topic_checks import AnotherTopic, check_topic
+from spark_app.merge.gone_rows import as_deleted, is_gone
 from spark_app.positions.source_log import SourceLog
 from spark_app.reports import Committed, Serviced
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, positions_text
@@ -24,10 +25,11 @@ from spark_app.table.policy_change import check_layout, has_other_deletes, with_
 from spark_app.table.quarantine import read_quarantine
 from spark_app.table.services import TableServices
 from spark_app.table.setting_aside import SettingAside
-from spark_app.table.snapshot_end import applied_snapshot, count_quarantined, gone_rows, is_due
+from spark_app.table.snapshot_end import applied_snapshot, count_quarantined, is_due
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader, events_behind
 from spark_app.wire.schema_versions import SchemaVersions
+from tributary.contract.column_names import HUDI_PREFIX
 from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Read
 from tributary.contract.source import Events
@@ -167,9 +169,7 @@ class TableIngest:
                 found=f"events up to {positions_text(extent.end)}",
             )
         ledger = state.ledger.next_epoch(extent.topic_id)
-        stored = self.hudi.read().where(F.lit(False))
-        names = [name for name in stored.columns if not name.startswith("_hoodie_")]
-        return self._commit_without_events(stored.select(*names), ledger, phases)
+        return self._commit_without_events(self._stored().where(F.lit(False)), ledger, phases)
 
     def is_snapshot_end_due(self, snapshot: Read) -> bool:
         """Return whether to call `end_snapshot` now."""
@@ -184,8 +184,9 @@ class TableIngest:
         quarantined = count_quarantined(found and found[0], snapshot)
         applied = applied_snapshot(snapshot, quarantined, state.ledger.snapshot)
         ledger = replace(state.ledger.next_commit(), snapshot=applied)
-        rows = gone_rows(self.hudi.read(), applied, state.ledger.epoch)
-        return self._commit_without_events(rows, ledger, phases)
+        stored = self._stored()
+        gone = stored.where(is_gone(stored, applied, state.ledger.epoch))
+        return self._commit_without_events(as_deleted(gone, applied), ledger, phases)
 
     def check_timeline(self) -> None:
         """Raise `AnotherWriter` or `ClockIsBehind` if nothing may be written now."""
@@ -205,6 +206,11 @@ class TableIngest:
         if self.state.has_table:
             self.services.run_all()
         return Serviced(self.name, round(time.monotonic() - started, 3))
+
+    def _stored(self) -> DataFrame:
+        """Return the table's rows in the form in which they are written."""
+        stored = self.hudi.read()
+        return stored.select(*[name for name in stored.columns if not name.startswith(HUDI_PREFIX)])
 
     def _commit_without_events(self, rows: DataFrame, ledger: Ledger, phases: Phases) -> Committed:
         """Write rows in the form in which the table holds them, with a new ledger."""

@@ -98,6 +98,7 @@ class AbacusServer:
     lags: int = 0
     definitions: dict[TableName, TableDefinition] = field(default_factory=dict)
     asked: dict[str, Request] = field(default_factory=dict)
+    empty: frozenset[TableName] = frozenset()
 
 
 @dataclass
@@ -221,6 +222,10 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
     ) -> Mapping[TableName, TableDefinition]:
         session.server.said.append(f"the tables of {lake.name}.{source.name} are described")
         return dict(session.server.definitions)
+
+    def has_rows(self, session: AbacusSession, table: TableName) -> bool:
+        session.server.said.append(f"is {table} empty?")
+        return table not in session.server.empty
 
     def ask_for_snapshot(
         self, session: AbacusSession, lake: Lake, source: AbacusSource, request: Request

@@ -111,7 +111,9 @@ class World:
 
     def advance(self) -> Record | None:
         patience = Patience.of(5)
-        return advancing.advance(self.link, self.session, self.files, patience).get(BEADS)
+        return advancing.advance(
+            self.link, self.session, self.files, self.files.read().values(), patience
+        ).get(BEADS)
 
 
 IN_PROGRESS = {
@@ -253,7 +255,7 @@ def test_the_first_look_takes_note_and_later_ones_ask_for_what_has_changed(world
     assert notice(world.link, world.session, world.files) == ()
     new = TableName("counter", "counting", "new")
     renamed = dataclasses.replace(ONE, columns=(ColumnDefinition("number", "1", "int"),))
-    world.server.definitions = {BEADS: renamed, new: dataclasses.replace(ONE, unseen=True)}
+    world.server.definitions = {BEADS: renamed, new: dataclasses.replace(ONE, followed=False)}
     found = notice(world.link, world.session, world.files)
     assert {each.table: each.reasons for each in found} == {
         BEADS: ("the column id is called number now",),
@@ -275,8 +277,18 @@ def test_the_first_look_takes_note_and_later_ones_ask_for_what_has_changed(world
     assert read_orphans(world.files, world.link.lake, [BEADS, new]) == {new}
 
 
+def test_a_new_table_without_rows_or_that_was_always_followed_is_not_read_again(world: World) -> None:
+    notice(world.link, world.session, world.files)
+    empty, followed = TableName("counter", "counting", "empty"), TableName("counter", "counting", "followed")
+    world.server.empty = frozenset({empty})
+    world.server.definitions |= {empty: dataclasses.replace(ONE, followed=False), followed: ONE}
+    assert notice(world.link, world.session, world.files) == ()
+    assert notice(world.link, world.session, world.files) == ()
+    assert [said for said in world.server.said if "empty?" in said] == [f"is {empty} empty?"]
+
+
 def test_a_left_out_table_is_read_once_it_comes_in(world: World) -> None:
-    world.server.definitions = {BEADS: dataclasses.replace(ONE, unseen=True)}
+    world.server.definitions = {BEADS: dataclasses.replace(ONE, followed=False)}
     left_out = dataclasses.replace(world.link, left_out={BEADS: "rusty"})
     assert notice(left_out, world.session, world.files) == ()
     assert [each.table for each in notice(world.link, world.session, world.files)] == [BEADS]

@@ -17,7 +17,7 @@ def read_definitions(
 ) -> dict[TableName, TableDefinition]:
     """Read the definitions of all tables that match the source's patterns.
 
-    A partition is a part of its table. A table that the connection's user may not read seems to hold rows."""
+    A partition is a part of its table."""
     found = {}
     publishes_schemas = connection.info.server_version >= 150000
     query = _TABLES.format(followed=_FOLLOWED if publishes_schemas else "false").encode()
@@ -28,7 +28,6 @@ def read_definitions(
             if not source.patterns.matches(schema, table):
                 continue
             of_parts = tuple(_part(connection, *part) for part in parts)
-            relation = f"{_quoted(schema)}.{_quoted(table)}"
             found[TableName(source.name, schema, table)] = TableDefinition(
                 identity=str(oid),
                 files="" if of_parts else str(files),
@@ -37,8 +36,7 @@ def read_definitions(
                     for number, name, type_name, version, filled, labels in columns
                 ),
                 parts=of_parts,
-                unseen=any(part.came_full for part in of_parts)
-                or (not was_followed and _has_rows(connection, relation)),
+                followed=was_followed and not any(part.came_full for part in of_parts),
             )
     return found
 
@@ -55,18 +53,18 @@ def _part(
     )
 
 
+def has_rows(connection: psycopg.Connection, table: TableName) -> bool:
+    """Return whether a table holds a row. One that the connection's user may not read seems to."""
+    return _has_rows(connection, sql.Identifier(table.schema, table.table).as_string())
+
+
 def _has_rows(connection: psycopg.Connection, relation: str) -> bool:
-    """Return whether a table, quoted and with its schema, holds a row that this user can see."""
     try:
         with connection.transaction():
             row = connection.execute(f"SELECT EXISTS (SELECT FROM {relation})".encode()).fetchone()
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         return True
     return bool(row and row[0])
-
-
-def _quoted(name: str) -> str:
-    return sql.Identifier(name).as_string()
 
 
 # What PostgreSQL writes into its catalog and when, by the transaction (xmin) and the command (cmin) that

@@ -128,6 +128,9 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
     ) -> Mapping[TableName, TableDefinition]:
         return definitions.read_definitions(session, lake, source)
 
+    def has_rows(self, session: psycopg.Connection, table: TableName) -> bool:
+        return definitions.has_rows(session, table)
+
     def ask_for_snapshot(
         self, session: psycopg.Connection, lake: Lake, source: PostgresSource, request: Request
     ) -> None:

@@ -120,8 +120,7 @@ def status(
     change of its source that no event tells of: see tributary snapshot.
 
     The exit status is 0 only if all servers and connectors run and no table is blocked, differs or is left
-    out. With
-    --aws, jobs take the place of servers, and the latest job must not have failed.
+    out. With --aws, jobs take the place of servers, and the latest job must not have failed.
     """
     if on_aws:
         _say_how_the_deployed_lake_is(lake, as_json)

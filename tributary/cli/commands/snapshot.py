@@ -107,8 +107,6 @@ def _print(wanted: Collection[TableName], failed: Mapping[TableName, str], *, in
 
 def _ingests(workspace: Workspace) -> bool:
     from tributary.local import spark
-    from tributary.local.status import read_status
+    from tributary.local.process import read_process
 
-    return any(
-        s.name == spark.SERVICE and s.state == "running" for s in read_status(workspace.state).services
-    )
+    return read_process(spark.SERVICE, workspace.state.run) is not None

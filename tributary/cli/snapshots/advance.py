@@ -14,7 +14,7 @@ A row that was not read and has no event since the beginning is gone. The Spark 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -31,13 +31,13 @@ from tributary.contract.table_name import TableName
 
 
 def advance(
-    link: SourceLink, session: Any, files: RecordFiles, patience: Patience
+    link: SourceLink, session: Any, files: RecordFiles, records: Collection[Record], patience: Patience
 ) -> Mapping[TableName, Record]:
-    """Take the source's snapshots further, and return their records. Those that are over are removed.
+    """Take the source's snapshots further, from these records, and return their new records.
 
-    `session` is the connector's user's. Raises `LakeBehind`, and the errors of the database, Kafka and S3.
+    Those that are over are removed. `session` is the connector's user's. Raises `LakeBehind`, and the errors
+    of the database, Kafka and S3.
     """
-    records = [record for table, record in files.read().items() if table.source == link.source.name]
     requested = [record for record in records if isinstance(record, Requested)]
     reading = [record for record in records if isinstance(record, Reading)]
     after: list[Record] = [record for record in records if isinstance(record, Noticed | Failed)]
@@ -68,7 +68,7 @@ def _begin(
             )
             files.write(begun[-1])
             continue
-        topic = topics.get(names.topic(table.schema, table.table))
+        topic = topics.get(_topic_of(link, table))
         reading = Reading(
             record.request,
             topic_id=None if topic is None else topic.id,
@@ -101,7 +101,9 @@ def _follow(
             now = replace(record, rows=progress.rows, total=progress.total)
             if now != record:
                 files.write(now)
-            followed.append(now if now.total else _ask_again(link, session, files, now, patience))
+            # It tells nothing of a table that waits for the one that it reads.
+            waits = now.total or is_reading(told[record.notified])
+            followed.append(now if waits else _ask_again(link, session, files, now, patience))
     return [*followed, *_finish(link, session, files, read, patience)]
 
 
@@ -118,12 +120,10 @@ def _ask(link: SourceLink, session: Any, files: RecordFiles, record: Reading) ->
 def _ask_again(
     link: SourceLink, session: Any, files: RecordFiles, record: Reading, patience: Patience
 ) -> Reading | Failed:
-    """Ask about a table of which the connector has told nothing.
+    """Ask about a table of which the connector has told nothing, although it reads no other.
 
-    The process that began may have ended before it could ask. If the connector has the request and tells
-    nothing, although it reads no other table, it has refused it."""
-    if is_reading(_told_since(link, [record])[record.notified]):
-        return record
+    The process that began may have ended before it could ask. If the connector has the request and still
+    tells nothing, it has refused it."""
     asked = _ask(link, session, files, record)
     if isinstance(asked, Failed):
         return asked
@@ -145,7 +145,7 @@ def _finish(
     wait_for_connector(link.engine.steps_to_kafka(session, link.lake, link.source), patience)
     told, topics = _told_since(link, read), read_topics(link.kafka_bootstrap, _topics_of(link, read))
     definitions = link.engine.read_definitions(session, link.lake, link.source)
-    names, finished = link.lake.source_names(link.source), list[Record]()
+    finished: list[Record] = []
     for record in read:
         table = record.request.table
         if not progress_of(table, told[record.notified]).is_read:
@@ -160,7 +160,7 @@ def _finish(
             _end(link, session, files, Requested(again), of=record.request)
             finished.append(Requested(again))
             continue
-        topic = topics.get(names.topic(table.schema, table.table))
+        topic = topics.get(_topic_of(link, table))
         whole = Read(record.request, record.topic_id, record.began, {} if topic is None else topic.ends)
         _end(link, session, files, whole)
         finished.append(whole)
@@ -195,8 +195,11 @@ def _settle(link: SourceLink, files: RecordFiles, record: Read) -> Record | None
 
 
 def _topics_of(link: SourceLink, records: Iterable[Requested | Reading]) -> list[str]:
-    names = link.lake.source_names(link.source)
-    return [names.topic(record.request.table.schema, record.request.table.table) for record in records]
+    return [_topic_of(link, record.request.table) for record in records]
+
+
+def _topic_of(link: SourceLink, table: TableName) -> str:
+    return link.lake.source_names(link.source).topic(table.schema, table.table)
 
 
 def _silver_path(link: SourceLink, table: TableName) -> str:

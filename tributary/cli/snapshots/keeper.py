@@ -63,14 +63,16 @@ class SnapshotKeeper:
 
         If another process does so, only read what it has recorded."""
         files = record_files(self.workspace)
-        records = dict(files.read())
-        open_in = {t.source for t, r in records.items() if isinstance(r, Requested | Reading | Read)}
         with self._alone() as is_alone:
+            records = dict(files.read())
+            open_in = {t.source for t, r in records.items() if isinstance(r, Requested | Reading | Read)}
             for link in self._links(open_in) if is_alone else ():
+                of_source = [
+                    records.pop(table) for table in list(records) if table.source == link.source.name
+                ]
                 with link.connect() as session:
                     patience = Patience.of(SECONDS_FOR_KAFKA, stop=self.stop)
-                    of_source = advance(link, session, files, patience)
-                records = {t: r for t, r in records.items() if t.source != link.source.name} | dict(of_source)
+                    records |= advance(link, session, files, of_source, patience)
         return records
 
     def run(self) -> None:

@@ -83,6 +83,6 @@ def _words(status: str) -> str:
         case "SQL_EXCEPTION":
             return "the database refused a query of the connector; the log of Connect has its message"
         case "UNKNOWN_SCHEMA":
-            return "the connector does not find the table; it takes tables only as the last start saw them"
+            return "the connector does not find the table in the database"
         case _:
             return f"the connector left the table out: {status or 'no reason given'}"

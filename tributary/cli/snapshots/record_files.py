@@ -44,16 +44,14 @@ class RecordFiles:
 
     def remove(self, table: TableName) -> None:
         """Remove a table's record, if there is one."""
-        if self._read(self._path(table)) is not None:
-            self.filesystem.delete_file(self._path(table))
+        self._delete(self._path(table))
 
     def forget(self, source: str) -> None:
         """Remove the records of a source's tables and their definitions, for a source that is read anew."""
         for table in self.read():
             if table.source == source:
                 self.remove(table)
-        if self._read(self._definitions(source)) is not None:
-            self.filesystem.delete_file(self._definitions(source))
+        self._delete(self._definitions(source))
 
     def read_definitions(self, source: str) -> Mapping[TableName, TableDefinition] | None:
         """Return how the source's tables were defined at the last look; None if there was none."""
@@ -83,6 +81,10 @@ class RecordFiles:
                 return text.decode()
         except FileNotFoundError:
             return None
+
+    def _delete(self, path: str) -> None:
+        if self._read(path) is not None:
+            self.filesystem.delete_file(path)
 
     def _write(self, path: str, text: str) -> None:
         with self.filesystem.open_output_stream(path) as stream:

@@ -31,7 +31,7 @@ def notice(link: SourceLink, session: Any, files: RecordFiles) -> tuple[Request,
         if table not in link.left_out
     }
     before = files.read_definitions(source)
-    requests = () if before is None else tuple(_requests(before, now))
+    requests = () if before is None else tuple(_requests(link, session, before, now))
     records = files.read()
     for table in records:
         if table.source == source and table not in now:
@@ -76,13 +76,17 @@ def _together(earlier: Request, later: Request) -> Request:
 
 
 def _requests(
-    before: Mapping[TableName, TableDefinition], now: Mapping[TableName, TableDefinition]
+    link: SourceLink,
+    session: Any,
+    before: Mapping[TableName, TableDefinition],
+    now: Mapping[TableName, TableDefinition],
 ) -> Iterator[Request]:
     for table, definition in sorted(now.items()):
         if table in before:
             changes = silent_changes(before[table], definition)
         else:
-            changes = ADDED if definition.unseen else None
+            is_unseen = not definition.followed and link.engine.has_rows(session, table)
+            changes = ADDED if is_unseen else None
         if changes is not None:
             yield _request(table, changes)
 
