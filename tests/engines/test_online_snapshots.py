@@ -274,7 +274,11 @@ def test_the_first_look_takes_note_and_later_ones_ask_for_what_has_changed(world
     del world.server.definitions[new]
     notice(world.link, world.session, world.files)
     assert set(world.files.read()) == {BEADS}
-    assert read_orphans(world.files, world.link.lake, [BEADS, new]) == {new}
+    not_met = TableName("counter", "public", "not_met")
+    assert read_orphans(world.files, world.link.lake, [BEADS, new, not_met]) == {new}
+    world.server.definitions[new] = ONE
+    notice(world.link, world.session, world.files)
+    assert read_orphans(world.files, world.link.lake, [BEADS, new, not_met]) == set()
 
 
 def test_a_new_table_without_rows_or_that_was_always_followed_is_not_read_again(world: World) -> None:
@@ -311,7 +315,7 @@ def test_a_source_that_is_read_anew_has_no_records(world: World) -> None:
     ask(world.files, [BEADS], "a reason")
     world.files.forget("counter")
     assert world.files.read() == {}
-    assert world.files.read_definitions("counter") is None
+    assert world.files.read_look("counter") is None
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import threading
@@ -26,6 +25,7 @@ from tests.local.landed import wait_until
 from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.cli.kafka_topics import read_topic_ends
 from tributary.cli.workspace import Workspace
+from tributary.contract.errors import TributaryError
 from tributary.local import spark
 from tributary.local.databases import DatabaseUnreachable
 from tributary.local.pipeline import down
@@ -43,7 +43,7 @@ tables = ["public.*"]
 {MORE_OF_THE_LAKE_FILE}
 """
 _SECONDS_BETWEEN_TRANSACTIONS = 0.3
-_PATIENCE_SECONDS = 240.0
+_PATIENCE_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,11 @@ class Pipeline:
 
     def _marks_in_lake(self) -> Sequence[int | str]:
         """Return the marks in the lake, or the reason why there are none."""
-        process = self.tributary.start("query", "SELECT id FROM marks", "--json")
-        output, errors = process.communicate()
-        return [row["id"] for row in json.loads(output)] if process.returncode == 0 else [errors]
+        try:
+            marks = self.tributary.workspace.open_lake.sql("SELECT id FROM marks")
+            return [row["id"] for row in marks.to_pylist()]
+        except TributaryError as error:
+            return [str(error)]
 
 
 @dataclass

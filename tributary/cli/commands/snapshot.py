@@ -62,7 +62,8 @@ def snapshot(
     if tables:
         known = set(read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
         for source in workspace.lake.sources:
-            known |= set(files.read_definitions(source.name) or {})
+            look = files.read_look(source.name)
+            known |= set() if look is None else set(look.tables)
         wanted: Collection[TableName] = resolve_names(tables, sorted(known))
         ask(files, wanted, "somebody asked for it")
     else:

@@ -19,6 +19,17 @@ DEFINITIONS_FOLDER = "_definitions"
 
 
 @dataclass(frozen=True)
+class Look:
+    """What was found at a look at a source's catalog.
+
+    gone  the tables that were there at an earlier look
+    """
+
+    tables: Mapping[TableName, TableDefinition]
+    gone: frozenset[TableName] = frozenset()
+
+
+@dataclass(frozen=True)
 class RecordFiles:
     """The files below `location`, the quarantine bucket, or bucket and prefix."""
 
@@ -53,19 +64,26 @@ class RecordFiles:
                 self.remove(table)
         self._delete(self._definitions(source))
 
-    def read_definitions(self, source: str) -> Mapping[TableName, TableDefinition] | None:
-        """Return how the source's tables were defined at the last look; None if there was none."""
+    def read_look(self, source: str) -> Look | None:
+        """Return the last look at the source; None if there was none."""
         text = self._read(self._definitions(source))
+        if text is None:
+            return None
         try:
-            found = None if text is None else json.loads(text)
-            return found and {
-                TableName.parse(name): TableDefinition.from_json(one) for name, one in found.items()
-            }
+            found = json.loads(text)
+            tables = found["tables"].items()
+            return Look(
+                {TableName.parse(name): TableDefinition.from_json(one) for name, one in tables},
+                frozenset(map(TableName.parse, found["gone"])),
+            )
         except (KeyError, TypeError, ValueError):
             return None
 
-    def write_definitions(self, source: str, definitions: Mapping[TableName, TableDefinition]) -> None:
-        found = {str(name): definition.to_json() for name, definition in definitions.items()}
+    def write_look(self, source: str, look: Look) -> None:
+        found = {
+            "tables": {str(name): definition.to_json() for name, definition in look.tables.items()},
+            "gone": sorted(map(str, look.gone)),
+        }
         self._write(self._definitions(source), json.dumps(found, indent=1))
 
     def _path(self, table: TableName) -> str:

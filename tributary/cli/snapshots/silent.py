@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from connectors.engines.definitions import SilentChanges, TableDefinition, silent_changes
 from tributary.cli.reconcile.proof import SourceLink
-from tributary.cli.snapshots.record_files import RecordFiles
+from tributary.cli.snapshots.record_files import Look, RecordFiles
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Noticed, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
@@ -30,8 +30,8 @@ def notice(link: SourceLink, session: Any, files: RecordFiles) -> tuple[Request,
         for table, definition in link.engine.read_definitions(session, link.lake, link.source).items()
         if table not in link.left_out
     }
-    before = files.read_definitions(source)
-    requests = () if before is None else tuple(_requests(link, session, before, now))
+    before = files.read_look(source)
+    requests = () if before is None else tuple(_requests(link, session, before.tables, now))
     records = files.read()
     for table in records:
         if table.source == source and table not in now:
@@ -41,8 +41,9 @@ def notice(link: SourceLink, session: Any, files: RecordFiles) -> tuple[Request,
         # A reading that is under way finds out by itself that the table is defined anew.
         if not isinstance(known, Reading):
             files.write(_record(link, request if known is None else _together(known.request, request)))
-    if before != now:
-        files.write_definitions(source, now)
+    gone = frozenset() if before is None else (before.gone | before.tables.keys()) - now.keys()
+    if before != (look := Look(now, gone)):
+        files.write_look(source, look)
     return requests
 
 
@@ -53,13 +54,12 @@ def ask(files: RecordFiles, tables: Collection[TableName], reason: str) -> None:
 
 
 def read_orphans(files: RecordFiles, lake: Lake, tables: Iterable[TableName]) -> frozenset[TableName]:
-    """Return the tables that no source had at the last look. A source that nobody has looked at has all."""
-    found = {source.name: files.read_definitions(source.name) for source in lake.sources}
-    return frozenset(
-        table
-        for table in tables
-        if table.source not in found or ((known := found[table.source]) is not None and table not in known)
-    )
+    """Return the tables whose source has had them at some look, but not at the last one.
+
+    A table of a source that the lake file does not name is an orphan, too."""
+    looks = {source.name: files.read_look(source.name) for source in lake.sources}
+    gone = frozenset[TableName]().union(*(look.gone for look in looks.values() if look is not None))
+    return frozenset(table for table in tables if table.source not in looks or table in gone)
 
 
 def _record(link: SourceLink, request: Request) -> Record:
