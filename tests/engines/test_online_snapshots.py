@@ -272,12 +272,12 @@ def test_the_first_look_takes_note_and_later_ones_ask_for_what_has_changed(world
     )
     # A table that is gone has no record, and is an orphan in the lake.
     del world.server.definitions[new]
-    notice(world.link, world.session, world.files)
+    notice(world.link, world.session, world.files, [BEADS, new])
     assert set(world.files.read()) == {BEADS}
     not_met = TableName("counter", "public", "not_met")
     assert read_orphans(world.files, world.link.lake, [BEADS, new, not_met]) == {new}
     world.server.definitions[new] = ONE
-    notice(world.link, world.session, world.files)
+    notice(world.link, world.session, world.files, [BEADS, new])
     assert read_orphans(world.files, world.link.lake, [BEADS, new, not_met]) == set()
 
 

@@ -15,9 +15,9 @@ from tributary.cli.snapshots.keeper import record_files
 from tributary.cli.table_lag import read_lags
 from tributary.local import connect, spark
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-ROWS = 60_000
+ROWS = 30_000
 TABLES = (
     "CREATE TABLE large (id int PRIMARY KEY, v text, w text)",
     f"INSERT INTO large SELECT g, 'x', 'y' FROM generate_series(1, {ROWS}) g",
@@ -148,7 +148,7 @@ def _fives(at_work: Pipeline, table: str) -> int:
     return sum(one.get("c") == 5 for one in columns)
 
 
-def _wait(is_there: Callable[[], bool], what: str, seconds: float = 240) -> None:
+def _wait(is_there: Callable[[], bool], what: str, seconds: float = 600) -> None:
     deadline = time.monotonic() + seconds
     while not is_there():
         assert time.monotonic() < deadline, f"no {what} within {seconds:.0f} s"

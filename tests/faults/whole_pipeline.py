@@ -22,6 +22,7 @@ from tests.cli.test_whole_pipeline import Tributary, s3_of
 from tests.faults.injected import Harm, Injected
 from tests.faults.s3_faults import FaultyS3, faulty_s3
 from tests.local.landed import wait_until
+from tests.soak import SOAKS
 from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.cli.kafka_topics import read_topic_ends
 from tributary.cli.workspace import Workspace
@@ -42,7 +43,8 @@ database = "shop"
 tables = ["public.*"]
 {MORE_OF_THE_LAKE_FILE}
 """
-_SECONDS_BETWEEN_TRANSACTIONS = 0.3
+# Enough for some transactions in each commit, and not so many that the tables never rest.
+_SECONDS_BETWEEN_TRANSACTIONS = 0.3 if SOAKS else 1.0
 _PATIENCE_SECONDS = 600.0
 
 
@@ -187,7 +189,7 @@ class Pipeline:
 
     def check(self) -> None:
         """Check that the lake equals the database, row by row, once it has everything that was sent."""
-        found = self.tributary.json("reconcile", "--wait", "120", status=None)
+        found = self.tributary.json("reconcile", "--wait", "600", status=None)
         if self._recovered is not None:
             self.injected.append(Injected(*self._recovered, _harm(found)))
             self._recovered = None

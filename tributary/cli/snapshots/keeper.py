@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from connectors.engines.registry import engine_of
+from tributary.cli.kafka_topics import read_table_names
 from tributary.cli.reconcile.barrier import Patience
 from tributary.cli.reconcile.proof import SourceLink
 from tributary.cli.snapshots.advance import advance
@@ -39,9 +40,11 @@ def notice_changes(workspace: Workspace) -> tuple[Request, ...]:
     """Look at the catalogs of all sources once (`notice`)."""
     files = record_files(workspace)
     found: list[Request] = []
+    # Before the looks: a table that is created later is no orphan.
+    followed = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
     for link in source_links(workspace):
         with link.connect() as session:
-            found += notice(link, session, files)
+            found += notice(link, session, files, followed)
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ DEFINITIONS_FOLDER = "_definitions"
 class Look:
     """What was found at a look at a source's catalog.
 
-    gone  the tables that were there at an earlier look
+    gone  the tables that were followed before, and that were not there
     """
 
     tables: Mapping[TableName, TableDefinition]

@@ -18,12 +18,14 @@ from tributary.contract.table_name import TableName
 ADDED = SilentChanges(("some of its rows can have come before it was followed",))
 
 
-def notice(link: SourceLink, session: Any, files: RecordFiles) -> tuple[Request, ...]:
+def notice(
+    link: SourceLink, session: Any, files: RecordFiles, followed: Collection[TableName] = ()
+) -> tuple[Request, ...]:
     """Compare the source's tables with the last look, and return the snapshots that were asked for.
 
     The first look only takes note. A table that the lake leaves out counts as not there. The records of
-    tables that are gone are removed. `session` is the connector's user's. Raises the errors of the database
-    and of S3."""
+    tables that are gone are removed. A table in `followed`, the tables with a topic, is an orphan if it is
+    gone. `session` is the connector's user's. Raises the errors of the database and of S3."""
     source = link.source.name
     now = {
         table: definition
@@ -41,7 +43,7 @@ def notice(link: SourceLink, session: Any, files: RecordFiles) -> tuple[Request,
         # A reading that is under way finds out by itself that the table is defined anew.
         if not isinstance(known, Reading):
             files.write(_record(link, request if known is None else _together(known.request, request)))
-    gone = frozenset() if before is None else (before.gone | before.tables.keys()) - now.keys()
+    gone = frozenset(table for table in followed if table.source == source and table not in now)
     if before != (look := Look(now, gone)):
         files.write_look(source, look)
     return requests
@@ -54,7 +56,7 @@ def ask(files: RecordFiles, tables: Collection[TableName], reason: str) -> None:
 
 
 def read_orphans(files: RecordFiles, lake: Lake, tables: Iterable[TableName]) -> frozenset[TableName]:
-    """Return the tables whose source has had them at some look, but not at the last one.
+    """Return the tables that were followed before the last look, and that their source did not have then.
 
     A table of a source that the lake file does not name is an orphan, too."""
     looks = {source.name: files.read_look(source.name) for source in lake.sources}
