@@ -17,9 +17,11 @@ import pyarrow as pa
 from pydantic import SecretStr
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.definitions import TableDefinition
 from connectors.engines.forms import Form
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
+from tributary.contract.online_snapshot import Request
 from tributary.contract.remedies import Remedies
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
@@ -46,6 +48,10 @@ class RowsUnreadable(Exception):
 
 class DatabaseNotReady(TributaryError):
     """A server, a user or a table that Tributary cannot read without losing changes."""
+
+
+class NotReadable(TributaryError):
+    """A table that the connector cannot read alone."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     plugin           the set of the plugin lock that its connector runs from
     connector_class  the connector's Java class
     connection_keys  of `[source.NAME.connection]`: what to check if no session can be opened
+    driver_errors    what a session's driver raises, for example if the server stops
     """
 
     title: ClassVar[str]
@@ -142,6 +149,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     plugin: ClassVar[str]
     connector_class: ClassVar[str]
     connection_keys: ClassVar[str]
+    driver_errors: ClassVar[tuple[type[Exception], ...]]
 
     # The connector.
 
@@ -211,6 +219,30 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     @abstractmethod
     def forget(self, admin: SessionT, lake: Lake, source: SourceT) -> None:
         """Remove the database's state from which a connector would resume. It may be missing already."""
+
+    # Online snapshots. The session is the connector's user's.
+
+    @abstractmethod
+    def read_definitions(
+        self, session: SessionT, lake: Lake, source: SourceT
+    ) -> Mapping[TableName, TableDefinition]:
+        """Read what the catalog says of each table that matches the source's patterns."""
+
+    @abstractmethod
+    def has_rows(self, session: SessionT, table: TableName) -> bool:
+        """Return whether a table holds a row. The answer is yes, too, if the session's user may not know."""
+
+    @abstractmethod
+    def ask_for_snapshot(self, session: SessionT, lake: Lake, source: SourceT, request: Request) -> None:
+        """Ask the connector to read a table again while it streams. It may be asked any number of times.
+
+        Kafka has to hold all earlier changes of the table's definition. The connector tells the source's
+        notification topic what it has read. Raises `NotReadable`.
+        """
+
+    @abstractmethod
+    def forget_request(self, session: SessionT, lake: Lake, source: SourceT, request: Request) -> None:
+        """Remove what the database still holds of a request that is over."""
 
     # Reconciling. The session is the connector's user's.
 

@@ -43,6 +43,25 @@ class Truncate:
 
 
 @dataclass(frozen=True)
+class AppliedSnapshot:
+    """An online snapshot that the table has applied to its end.
+
+    A row without a later change than `began` is gone from the source, and was removed.
+
+    id            of its request
+    began         by partition, the offset of the first event that may belong to it. If it has removed no row,
+                  those of the last snapshot before it that has; empty if there is none.
+    began_us      when that snapshot was asked for, in microseconds since 1970
+    quarantined   how many of its events are in quarantine; if there are any, it has removed no row
+    """
+
+    id: str
+    began: Mapping[int, int]
+    began_us: int
+    quarantined: int = 0
+
+
+@dataclass(frozen=True)
 class SourceTimes:
     """When the source committed a commit's streamed changes, in microseconds since 1970."""
 
@@ -61,6 +80,7 @@ class Ledger:
     applied        by partition, the highest position of an applied streamed change
     applied_ts_us  when the source committed that change, or later, in microseconds since 1970
     truncate       the last applied truncate: a partition that is behind can still bring earlier changes
+    snapshot       the last applied online snapshot
     buckets        the number of buckets that hold the rows; None in tables of earlier versions
     events, deletes, quarantined, source_times
                    of this commit alone; `deletes` are part of `events`, and tombstones are not
@@ -73,6 +93,7 @@ class Ledger:
     applied: Mapping[int, bytes] = field(default_factory=dict)
     applied_ts_us: Mapping[int, int] = field(default_factory=dict)
     truncate: Truncate | None = None
+    snapshot: AppliedSnapshot | None = None
     key_columns: tuple[str, ...] = ()
     buckets: int | None = None
     events: int = 0
@@ -88,7 +109,9 @@ class Ledger:
         """Return a ledger at the beginning of a recreated topic.
 
         The new topic's events are later than all events of the old one."""
-        return replace(self.next_commit(), epoch=self.epoch + 1, topic_id=topic_id, positions={})
+        return replace(
+            self.next_commit(), epoch=self.epoch + 1, topic_id=topic_id, positions={}, snapshot=None
+        )
 
     def to_json(self) -> str:
         return json.dumps(
@@ -110,6 +133,16 @@ class Ledger:
                     "position": self.truncate.position.hex(),
                     "log_position": self.truncate.log_position.hex(),
                     "source_us": self.truncate.source_us,
+                },
+                "snapshot": None
+                if self.snapshot is None
+                else {
+                    "id": self.snapshot.id,
+                    "began": {
+                        str(partition): offset for partition, offset in sorted(self.snapshot.began.items())
+                    },
+                    "began_us": self.snapshot.began_us,
+                    "quarantined": self.snapshot.quarantined,
                 },
                 "key_columns": list(self.key_columns),
                 "buckets": self.buckets,
@@ -144,6 +177,7 @@ class Ledger:
                 ],
             )
         times, truncate = found["source_ts_us"], found.get("truncate")
+        snapshot = found.get("snapshot")
         return Ledger(
             topic=found["topic"],
             epoch=found["epoch"],
@@ -162,6 +196,9 @@ class Ledger:
                 bytes.fromhex(truncate["log_position"]),
                 truncate["source_us"],
             ),
+            snapshot=None
+            if snapshot is None
+            else AppliedSnapshot(**{**snapshot, "began": _by_partition(snapshot["began"])}),
             key_columns=tuple(found["key_columns"]),
             buckets=found.get("buckets"),
             events=found["events"],

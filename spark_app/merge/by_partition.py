@@ -23,10 +23,8 @@ def is_at(applied: Mapping[int, bytes]) -> Column:
     )
 
 
-def where_partition(conditions: Mapping[int, Column]) -> Column:
-    """Return the condition of the change's partition; false for a partition without one."""
+def where_partition(conditions: Mapping[int, Column], of: str = "partition") -> Column:
+    """Return the condition of the row's partition, the column `of`; false for a partition without one."""
     # One flat CASE: a topic can have hundreds of partitions.
-    cases = reduce(
-        lambda case, item: case.when(F.col("partition") == item[0], item[1]), conditions.items(), F
-    )
+    cases = reduce(lambda case, item: case.when(F.col(of) == item[0], item[1]), conditions.items(), F)
     return cases.otherwise(F.lit(False)) if conditions else F.lit(False)

@@ -17,11 +17,13 @@ from spark_app.catalog.sync import CatalogSync
 from spark_app.reports import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
 from spark_app.run.metrics import MetricsSender
 from spark_app.run.outcome import OutcomeStore
+from spark_app.run.snapshot_files import SnapshotStore
 from spark_app.run.table_run import TableRun
 from spark_app.run.turns import Queue, SharedTurns
 from spark_app.sources.event import EventSource, OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
+from tributary.contract.online_snapshot import Read
 from tributary.contract.remedies import remedies_for_table
 
 
@@ -78,9 +80,10 @@ PASSING_FAILURES = (Py4JError, PySparkException, OSError)
 class Ingest:
     """Bring the tables up to date with their source and, with `follow`, keep them up to date.
 
-    table_of  returns a topic's table, or None if the topic does not belong to the lake
-    catalog   shows the tables to query engines, if given
-    metrics   reports the tables' state to CloudWatch, if given
+    table_of   returns a topic's table, or None if the topic does not belong to the lake
+    snapshots  has the online snapshots whose ends are to be applied, if given
+    catalog    shows the tables to query engines, if given
+    metrics    reports the tables' state to CloudWatch, if given
     """
 
     spark: SparkSession
@@ -89,6 +92,7 @@ class Ingest:
     progress: ProgressWriter
     outcomes: OutcomeStore
     follow: bool
+    snapshots: SnapshotStore | None = None
     catalog: CatalogSync | None = None
     metrics: MetricsSender | None = None
     pace: Pace = Pace()
@@ -108,6 +112,7 @@ class Ingest:
             while not self.stop.is_set():
                 if time.monotonic() >= next_discovery:
                     self._discover_again()
+                    self._look_for_snapshots()
                     self._record_outcomes()
                     next_discovery = time.monotonic() + self.pace.discovery_seconds
                 self._collect_finished(turns)
@@ -155,6 +160,18 @@ class Ingest:
             self._runs[topic] = TableRun(table, target=None if self.follow else extents[topic].end)
         if found:
             self.progress.write(Started(tuple(sorted(table.name for table in found.values()))))
+
+    def _look_for_snapshots(self) -> None:
+        """Find the online snapshots that have ended. The next look reads records that cannot be read now."""
+        if self.snapshots is None:
+            return
+        try:
+            ended = self.snapshots.read_ended()
+        except PASSING_FAILURES as error:
+            print(f"Cannot read the records of online snapshots: {error}", file=sys.stderr)
+            return
+        for run in self._runs.values():
+            run.snapshot = ended.get(run.table.name)
 
     def _wait_for_work(self) -> None:
         """Wait until a table's turn ends or the next poll is due."""
@@ -229,7 +246,8 @@ class Ingest:
                 return None
             if not ranges:
                 self._settle(run)
-                return Queue.CATCHING_UP if run.table.is_service_due(is_idle=True) else None
+                has_more = run.ended_snapshot is not None or run.table.is_service_due(is_idle=True)
+                return Queue.CATCHING_UP if has_more else None
         elif run.target is None:
             run.is_caught_up = False
         has_table = run.table.columns is not None
@@ -243,7 +261,10 @@ class Ingest:
         ranges = self._pending(run)
         if ranges is None:
             return
-        if not ranges:
+        if snapshot := run.ended_snapshot:
+            run.last_turn_at = time.monotonic()
+            run.begin(pool.submit(self._end_snapshot, run.table, snapshot))
+        elif not ranges:
             self._settle(run)
             if run.table.is_service_due(is_idle=True):
                 self._serve(pool, run)
@@ -305,6 +326,10 @@ class Ingest:
         committed = table.apply(ranges)
         if committed is not None:
             self.progress.write(committed)
+        return True
+
+    def _end_snapshot(self, table: TableIngest, snapshot: Read) -> bool:
+        self.progress.write(table.end_snapshot(snapshot))
         return True
 
     def _maintain(self, table: TableIngest) -> bool:

@@ -12,6 +12,7 @@ from spark_app.run.outcome import Outcome, State
 from spark_app.run.turns import Queue
 from spark_app.sources.event import TopicExtent
 from spark_app.table.table_ingest import TableIngest
+from tributary.contract.online_snapshot import Read
 
 
 @dataclass
@@ -29,6 +30,7 @@ class TableRun:
     began_at       when its current or last work began
     last_turn_at   when its last commit or service began. To recover is no turn.
     last_event_at  when its topic last had new events
+    snapshot       an online snapshot that Kafka holds to its end
     """
 
     table: TableIngest
@@ -49,6 +51,7 @@ class TableRun:
     began_at: float = 0.0
     last_turn_at: float = 0.0
     last_event_at: float | None = None
+    snapshot: Read | None = None
     is_in_service: bool = False
 
     def set_well(self) -> None:
@@ -101,5 +104,15 @@ class TableRun:
         return is_known and 0 < self.lag <= events
 
     @property
+    def ended_snapshot(self) -> Read | None:
+        """The online snapshot whose end the table has to apply now, if there is one."""
+        if self.snapshot is None or not self.table.is_recovered:
+            return None
+        return self.snapshot if self.table.is_snapshot_end_due(self.snapshot) else None
+
+    @property
     def is_over(self) -> bool:
-        return self.working is None and (self.is_blocked or (self.target is not None and self.is_caught_up))
+        if self.working is not None:
+            return False
+        is_at_target = self.target is not None and self.is_caught_up and self.ended_snapshot is None
+        return self.is_blocked or is_at_target

@@ -27,6 +27,11 @@ _SHARES = {Queue.LIVE: 3.0, Queue.CATCHING_UP: 1.0}
 always shrinks."""
 
 
+_MOST_COUNTED_SECONDS = 10.0
+"""A longer turn counts as this long. Otherwise, after the load of a large table, tables of the other queue
+would have all the turns for as long again as their share is larger, and those that wait would starve."""
+
+
 @dataclass
 class SharedTurns:
     """Gives the next turn to the queue that had the least time for its share (start-time fair queuing).
@@ -39,7 +44,7 @@ class SharedTurns:
 
     def end(self, queue: Queue, seconds: float) -> None:
         """Count a turn of the queue."""
-        self._used[queue] += seconds / _SHARES[queue]
+        self._used[queue] += min(seconds, _MOST_COUNTED_SECONDS) / _SHARES[queue]
 
     def next_queue(
         self, waiting: Collection[Queue], running: Collection[Queue], *, keeps_one_for_live: bool

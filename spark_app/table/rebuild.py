@@ -15,8 +15,9 @@ from spark_app.columns.table_columns import TableColumns, columns_of_table, merg
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.timeline import Timeline
 from spark_app.ledger.commits import replacement_metadata
-from spark_app.ledger.ledger import Ledger, LedgerError
+from spark_app.ledger.ledger import AppliedSnapshot, Ledger, LedgerError
 from spark_app.ledger.topic_checks import PositionLost
+from spark_app.merge.gone_rows import as_deleted, is_gone
 from spark_app.merge.order import without_applied
 from spark_app.merge.snapshots import LastSnapshot, is_since_last_snapshot, read_last_snapshot
 from spark_app.merge.survey import Survey
@@ -184,7 +185,7 @@ class _Replacing:
 
     def recorded(self, ledger: Ledger) -> Ledger:
         # When the source committed old events says nothing about the lake's freshness.
-        return replace(ledger, source_times=None)
+        return replace(ledger, source_times=None, snapshot=self.replaced.snapshot)
 
     def retype(self, columns: TableColumns, retyped: tuple[str, ...]) -> None:
         """Do nothing: the replacing commit itself brings the new types."""
@@ -201,8 +202,9 @@ class _Replacing:
                 where=self.name,
                 remedy="Stop what writes to it, and rebuild again.",
             )
-        is_soft = self.hudi.policy.deletes == "soft"
-        rows = folded.rows if is_soft else folded.rows.where(F.col(OPERATION) != DELETE_MARKER)
+        rows = folded.rows if ledger.snapshot is None else _without_gone_rows(folded.rows, ledger.snapshot)
+        if self.hudi.policy.deletes != "soft":
+            rows = rows.where(F.col(OPERATION) != DELETE_MARKER)
         self.hudi.replace_all(rows, replacement_metadata(ledger, self._retyped(folded.rows)))
 
     def _retyped(self, rows: DataFrame) -> tuple[str, ...]:
@@ -211,6 +213,12 @@ class _Replacing:
         return (
             columns.names if self.replaced_columns is None else columns.retyped_since(self.replaced_columns)
         )
+
+
+def _without_gone_rows(rows: DataFrame, snapshot: AppliedSnapshot) -> DataFrame:
+    """Delete the rows that no event has deleted, but that an online snapshot has shown to be gone."""
+    condition = is_gone(rows, snapshot, epoch=0)
+    return rows.where(~condition).unionByName(as_deleted(rows.where(condition), snapshot))
 
 
 def _all_changes(changes: DataFrame, _: Survey) -> DataFrame:

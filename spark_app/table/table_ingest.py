@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.columns.table_columns import TableColumns, columns_of_table
@@ -13,6 +14,7 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.ledger.topic_checks import AnotherTopic, check_topic
+from spark_app.merge.gone_rows import as_deleted, is_gone
 from spark_app.positions.source_log import SourceLog
 from spark_app.reports import Committed, Serviced
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, positions_text
@@ -20,12 +22,16 @@ from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, com
 from spark_app.table.batch_mode import Merging
 from spark_app.table.known_commits import KnownCommits
 from spark_app.table.policy_change import check_layout, has_other_deletes, with_deletes_of
+from spark_app.table.quarantine import read_quarantine
 from spark_app.table.services import TableServices
 from spark_app.table.setting_aside import SettingAside
+from spark_app.table.snapshot_end import applied_snapshot, count_quarantined, is_due
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader, events_behind
 from spark_app.wire.schema_versions import SchemaVersions
+from tributary.contract.column_names import HUDI_PREFIX
 from tributary.contract.errors import TributaryError
+from tributary.contract.online_snapshot import Read
 from tributary.contract.source import Events
 
 
@@ -163,17 +169,24 @@ class TableIngest:
                 found=f"events up to {positions_text(extent.end)}",
             )
         ledger = state.ledger.next_epoch(extent.topic_id)
-        stored = self.hudi.read().where(F.lit(False))
-        names = [name for name in stored.columns if not name.startswith("_hoodie_")]
-        self.check_timeline()
-        self.hudi.upsert(stored.select(*names), commit_metadata(ledger))
-        committed_us = time.time_ns() // 1000
-        commit, continued_from = self.parts.commits.find(ledger)
-        report = committed_report(self.name, commit, committed_us, phases)
-        return self._take_commit(
-            Applied(replace(state, ledger=continued_from, partitions_written=commit.partitions), report),
-            report,
-        )
+        return self._commit_without_events(self._stored().where(F.lit(False)), ledger, phases)
+
+    def is_snapshot_end_due(self, snapshot: Read) -> bool:
+        """Return whether to call `end_snapshot` now."""
+        return self.state.has_table and is_due(snapshot, self.ledger)
+
+    def end_snapshot(self, snapshot: Read) -> Committed:
+        """Remove the rows that an online snapshot has shown to be gone, in a commit without events.
+
+        If events of the snapshot are in quarantine, all rows stay, and the ledger says so."""
+        phases, state = Phases(), self.state
+        found = read_quarantine(self.hudi.spark, self.quarantine_path, state.ledger.epoch)
+        quarantined = count_quarantined(found and found[0], snapshot)
+        applied = applied_snapshot(snapshot, quarantined, state.ledger.snapshot)
+        ledger = replace(state.ledger.next_commit(), snapshot=applied)
+        stored = self._stored()
+        gone = stored.where(is_gone(stored, applied, state.ledger.epoch))
+        return self._commit_without_events(as_deleted(gone, applied), ledger, phases)
 
     def check_timeline(self) -> None:
         """Raise `AnotherWriter` or `ClockIsBehind` if nothing may be written now."""
@@ -193,6 +206,21 @@ class TableIngest:
         if self.state.has_table:
             self.services.run_all()
         return Serviced(self.name, round(time.monotonic() - started, 3))
+
+    def _stored(self) -> DataFrame:
+        """Return the table's rows in the form in which they are written."""
+        stored = self.hudi.read()
+        return stored.select(*[name for name in stored.columns if not name.startswith(HUDI_PREFIX)])
+
+    def _commit_without_events(self, rows: DataFrame, ledger: Ledger, phases: Phases) -> Committed:
+        """Write rows in the form in which the table holds them, with a new ledger."""
+        self.check_timeline()
+        self.hudi.upsert(rows, commit_metadata(ledger))
+        committed_us = time.time_ns() // 1000
+        commit, continued_from = self.parts.commits.find(ledger)
+        report = committed_report(self.name, commit, committed_us, phases)
+        after = replace(self.state, ledger=continued_from, partitions_written=commit.partitions)
+        return self._take_commit(Applied(after, report), report)
 
     def _take(self, applied: Applied) -> Committed | None:
         if applied.report is None:

@@ -101,7 +101,7 @@ _NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
 _NOT_ROTATED = dict.fromkeys(
     ("AwsSolutions-SMG4", *(f"{pack}-SecretsManagerRotationEnabled" for pack in _NIST_AND_HIPAA)),
     "Kafka Connect reads the password only when a task starts. A rotated password would stop the connector "
-    "at its next connection. The role may only read the lake's tables and write its own heartbeat.",
+    "at its next connection. The role may only read the lake's tables, and write Tributary's own two.",
 )
 _AWS_KEY = (
     "Secrets Manager encrypts it with its own key in the account, aws/secretsmanager, because "

@@ -41,7 +41,8 @@ def debezium_access(kafka: KafkaCluster, lake: Lake, source: Source) -> Access:
     rights = _Rights(kafka)
     rights.of_a_worker(names.connector)
     rights.on("topic", [names.connect_offsets_topic], "CreateTopic", *_READ, "WriteData")
-    rights.on("topic", [names.heartbeat_topic, *tables], "DescribeTopic", "WriteData", why=_BY_PATTERN)
+    own = [names.heartbeat_topic, names.notification_topic]
+    rights.on("topic", [*own, *tables], "DescribeTopic", "WriteData", why=_BY_PATTERN)
     if any(topic.endswith("*") for topic in table_topics(lake, source)):
         new = [topic for topic in tables if topic.endswith("*")]
         rights.on("topic", new, "CreateTopic", why=_BY_PATTERN)

@@ -18,6 +18,7 @@ from stacks.kafka.settings import topic_policy
 from tributary.contract.lake import Lake
 
 _HEARTBEATS_KEPT = timedelta(days=1)
+_NOTIFICATIONS_KEPT = timedelta(days=30)
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class Topic:
 
 
 def declared_topics(lake: Lake) -> Iterator[Topic]:
-    """Yield the topics to create: each source's offsets, heartbeat and named tables, and the sink's control.
+    """Yield the topics to create: for each source, and the sink's control topic.
+
+    A source has its offsets, heartbeat, notifications and named tables.
 
     Debezium itself creates the topic of a table that matches a pattern when it first sees the table.
     """
@@ -40,6 +43,7 @@ def declared_topics(lake: Lake) -> Iterator[Topic]:
         names = lake.source_names(source)
         yield Topic(names.connect_offsets_topic, 1, {"cleanup.policy": "compact"})
         yield Topic(names.heartbeat_topic, 1, _kept(_HEARTBEATS_KEPT))
+        yield Topic(names.notification_topic, 1, _kept(_NOTIFICATIONS_KEPT))
         for name in known_topics(lake, source):
             yield Topic(name, source.partitions, tables)
     if aws.connect.sink is None:

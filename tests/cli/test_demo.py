@@ -15,7 +15,7 @@ import pytest
 from tributary.local.pipeline import down
 from tributary.local.state import StateFolder
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 LAKE_FILE = Path(__file__).parents[2] / "lake.toml"
 
@@ -56,7 +56,7 @@ def test_the_demo_ends_with_an_identical_lake_and_leaves_nothing_running(state: 
             assert line, "the second demo ended before it began"
     finally:
         again.send_signal(signal.SIGINT)
-        output, _ = again.communicate(timeout=120)
+        output, _ = again.communicate(timeout=600)
     assert again.returncode == 130, output
     assert _processes_of(state) == []
 
@@ -71,7 +71,7 @@ def test_ctrl_c_while_the_app_ingests_stops_all_of_it(state: Path) -> None:
             time.sleep(0.5)
     finally:
         process.send_signal(signal.SIGINT)
-        output, _ = process.communicate(timeout=180)
+        output, _ = process.communicate(timeout=600)
     assert process.returncode == 130, output
     assert "Traceback" not in output
     assert _processes_of(state) == []

@@ -18,7 +18,7 @@ from tributary.contract.source import Source
 from tributary.local.pipeline import down, up
 from tributary.local.state import StateFolder
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 LAKE = """
 [lake]
@@ -236,7 +236,7 @@ def test_every_value_of_every_type_is_in_the_lake_as_it_is_in_the_database(tribu
         wait_for_topic(tributary, table, events)
 
     tributary.run("ingest")
-    found = tributary.json("reconcile", "--wait", "60", status=None)
+    found = tributary.json("reconcile", "--wait", "600", status=None)
 
     assert differences(found) == []
     assert {name for table in found["tables"] for name in table["uncompared_columns"]} == NOT_COMPARED

@@ -15,6 +15,7 @@ COMMANDS = (
     "demo",
     "up",
     "down",
+    "snapshot",
     "status",
     "ingest",
     "rebuild",

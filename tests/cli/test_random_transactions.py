@@ -14,7 +14,7 @@ from tests.cli.test_whole_pipeline import Tributary
 from tributary.local.pipeline import down
 from tributary.local.state import StateFolder
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SEED = 20_261
 TRANSACTIONS = 120
@@ -54,10 +54,10 @@ def test_after_random_transactions_of_every_kind_the_lake_equals_the_database(tr
     try:
         with tributary.connect() as connection:
             _run_transactions(connection, chance)
-        found = tributary.json("reconcile", "--wait", "120")
+        found = tributary.json("reconcile", "--wait", "600")
     finally:
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=600)
 
     assert found["identical"], (found, output)
     assert process.returncode == 130, errors

@@ -27,7 +27,7 @@ from tributary.local.pipeline import down
 from tributary.local.s3 import s3_client
 from tributary.local.state import StateFolder
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 LAKE = """
 [lake]
@@ -268,10 +268,10 @@ def test_after_every_kind_of_change_the_lake_equals_the_database(tributary: Trib
         connection.execute(CHANGES.encode())
     process = tributary.start("ingest", "--follow", "--json")
     try:
-        found = tributary.json("reconcile", "--wait", "120")
+        found = tributary.json("reconcile", "--wait", "600")
     finally:
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=600)
     assert process.returncode == 130, errors
     reports = [json.loads(line) for line in output.splitlines()]
     assert reports[-1] == {
@@ -359,10 +359,10 @@ def test_a_table_continues_from_kafka_where_bronze_ended_even_if_kafka_lost_the_
         connection.execute("DELETE FROM orders WHERE id = 33")
     process = tributary.start("ingest", "--follow")
     try:
-        assert tributary.json("reconcile", "--wait", "120")["identical"]
+        assert tributary.json("reconcile", "--wait", "600")["identical"]
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
+        process.communicate(timeout=600)
     assert tributary.json("history", "orders")[-1]["positions"] == commit["positions"]
     assert tributary.json("history", "customers")[0]["positions"] == latest["positions"]
 
@@ -380,11 +380,14 @@ def test_a_table_blocked_by_a_changed_type_shows_it_until_a_rebuild(tributary: T
     assert "tributary rebuild" in tributary.run("ingest", status=1)
     assert "column amount" in tributary.run("status", status=1)
     blocked, well = _states(tributary, status=1)["orders"], _states(tributary, status=1)["customers"]
-    assert (blocked["state"], blocked["events_behind"], well["state"]) == ("blocked", 1, "well")
+    assert (blocked["state"], well["state"]) == ("blocked", "well")
+    # The update, and all rows, which are read again: ALTER TYPE has written them without an event.
+    assert blocked["events_behind"] > 1
     assert "found string, expected decimal(10,2)" in blocked["reason"]
     assert "tributary rebuild" in blocked["remedy"]
 
     tributary.run("rebuild", "orders")
+    tributary.run("ingest")  # The snapshot of the rewritten rows ends.
 
     assert (_states(tributary)["orders"]["state"], _states(tributary)["orders"]["events_behind"]) == (
         "well",

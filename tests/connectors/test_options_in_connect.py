@@ -38,19 +38,21 @@ def test_debezium_knows_every_option_and_takes_every_value(
 ) -> None:
     config = engine_of(source).render(LAKE, source, deployment).config
     postgres = jvm.io.debezium.connector.postgresql.PostgresConnectorConfig
-    # Debezium reads this option but does not list it.
-    known = {*postgres.configDef().names(), "event.converting.failure.handling.mode"}
+    # Debezium reads these options but does not list them.
+    unlisted = ("event.converting.failure.handling.mode", "include.schema.changes")
+    known = {*postgres.configDef().names(), *unlisted}
     assert {option for option in config if option not in known} == set(_of_connect(config))
     checked = _configuration(jvm, config).validate(postgres.ALL_FIELDS)
     assert not [error for value in checked.values() for error in value.errorMessages()]
     assert _debezium(jvm, config).getEventConvertingFailureHandlingMode().getValue() == "fail"
+    assert not _debezium(jvm, config).isSchemaChangesHistoryEnabled()
 
 
 def test_connect_knows_every_option_that_is_not_debeziums(jvm: Any) -> None:
     config = debezium_postgres.render(LAKE, postgres_source(LAKE), local_deployment()).config
     kafka = jvm.org.apache.kafka
     json = kafka.connect.json.JsonConverterConfig.configDef().names()
-    known = {
+    known: dict[str, Iterable[str]] = {
         "": kafka.connect.runtime.ConnectorConfig.configDef().names(),
         "key.converter.": json,
         "value.converter.": json,
@@ -61,8 +63,18 @@ def test_connect_knows_every_option_that_is_not_debeziums(jvm: Any) -> None:
             *kafka.storage.internals.log.LogConfig.configNames(),
         ],
     }
+    known |= _of_transforms(jvm, config)
     assert not _unknown(_of_connect(config), known)
     assert config["topic.creation.default.max.message.bytes"] == str(MAX_EVENT_MB * 2**20)
+
+
+def _of_transforms(jvm: Any, config: Mapping[str, str]) -> dict[str, Iterable[str]]:
+    """Return the options of the config's transforms and predicates, by their prefix."""
+    return {
+        f"{kind}.{alias}.": [*_new(jvm, config[f"{kind}.{alias}.type"]).config().names(), "type", "predicate"]
+        for kind in ("transforms", "predicates")
+        for alias in config[kind].split(",")
+    }
 
 
 @each_deployment
@@ -74,10 +86,7 @@ def test_the_sink_and_its_transforms_know_every_option(jvm: Any, deployment: Dep
         "consumer.override.": kafka.clients.consumer.ConsumerConfig.configNames(),
         "iceberg.kafka.": kafka.clients.consumer.ConsumerConfig.configNames(),
     }
-    for kind in ("transforms", "predicates"):
-        for alias in config[kind].split(","):
-            options = _new(jvm, config[f"{kind}.{alias}.type"]).config().names()
-            known[f"{kind}.{alias}."] = [*options, "type", "predicate"]
+    known |= _of_transforms(jvm, config)
     free = ("iceberg.catalog.", "iceberg.tables.auto-create-props.")
     assert not {option for option in _unknown(config, known) if not option.startswith(free)}
 
@@ -204,6 +213,8 @@ _CONNECTS_OWN = (
     "header.converter",
     "producer.override.",
     "topic.creation.",
+    "predicates",
+    "transforms",
 )
 
 

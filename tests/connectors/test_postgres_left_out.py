@@ -20,7 +20,7 @@ from connectors.engines.postgres.preflight import (
     warnings_before_publishing,
 )
 from connectors.engines.postgres.preparation import apply_postgres_setup
-from tests.connectors.test_postgres_setup import PASSWORD, drop_role, lake_of, log_in, published
+from tests.connectors.test_postgres_setup import PASSWORD, drop_role, lake_of, log_in, own_tables, published
 from tests.postgres_source import postgres_source
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
@@ -65,7 +65,7 @@ def test_tables_without_a_key_are_listed_at_once_stay_writable_and_come_in_once_
     found = prepared(admin, lake)
     assert taken(found) == {"kept"}
     assert set(reasons(found)) == {"r1", "r2"}
-    assert published(admin, lake) == {"public.kept", "tributary.heartbeat"}
+    assert published(admin, lake) == {"public.kept", *own_tables(lake)}
     admin.execute("UPDATE r1 SET a = 2")
     with log_in(postgres, database, lake) as replication:
         check_replication(replication, lake, source_of(lake), {each.table for each in found.left_out})
@@ -94,7 +94,7 @@ def test_a_database_with_partitions_is_published_whole_and_its_partitions_need_n
     assert (taken(found), found.left_out, found.warnings) == ({"sales"}, (), ())
     assert {part.table for part in found.parts} == {"sales_24", "sales_25", "sales_25_1"}
     admin.execute("CREATE TABLE later (id int PRIMARY KEY)")
-    assert published(admin, lake) == {"public.sales", "public.later", "tributary.heartbeat"}
+    assert published(admin, lake) == {"public.sales", "public.later", *own_tables(lake)}
     admin.execute("INSERT INTO sales VALUES (1, 2025, 'a'); UPDATE sales SET v = 'b'; DELETE FROM sales")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.engines.postgres.names import replication_user
+from connectors.engines.postgres.names import replication_user, signal_table
 from connectors.engines.postgres.preparation import setup_sql
 from connectors.engines.postgres.prepared_check import missing_preparation_query
 from stacks.functions import database_check
@@ -52,6 +52,7 @@ def test_the_check_finds_what_the_administrators_sql_has_not_prepared_yet(
     assert _query(request, PASSWORD) == [
         f"{role} may not replicate",
         f"no table tributary.heartbeat that {role} may write",
+        f"no table tributary.{signal_table(lake, source)} that {role} may write",
         f"no publication {role}",
     ]
     admin.execute("CREATE TABLE public.orders (id int PRIMARY KEY)")

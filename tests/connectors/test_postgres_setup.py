@@ -14,7 +14,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from psycopg import sql
 
-from connectors.engines.postgres.names import publication, replication_slot, replication_user
+from connectors.engines.postgres.names import (
+    publication,
+    replication_slot,
+    replication_user,
+    signal_table,
+)
 from connectors.engines.postgres.preflight import (
     PostgresNotReady,
     UniqueKey,
@@ -101,6 +106,11 @@ def published(admin: psycopg.Connection, lake: Lake) -> set[str]:
         (name,),
     )
     return {row[0] for row in rows}
+
+
+def own_tables(lake: Lake) -> set[str]:
+    """Return the tables that Tributary publishes for itself."""
+    return {"tributary.heartbeat", f"tributary.{signal_table(lake, postgres_source(lake))}"}
 
 
 def problems_of(admin: psycopg.Connection, lake: Lake) -> str:
@@ -282,7 +292,7 @@ def test_only_tables_that_the_lake_takes_are_published(admin: psycopg.Connection
         "public.orders",
         "public.Order Items",
         "sales.order_a",
-        "tributary.heartbeat",
+        *own_tables(lake),
     }
 
 
@@ -293,7 +303,7 @@ def test_a_schema_with_an_excluded_table_is_published_table_by_table(
     lake = lake_of('["public.*", "!public.Order*"]')
     try:
         apply_postgres_setup(admin, lake, postgres_source(lake), PASSWORD)
-        assert published(admin, lake) == {"public.orders", "tributary.heartbeat"}
+        assert published(admin, lake) == {"public.orders", *own_tables(lake)}
     finally:
         drop_role(admin, replication_user(lake, postgres_source(lake)))
 
@@ -389,7 +399,7 @@ def test_the_owner_of_the_tables_can_prepare_them_without_being_superuser(
     try:
         with psycopg.connect(own, autocommit=True) as connection:
             connection.execute(setup_script(lake, source).partition("-- Then set")[0].encode())
-        assert published(admin, lake) == {"public.orders", "public.Order Items", "tributary.heartbeat"}
+        assert published(admin, lake) == {"public.orders", "public.Order Items", *own_tables(lake)}
     finally:
         admin.execute(sql.SQL("ALTER DATABASE {} OWNER TO postgres").format(sql.Identifier(database)))
         drop_role(admin, replication_user(lake, source))
@@ -414,6 +424,8 @@ def test_a_user_without_the_right_to_prepare_a_database_is_told_what_to_do(
         ("REVOKE USAGE ON SCHEMA sales FROM {role}", r"may not read sales\.order_a"),
         ("REVOKE INSERT ON tributary.heartbeat FROM {role}", r"may not write tributary\.heartbeat"),
         ("DROP TABLE tributary.heartbeat", r"may not write tributary\.heartbeat"),
+        ("REVOKE DELETE ON tributary.{signals} FROM {role}", r"may not write tributary\.signals_"),
+        ("DROP TABLE tributary.{signals}", r"may not write tributary\.signals_"),
         ("ALTER ROLE {role} NOREPLICATION", "may not replicate"),
         ("ALTER ROLE {role} SUPERUSER", "is a superuser"),
         ("ALTER PUBLICATION {publication} DROP TABLE sales.order_a", r"without sales\.order_a"),
@@ -435,6 +447,7 @@ def test_a_missing_right_for_replication_is_reported(
         sql.SQL(damage).format(
             role=sql.Identifier(replication_user(lake, source)),
             publication=sql.Identifier(publication(lake, source)),
+            signals=sql.Identifier(signal_table(lake, source)),
         )
     )
     with log_in(postgres, database, lake) as replication, pytest.raises(PostgresNotReady, match=complaint):

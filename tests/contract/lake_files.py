@@ -37,6 +37,7 @@ POLICIES: Mapping[str, st.SearchStrategy[Any]] = {
     "history": DURATIONS,
     "longest_query": DURATIONS,
     "buckets": st.integers(1, 1024),
+    "repair": st.sampled_from(["automatic", "manual"]),
     "quarantine_limit": st.builds("{}%".format, st.integers(0, 100)) | st.integers(0, 10**9 - 1).map(str),
 }
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import pyarrow as pa
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import (
     Awaited,
     Checked,
@@ -25,6 +26,7 @@ from connectors.engines.engine import (
 from connectors.engines.forms import INTEGER, TEXT, TIME_OF_DAY
 from tributary.contract.entries import Port, Problem
 from tributary.contract.lake import Lake
+from tributary.contract.online_snapshot import Request
 from tributary.contract.remedies import Remedies, remedies_of
 from tributary.contract.source import Connection, ExistingDatabase, Source
 from tributary.contract.table_name import TableName
@@ -94,6 +96,9 @@ class AbacusServer:
     skipped: frozenset[TableName] = frozenset()
     refuses: str | None = None
     lags: int = 0
+    definitions: dict[TableName, TableDefinition] = field(default_factory=dict)
+    asked: dict[str, Request] = field(default_factory=dict)
+    empty: frozenset[TableName] = frozenset()
 
 
 @dataclass
@@ -114,6 +119,7 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
     plugin = "debezium-connector-abacus"
     connector_class = "org.example.AbacusConnector"
     connection_keys = "host, port and rods"
+    driver_errors = (BrokenPipeError,)
 
     def __init__(self, server: AbacusServer) -> None:
         self.server = server
@@ -210,6 +216,28 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
             session.server.said.append("snapshot ends")
 
         return held()
+
+    def read_definitions(
+        self, session: AbacusSession, lake: Lake, source: AbacusSource
+    ) -> Mapping[TableName, TableDefinition]:
+        session.server.said.append(f"the tables of {lake.name}.{source.name} are described")
+        return dict(session.server.definitions)
+
+    def has_rows(self, session: AbacusSession, table: TableName) -> bool:
+        session.server.said.append(f"is {table} empty?")
+        return table not in session.server.empty
+
+    def ask_for_snapshot(
+        self, session: AbacusSession, lake: Lake, source: AbacusSource, request: Request
+    ) -> None:
+        session.server.said.append(f"{lake.name}.{source.name} asks for {request.table}")
+        session.server.asked.setdefault(request.id, request)
+
+    def forget_request(
+        self, session: AbacusSession, lake: Lake, source: AbacusSource, request: Request
+    ) -> None:
+        session.server.said.append(f"{lake.name}.{source.name} has {request.table}")
+        session.server.asked.pop(request.id, None)
 
     def read_tables(self, session: AbacusSession) -> tuple[DatabaseTable, ...]:
         session.server.said.append("tables are read")

@@ -19,7 +19,7 @@ from tests.soak import SOAKS
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(not SOAKS, reason="takes three minutes"),
 ]
 

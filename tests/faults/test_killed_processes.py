@@ -16,7 +16,7 @@ from tests.soak import SOAKS
 from tributary.local import connect, spark
 from tributary.local.pipeline import SERVICES
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SEED = int(os.environ.get("TRIBUTARY_SOAK_SEED", "20261"))
 SOAK_SECONDS = float(os.environ.get("TRIBUTARY_SOAK_SECONDS", "1200"))

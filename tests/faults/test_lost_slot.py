@@ -10,7 +10,7 @@ from tests.faults.whole_pipeline import Pipeline
 from tests.postgres_source import postgres_source
 from tributary.local import connect
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def test_a_dropped_slot_is_reported_and_a_new_snapshot_repairs_the_lake(at_work: Pipeline) -> None:
@@ -33,7 +33,7 @@ def test_a_dropped_slot_is_reported_and_a_new_snapshot_repairs_the_lake(at_work:
     with at_work.recovery("replication slot dropped"):
         tributary.run("up", "--resnapshot", "shop")
         at_work.wait_for_mark()
-    wrong = tributary.json("reconcile", "--wait", "120", status=1)
+    wrong = tributary.json("reconcile", "--wait", "600", status=1)
     assert {table["table"] for table in wrong["tables"] if not table["identical"]} == {"shop.public.owners"}
 
     at_work.end_ingest()

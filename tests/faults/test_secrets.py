@@ -14,7 +14,7 @@ from tributary.cli.packaging import build_package, unpack_package
 from tributary.local import spark
 from tributary.local.pipeline import SERVICES
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def test_no_secret_is_in_an_argument_a_log_the_lake_or_the_package(at_work: Pipeline) -> None:

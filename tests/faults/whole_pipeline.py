@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import threading
@@ -23,9 +22,11 @@ from tests.cli.test_whole_pipeline import Tributary, s3_of
 from tests.faults.injected import Harm, Injected
 from tests.faults.s3_faults import FaultyS3, faulty_s3
 from tests.local.landed import wait_until
+from tests.soak import SOAKS
 from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.cli.kafka_topics import read_topic_ends
 from tributary.cli.workspace import Workspace
+from tributary.contract.errors import TributaryError
 from tributary.local import spark
 from tributary.local.databases import DatabaseUnreachable
 from tributary.local.pipeline import down
@@ -42,8 +43,9 @@ database = "shop"
 tables = ["public.*"]
 {MORE_OF_THE_LAKE_FILE}
 """
-_SECONDS_BETWEEN_TRANSACTIONS = 0.3
-_PATIENCE_SECONDS = 240.0
+# Enough for some transactions in each commit, and not so many that the tables never rest.
+_SECONDS_BETWEEN_TRANSACTIONS = 0.3 if SOAKS else 1.0
+_PATIENCE_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ class Pipeline:
 
     def check(self) -> None:
         """Check that the lake equals the database, row by row, once it has everything that was sent."""
-        found = self.tributary.json("reconcile", "--wait", "120", status=None)
+        found = self.tributary.json("reconcile", "--wait", "600", status=None)
         if self._recovered is not None:
             self.injected.append(Injected(*self._recovered, _harm(found)))
             self._recovered = None
@@ -196,9 +198,11 @@ class Pipeline:
 
     def _marks_in_lake(self) -> Sequence[int | str]:
         """Return the marks in the lake, or the reason why there are none."""
-        process = self.tributary.start("query", "SELECT id FROM marks", "--json")
-        output, errors = process.communicate()
-        return [row["id"] for row in json.loads(output)] if process.returncode == 0 else [errors]
+        try:
+            marks = self.tributary.workspace.open_lake.sql("SELECT id FROM marks")
+            return [row["id"] for row in marks.to_pylist()]
+        except TributaryError as error:
+            return [str(error)]
 
 
 @dataclass

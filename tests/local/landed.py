@@ -18,7 +18,7 @@ from tributary.local.pipeline import RunningPipeline
 from tributary.local.postgres import CATALOG, CATALOG_ROLE
 from tributary.local.s3 import REGION, s3_client
 
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 600.0
 
 
 @dataclass(frozen=True)

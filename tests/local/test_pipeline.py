@@ -310,7 +310,7 @@ def test_an_interrupted_start_leaves_no_process_behind(tmp_path: Path, moment: s
         for line in starter.stdout:
             if line.strip() == moment:
                 os.killpg(starter.pid, signal.SIGINT)
-        _, errors = starter.communicate(timeout=120)
+        _, errors = starter.communicate(timeout=600)
     finally:
         down(StateFolder(tmp_path / "state"))
 

@@ -162,7 +162,7 @@ def test_an_application_whose_starter_was_killed_gives_way_to_the_next(
             "os.kill(os.getpid(), signal.SIGKILL)\n",
         ],
         cwd=PROJECT,
-        timeout=120,
+        timeout=600,
     )
     assert starter.returncode == -signal.SIGKILL
     orphan = read_process(SERVICE, state.run)

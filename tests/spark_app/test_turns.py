@@ -57,6 +57,28 @@ def test_a_queue_gets_no_time_back_for_what_it_did_not_need() -> None:
     assert CATCHING_UP in given_to
 
 
+@given(
+    st.integers(1, 4),
+    st.lists(st.floats(10.0, 10_000.0), min_size=1, max_size=4),
+    st.floats(10.0, 60.0),
+    st.sampled_from([(CATCHING_UP, LIVE), (LIVE, CATCHING_UP)]),
+)
+def test_after_turns_however_long_a_table_of_the_same_queue_waits_for_a_few_turns_of_the_other(
+    at_once: int, long: list[float], later: float, queues: tuple[Queue, Queue]
+) -> None:
+    of_long, other = queues
+    turns = SharedTurns(at_once)
+    for seconds in long[:at_once]:
+        turns.end(of_long, seconds)
+    given_to: list[Queue] = []
+    while of_long not in given_to:
+        queue = turns.next_queue(list(queues), [], keeps_one_for_live=False)
+        assert queue is not None
+        given_to.append(queue)
+        turns.end(queue, later)
+    assert given_to.count(other) <= 3 * at_once + 1
+
+
 def test_tables_that_catch_up_leave_a_turn_for_live_ones() -> None:
     turns = SharedTurns(2)
     both = [LIVE, CATCHING_UP]

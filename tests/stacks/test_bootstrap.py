@@ -18,6 +18,7 @@ from connectors.engines.postgres.names import (
     replication_role,
     replication_slot,
     replication_user,
+    signal_table,
 )
 from connectors.engines.postgres.preflight import check_replication
 from connectors.engines.postgres.preparation import heartbeat_query, setup_sql
@@ -180,12 +181,16 @@ def published(admin: psycopg.Connection, lake: Lake) -> set[str]:
     return {row[0] for row in admin.execute(query, (name,))}
 
 
+def own_tables(lake: Lake) -> set[str]:
+    return {"tributary.heartbeat", f"tributary.{signal_table(lake, postgres_source(lake))}"}
+
+
 def test_debezium_finds_all_it_needs_in_a_database_that_was_prepared(
     function: Function, lake: Lake, postgres: PostgresServer, database: str, admin: psycopg.Connection
 ) -> None:
     answer = function.ask("Create", prepared(lake))
     assert answer["Status"] == "SUCCESS", answer["Reason"]
-    assert published(admin, lake) == {"public.orders", "public.Order Items", "tributary.heartbeat"}
+    assert published(admin, lake) == {"public.orders", "public.Order Items", *own_tables(lake)}
     # What a member of rds_replication may do is RDS's own patch of PostgreSQL.
     role = replication_user(lake, postgres_source(lake))
     members = (
@@ -235,7 +240,7 @@ def test_tables_that_the_lake_takes_no_more_leave_the_publication(
     function.ask("Create", prepared(lake))
     smaller = lake_of('["public.orders"]', name=lake.name)
     assert function.ask("Update", prepared(smaller))["Status"] == "SUCCESS"
-    assert published(admin, lake) == {"public.orders", "tributary.heartbeat"}
+    assert published(admin, lake) == {"public.orders", *own_tables(lake)}
 
 
 def test_a_role_that_another_one_follows_goes(
@@ -252,7 +257,7 @@ def test_a_role_that_another_one_follows_goes(
             "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", ([user, prepared(lake).role],)
         )
         assert roles.fetchall() == [(user,)]
-        assert published(admin, lake) == {"public.orders", "public.Order Items", "tributary.heartbeat"}
+        assert published(admin, lake) == {"public.orders", "public.Order Items", *own_tables(lake)}
     finally:
         drop_role(admin, other)
 

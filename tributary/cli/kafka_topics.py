@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
@@ -35,30 +38,90 @@ def read_table_topics(bootstrap: str, lake: Lake) -> dict[str, TableName]:
     return {topic: table for topic, table in found.items() if table is not None}
 
 
-def read_topic_ends(bootstrap: str, topics: Collection[str]) -> dict[str, Positions]:
+def read_topic_ends(bootstrap: str, topics: Collection[str]) -> Mapping[str, Positions]:
     """Return the current end offsets of each topic. Topics that do not exist are left out."""
     with _questions(bootstrap) as consumer:
         known = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
-        return {
-            topic: {partition: _end(consumer, topic, partition) for partition in known[topic].partitions}
-            for topic in topics
-            if topic in known
+    places = [TopicPartition(t, p) for t in topics if t in known for p in known[t].partitions]
+    ends: dict[str, dict[int, int]] = {topic: {} for topic in topics if topic in known}
+    with _admin(bootstrap) as admin:
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        answers = admin.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT_SECONDS)
+        for place, answer in answers.items():
+            ends[place.topic][place.partition] = answer.result().offset
+    return ends
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it is now. A topic that was created again has another id."""
+
+    id: str
+    ends: Positions
+
+
+def read_topics(bootstrap: str, topics: Collection[str]) -> dict[str, Topic]:
+    """Return the ids and ends of these topics. Topics that do not exist are left out."""
+    ends = read_topic_ends(bootstrap, topics)
+    if not ends:
+        return {}
+    with _admin(bootstrap) as admin:
+        asked = admin.describe_topics(TopicCollection(list(ends)), request_timeout=TIMEOUT_SECONDS)
+        # Kafka's Java client, which the Spark app uses, writes ids in the URL-safe alphabet.
+        ids = {
+            topic: str(answer.result().topic_id).translate(str.maketrans("+/", "-_"))
+            for topic, answer in asked.items()
         }
+    return {topic: Topic(ids[topic], ends[topic]) for topic in ends}
+
+
+def read_notifications(bootstrap: str, topic: str, start: int) -> list[tuple[int, bytes]]:
+    """Return the offsets and values of a topic of one partition, from `start` to its end."""
+    end = read_topic_ends(bootstrap, [topic]).get(topic, {}).get(0, 0)
+    found: list[tuple[int, bytes]] = []
+    with _questions(bootstrap) as consumer:
+        consumer.assign([TopicPartition(topic, 0, start)])
+        offset = start
+        while offset < end:
+            message = consumer.poll(TIMEOUT_SECONDS)
+            if message is None:
+                break
+            if message.error() is not None:
+                raise KafkaException(message.error())
+            offset = (message.offset() or 0) + 1
+            if (value := message.value()) is not None:
+                found.append((offset - 1, value))
+    return found
 
 
 @contextmanager
 def _questions(bootstrap: str) -> Iterator[Consumer]:
     """Yield a consumer that subscribes to nothing, so its group never exists. Raises `KafkaUnreachable`."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "tributary-questions"})
+    options = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "tributary-questions",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
+    with _told_unreachable(bootstrap):
+        consumer = Consumer(options)
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+
+@contextmanager
+def _told_unreachable(bootstrap: str) -> Iterator[None]:
     try:
-        yield consumer
+        yield
     except KafkaException as error:
         raise KafkaUnreachable("Kafka does not answer", where=bootstrap, found=str(error)) from error
-    finally:
-        consumer.close()
 
 
-def _end(consumer: Consumer, topic: str, partition: int) -> int:
-    place = TopicPartition(topic, partition)
-    _, end = consumer.get_watermark_offsets(place, timeout=TIMEOUT_SECONDS)
-    return int(end)
+@contextmanager
+def _admin(bootstrap: str) -> Iterator[AdminClient]:
+    """Yield a client that lives until all answers are there. Raises `KafkaUnreachable`."""
+    with _told_unreachable(bootstrap):
+        # Level 4 are warnings: the library would report each client's end.
+        yield AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tributary.cli.kafka_topics import read_table_topics, read_topic_ends
 from tributary.cli.reconcile.barrier import LakeBehind, Patience, wait_for_connector
+from tributary.cli.snapshots.keeper import SnapshotKeeper, described, is_unread, notice_changes
 from tributary.cli.source_links import source_links
 from tributary.cli.workspace import Workspace
 from tributary.contract.remedies import BringUp, CheckStatus
@@ -33,6 +36,21 @@ def wait_until_kafka_holds_all(workspace: Workspace, patience: Patience) -> None
                     BringUp(),
                 ],
             ) from error
+
+
+def wait_until_tables_are_read(workspace: Workspace, patience: Patience, tell: Callable[[str], None]) -> None:
+    """Return when the connectors have read all tables that have to be read again (`SnapshotKeeper`).
+
+    Raises `LakeBehind` after the deadline, and the errors of `SnapshotKeeper.step`."""
+    for request in notice_changes(workspace):
+        tell(described(request))
+    keeper = SnapshotKeeper(workspace, tell, patience.stop)
+
+    def lacking() -> str | None:
+        unread = [str(table) for table, record in keeper.step().items() if is_unread(record)]
+        return f"{', '.join(sorted(unread))} must be read again" if unread else None
+
+    patience.wait("the connectors", lacking, CheckStatus())
 
 
 def _events(workspace: Workspace) -> int:

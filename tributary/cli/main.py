@@ -20,6 +20,7 @@ from tributary.cli.commands.reading import history, query, tables
 from tributary.cli.commands.rebuild import new_epoch, rebuild
 from tributary.cli.commands.reconcile import reconcile
 from tributary.cli.commands.services import down, status, up
+from tributary.cli.commands.snapshot import snapshot
 from tributary.cli.commands.submit import submit
 from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages
@@ -45,6 +46,7 @@ app.command(rich_help_panel="Run the pipeline")(up)
 app.command(rich_help_panel="Run the pipeline")(down)
 app.command(rich_help_panel="Run the pipeline")(status)
 app.command(rich_help_panel="Run the pipeline")(ingest)
+app.command(rich_help_panel="Run the pipeline")(snapshot)
 app.command(rich_help_panel="Run the pipeline")(rebuild)
 app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)
 app.command(rich_help_panel="Look at the lake")(query)

@@ -15,10 +15,15 @@ _READERS = 8
 
 @dataclass(frozen=True)
 class TableLag:
-    """A table's lag. `behind` is the number of events in the topic that the table has not applied."""
+    """A table's lag.
+
+    behind    the number of events in the topic that the table has not applied
+    snapshot  the id of the last online snapshot that it has applied
+    """
 
     table: TableName
     behind: int
+    snapshot: str | None = None
 
 
 def events_behind(positions: Positions, ends: Positions) -> int:
@@ -37,7 +42,11 @@ def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
         table = topics[topic]
         path = f"{names.silver_bucket}/{names.table_path(table)}"
         commit = read_last_commit(workspace.files.filesystem, path)
-        return TableLag(table, events_behind(commit.ledger.positions if commit else {}, ends[topic]))
+        if commit is None:
+            return TableLag(table, events_behind({}, ends[topic]))
+        applied = commit.ledger.snapshot
+        behind = events_behind(commit.ledger.positions, ends[topic])
+        return TableLag(table, behind, None if applied is None else applied.id)
 
     with ThreadPoolExecutor(_READERS) as pool:
         return tuple(sorted(pool.map(lag, ends), key=lambda one: one.table))

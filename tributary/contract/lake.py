@@ -96,6 +96,7 @@ def _names_or_nothing(value: object, validate: ValidatorFunctionWrapHandler) -> 
 
 PartitionColumns = Annotated[Names, WrapValidator(_names_or_nothing)]
 ColumnTypes = Annotated[tuple[tuple[str, ColumnType], ...], PlainValidator(_column_types)]
+Repair = Literal["automatic", "manual"]
 Buckets = Annotated[int, Field(ge=1, le=1024)]
 QuarantineLimit = Annotated[
     str,
@@ -116,6 +117,7 @@ class Defaults(Entry):
     longest_query     how long a query can still read the files that it found when it began
     buckets           file groups of a table, or of each of its partitions, over which the keys are hashed
     quarantine_limit  how many events may be set aside, as a share ("10%") or a number ("500")
+    repair            whether a table that differs from its source is read again without being asked for
     """
 
     storage: Storage = "merge_on_read"
@@ -124,6 +126,7 @@ class Defaults(Entry):
     longest_query: Duration = timedelta(minutes=20)
     buckets: Buckets = 2
     quarantine_limit: QuarantineLimit = "10%"
+    repair: Repair = "automatic"
 
 
 class TablePolicy(Defaults):

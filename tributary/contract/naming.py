@@ -227,6 +227,11 @@ class SourceNames:
         return f"__debezium-heartbeat.{self.topic_prefix}"
 
     @property
+    def notification_topic(self) -> str:
+        """The topic in which the connector tells how far its snapshots are."""
+        return f"__debezium-notification.{self.topic_prefix}"
+
+    @property
     def connect_offsets_topic(self) -> str:
         """The topic in which the source's workers on AWS store Debezium's offsets."""
         return f"__tributary.{self.lake.lake}.{self.source}.connect-offsets"

@@ -12,7 +12,13 @@ from connectors.deployment import (
     SecretReference,
     TopicPolicy,
 )
-from connectors.engines.postgres.names import publication, replication_slot, replication_user
+from connectors.engines.postgres.names import (
+    HEARTBEAT_SCHEMA,
+    publication,
+    replication_slot,
+    replication_user,
+    signal_table,
+)
 from connectors.engines.postgres.preparation import heartbeat_query
 from tributary.contract.engines.postgres import PostgresSource, SslMode
 from tributary.contract.lake import Lake
@@ -21,6 +27,9 @@ from tributary.contract.table_name import TableName
 PLUGIN = "debezium-connector-postgres"
 CONNECTOR_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 SLOT_OPTION = "slot.name"
+
+SNAPSHOT_CHUNK_ROWS = 8192
+"""How many rows an incremental snapshot reads with one query. Debezium holds them in memory."""
 
 TOPIC_NAMING_STRATEGY = "io.debezium.schema.SchemaUnicodeTopicNamingStrategy"
 """Debezium's strategy, which `naming.topic_escape` repeats. Its default maps several tables to one topic."""
@@ -61,6 +70,7 @@ def render(
             **_topics(source, deployment.topics),
             "heartbeat.interval.ms": "5000",
             "heartbeat.action.query": heartbeat_query(lake, source),
+            **_snapshots_on_demand(lake, source),
             # By default, headers of each record hold the connector's name, task and run.
             "extended.headers.enabled": "false",
             # A logical message, from an application's own pg_logical_emit_message, is not a row.
@@ -156,6 +166,32 @@ def _keys(lake: Lake, source: PostgresSource) -> dict[str, str]:
 
 def _literally(name: str) -> str:
     return re.sub(r"[^0-9A-Za-z]", lambda character: f"\\x{{{ord(character[0]):x}}}", name)
+
+
+def _snapshots_on_demand(lake: Lake, source: PostgresSource) -> dict[str, str]:
+    """Return how Debezium is told to read a table again, and how it tells what it has read.
+
+    The signals are rows of a table, because only those reach Debezium at a place of the stream: all changes
+    of before are in Kafka by then. Debezium would also send the signal table's own changes to a topic.
+    """
+    names, table = lake.source_names(source), signal_table(lake, source)
+    return {
+        # Otherwise, Debezium cannot read a table that it has not met yet. It would first send the table's
+        # definition to a topic, and fails because that needs a name that it does not know here.
+        "include.schema.changes": "false",
+        "signal.data.collection": f"{HEARTBEAT_SCHEMA}.{table}",
+        # Debezium deletes the rows with which it marks a chunk.
+        "incremental.snapshot.watermarking.strategy": "insert_delete",
+        "incremental.snapshot.chunk.size": str(SNAPSHOT_CHUNK_ROWS),
+        "notification.enabled.channels": "sink",
+        "notification.sink.topic.name": names.notification_topic,
+        "predicates": "isSignal",
+        "predicates.isSignal.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.isSignal.pattern": re.escape(names.topic_name(HEARTBEAT_SCHEMA, table)),
+        "transforms": "dropSignals",
+        "transforms.dropSignals.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.dropSignals.predicate": "isSignal",
+    }
 
 
 def _pace(topics: TopicPolicy) -> dict[str, str]:

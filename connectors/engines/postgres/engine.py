@@ -11,11 +11,21 @@ import pyarrow as pa
 from psycopg.conninfo import make_conninfo
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.definitions import TableDefinition
 from connectors.engines.engine import Awaited, Checked, DatabaseTable, Engine, Login, NotConnected
-from connectors.engines.postgres import connector, preflight, preparation, reading, slot
+from connectors.engines.postgres import (
+    connector,
+    definitions,
+    preflight,
+    preparation,
+    reading,
+    signals,
+    slot,
+)
 from connectors.engines.postgres.names import replication_slot, replication_user
 from tributary.contract.engines.postgres import PORT, PostgresSource
 from tributary.contract.lake import Lake
+from tributary.contract.online_snapshot import Request
 from tributary.contract.remedies import Remedies, TakeSnapshot, remedies_of
 from tributary.contract.table_name import TableName
 
@@ -28,6 +38,7 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
     plugin = connector.PLUGIN
     connector_class = connector.CONNECTOR_CLASS
     connection_keys = "host, port, database, user, password and sslmode"
+    driver_errors = (psycopg.Error,)
 
     def render(
         self, lake: Lake, source: PostgresSource, deployment: Deployment, untaken: Collection[TableName] = ()
@@ -111,6 +122,24 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
 
     def forget(self, admin: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
         slot.drop_slot(admin, replication_slot(lake, source))
+
+    def read_definitions(
+        self, session: psycopg.Connection, lake: Lake, source: PostgresSource
+    ) -> Mapping[TableName, TableDefinition]:
+        return definitions.read_definitions(session, lake, source)
+
+    def has_rows(self, session: psycopg.Connection, table: TableName) -> bool:
+        return definitions.has_rows(session, table)
+
+    def ask_for_snapshot(
+        self, session: psycopg.Connection, lake: Lake, source: PostgresSource, request: Request
+    ) -> None:
+        signals.ask_for_snapshot(session, lake, source, request)
+
+    def forget_request(
+        self, session: psycopg.Connection, lake: Lake, source: PostgresSource, request: Request
+    ) -> None:
+        signals.forget_request(session, lake, source, request)
 
     def steps_to_kafka(
         self, session: psycopg.Connection, lake: Lake, source: PostgresSource

@@ -1,4 +1,4 @@
-"""The physical names in a source's PostgreSQL: replication slot, publication, role and heartbeat table."""
+"""The physical names in a source's PostgreSQL: slot, publication, role, heartbeat table and signal table."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ def replication_slot(lake: Lake, source: PostgresSource) -> str:
 def publication(lake: Lake, source: PostgresSource) -> str:
     """Return the name of the source's publication."""
     return replication_slot(lake, source)
+
+
+def signal_table(lake: Lake, source: PostgresSource) -> str:
+    """Return the name of the table through which Debezium is told to read tables again.
+
+    Each source of a lake has its own, because a connector obeys every row of its table. The table is in the
+    heartbeat's schema.
+    """
+    return f"signals_{replication_slot(lake, source).removeprefix('tributary_')}"
 
 
 def replication_role(lake: Lake, source: PostgresSource) -> str:

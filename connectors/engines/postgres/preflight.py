@@ -17,6 +17,7 @@ from connectors.engines.postgres.names import (
     publication,
     replication_slot,
     replication_user,
+    signal_table,
 )
 from connectors.engines.postgres.preparation import PRINTING, whole_schemas
 from tributary.contract.column_names import ALLOWED, is_column_name
@@ -824,6 +825,9 @@ def _replication_problems(
             f"{role.name} may not write {HEARTBEAT_SCHEMA}.{HEARTBEAT_TABLE}",
             "the heartbeat table, writable",
         )
+    signals = signal_table(lake, source)
+    if not connection.execute(_MAY_SIGNAL, {"schema": HEARTBEAT_SCHEMA, "table": signals}).fetchall():
+        yield f"{role.name} may not write {HEARTBEAT_SCHEMA}.{signals}", "the signal table, writable"
     yield from _printing_problems(connection, role.name)
     if unreadable:
         yield f"{role.name} may not read {_listed(unreadable)}", "SELECT on every table that the lake takes"
@@ -864,6 +868,13 @@ SELECT rolname AS name, rolsuper AS is_superuser,
     AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'INSERT')
     AND has_any_column_privilege(c.oid, 'UPDATE')) AS may_beat
 FROM pg_roles WHERE rolname = current_user
+"""
+
+_MAY_SIGNAL = """
+SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema)s AND c.relname = %(table)s AND has_schema_privilege(n.oid, 'USAGE')
+AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+AND has_table_privilege(c.oid, 'DELETE')
 """
 
 _PUBLICATION = """

@@ -1,4 +1,4 @@
-"""The SQL that prepares a PostgreSQL for Debezium: a role, its rights, a publication and a heartbeat table.
+"""The SQL that prepares a PostgreSQL for Debezium: a role, its rights, a publication and two tables.
 
 `setup_statements` returns this SQL, which may run again at any time. An administrator can run it by hand;
 `apply_postgres_setup` and the deployment on AWS run the same SQL. The module `preflight` checks what a table
@@ -20,6 +20,7 @@ from connectors.engines.postgres.names import (
     replication_role,
     replication_slot,
     replication_user,
+    signal_table,
 )
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
@@ -63,6 +64,11 @@ def heartbeat_query(lake: Lake, source: PostgresSource) -> str:
     )
 
 
+def signals_of(lake: Lake, source: PostgresSource) -> str:
+    """Return the source's signal table, with its schema, as SQL names it."""
+    return f"{HEARTBEAT_SCHEMA}.{_identifier(signal_table(lake, source))}"
+
+
 def setup_script(lake: Lake, source: PostgresSource, untaken: Collection[TableName] = ()) -> str:
     """Return the psql script for an administrator, if Tributary has no administrator's password.
 
@@ -90,12 +96,13 @@ def setup_statements(
         _role(role),
         _printing(role),
         *_heartbeat(role),
+        *_signals(signals_of(lake, source), role),
         *_unsafe_tables(),
         *_matched_tables(source, untaken),
         _replica_identity_guard(),
         _rights(role),
         *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
-        _publication(publication(lake, source), replication_slot(lake, source), source),
+        _publication(lake, source),
         "DROP TABLE pg_temp.tributary_matched, pg_temp.tributary_unsafe",
     )
 
@@ -108,6 +115,7 @@ def removal_statements(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
     return (
         slot_removal(replication_slot(lake, source)),
         f"DROP PUBLICATION IF EXISTS {_identifier(publication(lake, source))}",
+        f"DROP TABLE IF EXISTS {signals_of(lake, source)}",
         _heartbeat_removal(lake, source),
         _role_removal(replication_user(lake, source)),
     )
@@ -272,6 +280,18 @@ def _heartbeat(role: str) -> tuple[str, ...]:
     )
 
 
+def _signals(table: str, role: str) -> tuple[str, ...]:
+    return (
+        "-- Rows that tell Debezium to read a table again. Debezium also writes its own rows.\n"
+        f"CREATE TABLE IF NOT EXISTS {table} (\n"
+        "  id varchar(64) PRIMARY KEY, type varchar(32) NOT NULL, data text\n"
+        ")",
+        "-- Debezium understands a deleted row only with all its values.\n"
+        f"ALTER TABLE {table} REPLICA IDENTITY FULL",
+        f"GRANT SELECT, INSERT, DELETE ON {table} TO {_identifier(role)}",
+    )
+
+
 def _unsafe_tables() -> tuple[str, ...]:
     return (
         "-- Tables that cannot be published. Their own application could no longer update them, also in a\n"
@@ -394,13 +414,13 @@ def _rights_on_later_tables(role: str, schema: str) -> str:
     )
 
 
-def _publication(publication_name: str, slot_name: str, source: PostgresSource) -> str:
-    schemas = _literals(whole_schemas(source))
-    name, slot = _literal(publication_name), _literal(slot_name)
+def _publication(lake: Lake, source: PostgresSource) -> str:
+    schemas, own = _literals(whole_schemas(source)), f"{_HEARTBEAT}, {signals_of(lake, source)}"
+    name, slot = _literal(publication(lake, source)), _literal(replication_slot(lake, source))
     return dedent(
         f"""\
-        -- Publish the heartbeat, every schema that the lake takes whole (so that it includes tables created
-        -- later), and all other tables one by one.
+        -- Publish the heartbeat and the signals, every schema that the lake takes whole (so that it includes
+        -- tables created later), and all other tables one by one.
         DO $tributary$
         DECLARE
           schemas name[];
@@ -433,13 +453,13 @@ def _publication(publication_name: str, slot_name: str, source: PostgresSource) 
             IF whole <> '' AND CAST(current_setting('server_version_num') AS int) < 150000 THEN
               RAISE feature_not_supported;
             END IF;
-            EXECUTE format('ALTER PUBLICATION %I SET %sTABLE %s{_HEARTBEAT}',
+            EXECUTE format('ALTER PUBLICATION %I SET %sTABLE %s{own}',
                            {name}, whole, single);
           EXCEPTION WHEN insufficient_privilege OR feature_not_supported THEN
             IF whole = '' THEN
               RAISE;
             END IF;
-            EXECUTE format('ALTER PUBLICATION %I SET TABLE %s{_HEARTBEAT}',
+            EXECUTE format('ALTER PUBLICATION %I SET TABLE %s{own}',
                            {name}, wanted);
             RAISE WARNING 'tables created later are published only after another `tributary up`, because '
                           'publishing whole schemas needs PostgreSQL 15 and a superuser';
@@ -455,7 +475,7 @@ def _publication(publication_name: str, slot_name: str, source: PostgresSource) 
             LOOP
               EXECUTE format('SELECT EXISTS (SELECT FROM %I.%I)', added.nspname, added.relname) INTO has_rows;
               IF has_rows THEN
-                RAISE WARNING '%.% held rows before it was published, and the lake gets only later changes',
+                RAISE WARNING '%.% held rows before it was published, and no event brings them',
                   added.nspname, added.relname;
               END IF;
             END LOOP;

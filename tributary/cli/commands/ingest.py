@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -68,9 +69,10 @@ def ingest(
     """
     from tributary.cli.ingest_run import FILES, start_ingest
     from tributary.cli.kafka_topics import read_table_names
-    from tributary.cli.kafka_wait import wait_until_kafka_holds_all
+    from tributary.cli.kafka_wait import wait_until_kafka_holds_all, wait_until_tables_are_read
     from tributary.cli.reconcile.barrier import Patience
     from tributary.cli.run_watch import watch_run
+    from tributary.cli.snapshots.keeper import SnapshotKeeper
 
     chosen = events_source(events_from)
     workspace = Workspace.open(lake, state)
@@ -81,7 +83,9 @@ def ingest(
         workspace.require("kafka")
         if chosen == "kafka" and not follow and wait > 0:
             with messages.status("waiting for Kafka") as shown:
-                wait_until_kafka_holds_all(workspace, Patience.of(wait, shown.update))
+                patience = Patience.of(wait, shown.update)
+                wait_until_tables_are_read(workspace, patience, messages.print)
+                wait_until_kafka_holds_all(workspace, patience)
         if tables:
             known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
             wanted = resolve_names(tables, known)
@@ -94,7 +98,12 @@ def ingest(
         follow=follow,
         on_line=typer.echo if as_json else None,
     )
-    watch_run(run, messages if as_json else output, is_shown=not as_json)
+    keeper = SnapshotKeeper(workspace, messages.print)
+    with keeper.running() if follow and chosen == "kafka" else nullcontext():
+        watch_run(run, messages if as_json else output, is_shown=not as_json)
+    if chosen == "kafka" and not follow:
+        # The run has applied what was read again.
+        keeper.step()
 
 
 def events_source(events_from: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +21,7 @@ from tributary.cli.left_out_view import left_out_facts, print_left_out
 from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages, output, print_json, print_table
+from tributary.cli.snapshots.view import is_different, paragraph, snapshot_facts, state_of
 from tributary.cli.workspace import Workspace
 from tributary.contract.remedies import in_words
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from connectors.connect_rest import ConnectorStatus
     from spark_app.run.outcome import Outcome
     from tributary.cli.table_lag import TableLag
+    from tributary.contract.online_snapshot import Record
     from tributary.contract.table_name import TableName
     from tributary.local.left_out import LeftOutTable
     from tributary.local.status import PipelineStatus
@@ -58,17 +60,24 @@ def up(
     Servers that run already are left alone, and servers that died are restarted. If the lake file names a
     database of your own, Tributary reads that one, and the local PostgreSQL only holds bronze's catalog.
     """
+    from tributary.cli.snapshots.keeper import described, notice_changes, record_files
     from tributary.cli.startup_view import start_pipeline
 
     workspace = Workspace.open(lake, state)
     anew = [workspace.lake.source(name) for name in resnapshot or ()]
     pipeline = start_pipeline(workspace, messages, resnapshot=anew)
+    for source in anew:
+        record_files(workspace).forget(source.name)
+    requests = notice_changes(workspace)
+    for request in requests:
+        messages.print(f"  {described(request)}", markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print_json(
             {
                 "changed": pipeline.changed,
                 "warnings": pipeline.warnings,
                 "left_out": [{"table": each.table, **left_out_facts(each)} for each in pipeline.left_out],
+                "read_again": [{"table": str(r.table), "reasons": r.reasons} for r in requests],
                 "seconds": pipeline.seconds,
             }
         )
@@ -107,14 +116,17 @@ def status(
     applied. A table is waiting if it has events to apply and no ingest is running.
 
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
-    mended.
+    mended. A table is an orphan if its source no longer has it. A table differs, or is read again, after a
+    change of its source that no event tells of: see tributary snapshot.
 
-    The exit status is 0 only if all servers and connectors run and no table is blocked or left out. With
-    --aws, jobs take the place of servers, and the latest job must not have failed.
+    The exit status is 0 only if all servers and connectors run and no table is blocked, differs or is left
+    out. With --aws, jobs take the place of servers, and the latest job must not have failed.
     """
     if on_aws:
         _say_how_the_deployed_lake_is(lake, as_json)
         return
+    from tributary.cli.snapshots.keeper import record_files
+    from tributary.cli.snapshots.silent import read_orphans
     from tributary.cli.table_lag import read_lags
     from tributary.cli.table_outcomes import read_outcomes
     from tributary.local import spark
@@ -127,8 +139,15 @@ def status(
     lags = read_lags(workspace) if {"kafka", "s3"} <= running else ()
     outcomes = read_outcomes(workspace) if "s3" in running else {}
     left_out = read_left_out(workspace.state, workspace.lake)
-    tables = _table_states(lags, outcomes, left_out, ingests=spark.SERVICE in running)
-    is_well = found.is_well and not any(table.is_blocked or table.left_out for table in tables)
+    files = record_files(workspace) if "s3" in running else None
+    applied = {lag.snapshot for lag in lags}
+    records = {} if files is None else {t: r for t, r in files.read().items() if r.request.id not in applied}
+    orphans = () if files is None else read_orphans(files, workspace.lake, [lag.table for lag in lags])
+    tables = tuple(
+        replace(table, snapshot=records.get(table.table), is_orphan=table.table in orphans)
+        for table in _table_states(lags, outcomes, left_out, ingests=spark.SERVICE in running)
+    )
+    is_well = found.is_well and all(table.is_well for table in tables)
     if as_json:
         print_json(_facts(found, tables, is_well))
     else:
@@ -165,6 +184,8 @@ class _TableState:
     outcome: Outcome | None
     left_out: LeftOutTable | None = None
     ingests: bool = False
+    snapshot: Record | None = None
+    is_orphan: bool = False
 
     @property
     def state(self) -> str:
@@ -172,11 +193,18 @@ class _TableState:
             return "left out"
         if self.outcome is not None:
             return self.outcome.state
+        if self.is_orphan:
+            return "orphan"
+        if self.snapshot is not None:
+            return state_of(self.snapshot)
         return "waiting" if self.behind and not self.ingests else "well"
 
     @property
-    def is_blocked(self) -> bool:
-        return self.outcome is not None and self.outcome.state == "blocked"
+    def is_well(self) -> bool:
+        """Tell whether nobody has to do anything about the table."""
+        is_blocked = self.outcome is not None and self.outcome.state == "blocked"
+        is_stale = self.snapshot is not None and is_different(self.snapshot)
+        return not (is_blocked or is_stale or self.left_out)
 
 
 def _table_states(
@@ -215,6 +243,7 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
                     left_out_facts(one.left_out) if one.left_out else outcome_facts(one.outcome, remedy_words)
                 ),
                 "state": one.state,
+                "snapshot": None if one.snapshot is None else snapshot_facts(one.snapshot),
             }
             for one in tables
         ],
@@ -257,6 +286,11 @@ def _print_status(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
             print_left_out(one.left_out, output)
         elif one.outcome is not None:
             print_outcome(one.table, one.outcome, remedy_words)
+        elif one.is_orphan:
+            text = f"\n{one.table} is an orphan: its source no longer has it. Its rows stay as they are."
+            output.print(text, markup=False, highlight=False, soft_wrap=True)
+        if one.snapshot is not None:
+            output.print(f"\n{paragraph(one.snapshot)}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _uptime_text(seconds: float | None) -> str:

@@ -1,0 +1,340 @@
+"""An online snapshot comes to its end for any engine, wherever the process that drives it is interrupted."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+from connectors.engines.definitions import ColumnDefinition, TableDefinition
+from connectors.engines.engine import Awaited
+from spark_app.ledger.ledger import AppliedSnapshot
+from tests.engines.abacus import AbacusServer, AbacusSession
+from tests.engines.lakes import BEADS, lake_with
+from tributary.cli.kafka_topics import Topic
+from tributary.cli.reconcile.barrier import Patience
+from tributary.cli.reconcile.proof import SourceLink
+from tributary.cli.snapshots import advance as advancing
+from tributary.cli.snapshots.notifications import Notification, progress_of
+from tributary.cli.snapshots.record_files import RecordFiles
+from tributary.cli.snapshots.silent import ask, notice, read_orphans
+from tributary.cli.snapshots.view import is_different, paragraph, state_of
+from tributary.contract.online_snapshot import (
+    Failed,
+    Noticed,
+    Read,
+    Reading,
+    Record,
+    Request,
+    Requested,
+    from_json,
+    to_json,
+)
+from tributary.contract.table_name import TableName
+
+TOPIC = "shop.counter.counting.beads"
+NOTIFICATIONS = "__debezium-notification.shop.counter"
+ONE = TableDefinition("1", "a", (ColumnDefinition("id", "1", "int"),))
+REQUEST = Request("id", BEADS, ("a reason",), 1_000_000)
+
+
+class Interrupted(Exception):
+    """The process ended."""
+
+
+@dataclass
+class World:
+    """Kafka, the lake's storage and the connector, as the functions see them.
+
+    left       after how many effects the process is interrupted; None: never
+    is_prompt  the connector reads a table as soon as Kafka has to hold what was committed
+    """
+
+    server: AbacusServer
+    files: RecordFiles
+    ends: dict[str, dict[int, int]] = field(
+        default_factory=lambda: {TOPIC: {0: 5, 1: 7}, NOTIFICATIONS: {0: 3}}
+    )
+    told: list[tuple[int, bytes]] = field(default_factory=list)
+    applied: AppliedSnapshot | None = None
+    left: int | None = None
+    is_prompt: bool = False
+    heard: set[str] = field(default_factory=set)
+
+    @property
+    def link(self) -> SourceLink:
+        lake = lake_with()
+        source = lake.source("counter")
+        return SourceLink(lake, source, lambda: self.session, "kafka", SimpleNamespace(filesystem=None))
+
+    @property
+    def session(self) -> AbacusSession:
+        return AbacusSession(self.server, "counter")
+
+    def effect(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def interrupted_or_real(*arguments: Any) -> Any:
+            if self.left is not None:
+                if not self.left:
+                    raise Interrupted
+                self.left -= 1
+            return real(*arguments)
+
+        return interrupted_or_real
+
+    def tell(self, kind: str, **values: str) -> None:
+        payload = {"aggregate_type": "Incremental Snapshot", "type": kind, "additional_data": values}
+        end = self.ends[NOTIFICATIONS][0]
+        self.told.append((end, json.dumps({"payload": payload}).encode()))
+        self.ends[NOTIFICATIONS][0] = end + 1
+
+    def connect_reads(self) -> None:
+        """Let the connector read the table to its end, once for each time that it was asked."""
+        for _ in self.server.asked.keys() - self.heard:
+            self.tell("STARTED")
+            self.tell("IN_PROGRESS", **IN_PROGRESS)
+            self.ends[TOPIC] = {p: end + 10 for p, end in self.ends[TOPIC].items()}
+            self.tell("TABLE_SCAN_COMPLETED", **COMPLETED)
+            self.tell("COMPLETED")
+        self.heard |= self.server.asked.keys()
+
+    def steps_to_kafka(self, *_: object) -> Iterator[Awaited]:
+        if self.is_prompt:
+            self.connect_reads()
+        yield Awaited("nothing", lambda: None)
+
+    def advance(self) -> Record | None:
+        patience = Patience.of(5)
+        return advancing.advance(
+            self.link, self.session, self.files, self.files.read().values(), patience
+        ).get(BEADS)
+
+
+IN_PROGRESS = {
+    "current_collection_in_progress": "counting.beads",
+    "chunk_index": "2",
+    "total_chunks": "4",
+    "total_rows": "400",
+}
+COMPLETED = {"scanned_collection": "counting.beads", "total_rows": "400", "status": "SUCCEEDED"}
+
+
+@pytest.fixture
+def world(abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    base = LocalFileSystem()
+    for folder in ("_snapshots/counter/counting", "_definitions"):
+        (tmp_path / "quarantine" / folder).mkdir(parents=True)
+    files = RecordFiles(SubTreeFileSystem(str(tmp_path), base), lake_with().names, "quarantine")
+    abacus.definitions = {BEADS: ONE}
+    world = World(abacus, files)
+
+    def topics(_: str, wanted: list[str]) -> dict[str, Topic]:
+        return {name: Topic(f"id of {name}", dict(world.ends[name])) for name in wanted if name in world.ends}
+
+    def notifications(_: str, __: str, start: int) -> list[tuple[int, bytes]]:
+        return [(offset, value) for offset, value in world.told if offset >= start]
+
+    def last_commit(*_: object) -> object:
+        return SimpleNamespace(ledger=SimpleNamespace(snapshot=world.applied))
+
+    monkeypatch.setattr(advancing, "read_topics", topics)
+    monkeypatch.setattr(advancing, "read_notifications", notifications)
+    monkeypatch.setattr(advancing, "read_last_commit", last_commit)
+    monkeypatch.setattr(RecordFiles, "_write", world.effect(RecordFiles._write))
+    engine = world.link.engine
+    for name in ("ask_for_snapshot", "forget_request"):
+        monkeypatch.setattr(engine, name, world.effect(getattr(engine, name)))
+    monkeypatch.setattr(engine, "steps_to_kafka", world.steps_to_kafka)
+    return world
+
+
+@pytest.mark.parametrize("effects", range(7))
+def test_a_snapshot_ends_although_its_driver_is_interrupted_after_any_effect(
+    world: World, effects: int
+) -> None:
+    ask(world.files, [BEADS], "a reason")
+    world.left, world.is_prompt = effects, True
+    for _ in range(8):
+        try:
+            record = world.advance()
+        except Interrupted:
+            world.left = None
+            continue
+        if isinstance(record, Read):
+            break
+    assert isinstance(record, Read)
+    assert record.began == {0: 5, 1: 7}
+    assert record.ended == world.ends[TOPIC]
+    assert record.topic_id == f"id of {TOPIC}"
+    assert isinstance(world.advance(), Read), "the table has not applied it"
+    world.applied = AppliedSnapshot(record.request.id, record.began, 0)
+    assert world.advance() is None
+    assert world.files.read() == {}
+    assert world.server.asked == {}
+
+
+def test_a_snapshot_is_not_over_while_a_crash_lets_the_connector_read_the_last_rows_again(
+    world: World,
+) -> None:
+    ask(world.files, [BEADS], "a reason")
+    world.advance()
+    world.connect_reads()
+    # The connector ended before Kafka Connect had stored its place, and reads a part again.
+    world.tell("IN_PROGRESS", **{**IN_PROGRESS, "chunk_index": "4"})
+    reading = world.advance()
+    assert isinstance(reading, Reading)
+    assert (reading.rows, reading.total) == (300, 400)
+    assert state_of(reading) == "reading again, 75 %"
+    world.tell("TABLE_SCAN_COMPLETED", **COMPLETED)
+    assert isinstance(world.advance(), Read)
+
+
+def test_a_table_that_is_defined_anew_meanwhile_is_read_once_more_from_a_later_beginning(
+    world: World,
+) -> None:
+    ask(world.files, [BEADS], "a reason")
+    first = world.advance()
+    world.server.definitions = {BEADS: dataclasses.replace(ONE, files="truncated")}
+    world.connect_reads()
+    again = world.advance()
+    assert isinstance(first, Reading)
+    assert isinstance(again, Requested)
+    assert again.request.id != first.request.id
+    assert again.request.reasons == ("a reason", "it was defined anew while it was read")
+    reading = world.advance()
+    assert isinstance(reading, Reading)
+    assert reading.began == {0: 15, 1: 17}
+    assert set(world.server.asked) == {again.request.id}
+
+
+@pytest.mark.parametrize("status", ["NO_PRIMARY_KEY", "SQL_EXCEPTION", "UNKNOWN_SCHEMA", "SKIPPED"])
+def test_a_table_that_the_connector_cannot_read_is_shown_as_different_with_the_reason(
+    world: World, status: str
+) -> None:
+    ask(world.files, [BEADS], "a reason")
+    world.advance()
+    world.tell("TABLE_SCAN_COMPLETED", **{**COMPLETED, "status": status})
+    failed = world.advance()
+    assert isinstance(failed, Failed)
+    assert is_different(failed)
+    assert "tributary snapshot 'counter.counting.beads'" in paragraph(failed)
+    assert world.server.asked == {}
+    assert isinstance(world.advance(), Failed)
+
+
+def test_a_request_that_the_connector_ignores_fails_but_not_while_it_reads_another_table(
+    world: World,
+) -> None:
+    ask(world.files, [BEADS], "a reason")
+    world.advance()
+    world.tell("IN_PROGRESS", **{**IN_PROGRESS, "current_collection_in_progress": "counting.other"})
+    assert isinstance(world.advance(), Reading)
+    world.tell("COMPLETED")
+    failed = world.advance()
+    assert isinstance(failed, Failed)
+    assert "did not take the request" in failed.problem
+    assert world.server.asked == {}
+
+
+def test_rows_that_were_kept_because_of_the_quarantine_are_told(world: World) -> None:
+    world.files.write(Read(REQUEST, None, {0: 1}, {0: 5}))
+    world.applied = AppliedSnapshot("id", {}, 0, quarantined=2)
+    failed = world.advance()
+    assert failed is None or isinstance(failed, Failed)
+    assert "2 of its events are in quarantine" in paragraph(world.files.read()[BEADS])
+
+
+def test_the_first_look_takes_note_and_later_ones_ask_for_what_has_changed(world: World) -> None:
+    assert notice(world.link, world.session, world.files) == ()
+    assert notice(world.link, world.session, world.files) == ()
+    new = TableName("counter", "counting", "new")
+    renamed = dataclasses.replace(ONE, columns=(ColumnDefinition("number", "1", "int"),))
+    world.server.definitions = {BEADS: renamed, new: dataclasses.replace(ONE, followed=False)}
+    found = notice(world.link, world.session, world.files)
+    assert {each.table: each.reasons for each in found} == {
+        BEADS: ("the column id is called number now",),
+        new: ("some of its rows can have come before it was followed",),
+    }
+    assert {type(record) for record in world.files.read().values()} == {Requested}
+    assert notice(world.link, world.session, world.files) == ()
+    # A later change of a table that waits adds its reason.
+    world.server.definitions[BEADS] = dataclasses.replace(renamed, identity="2")
+    notice(world.link, world.session, world.files)
+    assert world.files.read()[BEADS].request.reasons == (
+        "the column id is called number now",
+        "another table has this name now",
+    )
+    # A table that is gone has no record, and is an orphan in the lake.
+    del world.server.definitions[new]
+    notice(world.link, world.session, world.files, [BEADS, new])
+    assert set(world.files.read()) == {BEADS}
+    not_met = TableName("counter", "public", "not_met")
+    assert read_orphans(world.files, world.link.lake, [BEADS, new, not_met]) == {new}
+    world.server.definitions[new] = ONE
+    notice(world.link, world.session, world.files, [BEADS, new])
+    assert read_orphans(world.files, world.link.lake, [BEADS, new, not_met]) == set()
+
+
+def test_a_new_table_without_rows_or_that_was_always_followed_is_not_read_again(world: World) -> None:
+    notice(world.link, world.session, world.files)
+    empty, followed = TableName("counter", "counting", "empty"), TableName("counter", "counting", "followed")
+    world.server.empty = frozenset({empty})
+    world.server.definitions |= {empty: dataclasses.replace(ONE, followed=False), followed: ONE}
+    assert notice(world.link, world.session, world.files) == ()
+    assert notice(world.link, world.session, world.files) == ()
+    assert [said for said in world.server.said if "empty?" in said] == [f"is {empty} empty?"]
+
+
+def test_a_left_out_table_is_read_once_it_comes_in(world: World) -> None:
+    world.server.definitions = {BEADS: dataclasses.replace(ONE, followed=False)}
+    left_out = dataclasses.replace(world.link, left_out={BEADS: "rusty"})
+    assert notice(left_out, world.session, world.files) == ()
+    assert [each.table for each in notice(world.link, world.session, world.files)] == [BEADS]
+
+
+def test_a_manual_table_is_only_shown(world: World) -> None:
+    lake = lake_with(f'[table."{BEADS}"]\nrepair = "manual"\n')
+    link = dataclasses.replace(world.link, lake=lake)
+    notice(link, world.session, world.files)
+    world.server.definitions = {BEADS: dataclasses.replace(ONE, identity="2")}
+    notice(link, world.session, world.files)
+    record = world.advance()
+    assert isinstance(record, Noticed)
+    assert "another table has this name now. Run tributary snapshot" in paragraph(record)
+    assert world.server.asked == {}
+
+
+def test_a_source_that_is_read_anew_has_no_records(world: World) -> None:
+    notice(world.link, world.session, world.files)
+    ask(world.files, [BEADS], "a reason")
+    world.files.forget("counter")
+    assert world.files.read() == {}
+    assert world.files.read_look("counter") is None
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        Noticed(REQUEST),
+        Requested(dataclasses.replace(REQUEST, condition="tableoid = 5")),
+        Reading(REQUEST, None, {}, 0, "f"),
+        Reading(REQUEST, "t", {0: 5, 10: 6}, 7, "f", 1, 2),
+        Read(REQUEST, "t", {0: 5}, {0: 6, 1: 1}),
+        Failed(REQUEST, "no"),
+    ],
+)
+def test_a_record_survives_its_file(record: Record) -> None:
+    assert from_json(to_json(record)) == record
+
+
+def test_messages_about_other_tables_and_other_snapshots_say_nothing() -> None:
+    other = {"current_collection_in_progress": "counting.other", "total_rows": "9", "total_chunks": "1"}
+    told = [Notification("IN_PROGRESS", other), Notification("COMPLETED", {}), Notification("STARTED", {})]
+    assert progress_of(BEADS, told) == progress_of(BEADS, [])
+    assert Notification.parse(b'{"aggregate_type": "Initial Snapshot", "type": "STARTED"}') is None

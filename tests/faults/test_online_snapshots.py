@@ -1,0 +1,155 @@
+"""What no event tells of reaches the lake by itself, whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.faults.whole_pipeline import Pipeline, Transactions
+from tributary.cli.snapshots.keeper import record_files
+from tributary.cli.table_lag import read_lags
+from tributary.local import connect, spark
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+ROWS = 30_000
+TABLES = (
+    "CREATE TABLE large (id int PRIMARY KEY, v text, w text)",
+    f"INSERT INTO large SELECT g, 'x', 'y' FROM generate_series(1, {ROWS}) g",
+    "CREATE TABLE parted (id int, y int, v text, PRIMARY KEY (id, y)) PARTITION BY RANGE (y)",
+    "CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (1) TO (2)",
+    "CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (2) TO (3)",
+    "INSERT INTO parted SELECT g, 1 + g % 2, 'v' FROM generate_series(1, 100) g",
+    "CREATE TABLE swapped (id int PRIMARY KEY, v text)",
+    "INSERT INTO swapped VALUES (1, 'old'), (2, 'old'), (3, 'old')",
+    # Before it is renamed, Debezium has to meet it under its own name, or it finds no key.
+    "CREATE TABLE swapped_next (id int PRIMARY KEY, v text)",
+    "INSERT INTO swapped_next SELECT id, 'new' FROM swapped WHERE id < 3",
+    'CREATE TABLE "Odd(Name)" (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), v text)',
+    'INSERT INTO "Odd(Name)" (v) SELECT g FROM generate_series(1, 10) g',
+)
+SILENT = (
+    "ALTER TABLE large RENAME v TO renamed",
+    "ALTER TABLE large ADD COLUMN c text DEFAULT 'filled'",
+    "CREATE TABLE loaded (id int, y int, v text, PRIMARY KEY (id, y))",
+    "INSERT INTO loaded VALUES (1000, 3, 'loaded before it was attached')",
+    "ALTER TABLE parted DETACH PARTITION parted_1",
+    "ALTER TABLE parted ATTACH PARTITION loaded FOR VALUES FROM (3) TO (4)",
+    "ALTER TABLE swapped RENAME TO swapped_old",
+    "ALTER TABLE swapped_next RENAME TO swapped",
+    "INSERT INTO swapped VALUES (4, 'new')",
+    'ALTER TABLE "Odd(Name)" ADD COLUMN filled int DEFAULT 7',
+)
+
+
+def test_a_lake_equals_its_database_after_silent_changes_although_readers_are_killed(
+    at_work: Pipeline,
+) -> None:
+    tributary = at_work.tributary
+    at_work.add_table(*TABLES)
+    _run(at_work, *SILENT)
+    told = {one["table"]: " ".join(one["reasons"]) for one in tributary.json("up")["read_again"]}
+    assert "v is called renamed now" in told["shop.public.large"]
+    assert "another table has this name now" in told["shop.public.swapped"]
+    assert "parted_1 was detached" in told["shop.public.parted"]
+    with Transactions(tributary, random.Random(1)).running():
+        reading = tributary.start("snapshot")
+        try:
+            _wait(lambda: at_work.events("large") > ROWS, "first rows that are read again")
+            at_work.kill(connect.SERVICE)
+            at_work.kill(spark.SERVICE)
+            at_work.repair()
+            # Nobody takes the snapshots further but another command.
+            reading.kill()
+            reading.communicate()
+            tributary.run("snapshot")
+        finally:
+            reading.kill()
+    _run(at_work, "UPDATE large SET w = 'z' WHERE id % 1000 = 0", "DELETE FROM large WHERE id % 999 = 0")
+    _wait_until_all_are_applied(at_work)
+    at_work.check()
+    states = {one["table"]: one["state"] for one in tributary.json("status")["tables"]}
+    assert states["shop.public.loaded"] == "orphan"
+    assert states["shop.public.large"] == "well"
+
+
+def test_an_ingest_that_follows_notices_by_itself_and_a_person_decides_about_a_manual_table(
+    at_work: Pipeline,
+) -> None:
+    tributary = at_work.tributary
+    at_work.add_table(
+        "CREATE TABLE automatic (id int PRIMARY KEY)",
+        "INSERT INTO automatic VALUES (1), (2)",
+        "CREATE TABLE manual (id int PRIMARY KEY)",
+        "INSERT INTO manual VALUES (1), (2)",
+    )
+    lake_file = tributary.lake_file.read_text()
+    tributary.lake_file.write_text(f'{lake_file}\n[table."shop.public.manual"]\nrepair = "manual"\n')
+    at_work.end_ingest()
+    try:
+        with _following(at_work):
+            _run(at_work, *(f"ALTER TABLE {t} ADD COLUMN c int DEFAULT 5" for t in ("automatic", "manual")))
+            _wait(lambda: _state(at_work, "manual") == "differs", "notice of the silent change")
+            _wait(lambda: _fives(at_work, "automatic") == 2, "rows with the column's default")
+            assert _fives(at_work, "manual") == 0
+            assert "tributary snapshot" in tributary.run("status", status=1)
+            tributary.run("snapshot", "manual")
+            _wait(lambda: _fives(at_work, "manual") == 2, "rows with the column's default")
+            _wait(lambda: _state(at_work, "manual") == "well", "state of a table that is equal again")
+    finally:
+        tributary.lake_file.write_text(lake_file)
+        at_work.follow()
+    at_work.check()
+
+
+def _run(at_work: Pipeline, *statements: str) -> None:
+    with at_work.tributary.connect() as database:
+        for statement in statements:
+            database.execute(statement.encode())
+
+
+@contextmanager
+def _following(at_work: Pipeline) -> Iterator[None]:
+    process = at_work.tributary.start("ingest", "--follow")
+    try:
+        yield
+        assert process.poll() is None
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+
+
+def _wait_until_all_are_applied(at_work: Pipeline) -> None:
+    # In this process: a command takes a core for two seconds.
+    workspace = at_work.tributary.workspace
+    files = record_files(workspace)
+
+    def is_all_applied() -> bool:
+        applied = {lag.snapshot for lag in read_lags(workspace)}
+        return all(record.request.id in applied for record in files.read().values())
+
+    _wait(is_all_applied, "end of all snapshots")
+
+
+def _state(at_work: Pipeline, table: str) -> str:
+    found = {one["table"]: one["state"] for one in at_work.tributary.json("status", status=None)["tables"]}
+    return str(found[f"shop.public.{table}"])
+
+
+def _fives(at_work: Pipeline, table: str) -> int:
+    (row,) = at_work.tributary.json("query", f"SELECT count(*) AS n FROM {table} WHERE id < 3")
+    assert row["n"] == 2
+    columns = at_work.tributary.json("query", f"SELECT * FROM {table}")
+    return sum(one.get("c") == 5 for one in columns)
+
+
+def _wait(is_there: Callable[[], bool], what: str, seconds: float = 600) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_there():
+        assert time.monotonic() < deadline, f"no {what} within {seconds:.0f} s"
+        time.sleep(3)

@@ -1,0 +1,113 @@
+"""The command `snapshot`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    AsJson,
+    LakeFile,
+    StateFolderPath,
+)
+from tributary.cli.rendering import messages, output, print_json
+from tributary.cli.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tributary.contract.online_snapshot import Record
+    from tributary.contract.table_name import TableName
+
+
+def snapshot(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TABLE]...", help="Such as sales or 'public.*'. None: what is wanted already."
+        ),
+    ] = None,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Read tables again while everything goes on, and remove rows that are gone from the source.
+
+    The connector reads the tables in small parts and streams all changes meanwhile. So readers see each row
+    as it was or as it is. After a crash of any part, the reading goes on. The command returns when Kafka
+    holds the tables; a running ingest applies them, or the next one does. Ctrl-C does not end the reading.
+
+    A table is read again by itself after a change that no event tells of, such as a new column with a
+    default, unless its entry in the lake file says repair = "manual".
+
+    The exit status is 1 if a table could not be read.
+    """
+    from tributary.api.tables import resolve_names
+    from tributary.cli.kafka_topics import read_table_names
+    from tributary.cli.snapshots.keeper import (
+        SECONDS_BETWEEN_STEPS,
+        SnapshotKeeper,
+        is_unread,
+        record_files,
+    )
+    from tributary.cli.snapshots.silent import ask
+    from tributary.contract.online_snapshot import Failed
+
+    workspace = Workspace.open(lake, state)
+    workspace.require("kafka", "s3", "connect")
+    files = record_files(workspace)
+    if tables:
+        known = set(read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
+        for source in workspace.lake.sources:
+            look = files.read_look(source.name)
+            known |= set() if look is None else set(look.tables)
+        wanted: Collection[TableName] = resolve_names(tables, sorted(known))
+        ask(files, wanted, "somebody asked for it")
+    else:
+        wanted = [table for table, record in files.read().items() if is_unread(record)]
+    keeper = SnapshotKeeper(workspace, messages.print)
+    records: Mapping[TableName, Record] = {}
+    with messages.status("waiting for Kafka") as shown:
+        while wanted:
+            records = keeper.step()
+            unread = [records[table] for table in wanted if table in records and is_unread(records[table])]
+            if not unread:
+                break
+            shown.update("; ".join(map(_progress, unread[:3])))
+            time.sleep(SECONDS_BETWEEN_STEPS)
+    failed = {t: r.problem for t in wanted if isinstance(r := records.get(t), Failed)}
+    if as_json:
+        print_json([{"table": str(t), "problem": failed.get(t)} for t in sorted(wanted)])
+    else:
+        _print(wanted, failed, ingests=_ingests(workspace))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _progress(record: Record) -> str:
+    from tributary.contract.online_snapshot import Reading
+
+    if isinstance(record, Reading) and record.total:
+        return f"{record.request.table}: {record.rows:,} of {record.total:,} rows"
+    return f"{record.request.table}: waiting for the connector"
+
+
+def _print(wanted: Collection[TableName], failed: Mapping[TableName, str], *, ingests: bool) -> None:
+    if not wanted:
+        output.print("No table has to be read again.")
+    for table in sorted(wanted):
+        problem = failed.get(table)
+        text = f"{table}: {problem}" if problem else f"{table} was read again."
+        output.print(text, markup=False, highlight=False, soft_wrap=True)
+    if len(wanted) > len(failed) and not ingests:
+        output.print("The next ingest applies what was read: tributary ingest", highlight=False)
+
+
+def _ingests(workspace: Workspace) -> bool:
+    from tributary.local import spark
+    from tributary.local.process import read_process
+
+    return read_process(spark.SERVICE, workspace.state.run) is not None

@@ -1,0 +1,135 @@
+"""Drive the online snapshots of a lake: one process at a time does it, and any other can watch."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from connectors.engines.registry import engine_of
+from tributary.cli.kafka_topics import read_table_names
+from tributary.cli.reconcile.barrier import Patience
+from tributary.cli.reconcile.proof import SourceLink
+from tributary.cli.snapshots.advance import advance
+from tributary.cli.snapshots.record_files import RecordFiles
+from tributary.cli.snapshots.silent import notice
+from tributary.cli.source_links import source_links
+from tributary.cli.workspace import Workspace
+from tributary.contract.errors import TributaryError
+from tributary.contract.online_snapshot import Read, Reading, Record, Request, Requested
+from tributary.contract.table_name import TableName
+
+SECONDS_BETWEEN_STEPS = 1.0
+SECONDS_BETWEEN_LOOKS = 30.0
+"""How long to wait before the next look at the catalog of each source."""
+
+SECONDS_FOR_KAFKA = 300.0
+"""How long one step may wait until Kafka holds what a source has committed."""
+
+
+def record_files(workspace: Workspace) -> RecordFiles:
+    """Return the lake's records. Raises PipelineDown."""
+    lake = workspace.open_lake
+    return RecordFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
+
+
+def notice_changes(workspace: Workspace) -> tuple[Request, ...]:
+    """Look at the catalogs of all sources once (`notice`)."""
+    files = record_files(workspace)
+    found: list[Request] = []
+    # Before the looks: a table that is created later is no orphan.
+    followed = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
+    for link in source_links(workspace):
+        with link.connect() as session:
+            found += notice(link, session, files, followed)
+    return tuple(found)
+
+
+def is_unread(record: Record) -> bool:
+    """Return whether the connector has yet to read the table."""
+    return isinstance(record, Requested | Reading)
+
+
+@dataclass
+class SnapshotKeeper:
+    """Takes all snapshots of a lake further. `tell` gets what a person should know."""
+
+    workspace: Workspace
+    tell: Callable[[str], None]
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def step(self) -> Mapping[TableName, Record]:
+        """Take each snapshot as far as it can get now, and return the records of all tables.
+
+        If another process does so, only read what it has recorded."""
+        files = record_files(self.workspace)
+        with self._alone() as is_alone:
+            records = dict(files.read())
+            open_in = {t.source for t, r in records.items() if isinstance(r, Requested | Reading | Read)}
+            for link in self._links(open_in) if is_alone else ():
+                of_source = [
+                    records.pop(table) for table in list(records) if table.source == link.source.name
+                ]
+                with link.connect() as session:
+                    patience = Patience.of(SECONDS_FOR_KAFKA, stop=self.stop)
+                    records |= advance(link, session, files, of_source, patience)
+        return records
+
+    def run(self) -> None:
+        """Notice silent changes and take snapshots further, until `stop` is set.
+
+        What fails is told once, and tried again after a while."""
+        next_look, failure = 0.0, ""
+        sources = self.workspace.lake.sources
+        of_drivers = (error for source in sources for error in engine_of(source).driver_errors)
+        passing: tuple[type[Exception], ...] = (TributaryError, OSError, *of_drivers)
+        while not self.stop.is_set():
+            try:
+                if time.monotonic() >= next_look:
+                    next_look = time.monotonic() + SECONDS_BETWEEN_LOOKS
+                    for request in notice_changes(self.workspace):
+                        self.tell(described(request))
+                self.step()
+                failure = ""
+            except passing as error:
+                if str(error) != failure and not self.stop.is_set():
+                    self.tell(f"The tables' definitions cannot be checked now, and are again later: {error}")
+                failure = str(error)
+                self.stop.wait(SECONDS_BETWEEN_LOOKS)
+            self.stop.wait(SECONDS_BETWEEN_STEPS)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run in a thread as long as the context lasts."""
+        thread = threading.Thread(target=self.run, name="online snapshots", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.stop.set()
+            thread.join()
+
+    def _links(self, sources: set[str]) -> list[SourceLink]:
+        return (
+            [link for link in source_links(self.workspace) if link.source.name in sources] if sources else []
+        )
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Yield whether no other process takes the snapshots further while the context lasts."""
+        with (self.workspace.state.path / "snapshots.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
+
+def described(request: Request) -> str:
+    """Return one line about what is going to be read again, and why."""
+    part = "" if request.condition is None else "a part of "
+    return f"{part}{request.table} has to be read again: {'; '.join(request.reasons)}"

@@ -1,0 +1,109 @@
+"""Keep the records of online snapshots, and the definitions of the source's tables, next to the lake."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connectors.engines.definitions import TableDefinition
+from tributary.contract.naming import LakeNames
+from tributary.contract.online_snapshot import RECORDS_FOLDER, Record, from_json, record_name, to_json
+from tributary.contract.table_name import TableName
+
+if TYPE_CHECKING:
+    from pyarrow.fs import S3FileSystem
+
+DEFINITIONS_FOLDER = "_definitions"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found at a look at a source's catalog.
+
+    gone  the tables that were followed before, and that were not there
+    """
+
+    tables: Mapping[TableName, TableDefinition]
+    gone: frozenset[TableName] = frozenset()
+
+
+@dataclass(frozen=True)
+class RecordFiles:
+    """The files below `location`, the quarantine bucket, or bucket and prefix."""
+
+    filesystem: S3FileSystem
+    names: LakeNames
+    location: str
+
+    def read(self) -> Mapping[TableName, Record]:
+        """Return the records of all tables. One that cannot be parsed is left out."""
+        from pyarrow.fs import FileSelector, FileType
+
+        folder = FileSelector(f"{self.location}/{RECORDS_FOLDER}", recursive=True, allow_not_found=True)
+        records = {}
+        for info in self.filesystem.get_file_info(folder):
+            text = self._read(info.path) if info.type == FileType.File else None
+            record = None if text is None else from_json(text)
+            if record is not None:
+                records[record.request.table] = record
+        return records
+
+    def write(self, record: Record) -> None:
+        self._write(self._path(record.request.table), to_json(record))
+
+    def remove(self, table: TableName) -> None:
+        """Remove a table's record, if there is one."""
+        self._delete(self._path(table))
+
+    def forget(self, source: str) -> None:
+        """Remove the records of a source's tables and their definitions, for a source that is read anew."""
+        for table in self.read():
+            if table.source == source:
+                self.remove(table)
+        self._delete(self._definitions(source))
+
+    def read_look(self, source: str) -> Look | None:
+        """Return the last look at the source; None if there was none."""
+        text = self._read(self._definitions(source))
+        if text is None:
+            return None
+        try:
+            found = json.loads(text)
+            tables = found["tables"].items()
+            return Look(
+                {TableName.parse(name): TableDefinition.from_json(one) for name, one in tables},
+                frozenset(map(TableName.parse, found["gone"])),
+            )
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def write_look(self, source: str, look: Look) -> None:
+        found = {
+            "tables": {str(name): definition.to_json() for name, definition in look.tables.items()},
+            "gone": sorted(map(str, look.gone)),
+        }
+        self._write(self._definitions(source), json.dumps(found, indent=1))
+
+    def _path(self, table: TableName) -> str:
+        return f"{self.location}/{record_name(self.names.table_path(table))}"
+
+    def _definitions(self, source: str) -> str:
+        return f"{self.location}/{DEFINITIONS_FOLDER}/{source}.json"
+
+    def _read(self, path: str) -> str | None:
+        try:
+            with self.filesystem.open_input_stream(path) as stream:
+                text: bytes = stream.read()
+                return text.decode()
+        except FileNotFoundError:
+            return None
+
+    def _delete(self, path: str) -> None:
+        if self._read(path) is not None:
+            self.filesystem.delete_file(path)
+
+    def _write(self, path: str, text: str) -> None:
+        with self.filesystem.open_output_stream(path) as stream:
+            stream.write(text.encode())

@@ -1,0 +1,97 @@
+"""Notice what changes rows of a source without an event, and ask for snapshots of the tables it concerns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+from connectors.engines.definitions import SilentChanges, TableDefinition, silent_changes
+from tributary.cli.reconcile.proof import SourceLink
+from tributary.cli.snapshots.record_files import Look, RecordFiles
+from tributary.contract.lake import Lake
+from tributary.contract.online_snapshot import Noticed, Reading, Record, Request, Requested
+from tributary.contract.table_name import TableName
+
+ADDED = SilentChanges(("some of its rows can have come before it was followed",))
+
+
+def notice(
+    link: SourceLink, session: Any, files: RecordFiles, followed: Collection[TableName] = ()
+) -> tuple[Request, ...]:
+    """Compare the source's tables with the last look, and return the snapshots that were asked for.
+
+    The first look only takes note. A table that the lake leaves out counts as not there. The records of
+    tables that are gone are removed. A table in `followed`, the tables with a topic, is an orphan if it is
+    gone. `session` is the connector's user's. Raises the errors of the database and of S3."""
+    source = link.source.name
+    now = {
+        table: definition
+        for table, definition in link.engine.read_definitions(session, link.lake, link.source).items()
+        if table not in link.left_out
+    }
+    before = files.read_look(source)
+    requests = () if before is None else tuple(_requests(link, session, before.tables, now))
+    records = files.read()
+    for table in records:
+        if table.source == source and table not in now:
+            files.remove(table)
+    for request in requests:
+        known = records.get(request.table)
+        # A reading that is under way finds out by itself that the table is defined anew.
+        if not isinstance(known, Reading):
+            files.write(_record(link, request if known is None else _together(known.request, request)))
+    gone = frozenset(table for table in followed if table.source == source and table not in now)
+    if before != (look := Look(now, gone)):
+        files.write_look(source, look)
+    return requests
+
+
+def ask(files: RecordFiles, tables: Collection[TableName], reason: str) -> None:
+    """Ask for snapshots of these tables, whatever was asked for before."""
+    for table in tables:
+        files.write(Requested(_request(table, SilentChanges((reason,)))))
+
+
+def read_orphans(files: RecordFiles, lake: Lake, tables: Iterable[TableName]) -> frozenset[TableName]:
+    """Return the tables that were followed before the last look, and that their source did not have then.
+
+    A table of a source that the lake file does not name is an orphan, too."""
+    looks = {source.name: files.read_look(source.name) for source in lake.sources}
+    gone = frozenset[TableName]().union(*(look.gone for look in looks.values() if look is not None))
+    return frozenset(table for table in tables if table.source not in looks or table in gone)
+
+
+def _record(link: SourceLink, request: Request) -> Record:
+    policy = link.lake.policy(request.table)
+    return Requested(request) if policy.repair == "automatic" else Noticed(request)
+
+
+def _together(earlier: Request, later: Request) -> Request:
+    """Return one request for the reasons of both."""
+    reasons = tuple(dict.fromkeys((*earlier.reasons, *later.reasons)))
+    conditions = (earlier.condition, later.condition)
+    both = None if None in conditions else " OR ".join(filter(None, dict.fromkeys(conditions)))
+    return replace(later, reasons=reasons, condition=both)
+
+
+def _requests(
+    link: SourceLink,
+    session: Any,
+    before: Mapping[TableName, TableDefinition],
+    now: Mapping[TableName, TableDefinition],
+) -> Iterator[Request]:
+    for table, definition in sorted(now.items()):
+        if table in before:
+            changes = silent_changes(before[table], definition)
+        else:
+            is_unseen = not definition.followed and link.engine.has_rows(session, table)
+            changes = ADDED if is_unseen else None
+        if changes is not None:
+            yield _request(table, changes)
+
+
+def _request(table: TableName, changes: SilentChanges) -> Request:
+    return Request(str(uuid4()), table, changes.reasons, time.time_ns() // 1000, changes.condition)
