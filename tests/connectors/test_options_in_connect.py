@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 DEPLOYMENTS = [local_deployment(), aws_deployment()]
 each_deployment = pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=["here", "on AWS"])
-in_one_jvm = settings(deadline=None, max_examples=50)
+in_one_jvm = settings(deadline=None, max_examples=20)
 
 
 @each_deployment

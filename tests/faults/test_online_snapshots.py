@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.faults.whole_pipeline import Pipeline, Transactions
+from tests.soak import SOAKS
 from tributary.cli.snapshots.keeper import record_files
 from tributary.cli.table_lag import read_lags
 from tributary.local import connect, spark
@@ -47,6 +48,7 @@ SILENT = (
 )
 
 
+@pytest.mark.skipif(not SOAKS, reason="takes six minutes")
 def test_a_lake_equals_its_database_after_silent_changes_although_readers_are_killed(
     at_work: Pipeline,
 ) -> None:

@@ -34,7 +34,7 @@ from tests.spark_app.history import Delivery, deliveries, histories
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
 
-EXAMPLES = settings.get_profile("soak").max_examples if SOAKS else 4
+EXAMPLES = settings.get_profile("soak").max_examples if SOAKS else 2
 POLICIES = [
     TablePolicy(storage=storage, deletes=deletes, buckets=2)
     for storage in ("merge_on_read", "copy_on_write")

@@ -117,7 +117,7 @@ def test_after_a_snapshot_the_table_and_its_rebuild_equal_the_source(
 ) -> None:
     policy = TablePolicy(storage=storage, deletes=deletes, buckets=2)
 
-    @settings(max_examples=4)
+    @settings(max_examples=2)
     @given(told(), st.booleans())
     def check(history: Told, in_two_batches: bool) -> None:
         table = _table(spark, tmp_path_factory.mktemp("table"), history.rows(), policy)

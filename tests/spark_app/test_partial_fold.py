@@ -31,7 +31,7 @@ TRUNCATES = st.builds(
 NEVER_US = 2**62
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sent_changes(least=30, most=60), st.dictionaries(st.integers(0, 1), POSITIONS), st.none() | TRUNCATES)
 def test_a_fold_of_what_each_task_has_folded_is_the_fold_of_all(
     spark: SparkSession, changes: list[Change], applied: dict[int, bytes], truncate: Truncate | None
