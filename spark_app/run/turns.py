@@ -28,8 +28,8 @@ always shrinks."""
 
 
 _MOST_COUNTED_SECONDS = 10.0
-"""A longer turn counts as this long. Otherwise, after the load of a large table, tables of the other queue
-would have all the turns for as long again as their share is larger, and those that wait would starve."""
+"""A longer turn counts as this long. Otherwise, after an hour's load of a large table, the live queue would
+have hours of turns for itself, and a table that waits to be loaded would starve."""
 
 
 @dataclass

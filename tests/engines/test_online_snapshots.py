@@ -109,6 +109,9 @@ class World:
             self.connect_reads()
         yield Awaited("nothing", lambda: None)
 
+    def notice(self, *followed: TableName) -> tuple[Request, ...]:
+        return notice(self.link, self.session, self.files, followed)
+
     def advance(self) -> Record | None:
         patience = Patience.of(5)
         return advancing.advance(
@@ -251,59 +254,59 @@ def test_rows_that_were_kept_because_of_the_quarantine_are_told(world: World) ->
 
 
 def test_the_first_look_takes_note_and_later_ones_ask_for_what_has_changed(world: World) -> None:
-    assert notice(world.link, world.session, world.files) == ()
-    assert notice(world.link, world.session, world.files) == ()
+    assert world.notice() == ()
+    assert world.notice() == ()
     new = TableName("counter", "counting", "new")
     renamed = dataclasses.replace(ONE, columns=(ColumnDefinition("number", "1", "int"),))
     world.server.definitions = {BEADS: renamed, new: dataclasses.replace(ONE, followed=False)}
-    found = notice(world.link, world.session, world.files)
+    found = world.notice()
     assert {each.table: each.reasons for each in found} == {
         BEADS: ("the column id is called number now",),
         new: ("some of its rows can have come before it was followed",),
     }
     assert {type(record) for record in world.files.read().values()} == {Requested}
-    assert notice(world.link, world.session, world.files) == ()
+    assert world.notice() == ()
     # A later change of a table that waits adds its reason.
     world.server.definitions[BEADS] = dataclasses.replace(renamed, identity="2")
-    notice(world.link, world.session, world.files)
+    world.notice()
     assert world.files.read()[BEADS].request.reasons == (
         "the column id is called number now",
         "another table has this name now",
     )
     # A table that is gone has no record, and is an orphan in the lake.
     del world.server.definitions[new]
-    notice(world.link, world.session, world.files, [BEADS, new])
+    world.notice(BEADS, new)
     assert set(world.files.read()) == {BEADS}
     not_met = TableName("counter", "public", "not_met")
     assert read_orphans(world.files, world.link.lake, [BEADS, new, not_met]) == {new}
     world.server.definitions[new] = ONE
-    notice(world.link, world.session, world.files, [BEADS, new])
+    world.notice(BEADS, new)
     assert read_orphans(world.files, world.link.lake, [BEADS, new, not_met]) == set()
 
 
 def test_a_new_table_without_rows_or_that_was_always_followed_is_not_read_again(world: World) -> None:
-    notice(world.link, world.session, world.files)
+    world.notice()
     empty, followed = TableName("counter", "counting", "empty"), TableName("counter", "counting", "followed")
     world.server.empty = frozenset({empty})
     world.server.definitions |= {empty: dataclasses.replace(ONE, followed=False), followed: ONE}
-    assert notice(world.link, world.session, world.files) == ()
-    assert notice(world.link, world.session, world.files) == ()
+    assert world.notice() == ()
+    assert world.notice() == ()
     assert [said for said in world.server.said if "empty?" in said] == [f"is {empty} empty?"]
 
 
 def test_a_left_out_table_is_read_once_it_comes_in(world: World) -> None:
     world.server.definitions = {BEADS: dataclasses.replace(ONE, followed=False)}
     left_out = dataclasses.replace(world.link, left_out={BEADS: "rusty"})
-    assert notice(left_out, world.session, world.files) == ()
-    assert [each.table for each in notice(world.link, world.session, world.files)] == [BEADS]
+    assert notice(left_out, world.session, world.files, []) == ()
+    assert [each.table for each in world.notice()] == [BEADS]
 
 
 def test_a_manual_table_is_only_shown(world: World) -> None:
     lake = lake_with(f'[table."{BEADS}"]\nrepair = "manual"\n')
     link = dataclasses.replace(world.link, lake=lake)
-    notice(link, world.session, world.files)
+    notice(link, world.session, world.files, [])
     world.server.definitions = {BEADS: dataclasses.replace(ONE, identity="2")}
-    notice(link, world.session, world.files)
+    notice(link, world.session, world.files, [])
     record = world.advance()
     assert isinstance(record, Noticed)
     assert "another table has this name now. Run tributary snapshot" in paragraph(record)
@@ -311,7 +314,7 @@ def test_a_manual_table_is_only_shown(world: World) -> None:
 
 
 def test_a_source_that_is_read_anew_has_no_records(world: World) -> None:
-    notice(world.link, world.session, world.files)
+    world.notice()
     ask(world.files, [BEADS], "a reason")
     world.files.forget("counter")
     assert world.files.read() == {}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from tests.faults.whole_pipeline import Pipeline, Transactions
+from tests.local.landed import wait_until
 from tests.soak import SOAKS
 from tributary.cli.snapshots.keeper import record_files
 from tributary.cli.table_lag import read_lags
@@ -150,8 +150,6 @@ def _fives(at_work: Pipeline, table: str) -> int:
     return sum(one.get("c") == 5 for one in columns)
 
 
-def _wait(is_there: Callable[[], bool], what: str, seconds: float = 600) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_there():
-        assert time.monotonic() < deadline, f"no {what} within {seconds:.0f} s"
-        time.sleep(3)
+def _wait(is_there: Callable[[], bool], what: str) -> None:
+    # A command takes a core for two seconds.
+    wait_until(is_there, what, poll_seconds=3)

@@ -21,7 +21,7 @@ from tests.cli.random_transactions import MORE_OF_THE_LAKE_FILE, create_tables, 
 from tests.cli.test_whole_pipeline import Tributary, s3_of
 from tests.faults.injected import Harm, Injected
 from tests.faults.s3_faults import FaultyS3, faulty_s3
-from tests.local.landed import wait_until
+from tests.local.landed import PATIENCE_SECONDS, wait_until
 from tests.soak import SOAKS
 from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.cli.kafka_topics import read_topic_ends
@@ -45,7 +45,6 @@ tables = ["public.*"]
 """
 # Enough for some transactions in each commit, and not so many that the tables never rest.
 _SECONDS_BETWEEN_TRANSACTIONS = 0.3 if SOAKS else 1.0
-_PATIENCE_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -149,14 +148,14 @@ class Pipeline:
         with self.tributary.connect() as connection:
             connection.execute("INSERT INTO marks VALUES (%s)", [self._marks])
         while self._marks not in (found := self._marks_in_lake()):
-            if time.monotonic() > began + _PATIENCE_SECONDS:
+            if time.monotonic() > began + PATIENCE_SECONDS:
                 raise AssertionError(f"mark {self._marks} is not in the lake, but {found}")
             time.sleep(1)
         return time.monotonic() - began
 
     def wait_for_quarantine(self) -> Sequence[Mapping[str, Any]]:
         """Return the events in quarantine, once there are any. A mark is no proof: it is in another table."""
-        wait_until(self._quarantine, "event in quarantine", _PATIENCE_SECONDS)
+        wait_until(self._quarantine, "event in quarantine")
         return self._quarantine()
 
     def wait_for_failure(self, remedy: str) -> None:
@@ -164,7 +163,6 @@ class Pipeline:
         wait_until(
             lambda: any(remedy in (one["remedy"] or "") for one in self._connectors()),
             f"connector that asks for {remedy}",
-            _PATIENCE_SECONDS,
         )
 
     def _quarantine(self) -> Sequence[Mapping[str, Any]]:

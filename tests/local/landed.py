@@ -93,11 +93,16 @@ def topic_of(pipeline: RunningPipeline, table: str) -> str:
     return pipeline.lake.source_names(pipeline.lake.sources[0]).topic("public", table)
 
 
-def wait_until(is_true: Callable[[], object], what: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+def wait_until(
+    is_true: Callable[[], object],
+    what: str,
+    patience_seconds: float = PATIENCE_SECONDS,
+    poll_seconds: float = 0.2,
+) -> None:
     deadline = time.monotonic() + patience_seconds
     while not is_true():
         assert time.monotonic() < deadline, f"no {what} within {patience_seconds:.0f} s"
-        time.sleep(0.2)
+        time.sleep(poll_seconds)
 
 
 @contextmanager

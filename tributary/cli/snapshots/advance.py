@@ -35,8 +35,8 @@ def advance(
 ) -> Mapping[TableName, Record]:
     """Take the source's snapshots further, from these records, and return their new records.
 
-    Those that are over are removed. `session` is the connector's user's. Raises `LakeBehind`, and the errors
-    of the database, Kafka and S3.
+    The records of snapshots that are over are removed. `session` is the connector's user's. Raises
+    `LakeBehind`, and the errors of the database, Kafka and S3.
     """
     requested = [record for record in records if isinstance(record, Requested)]
     reading = [record for record in records if isinstance(record, Reading)]
@@ -102,8 +102,8 @@ def _follow(
             if now != record:
                 files.write(now)
             # It tells nothing of a table that waits for the one that it reads.
-            waits = now.total or is_reading(told[record.notified])
-            followed.append(now if waits else _ask_again(link, session, files, now, patience))
+            is_known = now.total or is_reading(told[record.notified])
+            followed.append(now if is_known else _ask_again(link, session, files, now, patience))
     return [*followed, *_finish(link, session, files, read, patience)]
 
 

@@ -70,12 +70,11 @@ class SnapshotKeeper:
             records = dict(files.read())
             open_in = {t.source for t, r in records.items() if isinstance(r, Requested | Reading | Read)}
             for link in self._links(open_in) if is_alone else ():
-                of_source = [
-                    records.pop(table) for table in list(records) if table.source == link.source.name
-                ]
+                of_source = {t: r for t, r in records.items() if t.source == link.source.name}
                 with link.connect() as session:
                     patience = Patience.of(SECONDS_FOR_KAFKA, stop=self.stop)
-                    records |= advance(link, session, files, of_source, patience)
+                    advanced = advance(link, session, files, of_source.values(), patience)
+                records = {t: r for t, r in records.items() if t not in of_source} | dict(advanced)
         return records
 
     def run(self) -> None:

@@ -19,7 +19,7 @@ ADDED = SilentChanges(("some of its rows can have come before it was followed",)
 
 
 def notice(
-    link: SourceLink, session: Any, files: RecordFiles, followed: Collection[TableName] = ()
+    link: SourceLink, session: Any, files: RecordFiles, followed: Collection[TableName]
 ) -> tuple[Request, ...]:
     """Compare the source's tables with the last look, and return the snapshots that were asked for.
 
