@@ -173,6 +173,13 @@ class ConnectRest:
         body = {"name": connector.name, "config": dict(connector.config), "initial_state": "STOPPED"}
         self._request("POST", "/connectors", body, connector.name)
 
+    def offset(self, name: str) -> dict[str, Any] | None:
+        """Return the offset that is stored for a connector with one source partition (KIP-875).
+
+        None: no offset is stored yet. Raise ConnectorUnknown."""
+        answer = self._request("GET", f"/connectors/{quote(name)}/offsets", where=name)
+        return next((entry["offset"] for entry in answer["offsets"]), None)
+
     def forget_offsets(self, name: str) -> None:
         """Delete the offsets of a stopped connector (KIP-875). Its next start is like its first."""
         self._request("DELETE", f"/connectors/{quote(name)}/offsets", where=name)

@@ -6,16 +6,17 @@ import hashlib
 import json
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from connectors.config_provider import JAR, compile_provider, inputs_digest
-from connectors.engines.registry import source_plugins
+from connectors.engines.registry import engine_of, source_plugins
 from tributary.artifacts.cache import cached_folder, is_intact, sha256_of
 from tributary.artifacts.fetch import FetchProgress, fetch
 from tributary.artifacts.lock import Artifact, read_lock
 from tributary.artifacts.zips import unpack_zip, write_zip
+from tributary.contract.lake import Lake
 
 LOCK = Path(__file__).with_name("plugins.lock.json")
 _LAYOUT = 1
@@ -31,16 +32,28 @@ class Plugin:
     sha256: str
 
 
+def plugins_for(lake: Lake) -> frozenset[str]:
+    """Return the sets of the plugin lock that a lake needs: its engines' connectors, and the sink."""
+    of_lake = {engine_of(source).plugin for source in lake.sources}
+    return frozenset(read_lock(LOCK).sets.keys() - (source_plugins() - of_lake))
+
+
 def build_plugins(
-    out: Path | None = None, progress: Callable[[FetchProgress], None] | None = None
+    out: Path | None = None,
+    progress: Callable[[FetchProgress], None] | None = None,
+    names: Collection[str] | None = None,
 ) -> tuple[Plugin, ...]:
     """Build one zip for each set of the plugin lock, in the cache, and copy it to `out` if given.
+
+    names  of the sets; None: all
 
     A zip's name is the plugin's name and the first digits of the zip's SHA-256. The same lock gives the same
     bytes on any machine. Fetches missing files; raises FetchError or LockError.
     """
     plugins = tuple(
-        _cached(name, artifacts.files, progress) for name, artifacts in read_lock(LOCK).sets.items()
+        _cached(name, artifacts.files, progress)
+        for name, artifacts in read_lock(LOCK).sets.items()
+        if names is None or name in names
     )
     return plugins if out is None else tuple(_copied(plugin, out) for plugin in plugins)
 

@@ -50,6 +50,9 @@ class TableDefinition:
     identity  stays when the table gets another name, and differs if another table has this name
     files     changes when all rows are written again; empty if all rows are in parts
     followed  all rows that it ever got were streamed under this name
+
+    names_identify  the database tells no other identities than names: a column with another name, or another
+                    table with this name, cannot be told from one that was dropped and a new one
     """
 
     identity: str
@@ -57,6 +60,7 @@ class TableDefinition:
     columns: tuple[ColumnDefinition, ...]
     parts: tuple[PartDefinition, ...] = ()
     followed: bool = True
+    names_identify: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -99,7 +103,8 @@ def silent_changes(before: TableDefinition, now: TableDefinition) -> SilentChang
 
     None: nothing did. A change of a definition does not always say whether rows were changed. If they may
     have been, the answer is yes."""
-    reasons = tuple(_reasons_for_all_rows(before, now))
+    reasons_of = _reasons_by_name if now.names_identify else _reasons_for_all_rows
+    reasons = tuple(reasons_of(before, now))
     new_parts = [part for part in _without(now.parts, before.parts) if part.came_full]
     came = tuple(f"the partition {part.name} came with rows" for part in new_parts)
     if reasons:
@@ -133,6 +138,26 @@ def _reasons_for_all_rows(before: TableDefinition, now: TableDefinition) -> Iter
         yield "all rows were written again, for example for a column's new type"
     for part in _without(before.parts, now.parts):
         yield f"the partition {part.name} was detached or dropped"
+
+
+def _reasons_by_name(before: TableDefinition, now: TableDefinition) -> Iterator[str]:
+    """Compare two definitions of a database that tells no identities.
+
+    If the files are the same, it is the same table, and only its columns can have changed.
+    """
+    were = {column.name: column for column in before.columns}
+    are = {column.name: column for column in now.columns}
+    gone = sorted({were[name].version for name in were.keys() - are.keys()})
+    for name in sorted(are.keys() - were.keys()):
+        if are[name].filled:
+            yield f"the column {name} was added with a value for all rows"
+        elif are[name].version in gone:
+            yield f"the column {name} came, perhaps another one's new name"
+    for name in sorted(are.keys() & were.keys()):
+        if are[name].version != were[name].version:
+            yield f"the column {name} has another type"
+    if before.files != now.files:
+        yield "its files were made anew: by an ALTER TABLE, or it is another table with this name"
 
 
 def _are_rewritten(before: TableDefinition, now: TableDefinition) -> bool:

@@ -7,7 +7,7 @@ lake file (`tributary.contract.engines`). No other module names it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from connectors.engines.forms import Form
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
-from tributary.contract.remedies import Remedies
+from tributary.contract.remedies import Remedies, remedies_of
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 
@@ -48,6 +48,16 @@ class RowsUnreadable(Exception):
 
 class DatabaseNotReady(TributaryError):
     """A server, a user or a table that Tributary cannot read without losing changes."""
+
+
+NotReadyT = TypeVar("NotReadyT", bound=DatabaseNotReady)
+
+
+def all_in_one(problems: Sequence[NotReadyT]) -> NotReadyT:
+    """Return the first problem, with the others among its remedies, so that a person sees all at once."""
+    first, *others = problems
+    first.remedies = remedies_of((*first.remedies, *(f"Also: {other}" for other in others)))
+    return first
 
 
 class NotReadable(TributaryError):
@@ -91,6 +101,12 @@ class Login:
     port: int
     user: str
     password: SecretStr
+
+
+ReadOffset = Callable[[], Mapping[str, Any] | None]
+"""Returns the offset that Kafka Connect has stored for a source's connector, or None if there is none.
+
+Kafka holds all events up to it."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +263,9 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     # Reconciling. The session is the connector's user's.
 
     @abstractmethod
-    def steps_to_kafka(self, session: SessionT, lake: Lake, source: SourceT) -> Iterator[Awaited]:
+    def steps_to_kafka(
+        self, session: SessionT, lake: Lake, source: SourceT, read_offset: ReadOffset
+    ) -> Iterator[Awaited]:
         """Yield what to wait for, step by step, until Kafka holds all that was committed before the call."""
 
     @abstractmethod

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from connectors.engines.engine import Engine
+from connectors.engines.mariadb.engine import MariaDbEngine
+from connectors.engines.mysql.engine import MySqlEngine
 from connectors.engines.postgres.engine import PostgresEngine
 from tributary.contract.remedies import Remedies
 from tributary.contract.source import Source
@@ -14,6 +16,8 @@ AnyEngine = Engine[Any, Any]
 
 ENGINES: dict[str, AnyEngine] = {
     "postgres": PostgresEngine(),
+    "mysql": MySqlEngine(),
+    "mariadb": MariaDbEngine(),
 }
 """The engines by the key `engine` of a `[source.NAME]`."""
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from spark_app.positions.binlog import BinaryLog
 from spark_app.positions.postgres import PostgresLog
 from spark_app.positions.source_log import SourceLog
 
-SOURCE_LOGS: Mapping[str, SourceLog] = {"postgres": PostgresLog()}
+SOURCE_LOGS: Mapping[str, SourceLog] = {
+    "postgres": PostgresLog(),
+    "mysql": BinaryLog(),
+    "mariadb": BinaryLog(),
+}
 """By the name of an engine in the lake file, the reader of its positions."""

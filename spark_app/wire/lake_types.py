@@ -1,8 +1,8 @@
 """How each Debezium type looks in JSON and in the lake, and what stands for a missing TOAST value.
 
-Source: Debezium's PostgreSQL connector, "Data type mappings" (adaptive time precision; decimals as text with
-the column's type in the schema, and as JSON numbers, as they were sent before), its PostgresValueConverter,
-and io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
+Source: "Data type mappings" of Debezium's connectors (adaptive time precision; decimals as text with the
+column's type in the schema, and as JSON numbers, as they were sent before), PostgresValueConverter,
+BinlogValueConverters, and io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
 
 from __future__ import annotations
 
@@ -146,8 +146,10 @@ def _bytes(value: Column) -> Column:
 
 @dataclass(frozen=True)
 class _SourceType:
-    """A column's type in PostgreSQL, as Debezium reports it (`column.propagate.source.type`): the name of the
-    type or domain in upper case; what it was declared with, or a length of the driver's own."""
+    """A column's type in its database, as Debezium reports it (`column.propagate.source.type`).
+
+    The name of the type or domain is in upper case. The length is what the type was declared with, or one of
+    the driver's own."""
 
     name: str
     length: int
@@ -161,6 +163,10 @@ def _source_type(schema: ConnectSchema) -> _SourceType | None:
         return None
     return _SourceType(name, int(length), None if scale is None else int(scale))
 
+
+_BINLOG_DECIMALS = ("DECIMAL", "FIXED", "DEC")
+"""What MySQL and MariaDB call a decimal, perhaps with `UNSIGNED` or `ZEROFILL` behind it. It always has a
+length."""
 
 _UNDECLARED_LENGTHS = (0, 131_089)
 """The lengths of a numeric without a precision: in a column, and in a domain or an array."""
@@ -176,6 +182,8 @@ def _number_as_text(source: _SourceType | None) -> Conversion | None:
         return None
     if source.name == "MONEY":
         return _decimal_from_text(MAX_DECIMAL_PRECISION, 2)
+    if source.name.split(" ")[0] in _BINLOG_DECIMALS or source.name.startswith("NUMERIC "):
+        return _decimal_from_text(source.length, source.scale or 0)
     is_numeric = source.name == "NUMERIC"
     if source.length in _UNDECLARED_LENGTHS and not source.scale:
         return _digits()
@@ -344,13 +352,17 @@ def _interval(_: ConnectSchema) -> Conversion:
 
 
 def _time_of_day(microseconds: Convert, wire: DataType) -> Conversion:
-    """Convert a time of day to text, `HH:MM:SS.ffffff`, because Spark has no type for it."""
+    """Convert a time of day to text, `HH:MM:SS.ffffff`, because Spark has no type for it.
+
+    MySQL's and MariaDB's TIME is from -838 to 838 hours."""
 
     def to_text(value: Column) -> Column:
-        micros = microseconds(value)
+        signed = microseconds(value)
+        micros = F.abs(signed)
         seconds = F.floor(micros % _MICROSECONDS_PER_HOUR / 1_000_000)
         return F.format_string(
-            "%02d:%02d:%02d.%06d",
+            "%s%02d:%02d:%02d.%06d",
+            F.when(signed < 0, "-").otherwise(""),
             F.floor(micros / _MICROSECONDS_PER_HOUR),
             F.floor(seconds / 60),
             seconds % 60,

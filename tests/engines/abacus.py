@@ -22,6 +22,7 @@ from connectors.engines.engine import (
     LeftOut,
     Login,
     NotConnected,
+    ReadOffset,
 )
 from connectors.engines.forms import INTEGER, TEXT, TIME_OF_DAY
 from tributary.contract.entries import Port, Problem
@@ -200,7 +201,13 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
     def forget(self, admin: AbacusSession, lake: Lake, source: AbacusSource) -> None:
         admin.server.said.append(f"{admin.user} forgets {self.beam(lake, source)}")
 
-    def steps_to_kafka(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> Iterator[Awaited]:
+    def steps_to_kafka(
+        self,
+        session: AbacusSession,
+        lake: Lake,
+        source: AbacusSource,
+        read_offset: ReadOffset,  # noqa: ARG002
+    ) -> Iterator[Awaited]:
         def lacking() -> str | None:
             session.server.lags -= 1
             return f"{session.server.lags} beads" if session.server.lags >= 0 else None

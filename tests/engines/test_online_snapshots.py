@@ -72,7 +72,8 @@ class World:
     def link(self) -> SourceLink:
         lake = lake_with()
         source = lake.source("counter")
-        return SourceLink(lake, source, lambda: self.session, "kafka", SimpleNamespace(filesystem=None))
+        files = SimpleNamespace(filesystem=None)
+        return SourceLink(lake, source, lambda: self.session, "kafka", files, lambda: None)
 
     @property
     def session(self) -> AbacusSession:

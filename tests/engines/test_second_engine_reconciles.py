@@ -45,7 +45,8 @@ def link(tmp_path: Path) -> SourceLink:
     lake = lake_with()
     state = servers_of(lake, tmp_path)
     database = SourceDatabase(lake, lake.source("counter"), state.state, state.settings)
-    return SourceLink(lake, database.source, database.connect_for_replication, "", LocalFiles("", "", ""))
+    files = LocalFiles("", "", "")
+    return SourceLink(lake, database.source, database.connect_for_replication, "", files, lambda: None)
 
 
 def holds(monkeypatch: pytest.MonkeyPatch, lake: pa.Table) -> None:

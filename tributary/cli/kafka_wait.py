@@ -24,7 +24,7 @@ def wait_until_kafka_holds_all(workspace: Workspace, patience: Patience) -> None
     for link in source_links(workspace):
         try:
             with link.connect() as session:
-                wait_for_connector(link.engine.steps_to_kafka(session, link.lake, link.source), patience)
+                wait_for_connector(link.steps_to_kafka(session), patience)
         except LakeBehind as error:
             raise KafkaBehind(
                 f"Kafka does not hold all rows of source {link.source.name} yet: gave up waiting",

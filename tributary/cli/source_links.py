@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from connectors.connect_rest import ConnectRest
 from tributary.cli.reconcile.proof import SourceLink
 from tributary.cli.workspace import Workspace
 from tributary.local.databases import SourceDatabase
@@ -12,6 +15,7 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
     """Return a link for each source. Raises PipelineDown."""
     workspace.require("kafka", "connect")
     left_out = read_left_out(workspace.state, workspace.lake)
+    connect = ConnectRest(workspace.settings.connect_url)
     return tuple(
         SourceLink(
             lake=workspace.lake,
@@ -22,6 +26,7 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
             ).connect_for_replication,
             kafka_bootstrap=workspace.settings.kafka_bootstrap,
             files=workspace.files,
+            read_offset=partial(connect.offset, workspace.lake.source_names(source).connector),
             left_out={name: " ".join(one.reasons) for name, one in left_out.items()},
         )
         for source in workspace.lake.sources

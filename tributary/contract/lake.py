@@ -159,6 +159,7 @@ class Local(Entry):
     """`[local]`: settings of `tributary up` on this machine. A port of None means any free port."""
 
     postgres_port: Port | None = None
+    mariadb_port: Port | None = None
     kafka_port: Port | None = None
     connect_port: Port | None = None
     s3_port: Port | None = None

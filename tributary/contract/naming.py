@@ -232,6 +232,11 @@ class SourceNames:
         return f"__debezium-notification.{self.topic_prefix}"
 
     @property
+    def history_topic(self) -> str:
+        """The topic in which a connector keeps its tables' definitions, if its engine's log has none."""
+        return f"__tributary.{self.lake.lake}.{self.source}.schema-history"
+
+    @property
     def connect_offsets_topic(self) -> str:
         """The topic in which the source's workers on AWS store Debezium's offsets."""
         return f"__tributary.{self.lake.lake}.{self.source}.connect-offsets"

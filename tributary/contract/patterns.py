@@ -121,6 +121,12 @@ class TablePatterns:
         left_out = f"(?!(?:{names})(?!.))" if names else ""
         return f"(?s-i:{_UNTRACEABLE_IN_DEBEZIUM}{own}{exclude}{left_out}(?:{include}))"
 
+    @property
+    def debezium_schema_regex(self) -> str:
+        """A Java regular expression, in the same form, for ours and all schemas that the patterns include."""
+        parts = sorted({_regex_of(pattern.schema, any_character=".") for pattern in self.include})
+        return f"(?s-i:{'|'.join([*parts, OWN_SCHEMA])})"
+
 
 def is_traceable(name: str) -> bool:
     """Tell whether Debezium can read a table or schema with this name, and its topic's name gives it back."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from connectors.engines.engine import Login
 from connectors.engines.registry import engine_of
 from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake
 from tributary.contract.source import Source
-from tributary.local import postgres
+from tributary.local import mariadb, postgres
 from tributary.local.state import LocalSettings
 
 HOST = "127.0.0.1"
@@ -35,10 +36,23 @@ def _postgres_admin(settings: LocalSettings) -> Login:
     return Login(HOST, settings.ports.postgres, postgres.ADMIN, settings.secrets.postgres_admin)
 
 
+def _mariadb_admin(settings: LocalSettings) -> Login:
+    port = settings.ports.mariadb
+    assert port is not None, "every start chooses a port"
+    return Login(HOST, port, mariadb.ADMIN, settings.secrets.mariadb_admin)
+
+
 ENGINE_SERVERS: dict[str, EngineServer] = {
     "postgres": EngineServer(postgres.SERVICE, _postgres_admin),
+    "mariadb": EngineServer(mariadb.SERVICE, _mariadb_admin),
 }
 """The servers by the engine's name in the lake file."""
+
+
+def servers_for(lake: Lake) -> tuple[str, ...]:
+    """Return the services that hold the databases of the lake's sources here. Raises NoServerHere."""
+    here = (server_of(source).service for source in lake.sources if source.connection is None)
+    return tuple(sorted({*here}))
 
 
 def server_of(source: Source) -> EngineServer:

@@ -14,14 +14,15 @@ from connectors.connect_rest import ConnectRest
 from connectors.deployment import ConnectorConfig
 from connectors.engines.engine import Checked
 from connectors.engines.registry import engine_of, engine_of_connector
-from connectors.plugins import Plugin, build_plugins, unpack_plugins
+from connectors.plugins import Plugin, build_plugins, plugins_for, unpack_plugins
 from tributary.artifacts.fetch import FetchProgress
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words, plain_words
 from tributary.contract.source import Source
-from tributary.local import connect, kafka, postgres, s3, spark
+from tributary.local import connect, kafka, mariadb, postgres, s3, spark
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.local.databases import prepare_database
+from tributary.local.engine_servers import servers_for
 from tributary.local.left_out import LeftOutTable, as_records, write_left_out
 from tributary.local.process import POLL_SECONDS, StartCancelled, has_died, read_process
 from tributary.local.server_files import read_server_files
@@ -30,7 +31,7 @@ from tributary.local.start_plan import BRONZE, PLUGINS, connector_step, database
 from tributary.local.startup import Progress, Startup, noted_interrupts
 from tributary.local.state import LocalSettings, StateFolder, choose_settings
 
-SERVICES = (postgres.SERVICE, kafka.SERVICE, s3.SERVICE, connect.SERVICE)
+SERVICES = (postgres.SERVICE, mariadb.SERVICE, kafka.SERVICE, s3.SERVICE, connect.SERVICE)
 
 RESPONSE_SECONDS = 10.0
 """How long a server that was started earlier may take to answer before it is restarted."""
@@ -79,8 +80,8 @@ def up(
     began = time.monotonic()
     state.create()
     with state.exclusive():
-        files = read_server_files(fetch_progress)
-        plugins = build_plugins(progress=fetch_progress)
+        files = read_server_files(fetch_progress, with_mariadb=mariadb.SERVICE in servers_for(lake))
+        plugins = build_plugins(progress=fetch_progress, names=plugins_for(lake))
         connect_has_died = has_died(connect.SERVICE, state.run)
         running = frozenset(name for name in SERVICES if read_process(name, state.run) is not None)
         settings = choose_settings(state, lake.name, _fixed_ports(lake), running)
@@ -118,6 +119,7 @@ class _Stop(Protocol):
 _STOPS: dict[str, _Stop] = {
     connect.SERVICE: connect.stop_connect,
     postgres.SERVICE: postgres.stop_postgres,
+    mariadb.SERVICE: mariadb.stop_mariadb,
     kafka.SERVICE: kafka.stop_kafka,
     s3.SERVICE: s3.stop_s3,
 }
@@ -139,6 +141,7 @@ def _stop_servers(state: StateFolder, names: Iterable[str], **patience: float) -
 def _fixed_ports(lake: Lake) -> dict[str, int]:
     wanted = {
         postgres.SERVICE: lake.local.postgres_port,
+        mariadb.SERVICE: lake.local.mariadb_port,
         kafka.SERVICE: lake.local.kafka_port,
         connect.SERVICE: lake.local.connect_port,
         s3.SERVICE: lake.local.s3_port,
@@ -177,6 +180,7 @@ class _Start:
         lake, deployment = self.servers.lake, self.servers.deployment
         work: dict[str, Callable[[], bool]] = {
             postgres.SERVICE: self._ensure_postgres,
+            mariadb.SERVICE: self._ensure_mariadb,
             kafka.SERVICE: self._ensure_kafka,
             s3.SERVICE: self._ensure_s3,
             connect.SERVICE: lambda: self._ensure_connect(plugin_path.result()),
@@ -225,6 +229,16 @@ class _Start:
             postgres.create_database(admin, postgres.CATALOG, owner=postgres.CATALOG_ROLE)
             for database in postgres.databases_here(self.servers.lake):
                 postgres.create_database(admin, database)
+        return started
+
+    def _ensure_mariadb(self) -> bool:
+        server = self.servers.mariadb
+        started = self._ensure_service(
+            mariadb.SERVICE,
+            lambda: mariadb.answers(server),
+            lambda: mariadb.start_mariadb(server, self.startup.cancelled),
+        )
+        mariadb.create_databases(server, self.servers.lake)
         return started
 
     def _ensure_kafka(self) -> bool:

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from tributary.local.process import (
     stop_process,
     wait_until_healthy,
 )
+from tributary.local.server_account import SERVER_ACCOUNT, as_server_account, environment, is_root
 from tributary.local.state import write_private_file
 
 SERVICE = "postgres"
@@ -34,7 +34,6 @@ CATALOG = "tributary_catalog"
 CATALOG_ROLE = "tributary_catalog"
 START_TIMEOUT_SECONDS = 60.0
 
-_SERVER_ACCOUNT = 65534  # "nobody" on Linux and macOS: PostgreSQL refuses to run as root
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -85,9 +84,9 @@ def start_postgres(server: PostgresServer, cancelled: threading.Event) -> Proces
     record = start_process(
         Command(
             SERVICE,
-            [*_as_server_account(), postgres, "-D", str(server.data), "-p", str(server.port), *settings],
+            [*as_server_account(), postgres, "-D", str(server.data), "-p", str(server.port), *settings],
             log=server.log,
-            environment=_environment(),
+            environment=environment(),
         ),
         server.run,
     )
@@ -151,9 +150,9 @@ def _create_data_folder(server: PostgresServer) -> None:
     server.folder.mkdir(parents=True, exist_ok=True)
     server.folder.chmod(0o700)
     write_private_file(password_file, server.admin_password)
-    if _is_root():
-        os.chown(server.folder, _SERVER_ACCOUNT, _SERVER_ACCOUNT)
-        os.chown(password_file, _SERVER_ACCOUNT, _SERVER_ACCOUNT)
+    if is_root():
+        os.chown(server.folder, SERVER_ACCOUNT, SERVER_ACCOUNT)
+        os.chown(password_file, SERVER_ACCOUNT, SERVER_ACCOUNT)
     try:
         _run_initdb(server, draft, password_file)
     finally:
@@ -163,7 +162,7 @@ def _create_data_folder(server: PostgresServer) -> None:
 
 def _run_initdb(server: PostgresServer, data: Path, password_file: Path) -> None:
     command = [
-        *_as_server_account(),
+        *as_server_account(),
         *(
             str(server.binaries / "bin" / "initdb"),
             "-D",
@@ -177,7 +176,7 @@ def _run_initdb(server: PostgresServer, data: Path, password_file: Path) -> None
     ]
     try:
         result = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=_environment(), cwd="/"
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment(), cwd="/"
         )
     except OSError as error:
         raise PostgresUnfit("initdb cannot run", where=command[0], found=str(error)) from error
@@ -186,43 +185,8 @@ def _run_initdb(server: PostgresServer, data: Path, password_file: Path) -> None
             "PostgreSQL could not create its data folder",
             where=str(data),
             found=(result.stderr or result.stdout).strip()[-1000:],
-            remedy="Do not run tributary as root; see docs/local.md" if _is_root() else None,
+            remedy="Do not run tributary as root; see docs/local.md" if is_root() else None,
         )
-
-
-def _as_server_account() -> Sequence[str]:
-    """Return a command prefix that switches from root, which PostgreSQL refuses, to another account.
-
-    The state folder and the cache may be below a folder that only root may enter (a home with mode 0700). So
-    the account keeps the one capability that lets it pass. PostgreSQL checks its binaries with access(2),
-    which ignores the capabilities of users other than root unless SECBIT_NO_SETUID_FIXUP is set
-    (capabilities(7)).
-    """
-    if not _is_root():
-        return ()
-    setpriv = shutil.which("setpriv")
-    if setpriv is None:
-        raise PostgresUnfit(
-            "PostgreSQL does not run as root, and the program to start it as another user is missing",
-            expected="setpriv (package util-linux)",
-            remedy="Run tributary as an ordinary user, or install util-linux",
-        )
-    capabilities = "-all,+dac_override"
-    return (
-        setpriv,
-        *("--reuid", str(_SERVER_ACCOUNT), "--regid", str(_SERVER_ACCOUNT), "--clear-groups"),
-        "--securebits=+no_setuid_fixup",
-        *(f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}", f"--bounding-set={capabilities}"),
-    )
-
-
-def _is_root() -> bool:
-    return os.geteuid() == 0
-
-
-def _environment() -> dict[str, str]:
-    # The caller's PGDATA, PGPORT or LD_LIBRARY_PATH would change the server's behavior.
-    return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 
 
 def answers(server: PostgresServer) -> bool:

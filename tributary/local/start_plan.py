@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
 from tributary.local import connect, kafka, postgres, s3
-from tributary.local.engine_servers import server_of
+from tributary.local.engine_servers import server_of, servers_for
 
 PLUGINS = "plugins"
 BRONZE = "bronze"
@@ -28,7 +28,9 @@ def start_plan(lake: Lake, resnapshot: Collection[Source]) -> Iterator[Step]:
     The step PLUGINS, which has a result, begins before them. Connect comes before the database of a source in
     `resnapshot`, because that source's connector is removed before its database is prepared.
     """
-    before_connect = (postgres.SERVICE, kafka.SERVICE, s3.SERVICE)
+    # PostgreSQL also holds the catalog of bronze.
+    of_engines = sorted({postgres.SERVICE, *servers_for(lake)})
+    before_connect = (*of_engines, kafka.SERVICE, s3.SERVICE)
     servers = (*before_connect, connect.SERVICE)
     yield from map(Step, before_connect)
     yield Step(connect.SERVICE, (*before_connect, PLUGINS))

@@ -51,6 +51,8 @@ class Ports(_Value):
     kafka_controller: int
     connect: int
     s3: int
+    mariadb: int | None = None
+    """None: the folder was last used before there was such a server."""
 
 
 class Secrets(_Value):
@@ -66,6 +68,11 @@ class Secrets(_Value):
         """Return a source's password. Each source has its own, so no database learns another's password."""
         key = self.replication.get_secret_value().encode()
         return SecretStr(hmac.digest(key, source.encode(), "sha256").hex())
+
+    @property
+    def mariadb_admin(self) -> SecretStr:
+        key = self.replication.get_secret_value().encode()
+        return SecretStr(hmac.digest(key, b"administrator of MariaDB", "sha256").hex())
 
     @field_serializer("*", when_used="json")
     def _reveal_in_the_settings_file(self, value: SecretStr) -> str:
@@ -99,6 +106,7 @@ class StateFolder:
     def __init__(self, path: Path = DEFAULT_STATE_FOLDER) -> None:
         self.path = path.absolute()
         self.postgres = self.path / "postgres"
+        self.mariadb = self.path / "mariadb"
         self.kafka = self.path / "kafka"
         self.s3 = self.path / "s3"
         self.connect = self.path / "connect"

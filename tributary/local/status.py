@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from connectors.connect_rest import ConnectorStatus, ConnectRefused, ConnectRest, ConnectUnreachable
-from tributary.local import connect, kafka, postgres, s3, spark
+from tributary.local import connect, kafka, mariadb, postgres, s3, spark
 from tributary.local.process import has_died, read_process, resident_bytes
 from tributary.local.state import LocalSettings, StateFolder
 
@@ -59,16 +59,22 @@ class PipelineStatus:
 def read_status(state: StateFolder) -> PipelineStatus:
     """Read the state of the pipeline. Raise StateFolderUnfit if the settings are damaged."""
     settings = state.read_settings()
-    services = tuple(_read_service(state, name, port) for name, port in _services_and_ports(settings))
+    found = (_read_service(state, name, port) for name, port in _services_and_ports(settings))
+    services = tuple(one for one in found if one.name not in _OF_SOME_LAKES or one.state != "stopped")
     running = {service.name for service in services if service.state == "running"}
     connectors = _read_connectors(settings) if settings is not None and connect.SERVICE in running else ()
     return PipelineStatus(settings, services, connectors)
+
+
+_OF_SOME_LAKES = (mariadb.SERVICE,)
+"""Services that not every lake needs."""
 
 
 def _services_and_ports(settings: LocalSettings | None) -> list[tuple[str, int | None]]:
     ports = settings.ports if settings is not None else None
     return [
         (postgres.SERVICE, ports.postgres if ports else None),
+        (mariadb.SERVICE, ports.mariadb if ports else None),
         (kafka.SERVICE, ports.kafka if ports else None),
         (s3.SERVICE, ports.s3 if ports else None),
         (connect.SERVICE, ports.connect if ports else None),

@@ -12,7 +12,15 @@ from psycopg.conninfo import make_conninfo
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
 from connectors.engines.definitions import TableDefinition
-from connectors.engines.engine import Awaited, Checked, DatabaseTable, Engine, Login, NotConnected
+from connectors.engines.engine import (
+    Awaited,
+    Checked,
+    DatabaseTable,
+    Engine,
+    Login,
+    NotConnected,
+    ReadOffset,
+)
 from connectors.engines.postgres import (
     connector,
     definitions,
@@ -142,7 +150,11 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         signals.forget_request(session, lake, source, request)
 
     def steps_to_kafka(
-        self, session: psycopg.Connection, lake: Lake, source: PostgresSource
+        self,
+        session: psycopg.Connection,
+        lake: Lake,
+        source: PostgresSource,
+        read_offset: ReadOffset,  # noqa: ARG002  The slot says it, too, and asks Kafka Connect for nothing.
     ) -> Iterator[Awaited]:
         return slot.steps_to_kafka(session, lake, source)
 

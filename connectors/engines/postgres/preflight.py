@@ -10,7 +10,8 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import class_row, dict_row
 
-from connectors.engines.engine import DatabaseNotReady, LeftOut
+from connectors.engines.absent import entries_without_table, patterns_without_table
+from connectors.engines.engine import DatabaseNotReady, LeftOut, all_in_one
 from connectors.engines.postgres.names import (
     HEARTBEAT_SCHEMA,
     HEARTBEAT_TABLE,
@@ -23,8 +24,8 @@ from connectors.engines.postgres.preparation import PRINTING, whole_schemas
 from tributary.contract.column_names import ALLOWED, is_column_name
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
-from tributary.contract.patterns import OWN_SCHEMA, TablePattern
-from tributary.contract.remedies import BringUp, RemedyOrText, TakeSnapshot, remedies_of
+from tributary.contract.patterns import OWN_SCHEMA
+from tributary.contract.remedies import BringUp, RemedyOrText, TakeSnapshot
 from tributary.contract.table_name import TableName
 
 OLDEST_VERSION = 13
@@ -238,16 +239,21 @@ def judge_server(source: PostgresSource, server: ServerFacts, address: str) -> N
         for found, expected, remedy in _server_problems(server, source)
     ]
     if problems:
-        raise _all_in_one(problems)
+        raise all_in_one(problems)
 
 
 def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts]) -> PostgresFindings:
     """Judge the facts that `check_tables` read. Raises PostgresNotReady."""
     may_be_empty = source.connection is None
     matched = [facts for facts in tables if source.matches(facts.schema, facts.table)]
-    absent = [*_patterns_without_table(source, tables), *_entries_without_table(lake, source, matched)]
+    names = [(facts.schema, facts.table) for facts in tables]
+    taken_names = [(facts.schema, facts.table) for facts in matched]
+    absent = [
+        *patterns_without_table(source, names, f"in database {source.database}", PostgresNotReady),
+        *entries_without_table(lake, source, taken_names, PostgresNotReady),
+    ]
     if absent and not may_be_empty:
-        raise _all_in_one(absent)
+        raise all_in_one(absent)
     left_out = [*_tables_with_untraceable_names(source, tables)]
     taken: list[TableFacts] = []
     parts: set[TableName] = set()
@@ -400,49 +406,6 @@ def _key_of(lake: Lake, name: TableName, facts: TableFacts) -> frozenset[str]:
     if key is not None:
         return frozenset(key)
     return frozenset() if facts.primary_key is None else facts.primary_key.columns
-
-
-def _all_in_one(problems: list[PostgresNotReady]) -> PostgresNotReady:
-    """Return the first problem, with the others among its remedies, so that a person sees all at once."""
-    first, *others = problems
-    first.remedies = remedies_of((*first.remedies, *(f"Also: {other}" for other in others)))
-    return first
-
-
-def _patterns_without_table(
-    source: PostgresSource, tables: Sequence[TableFacts]
-) -> Iterator[PostgresNotReady]:
-    for pattern in source.patterns.include:
-        if not any(pattern.matches(facts.schema, facts.table) for facts in tables):
-            yield PostgresNotReady(
-                "a pattern that matches no table",
-                where=f"[source.{source.name}].tables",
-                found=f'"{pattern}"',
-                expected=f"a table that it matches in database {source.database}{_like_it(pattern, tables)}",
-            )
-
-
-def _like_it(pattern: TablePattern, tables: Sequence[TableFacts]) -> str:
-    names = [f"{facts.schema}.{facts.table}" for facts in tables]
-    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-    case = [name for name in names if str(pattern).lower() == name.lower()]
-    if case:
-        return f"; did you mean {case[0]}? Case matters"
-    return f", which has {shown}" if names else ", which has no tables"
-
-
-def _entries_without_table(
-    lake: Lake, source: PostgresSource, taken: Sequence[TableFacts]
-) -> Iterator[PostgresNotReady]:
-    existing = {(facts.schema, facts.table) for facts in taken}
-    for name, _ in lake.tables:
-        if name.source == source.name and (name.schema, name.table) not in existing:
-            yield PostgresNotReady(
-                "an entry for a table that does not exist",
-                where=f'[table."{name}"]',
-                found="no such table",
-                expected=f"a table of the database {source.database}",
-            )
 
 
 def _table_problems(

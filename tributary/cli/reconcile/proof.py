@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from connectors.engines.engine import DatabaseTable, RowsUnreadable
+from connectors.engines.engine import Awaited, DatabaseTable, ReadOffset, RowsUnreadable
 from connectors.engines.registry import AnyEngine, engine_of
 from tributary.api.lake_files import LakeFiles
 from tributary.api.rows import read_table
@@ -32,8 +32,9 @@ Session = Any
 class SourceLink:
     """A source, with access to its database, its topics and its lake tables.
 
-    connect   opens a session of the engine as the connector's user
-    left_out  tables that the lake does not take, with the reason
+    connect      opens a session of the engine as the connector's user
+    read_offset  reads the connector's offset from Kafka Connect
+    left_out     tables that the lake does not take, with the reason
     """
 
     lake: Lake
@@ -41,11 +42,16 @@ class SourceLink:
     connect: Callable[[], Session]
     kafka_bootstrap: str
     files: LakeFiles
+    read_offset: ReadOffset
     left_out: Mapping[TableName, str] = field(default_factory=dict)
 
     @property
     def engine(self) -> AnyEngine:
         return engine_of(self.source)
+
+    def steps_to_kafka(self, session: Session) -> Iterator[Awaited]:
+        """Yield what to wait for until Kafka holds all that was committed before the call."""
+        return self.engine.steps_to_kafka(session, self.lake, self.source, self.read_offset)
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def wait_until_lake_holds(
     `writer` is a session without an open transaction. Raises `LakeBehind`.
     """
     names = link.lake.names
-    wait_for_connector(link.engine.steps_to_kafka(writer, link.lake, link.source), patience)
+    wait_for_connector(link.steps_to_kafka(writer), patience)
     source = link.lake.source_names(link.source)
     topics = {source.topic(table.schema, table.table): table for table in tables}
 

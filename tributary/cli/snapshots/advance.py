@@ -56,7 +56,7 @@ def _begin(
         return []
     engine, names = link.engine, link.lake.source_names(link.source)
     definitions = engine.read_definitions(session, link.lake, link.source)
-    wait_for_connector(engine.steps_to_kafka(session, link.lake, link.source), patience)
+    wait_for_connector(link.steps_to_kafka(session), patience)
     topics = read_topics(link.kafka_bootstrap, [names.notification_topic, *_topics_of(link, requested)])
     told = topics.get(names.notification_topic)
     begun: list[Record] = []
@@ -127,7 +127,7 @@ def _ask_again(
     asked = _ask(link, session, files, record)
     if isinstance(asked, Failed):
         return asked
-    wait_for_connector(link.engine.steps_to_kafka(session, link.lake, link.source), patience)
+    wait_for_connector(link.steps_to_kafka(session), patience)
     told = _told_since(link, [record])[record.notified]
     if is_reading(told) or progress_of(record.request.table, told) != Progress():
         return record
@@ -142,7 +142,7 @@ def _finish(
     """End the snapshots of tables that the connector says it has read."""
     if not read:
         return []
-    wait_for_connector(link.engine.steps_to_kafka(session, link.lake, link.source), patience)
+    wait_for_connector(link.steps_to_kafka(session), patience)
     told, topics = _told_since(link, read), read_topics(link.kafka_bootstrap, _topics_of(link, read))
     definitions = link.engine.read_definitions(session, link.lake, link.source)
     finished: list[Record] = []

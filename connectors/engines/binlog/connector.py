@@ -1,0 +1,81 @@
+"""The Debezium connector of a MySQL or MariaDB source, with the settings that lose no change and no value."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from connectors.deployment import ConnectorConfig, Deployment, Kafka
+from connectors.engines.binlog.names import server_id, signal_table
+from connectors.engines.debezium_options import BY_DATABASE, login, options_of_all_engines
+from tributary.contract.engines.binlog import BinlogSource
+from tributary.contract.lake import Lake
+from tributary.contract.table_name import TableName
+
+
+def render(
+    connector_class: str,
+    lake: Lake,
+    source: BinlogSource,
+    deployment: Deployment,
+    untaken: Collection[TableName] = (),
+) -> ConnectorConfig:
+    """Return the connector that turns the source's changes into Kafka events, without its password.
+
+    The connector does not read the tables in `untaken`, although the source's patterns match them.
+    """
+    return ConnectorConfig(
+        name=lake.source_names(source).connector,
+        config={
+            "connector.class": connector_class,
+            **login(deployment.databases[source.name]),
+            "database.server.id": str(server_id(lake, source)),
+            **options_of_all_engines(
+                lake, source, deployment.topics, signal_table(lake, source), BY_DATABASE
+            ),
+            "database.include.list": source.patterns.debezium_schema_regex,
+            "table.include.list": source.patterns.debezium_regex_without(
+                (table.schema, table.table) for table in untaken
+            ),
+            **_LOSSLESS,
+            **_history(lake, source, deployment.kafka),
+        },
+    )
+
+
+_LOSSLESS: Mapping[str, str] = {
+    # A TIME has microseconds and up to 838 hours, which the other mode's milliseconds of a day cannot hold.
+    "time.precision.mode": "adaptive_time_microseconds",
+    # The default, a Java long, wraps numbers from 2⁶³ on to negative ones.
+    "bigint.unsigned.handling.mode": "precise",
+    # The default turns the year 1 into 2001.
+    "enable.time.adjuster": "false",
+    # By default, the drivers fail at the year 0, which is no date.
+    "driver.yearIsDateType": "false",
+    "inconsistent.schema.handling.mode": "fail",
+    # Holds the server's writers back only while the connector reads the tables' definitions.
+    "snapshot.locking.mode": "minimal",
+}
+
+
+def _history(lake: Lake, source: BinlogSource, kafka: Kafka) -> dict[str, str]:
+    """Return how Debezium keeps the tables' definitions, which it needs to read the rows of the log.
+
+    It keeps those of all tables of its databases. Otherwise, it could not read a table that the lake takes
+    only later.
+    """
+    topic = lake.source_names(source).history_topic
+    clients = {
+        f"schema.history.internal.{client}.{option}": value
+        for client in ("producer", "consumer")
+        for option, value in kafka.client_config.items()
+        if option != "bootstrap.servers"
+    }
+    return {
+        "schema.history.internal.kafka.bootstrap.servers": kafka.client_config["bootstrap.servers"],
+        "schema.history.internal.kafka.topic": topic,
+        "schema.history.internal.store.only.captured.databases.ddl": "true",
+        # A server can be slow to create the topic, and then Debezium would find no history in it.
+        "schema.history.internal.kafka.query.timeout.ms": "30000",
+        "schema.history.internal.kafka.create.timeout.ms": "60000",
+        **clients,
+    }

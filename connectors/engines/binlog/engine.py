@@ -1,0 +1,157 @@
+"""What MySQL and MariaDB share behind the engine interface. Each method delegates to a module."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import ClassVar
+
+import pyarrow as pa
+import pymysql
+
+from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.binlog import (
+    connector,
+    definitions,
+    preflight,
+    preparation,
+    progress,
+    reading,
+    signals,
+)
+from connectors.engines.binlog.names import connector_user
+from connectors.engines.binlog.session import Session, connect
+from connectors.engines.definitions import TableDefinition
+from connectors.engines.engine import Awaited, Checked, DatabaseTable, Engine, Login, ReadOffset
+from tributary.contract.engines.binlog import PORT, BinlogSource
+from tributary.contract.lake import Lake
+from tributary.contract.online_snapshot import Request
+from tributary.contract.remedies import Remedies, TakeSnapshot, remedies_of
+from tributary.contract.table_name import TableName
+
+
+class BinlogEngine(Engine[BinlogSource, Session]):
+    """An engine whose connector reads a binary log.
+
+    rules  what the engine demands of its servers
+    """
+
+    rules: ClassVar[preflight.Rules]
+    port = PORT
+    connection_keys = "host, port, user, password and ssl_mode"
+    driver_errors = (pymysql.Error,)
+
+    @abstractmethod
+    def encryption(self, *, is_required: bool) -> Mapping[str, str]:
+        """Return the connector's options that encrypt its connections, or do not."""
+
+    def render(
+        self, lake: Lake, source: BinlogSource, deployment: Deployment, untaken: Collection[TableName] = ()
+    ) -> ConnectorConfig:
+        return connector.render(self.connector_class, lake, source, deployment, untaken)
+
+    def user(self, lake: Lake, source: BinlogSource) -> str:
+        return connector_user(lake, source)
+
+    def access(
+        self, lake: Lake, source: BinlogSource, host: str, port: int, password: SecretReference
+    ) -> DatabaseAccess:
+        # Tributary's own local server has no encryption.
+        is_required = source.connection is not None and source.connection.ssl_mode == "required"
+        user = connector_user(lake, source)
+        return DatabaseAccess(host, port, user, password, self.encryption(is_required=is_required))
+
+    def remedies(self) -> Mapping[str, Remedies]:
+        # BinlogSourceTask, after the server has removed the log's file of the stored offset.
+        return {
+            "which is no longer available on the server": remedies_of(
+                ["The server no longer has the log from which the connector has to continue.", TakeSnapshot()]
+            ),
+            "DDL statement couldn't be parsed": remedies_of(
+                [
+                    "Debezium does not understand a statement that changed a table. The message shows it. "
+                    " If the tables are as the lake needs them now, read them all again.",
+                    TakeSnapshot(),
+                ]
+            ),
+            "The db history topic is missing": remedies_of(
+                ["The topic with the tables' definitions is lost.", TakeSnapshot()]
+            ),
+        }
+
+    def remains(self, config: Mapping[str, str]) -> str | None:
+        table = config.get("signal.data.collection")
+        return None if table is None else f"Its table remains in the database: DROP TABLE {table};"
+
+    def connect(self, source: BinlogSource, login: Login) -> Session:
+        return connect(source, login)
+
+    def check(self, session: Session, lake: Lake, source: BinlogSource) -> Checked:
+        return preflight.check(session, lake, source, self.rules)
+
+    def prepare(
+        self,
+        admin: Session,
+        lake: Lake,
+        source: BinlogSource,
+        password: str,
+        untaken: Collection[TableName],  # noqa: ARG002  Rights are for whole databases.
+    ) -> tuple[str, ...]:
+        preparation.apply_setup(admin, lake, source, password)
+        return ()
+
+    def check_prepared(
+        self,
+        session: Session,
+        lake: Lake,
+        source: BinlogSource,
+        untaken: Collection[TableName],  # noqa: ARG002
+    ) -> None:
+        preflight.check_user(session, lake, source)
+
+    def script(self, lake: Lake, source: BinlogSource, untaken: Collection[TableName]) -> str:  # noqa: ARG002
+        return preparation.setup_script(lake, source)
+
+    def forget(self, admin: Session, lake: Lake, source: BinlogSource) -> None:
+        preparation.forget(admin, lake, source)
+
+    def read_definitions(
+        self,
+        session: Session,
+        lake: Lake,  # noqa: ARG002
+        source: BinlogSource,
+    ) -> Mapping[TableName, TableDefinition]:
+        return definitions.read_definitions(session, source)
+
+    def has_rows(self, session: Session, table: TableName) -> bool:
+        return reading.has_rows(session, table)
+
+    def ask_for_snapshot(self, session: Session, lake: Lake, source: BinlogSource, request: Request) -> None:
+        signals.ask_for_snapshot(session, lake, source, request)
+
+    def forget_request(self, session: Session, lake: Lake, source: BinlogSource, request: Request) -> None:
+        signals.forget_request(session, lake, source, request)
+
+    def steps_to_kafka(
+        self, session: Session, lake: Lake, source: BinlogSource, read_offset: ReadOffset
+    ) -> Iterator[Awaited]:
+        return progress.steps_to_kafka(session, lake, source, read_offset)
+
+    def snapshot(self, session: Session) -> AbstractContextManager[None]:
+        return reading.one_snapshot(session)
+
+    def read_tables(self, session: Session) -> tuple[DatabaseTable, ...]:
+        return reading.read_tables(session)
+
+    def read_rows(
+        self, session: Session, table: DatabaseTable, columns: Iterable[str]
+    ) -> Iterator[pa.RecordBatch]:
+        return reading.read_rows(session, table, columns)
+
+    def script_command(self, script: Path) -> str:
+        return f"{self.client} < {script}"
+
+    client: ClassVar[str]
+    """The engine's command line program."""

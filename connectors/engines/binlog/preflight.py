@@ -1,0 +1,562 @@
+"""The preflight check: servers, users and tables that Debezium cannot read without loss, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pymysql
+
+from connectors.engines.absent import entries_without_table, patterns_without_table
+from connectors.engines.binlog.names import (
+    HEARTBEAT_TABLE,
+    OWN_DATABASE,
+    connector_user,
+    server_id,
+    signal_table,
+)
+from connectors.engines.binlog.reading import NOT_THE_SYSTEMS
+from connectors.engines.binlog.session import Session, first_row, rows_of
+from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut, all_in_one
+from tributary.contract.column_names import ALLOWED, is_column_name
+from tributary.contract.engines.binlog import BinlogSource
+from tributary.contract.lake import Lake
+from tributary.contract.remedies import BringUp
+from tributary.contract.table_name import TableName
+
+SHORTEST_RETENTION_HOURS = 24
+
+
+class ServerNotReady(DatabaseNotReady):
+    """A server, a user or a table that Debezium cannot read without losing changes."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fault of a server: what was found, what was expected, and what to do."""
+
+    found: str
+    expected: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """A server.
+
+    variables        its global variables, by their names in lower case. It has not all that are asked for
+    ignored          databases that it does not write to the log
+    only             the databases that it writes to the log; empty: all others
+    is_replica       it repeats the changes of another server
+    retention_hours  how long it keeps the log at least; None: it keeps it for ever
+    replica_ids      the numbers of the replicas that are connected now
+    """
+
+    release: str
+    variables: Mapping[str, str]
+    ignored: frozenset[str] = frozenset()
+    only: frozenset[str] = frozenset()
+    is_replica: bool = False
+    retention_hours: float | None = None
+    replica_ids: frozenset[int] = frozenset()
+
+    @property
+    def is_mariadb(self) -> bool:
+        return "mariadb" in self.release.lower()
+
+    @property
+    def version(self) -> tuple[int, int]:
+        major, minor = self.release.split("-")[0].split(".")[:2]
+        return int(major), int(minor)
+
+    def is_on(self, variable: str) -> bool:
+        return self.variables.get(variable, "").upper() in ("1", "ON")
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """One table as the server's catalog describes it.
+
+    engine      keeps the table's rows
+    types       of the columns, as the server calls them, by the columns' names and in their order
+    not_null    columns that are NOT NULL
+    unique_keys the columns of each unique index over whole columns; the first is the primary key, if any
+    cascades    foreign keys that change or delete rows of this table when rows of another one change
+    """
+
+    schema: str
+    table: str
+    engine: str
+    types: Mapping[str, str]
+    not_null: frozenset[str] = frozenset()
+    primary_key: frozenset[str] = frozenset()
+    unique_keys: tuple[frozenset[str], ...] = ()
+    cascades: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.types)
+
+    @property
+    def unparsed(self) -> tuple[str, ...]:
+        """The columns of a type that Debezium's parser of definitions does not know."""
+        return tuple(column for column, data_type in self.types.items() if data_type in _UNPARSED)
+
+
+_UNPARSED = ("inet4", "inet6", "xmltype")
+"""Types of MariaDB that are not in the grammar of Debezium 3.5 (MariaDBParser.g4, `dataType`)."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an engine demands of its servers.
+
+    title        what people call the engine
+    other        of the engine that the server may be instead, its title and its key in the lake file
+    is_mariadb   what a server of the engine says of itself
+    oldest       version
+    wanted       variables with the value that they must have if the server has them, and how to set it
+    refused      variables that must not have a value, or not have it among several
+    """
+
+    title: str
+    other: tuple[str, str]
+    is_mariadb: bool
+    oldest: tuple[int, int]
+    wanted: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+OF_BOTH = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
+"""The wanted variables of both engines."""
+
+
+def check(session: Session, lake: Lake, source: BinlogSource, rules: Rules) -> Checked:
+    """Check the server, and find the tables that the lake cannot keep exact. Raises ServerNotReady."""
+    server = read_server(session)
+    judge_server(lake, source, server, rules)
+    found = judge_tables(lake, source, read_tables(session))
+    return Checked(found.left_out, found.parts, (*found.warnings, *_warnings_of_server(server)))
+
+
+def check_user(session: Session, lake: Lake, source: BinlogSource) -> None:
+    """Check that the session's user, the connector's, has all it needs. Raises ServerNotReady."""
+    problems = list(_user_problems(session, lake, source))
+    if problems:
+        raise ServerNotReady(
+            "the server is not prepared for Debezium",
+            where=f"source {source.name}, as {connector_user(lake, source)}",
+            found="; ".join(problems),
+            remedy=[
+                "Name an admin_user in the lake file and start the pipeline again. Without an admin_user, "
+                "the start writes the SQL to a file, for an administrator to run.",
+                BringUp(),
+            ],
+        )
+
+
+def judge_server(lake: Lake, source: BinlogSource, server: ServerFacts, rules: Rules) -> None:
+    """Judge the facts that `read_server` read. Raises ServerNotReady with all faults at once."""
+    where = f"source {source.name}"
+    problems = [
+        ServerNotReady(
+            "the server cannot be read without loss",
+            where=where,
+            found=one.found,
+            expected=one.expected,
+            remedy=one.remedy,
+        )
+        for one in _server_findings(lake, source, server, rules)
+    ]
+    if problems:
+        raise all_in_one(problems)
+
+
+def judge_tables(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts]) -> Checked:
+    """Judge the facts that `read_tables` read. Raises ServerNotReady."""
+    matched = [facts for facts in tables if source.matches(facts.schema, facts.table)]
+    names = [(facts.schema, facts.table) for facts in tables]
+    absent = [
+        *patterns_without_table(source, names, "on the server", ServerNotReady),
+        *entries_without_table(
+            lake, source, [(facts.schema, facts.table) for facts in matched], ServerNotReady
+        ),
+    ]
+    if absent and source.connection is not None:
+        raise all_in_one(absent)
+    if unparsed := [facts for facts in tables if _may_be_in_history(source, facts) and facts.unparsed]:
+        raise _unparsed_columns(source, unparsed)
+    left_out = [
+        LeftOut(TableName(source.name, facts.schema, facts.table), problems)
+        for facts in matched
+        if (problems := tuple(_table_problems(lake, source, facts)))
+    ]
+    left_out += _tables_with_untraceable_names(source, tables)
+    return Checked(
+        left_out=tuple(sorted(left_out, key=lambda each: each.table)),
+        warnings=tuple(str(error) for error in absent),
+    )
+
+
+def read_server(session: Session) -> ServerFacts:
+    """Read what the check of a server needs. The session's user may have few rights."""
+    variables = {
+        str(row["Variable_name"]).lower(): str(row["Value"])
+        for row in rows_of(session, "SHOW GLOBAL VARIABLES")
+    }
+    status = read_log_status(session) if variables.get("log_bin", "").upper() in ("1", "ON") else {}
+    return ServerFacts(
+        release=variables["version"],
+        variables=variables,
+        ignored=_names(status.get("Binlog_Ignore_DB")),
+        only=_names(status.get("Binlog_Do_DB")),
+        is_replica=_is_replica(session),
+        retention_hours=_retention_hours(session, variables),
+        replica_ids=_replica_ids(session),
+    )
+
+
+def read_log_status(session: Session) -> Mapping[str, Any]:
+    """Return the end of the log, `File` and `Position`, and the databases that it leaves out."""
+    found = _first_allowed(session, ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS", "SHOW BINLOG STATUS"))
+    return found[0] if found else {}
+
+
+def read_tables(session: Session) -> list[TableFacts]:
+    """Read all tables of the server except the system's and Tributary's own."""
+    types: dict[tuple[str, str], dict[str, str]] = {}
+    not_null: dict[tuple[str, str], set[str]] = {}
+    for row in rows_of(session, _COLUMNS):
+        table = (row["db"], row["tbl"])
+        types.setdefault(table, {})[row["col"]] = row["data_type"]
+        if row["nullable"] == "NO":
+            not_null.setdefault(table, set()).add(row["col"])
+    keys: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for row in rows_of(session, _UNIQUE_KEYS):
+        keys.setdefault((row["db"], row["tbl"]), {}).setdefault(row["key_name"], set()).add(row["col"])
+    cascades: dict[tuple[str, str], list[str]] = {}
+    for row in rows_of(session, _CASCADES):
+        cascades.setdefault((row["db"], row["tbl"]), []).append(f"{row['name']}, {row['rule']}")
+    return [
+        TableFacts(
+            schema=table[0],
+            table=table[1],
+            engine=row["engine"] or "",
+            types=types.get(table, {}),
+            not_null=frozenset(not_null.get(table, ())),
+            primary_key=frozenset(keys.get(table, {}).get("PRIMARY", ())),
+            unique_keys=tuple(frozenset(columns) for columns in keys.get(table, {}).values()),
+            cascades=tuple(sorted(cascades.get(table, ()))),
+        )
+        for row in rows_of(session, _TABLES)
+        for table in [(row["db"], row["tbl"])]
+    ]
+
+
+def _server_findings(
+    lake: Lake, source: BinlogSource, server: ServerFacts, rules: Rules
+) -> Iterator[Finding]:
+    if server.is_mariadb != rules.is_mariadb:
+        title, key = rules.other
+        yield Finding(
+            f"a {title} server, {server.release}",
+            f"a {rules.title} server",
+            f'Write engine = "{key}" in [source.{source.name}].',
+        )
+        return
+    if server.version < rules.oldest:
+        oldest = ".".join(map(str, rules.oldest))
+        yield Finding(
+            f"{rules.title} {server.release}", f"{rules.title} {oldest} or newer", "Upgrade the server."
+        )
+    if not server.is_on("log_bin"):
+        yield Finding(
+            "no binary log (log_bin = OFF)",
+            "log_bin = ON",
+            "Start the server with log_bin and server_id (on Amazon RDS: turn automated backups on).",
+        )
+    for variable, value in rules.wanted.items():
+        found = server.variables.get(variable)
+        if variable != "log_bin" and found is not None and found.upper() not in _alike(value):
+            yield Finding(f"{variable} = {found}", f"{variable} = {value}", _set(variable, value))
+    for variable, value in rules.refused.items():
+        found = server.variables.get(variable, "")
+        if not {*found.upper().split(",")}.isdisjoint(_alike(value)):
+            without = "OFF" if value == "ON" else "''"
+            yield Finding(f"{variable} = {found}", f"no {value} in {variable}", _set(variable, without))
+    if server.variables.get("server_id") == "0":
+        yield Finding("server_id = 0", "a number of its own", "Set server_id in the server's configuration.")
+    if (
+        server.is_replica
+        and not server.is_on("log_slave_updates")
+        and not server.is_on("log_replica_updates")
+    ):
+        yield Finding(
+            "a replica that does not write the changes of its primary to its own log",
+            "log_replica_updates = ON (log_slave_updates), or the primary server",
+            f"Change [source.{source.name}.connection].host, or the replica's configuration.",
+        )
+    for database in _databases(source):
+        if database in server.ignored or (server.only and database not in server.only):
+            yield Finding(
+                f"the database {database} left out of the log (binlog_do_db, binlog_ignore_db)",
+                "a log with every database that the lake takes",
+                "Change the server's configuration.",
+            )
+    number = server_id(lake, source)
+    if str(number) == server.variables.get("server_id"):
+        yield Finding(
+            f"server_id = {number}, the number of the connector",
+            "another number than the connector's",
+            f"Set server_id in [source.{source.name}] to a number that no server has.",
+        )
+
+
+def _warnings_of_server(server: ServerFacts) -> Iterator[str]:
+    hours = server.retention_hours
+    if hours is not None and hours < SHORTEST_RETENTION_HOURS:
+        yield (
+            f"The server keeps its binary log for {hours:g} hours only. If the connector stops for longer, "
+            "the changes are lost and all tables have to be read again. Keep it for some days: "
+            "binlog_expire_logs_seconds, or on Amazon RDS "
+            "CALL mysql.rds_set_configuration('binlog retention hours', 72)."
+        )
+
+
+def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iterator[ServerNotReady]:
+    name = TableName(source.name, facts.schema, facts.table)
+    leave_out = f'leave it out with the pattern "!{facts.schema}.{facts.table}"'
+
+    def problem(what: str, found: str, expected: str | None, remedy: str) -> ServerNotReady:
+        return ServerNotReady(what, where=f"table {name}", found=found, expected=expected, remedy=remedy)
+
+    if topic_problem := lake.source_names(source).topic_problem(facts.schema, facts.table):
+        remedy = f"Rename the table, or {leave_out}."
+        yield problem("the table's name is too long", topic_problem, None, remedy)
+    if facts.engine.upper() in _NOT_KEPT:
+        found = f"the storage engine {facts.engine}"
+        what = "the log does not tell when its rows vanish"
+        yield problem(
+            what,
+            found,
+            "a table on disk, such as InnoDB's",
+            f"ALTER TABLE … ENGINE = InnoDB, or {leave_out}.",
+        )
+    for cascade in facts.cascades:
+        what = "a foreign key changes its rows, and the binary log does not have such changes"
+        found = f"the foreign key {cascade}"
+        expected = "a foreign key with RESTRICT or NO ACTION"
+        remedy = f"Let the application or a trigger change the rows, or {leave_out}."
+        yield problem(what, found, expected, remedy)
+    yield from _key_problems(lake, name, facts, leave_out)
+    for column in facts.columns:
+        if not is_column_name(column):
+            remedy = f"Rename the column, or {leave_out}."
+            yield problem("a lake table cannot have a column with this name", repr(column), ALLOWED, remedy)
+        elif len(column) > 1 and column[0] == column[-1] and column[0] in "\"'`":
+            remedy = f"Rename the column, or {leave_out}."
+            yield problem("Debezium changes the name of a column", f"the column {column}", None, remedy)
+    for column in lake.policy(name).partition_by:
+        if column not in facts.types:
+            yield _no_such_column(f'[table."{name}"].partition_by', column, facts)
+
+
+_NOT_KEPT = ("MEMORY", "BLACKHOLE", "FEDERATED", "CONNECT", "SPIDER", "NDBCLUSTER", "NDB")
+"""Storage engines whose rows come and go without an event: in memory, on other servers, or nowhere."""
+
+
+def _key_problems(lake: Lake, name: TableName, facts: TableFacts, leave_out: str) -> Iterator[ServerNotReady]:
+    entry = f'[table."{name}"].key'
+    given = lake.policy(name).key
+    if given is None and not facts.primary_key:
+        yield ServerNotReady(
+            "nothing identifies its rows",
+            where=f"table {name}",
+            found="no primary key",
+            expected="a primary key, or the columns of a unique index as key in the lake file",
+            remedy=f'Add [table."{name}"] with key = [...], or {leave_out}.',
+        )
+        return
+    key = facts.primary_key if given is None else frozenset(given)
+    if missing := sorted(key - facts.types.keys()):
+        yield _no_such_column(entry, missing[0], facts)
+        return
+    if given is not None and not any(unique <= key for unique in facts.unique_keys):
+        yield ServerNotReady(
+            "the key does not identify a row",
+            where=entry,
+            found=", ".join(sorted(key)),
+            expected="columns with a unique index over them, or over some of them",
+        )
+    elif nullable := sorted(key - facts.not_null):
+        yield ServerNotReady(
+            "a key column may be null", where=entry, found=nullable[0], expected="columns that are NOT NULL"
+        )
+    for column in sorted(key):
+        if facts.types[column] == "float":
+            yield ServerNotReady(
+                "the lake would keep one row for two",
+                where=f"table {name}",
+                found=f"the key column {column}, a float, of which a snapshot reads six digits",
+                expected="a key that Debezium sends exactly",
+                remedy=f'Add [table."{name}"] with the columns of another unique index, or {leave_out}.',
+            )
+
+
+def _no_such_column(entry: str, column: str, facts: TableFacts) -> ServerNotReady:
+    return ServerNotReady(
+        "a column that does not exist",
+        where=entry,
+        found=column,
+        expected=f"one of {', '.join(facts.columns)}",
+    )
+
+
+def _may_be_in_history(source: BinlogSource, facts: TableFacts) -> bool:
+    return any(pattern.may_match_in(facts.schema) for pattern in source.patterns.include)
+
+
+def _unparsed_columns(source: BinlogSource, tables: Sequence[TableFacts]) -> ServerNotReady:
+    found = [
+        f"{one.schema}.{one.table}.{column} ({one.types[column]})"
+        for one in tables
+        for column in one.unparsed
+    ]
+    return ServerNotReady(
+        "Debezium cannot read the definitions of all tables in the databases of the lake, and then stops",
+        where=f"source {source.name}",
+        found=", ".join(found[:5]) + (f", and {len(found) - 5} more" if len(found) > 5 else ""),
+        expected="no column of these types in these databases, also in tables that the lake does not take",
+        remedy="Change the column to varbinary(16) or varchar(45), or move the table to another database.",
+    )
+
+
+def _tables_with_untraceable_names(source: BinlogSource, tables: Sequence[TableFacts]) -> Iterator[LeftOut]:
+    for facts in tables:
+        if not source.matches(facts.schema, facts.table) and source.patterns.would_match(
+            facts.schema, facts.table
+        ):
+            name = TableName(source.name, facts.schema, facts.table)
+            problem = ServerNotReady(
+                "Debezium cannot quote its name, or cannot turn it into a topic's name",
+                where=f"table {name}",
+                remedy="Rename the table, or leave it out with a pattern.",
+            )
+            yield LeftOut(name, (problem,))
+
+
+def _user_problems(session: Session, lake: Lake, source: BinlogSource) -> Iterator[str]:
+    grants = " ".join(str(next(iter(row.values()))) for row in rows_of(session, "SHOW GRANTS"))
+    may_all = "ALL PRIVILEGES ON *.*" in grants
+    for right, names in _RIGHTS.items():
+        if not may_all and not any(name in grants for name in names):
+            yield f"the user lacks {right}"
+    signals = signal_table(lake, source)
+    for table in (HEARTBEAT_TABLE, signals):
+        if first_row(session, _OWN_TABLE, (OWN_DATABASE, table)) is None:
+            yield f"there is no table {OWN_DATABASE}.{table} that the user may read"
+    visible = {
+        row["db"] for row in rows_of(session, "SELECT SCHEMA_NAME AS db FROM information_schema.SCHEMATA")
+    }
+    for database in _databases(source):
+        if database not in visible:
+            yield f"there is no database {database} that the user may read"
+
+
+_RIGHTS: Mapping[str, tuple[str, ...]] = {
+    "RELOAD": ("RELOAD", "FLUSH_TABLES"),
+    "REPLICATION SLAVE": ("REPLICATION SLAVE",),
+    "REPLICATION CLIENT": ("REPLICATION CLIENT", "BINLOG MONITOR"),
+    "LOCK TABLES": ("LOCK TABLES",),
+}
+"""The rights by their names in a GRANT, and how SHOW GRANTS may call them."""
+
+
+def _databases(source: BinlogSource) -> tuple[str, ...]:
+    """Return the databases that the patterns name without a wildcard."""
+    return tuple(
+        sorted({pattern.schema for pattern in source.patterns.include if not {*pattern.schema} & {*"*?"}})
+    )
+
+
+def _alike(value: str) -> tuple[str, ...]:
+    return {"ON": ("ON", "1"), "OFF": ("OFF", "0")}.get(value, (value.upper(),))
+
+
+def _set(variable: str, value: str) -> str:
+    return (
+        f"SET GLOBAL {variable} = {value}, and in the server's configuration "
+        "(on Amazon RDS and Aurora: in the parameter group)."
+    )
+
+
+def _names(text: object) -> frozenset[str]:
+    return frozenset(filter(None, str(text or "").split(",")))
+
+
+def _is_replica(session: Session) -> bool:
+    statements = ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+    return bool(_first_allowed(session, statements))
+
+
+def _replica_ids(session: Session) -> frozenset[int]:
+    rows = _first_allowed(session, ("SHOW REPLICAS", "SHOW SLAVE HOSTS")) or []
+    return frozenset(int(row.get("Server_Id") or row.get("Server_id") or 0) for row in rows)
+
+
+def _retention_hours(session: Session, variables: Mapping[str, str]) -> float | None:
+    """Return how long the server keeps its log. On Amazon RDS and Aurora, a setting of its own decides."""
+    rds = _first_allowed(
+        session, ("SELECT value FROM mysql.rds_configuration WHERE name = 'binlog retention hours'",)
+    )
+    if rds:
+        return float(rds[0]["value"] or 0)
+    seconds = float(variables.get("binlog_expire_logs_seconds") or 0)
+    days = float(variables.get("expire_logs_days") or 0)
+    return seconds / 3600 or days * 24 or None
+
+
+def _first_allowed(session: Session, statements: Sequence[str]) -> list[dict[str, Any]] | None:
+    """Return the rows of the first statement that the server knows and the user may run, or None."""
+    for statement in statements:
+        try:
+            return rows_of(session, statement)
+        except pymysql.MySQLError:
+            if not session.open:
+                raise
+    return None
+
+
+_TABLES = f"""
+SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, ENGINE AS engine FROM information_schema.TABLES
+WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
+ORDER BY TABLE_SCHEMA, TABLE_NAME
+"""
+
+_COLUMNS = f"""
+SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, COLUMN_NAME AS col, lower(DATA_TYPE) AS data_type,
+  IS_NULLABLE AS nullable
+FROM information_schema.COLUMNS WHERE TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
+ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
+"""
+
+# An index over the beginning of a column, or over an expression, does not make the column unique.
+_UNIQUE_KEYS = f"""
+SELECT s.TABLE_SCHEMA AS db, s.TABLE_NAME AS tbl, s.INDEX_NAME AS key_name, s.COLUMN_NAME AS col
+FROM information_schema.STATISTICS s
+WHERE s.NON_UNIQUE = 0 AND s.TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS} AND NOT EXISTS (
+  SELECT 1 FROM information_schema.STATISTICS o WHERE o.TABLE_SCHEMA = s.TABLE_SCHEMA
+  AND o.TABLE_NAME = s.TABLE_NAME AND o.INDEX_NAME = s.INDEX_NAME
+  AND (o.SUB_PART IS NOT NULL OR o.COLUMN_NAME IS NULL))
+"""
+
+_CASCADES = f"""
+SELECT CONSTRAINT_SCHEMA AS db, TABLE_NAME AS tbl, CONSTRAINT_NAME AS name,
+  concat('ON DELETE ', DELETE_RULE, ' ON UPDATE ', UPDATE_RULE) AS rule
+FROM information_schema.REFERENTIAL_CONSTRAINTS
+WHERE (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')
+  OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT')) AND CONSTRAINT_SCHEMA NOT IN {NOT_THE_SYSTEMS}
+"""
+
+_OWN_TABLE = "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"

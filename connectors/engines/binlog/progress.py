@@ -1,0 +1,66 @@
+"""How far Debezium has read the binary log, and how far the log goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.engines.binlog.preflight import read_log_status
+from connectors.engines.binlog.preparation import heartbeat_statement
+from connectors.engines.binlog.session import Session, execute
+from connectors.engines.engine import Awaited, ReadOffset
+from tributary.contract.engines.binlog import BinlogSource
+from tributary.contract.lake import Lake
+
+
+@dataclass(frozen=True, order=True)
+class LogPosition:
+    """A place in the binary log: the number of a file, and the byte in it."""
+
+    file: int
+    byte: int
+
+    def __str__(self) -> str:
+        return f"file {self.file}, byte {self.byte:,}"
+
+
+def position_in(file: str, byte: int) -> LogPosition:
+    """Return a position of which the server tells the file's name, such as `binlog.000012`."""
+    return LogPosition(int(file.rpartition(".")[2]), byte)
+
+
+def steps_to_kafka(
+    session: Session,
+    lake: Lake,
+    source: BinlogSource,
+    read_offset: ReadOffset,
+) -> Iterator[Awaited]:
+    """Yield what to wait for until Kafka holds every change that was committed before the first step.
+
+    Kafka holds all changes before the offset that Kafka Connect has stored for the connector. Debezium sends
+    an offset with each heartbeat, too, so it also advances while no table changes.
+    """
+    yield Awaited("Debezium's first snapshot", lambda: _snapshot_problem(read_offset()))
+    status = read_log_status(session)
+    end = position_in(str(status["File"]), int(status["Position"]))
+    # The offset is that of the last transaction's begin, so it passes the end only with a later one.
+    execute(session, heartbeat_statement(lake, source))
+    yield Awaited("Debezium", lambda: _unread(read_offset(), end))
+
+
+def _snapshot_problem(offset: Mapping[str, Any] | None) -> str | None:
+    if offset is None:
+        return "Kafka Connect has stored no offset of the connector: it has sent nothing yet"
+    return "the first snapshot still runs" if _is_in_snapshot(offset) else None
+
+
+def _is_in_snapshot(offset: Mapping[str, Any]) -> bool:
+    return str(offset.get("snapshot", "false")).lower() not in ("false", "none")
+
+
+def _unread(offset: Mapping[str, Any] | None, end: LogPosition) -> str | None:
+    if offset is None or _is_in_snapshot(offset):
+        return _snapshot_problem(offset)
+    read = position_in(str(offset["file"]), int(offset["pos"]))
+    return None if read >= end else f"Debezium has read up to {read} of the log, which goes to {end}"

@@ -1,0 +1,160 @@
+"""The options that Debezium's connectors share, with the values that lose no change and no value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from connectors.deployment import DatabaseAccess, TopicPolicy
+from tributary.contract.lake import Lake
+from tributary.contract.patterns import OWN_SCHEMA
+from tributary.contract.source import Source
+
+SNAPSHOT_CHUNK_ROWS = 8192
+"""How many rows an incremental snapshot reads with one query. Debezium holds them in memory."""
+
+BY_SCHEMA = "io.debezium.schema.SchemaUnicodeTopicNamingStrategy"
+BY_DATABASE = "io.debezium.schema.DefaultUnicodeTopicNamingStrategy"
+"""Debezium's strategies for names of topics, which `naming.topic_escape` repeats: for engines with schemas in
+a database, and for those without. Its defaults map several tables to one topic."""
+
+_LOSSLESS: Mapping[str, str] = {
+    "tombstones.on.delete": "true",
+    # The default skips truncates.
+    "skipped.operations": "none",
+    # Precision and scale of a number, which is sent as text.
+    "column.propagate.source.type": ".*",
+    # The default would stop the connector at a NaN or an infinity, which no decimal can hold.
+    "decimal.handling.mode": "string",
+    "binary.handling.mode": "bytes",
+    # The default writes null for a value that cannot be converted, and continues.
+    "event.converting.failure.handling.mode": "fail",
+    "event.processing.failure.handling.mode": "fail",
+}
+
+_JSON_WITH_SCHEMAS: Mapping[str, str] = {
+    f"{part}.{option}": value
+    for part in ("key.converter", "value.converter")
+    for option, value in {
+        "schemas.enable": "true",
+        "decimal.format": "NUMERIC",
+        # The default turns an explicit NULL into the column's default.
+        "replace.null.with.default": "false",
+    }.items()
+} | {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    # __debezium.newkey and __debezium.oldkey are rows; the default would write them as Java prints them.
+    "header.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "header.converter.schemas.enable": "false",
+    "header.converter.decimal.format": "NUMERIC",
+}
+
+
+def options_of_all_engines(
+    lake: Lake, source: Source, topics: TopicPolicy, signal_table: str, topic_names: str
+) -> dict[str, str]:
+    """Return the options that every source's connector has.
+
+    topic_names   the strategy that names the topics: BY_SCHEMA or BY_DATABASE
+    signal_table  through which Debezium is told to read tables again, in the schema `OWN_SCHEMA`
+    """
+    return {
+        "tasks.max": "1",
+        "snapshot.mode": "initial",
+        "topic.prefix": lake.source_names(source).topic_prefix,
+        "topic.naming.strategy": topic_names,
+        **_keys(lake, source),
+        **_LOSSLESS,
+        **_JSON_WITH_SCHEMAS,
+        **_pace(topics),
+        **_topics(source, topics),
+        "heartbeat.interval.ms": "5000",
+        **_snapshots_on_demand(lake, source, signal_table),
+        # By default, headers of each record hold the connector's name, task and run.
+        "extended.headers.enabled": "false",
+        # Otherwise MSK Connect keeps restarting a connector that uses a configuration provider.
+        "config.action.reload": "none",
+        "errors.log.enable": "true",
+    }
+
+
+def login(access: DatabaseAccess) -> dict[str, str]:
+    """Return how the connector logs in, without its password."""
+    return {
+        "database.hostname": access.host,
+        "database.port": str(access.port),
+        "database.user": access.user,
+        "database.password": access.password.placeholder,
+        **access.options,
+    }
+
+
+def _keys(lake: Lake, source: Source) -> dict[str, str]:
+    """Return `message.key.columns` for the tables whose key the lake file names.
+
+    Its form is `table:column,column;…`. Debezium joins the table to each column with a dot and reads the
+    result as a regular expression (io.debezium.relational.Key.CustomKeyMapper). So all other characters than
+    letters and digits are escaped.
+    """
+    keys = [
+        f"(?-i){_literally(table.schema)}\\.{_literally(table.table)}:{','.join(map(_literally, entry.key))}"
+        for table, entry in lake.tables
+        if table.source == source.name and entry.key is not None
+    ]
+    return {"message.key.columns": ";".join(keys)} if keys else {}
+
+
+def _literally(name: str) -> str:
+    return re.sub(r"[^0-9A-Za-z]", lambda character: f"\\x{{{ord(character[0]):x}}}", name)
+
+
+def _snapshots_on_demand(lake: Lake, source: Source, signal_table: str) -> dict[str, str]:
+    """Return how Debezium is told to read a table again, and how it tells what it has read.
+
+    The signals are rows of a table, because only those reach Debezium at a place of the stream: all changes
+    of before are in Kafka by then. Debezium would also send the signal table's own changes to a topic.
+    """
+    names = lake.source_names(source)
+    return {
+        # Otherwise, Debezium cannot read a table that it has not met yet. It would first send the table's
+        # definition to a topic, and fails because that needs a name that it does not know here.
+        "include.schema.changes": "false",
+        "signal.data.collection": f"{OWN_SCHEMA}.{signal_table}",
+        # Debezium deletes the rows with which it marks a chunk.
+        "incremental.snapshot.watermarking.strategy": "insert_delete",
+        "incremental.snapshot.chunk.size": str(SNAPSHOT_CHUNK_ROWS),
+        "notification.enabled.channels": "sink",
+        "notification.sink.topic.name": names.notification_topic,
+        "predicates": "isSignal",
+        "predicates.isSignal.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        "predicates.isSignal.pattern": re.escape(names.topic_name(OWN_SCHEMA, signal_table)),
+        "transforms": "dropSignals",
+        "transforms.dropSignals.type": "org.apache.kafka.connect.transforms.Filter",
+        "transforms.dropSignals.predicate": "isSignal",
+    }
+
+
+def _pace(topics: TopicPolicy) -> dict[str, str]:
+    return {
+        # Changes read from the database wait this long. At 25 ms they reach Kafka 0.07 s sooner, but the
+        # connector and Kafka take more processor time.
+        "poll.interval.ms": "100",
+        "max.batch.size": "8192",
+        "max.queue.size": "32768",
+        "max.queue.size.in.bytes": str(4 * topics.max_event_bytes),
+        # All events of a table hold the same inline schema. Compression nearly removes it.
+        "producer.override.compression.type": "zstd",
+        "producer.override.batch.size": "262144",
+        "producer.override.linger.ms": "10",
+        "producer.override.max.request.size": str(topics.max_event_bytes),
+    }
+
+
+def _topics(source: Source, topics: TopicPolicy) -> dict[str, str]:
+    """Return how Debezium creates the topic of a table that it meets for the first time.
+
+    A replication factor of -1 is the broker's default.
+    """
+    made = {"replication.factor": "-1", "partitions": str(source.partitions), **topics.config}
+    return {f"topic.creation.default.{option}": value for option, value in made.items()}

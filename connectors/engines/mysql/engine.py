@@ -1,0 +1,33 @@
+"""MySQL behind the engine interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from connectors.engines.binlog.engine import BinlogEngine
+from connectors.engines.binlog.preflight import OF_BOTH, Rules
+
+
+class MySqlEngine(BinlogEngine):
+    """The engine of sources with `engine = "mysql"`."""
+
+    title = "MySQL"
+    plugin = "debezium-connector-mysql"
+    connector_class = "io.debezium.connector.mysql.MySqlConnector"
+    client = "mysql"
+    rules = Rules(
+        title="MySQL",
+        other=("MariaDB", "mariadb"),
+        is_mariadb=False,
+        oldest=(8, 0),
+        wanted=OF_BOTH,
+        # An update of a part of a JSON value is lost without a word. A compressed transaction's rows all
+        # have one position.
+        refused={"binlog_row_value_options": "PARTIAL_JSON", "binlog_transaction_compression": "ON"},
+    )
+
+    def encryption(self, *, is_required: bool) -> Mapping[str, str]:
+        if is_required:
+            return {"database.ssl.mode": "required"}
+        # The default login of MySQL (caching_sha2_password) encrypts a password with the server's key.
+        return {"database.ssl.mode": "disabled", "driver.allowPublicKeyRetrieval": "true"}
