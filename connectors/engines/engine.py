@@ -156,6 +156,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     port             that its servers usually listen on
     plugin           the set of the plugin lock that its connector runs from
     connector_class  the connector's Java class
+    keeps_history    whether its connector keeps the tables' definitions in a topic, the `history_topic`
     connection_keys  of `[source.NAME.connection]`: what to check if no session can be opened
     driver_errors    what a session's driver raises, for example if the server stops
     """
@@ -164,6 +165,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     port: ClassVar[int]
     plugin: ClassVar[str]
     connector_class: ClassVar[str]
+    keeps_history: ClassVar[bool] = False
     connection_keys: ClassVar[str]
     driver_errors: ClassVar[tuple[type[Exception], ...]]
 

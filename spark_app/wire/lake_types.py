@@ -2,7 +2,7 @@
 
 Source: "Data type mappings" of Debezium's connectors (adaptive time precision; decimals as text with the
 column's type in the schema, and as JSON numbers, as they were sent before), PostgresValueConverter,
-BinlogValueConverters, and io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
+the converters of MySQL and MariaDB, and io.debezium.connector.postgresql.UnchangedToastedPlaceholder."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _source_type(schema: ConnectSchema) -> _SourceType | None:
     return _SourceType(name, int(length), None if scale is None else int(scale))
 
 
-_BINLOG_DECIMALS = ("DECIMAL", "FIXED", "DEC")
+_DECIMALS_WITH_LENGTH = ("DECIMAL", "FIXED", "DEC")
 """What MySQL and MariaDB call a decimal, perhaps with `UNSIGNED` or `ZEROFILL` behind it. It always has a
 length."""
 
@@ -182,7 +182,7 @@ def _number_as_text(source: _SourceType | None) -> Conversion | None:
         return None
     if source.name == "MONEY":
         return _decimal_from_text(MAX_DECIMAL_PRECISION, 2)
-    if source.name.split(" ")[0] in _BINLOG_DECIMALS or source.name.startswith("NUMERIC "):
+    if source.name.split(" ")[0] in _DECIMALS_WITH_LENGTH or source.name.startswith("NUMERIC "):
         return _decimal_from_text(source.length, source.scale or 0)
     is_numeric = source.name == "NUMERIC"
     if source.length in _UNDECLARED_LENGTHS and not source.scale:

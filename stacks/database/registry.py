@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stacks.database.binlog.engine import MariaDbOnAws, MySqlOnAws
 from stacks.database.engine import EngineOnAws
 from stacks.database.postgres.engine import PostgresOnAws
 from tributary.contract.lake import Lake
@@ -14,6 +15,8 @@ AnyEngineOnAws = EngineOnAws[Any, Any]
 
 ENGINES_ON_AWS: dict[str, AnyEngineOnAws] = {
     "postgres": PostgresOnAws(),
+    "mysql": MySqlOnAws(),
+    "mariadb": MariaDbOnAws(),
 }
 """By what the key `engine` of a `[source.NAME]` says."""
 

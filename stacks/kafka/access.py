@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from aws_cdk import aws_iam as iam
 
+from connectors.engines.registry import engine_of
 from stacks.kafka.cluster import KafkaCluster
 from tributary.contract.lake import Lake
 from tributary.contract.naming import topic_escape
@@ -41,6 +42,8 @@ def debezium_access(kafka: KafkaCluster, lake: Lake, source: Source) -> Access:
     rights = _Rights(kafka)
     rights.of_a_worker(names.connector)
     rights.on("topic", [names.connect_offsets_topic], "CreateTopic", *_READ, "WriteData")
+    if engine_of(source).keeps_history:
+        rights.on("topic", [names.history_topic], "DescribeTopicDynamicConfiguration", *_READ, "WriteData")
     own = [names.heartbeat_topic, names.notification_topic]
     rights.on("topic", [*own, *tables], "DescribeTopic", "WriteData", why=_BY_PATTERN)
     if any(topic.endswith("*") for topic in table_topics(lake, source)):

@@ -11,6 +11,7 @@ from datetime import timedelta
 from aws_cdk import aws_msk as msk
 from constructs import Construct
 
+from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack, deployment_of
 from stacks.kafka.access import known_topics
 from stacks.kafka.cluster import KafkaCluster
@@ -44,6 +45,8 @@ def declared_topics(lake: Lake) -> Iterator[Topic]:
         yield Topic(names.connect_offsets_topic, 1, {"cleanup.policy": "compact"})
         yield Topic(names.heartbeat_topic, 1, _kept(_HEARTBEATS_KEPT))
         yield Topic(names.notification_topic, 1, _kept(_NOTIFICATIONS_KEPT))
+        if engine_of(source).keeps_history:
+            yield Topic(names.history_topic, 1, {"cleanup.policy": "delete", "retention.ms": "-1"})
         for name in known_topics(lake, source):
             yield Topic(name, source.partitions, tables)
     if aws.connect.sink is None:

@@ -13,12 +13,14 @@ from zipfile import ZipFile
 import pytest
 
 from connectors import config_provider
-from connectors.plugins import LOCK, Plugin, build_plugins, unpack_plugins
+from connectors.plugins import LOCK, Plugin, build_plugins, plugins_for, unpack_plugins
 from tributary import local
 from tributary.artifacts import java_compiler
 from tributary.artifacts.cache import cache_root
 from tributary.artifacts.fetch import fetch
 from tributary.artifacts.lock import read_lock
+from tributary.contract.engines.registry import SOURCES
+from tributary.contract.lake import parse_lake
 
 KAFKA_LOCK = Path(local.__file__).with_name("services.lock.json")
 
@@ -68,7 +70,10 @@ def test_a_zip_is_named_after_its_content(plugins: tuple[Plugin, ...], tmp_path:
         assert plugin.zip.parent == tmp_path / "out"
         assert hashlib.sha256(plugin.zip.read_bytes()).hexdigest() == plugin.sha256
         assert plugin.zip.name == f"{plugin.name}-{plugin.sha256[:12]}.zip"
-    assert [plugin.name for plugin in plugins] == ["debezium-connector-postgres", "iceberg-sink"]
+    names = [plugin.name for plugin in plugins]
+    assert names == [*(f"debezium-connector-{name}" for name in SOURCES), "iceberg-sink"]
+    lake = parse_lake('[lake]\nname = "shop"\n[source.web]\nengine = "mysql"\ntables = ["shop.*"]\n')
+    assert plugins_for(lake) == {"debezium-connector-mysql", "iceberg-sink"}
 
 
 def test_a_zip_that_was_damaged_in_the_cache_is_built_again(

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from connectors.deployment import MAX_EVENT_MB
 from tests.contract.lake_files import lake_files, toml
 from tests.postgres_source import postgres_source
+from tributary.contract.engines.binlog import BinlogConnection, BinlogSource
 from tributary.contract.engines.postgres import PostgresConnection, PostgresSource
 from tributary.contract.lake import (
     Defaults,
@@ -257,7 +258,8 @@ def test_the_lake_file_of_the_project_is_valid() -> None:
 def test_the_reference_has_every_entry_and_its_default() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[aws]`")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
-    models = (PostgresSource, PostgresConnection, Events, TablePolicy, Local)
+    of_binlog = (BinlogSource, BinlogConnection)
+    models = (*of_binlog, PostgresSource, PostgresConnection, Events, TablePolicy, Local)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
     assert rows.keys() == {"name", "max_event_mb", *fields} - {"connection", "events"}
     assert rows.pop("max_event_mb").strip("`") == str(MAX_EVENT_MB)
@@ -291,7 +293,7 @@ def test_an_unknown_source_is_reported_with_the_lake_s_sources() -> None:
         parse_lake(MINIMAL).source("shoop")
 
 
-_EXPLAINED_DEFAULTS = ("a free one", "the primary key", "tributary_<lake>__<source>")
+_EXPLAINED_DEFAULTS = ("from the names", "a free one", "the primary key", "tributary_<lake>__<source>")
 
 _CONNECTION_KEYS = {
     "host",

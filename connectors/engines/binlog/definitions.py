@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,24 +18,18 @@ from tributary.contract.table_name import TableName
 def read_definitions(session: Session, source: BinlogSource) -> dict[TableName, TableDefinition]:
     """Read the definitions of all tables that match the source's patterns.
 
-    The server tells no identity of a column, only its name. InnoDB has a number for each table, which is
-    another one after each change of all rows, but a user sees it only with the right PROCESS. Without it,
-    there is the time at which a table's definition was written (`CREATE_TIME`), which more changes alter.
+    The server tells no identity of a column, only its name. InnoDB has a number for each table and partition,
+    which is another one after each change of all rows, but a user sees it only with the right PROCESS.
+    Without it, and for other storage engines, there is the second in which a table's definition was written.
     """
-    numbers = _table_numbers(session)
     columns: dict[tuple[str, str], list[ColumnDefinition]] = {}
     for row in rows_of(session, _COLUMNS):
         columns.setdefault((row["db"], row["tbl"]), []).append(_column(row))
-    partitions: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for row in rows_of(session, _PARTITIONS):
-        partitions.setdefault((row["db"], row["tbl"]), []).append((row["part"], row["made"]))
+    numbers = _numbers(session)
     return {
         TableName(source.name, row["db"], row["tbl"]): TableDefinition(
             identity=f"{row['db']}.{row['tbl']}",
-            files=_files(
-                numbers.get(f"{row['db']}/{row['tbl']}", row["made"]),
-                partitions.get((row["db"], row["tbl"]), []),
-            ),
+            files=numbers.get((row["db"], row["tbl"]), row["made"] or ""),
             columns=tuple(columns.get((row["db"], row["tbl"]), ())),
             names_identify=True,
         )
@@ -45,17 +38,29 @@ def read_definitions(session: Session, source: BinlogSource) -> dict[TableName, 
     }
 
 
-def _table_numbers(session: Session) -> dict[str, str]:
-    """Return InnoDB's numbers by `database/table`. Empty if the session's user may not see them."""
+def _numbers(session: Session) -> dict[tuple[str, str], str]:
+    """Return InnoDB's numbers of each table and its partitions, as one text.
+
+    A name with other characters than letters, digits and underscores is encoded, and left out here. Empty if
+    the session's user may not see the numbers.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in _innodb_tables(session):
+        database, slash, file = str(row["name"]).partition("/")
+        table, *part = re.split("#p#", file, maxsplit=1, flags=re.IGNORECASE)
+        if slash and "@" not in database + table:
+            found.setdefault((database, table), []).append(" ".join([*part, str(row["id"])]))
+    return {name: f"InnoDB's {', '.join(sorted(numbers))}" for name, numbers in found.items()}
+
+
+def _innodb_tables(session: Session) -> list[dict[str, Any]]:
     for view in ("INNODB_TABLES", "INNODB_SYS_TABLES"):  # MySQL's name, and MariaDB's.
         try:
-            rows = rows_of(session, f"SELECT NAME AS name, TABLE_ID AS id FROM information_schema.{view}")
+            return rows_of(session, f"SELECT NAME AS name, TABLE_ID AS id FROM information_schema.{view}")
         except pymysql.err.MySQLError as error:
             if error.args[0] not in (_NO_SUCH_VIEW, _NOT_ALLOWED):
                 raise
-        else:
-            return {str(row["name"]): f"table {row['id']}" for row in rows}
-    return {}
+    return []
 
 
 _NO_SUCH_VIEW = 1109
@@ -71,12 +76,6 @@ def _column(row: Mapping[str, Any]) -> ColumnDefinition:
     return ColumnDefinition(row["col"], row["col"], version, filled=is_filled)
 
 
-def _files(made: str, partitions: list[tuple[str, str]]) -> str:
-    if not partitions:
-        return made
-    return f"{made} {hashlib.sha256(json.dumps(sorted(partitions)).encode()).hexdigest()[:16]}"
-
-
 _TABLES = f"""
 SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, CAST(CREATE_TIME AS CHAR) AS made FROM information_schema.TABLES
 WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
@@ -88,11 +87,4 @@ SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl, COLUMN_NAME AS col, lower(COLUMN_T
   GENERATION_EXPRESSION AS generated
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION
-"""
-
-_PARTITIONS = f"""
-SELECT TABLE_SCHEMA AS db, TABLE_NAME AS tbl,
-  concat(PARTITION_NAME, ' ', coalesce(SUBPARTITION_NAME, '')) AS part,
-  coalesce(CAST(CREATE_TIME AS CHAR), '') AS made
-FROM information_schema.PARTITIONS WHERE PARTITION_NAME IS NOT NULL AND TABLE_SCHEMA NOT IN {NOT_THE_SYSTEMS}
 """

@@ -40,6 +40,7 @@ class BinlogEngine(Engine[BinlogSource, Session]):
 
     rules: ClassVar[preflight.Rules]
     port = PORT
+    keeps_history = True
     connection_keys = "host, port, user, password and ssl_mode"
     driver_errors = (pymysql.Error,)
 

@@ -63,7 +63,7 @@ class ServerFacts:
 
     @property
     def is_mariadb(self) -> bool:
-        return "mariadb" in self.release.lower()
+        return "-mariadb" in self.release.lower()
 
     @property
     def version(self) -> tuple[int, int]:
@@ -466,6 +466,7 @@ def _user_problems(session: Session, lake: Lake, source: BinlogSource) -> Iterat
 
 _RIGHTS: Mapping[str, tuple[str, ...]] = {
     "RELOAD": ("RELOAD", "FLUSH_TABLES"),
+    "PROCESS": ("PROCESS",),
     "REPLICATION SLAVE": ("REPLICATION SLAVE",),
     "REPLICATION CLIENT": ("REPLICATION CLIENT", "BINLOG MONITOR"),
     "LOCK TABLES": ("LOCK TABLES",),

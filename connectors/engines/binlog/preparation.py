@@ -12,6 +12,7 @@ from connectors.engines.binlog.sql import database_pattern, identifier, literal
 from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
+from tributary.contract.remedies import BringUp
 
 HEARTBEAT = identifier(OWN_DATABASE, HEARTBEAT_TABLE)
 
@@ -63,7 +64,8 @@ def setup_statements(lake: Lake, source: BinlogSource) -> tuple[str, ...]:
         "id varchar(64) PRIMARY KEY, type varchar(32) NOT NULL, data text"
         ") CHARACTER SET utf8mb4",
         # RELOAD and LOCK TABLES: for the moment in which a snapshot reads the definitions of the tables.
-        f"GRANT RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}",
+        # PROCESS: to see which tables were exchanged, emptied or written anew without an event.
+        f"GRANT RELOAD, PROCESS, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}",
         *_rights(source, user),
         f"GRANT SELECT, INSERT, UPDATE ON {HEARTBEAT} TO {user}",
         f"GRANT SELECT, INSERT, DELETE ON {signals} TO {user}",
@@ -83,8 +85,11 @@ def apply_setup(admin: Session, lake: Lake, source: BinlogSource, password: str)
             "the server cannot be prepared",
             where=f"source {source.name}",
             found=told_by(error),
-            remedy="Name an admin_user that may create users and databases and grant rights, or let an "
-            "administrator run the SQL that `tributary up` writes if no admin_user is named.",
+            remedy=[
+                "Name an admin_user that may create users and databases and grant rights. Without an "
+                "admin_user, the start writes the SQL to a file, for an administrator to run.",
+                BringUp(),
+            ],
         ) from error
 
 

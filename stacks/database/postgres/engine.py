@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from connectors.deployment import DatabaseAccess, SecretsManagerSecret
 from connectors.engines.postgres.connector import encrypted
 from connectors.engines.postgres.names import replication_user
 from connectors.engines.postgres.preparation import setup_script
+from connectors.engines.postgres.prepared_check import missing_preparation_query
 from stacks.base import TributaryStack
 from stacks.database.engine import EngineOnAws, NameOnAws, SourceDatabase
+from stacks.database.existing_database import ExistingDatabaseCheck, secret_name, secret_of
 from stacks.database.outputs import beside_the_templates, construct_id, shown_path, tell
 from stacks.database.postgres.alarms import SECTIONS, graphs, watched
 from stacks.database.postgres.aurora_names import aurora_names
 from stacks.database.postgres.cluster import PostgresCluster
-from stacks.database.postgres.existing_database import ExistingDatabaseCheck
 from stacks.database.postgres.prepared_database import BootstrapFunction, PreparedDatabase
 from stacks.network import NetworkStack
 from stacks.observability.watched import Graph, Watched
@@ -45,13 +44,7 @@ class PostgresOnAws(EngineOnAws[PostgresSource, ExistingPostgres]):
         network: NetworkStack,
     ) -> SourceDatabase:
         place = Construct(stack, construct_id(source.name))
-        key = database.secret_key
-        secret = secretsmanager.Secret.from_secret_attributes(
-            place,
-            "Secret",
-            secret_complete_arn=database.secret,
-            encryption_key=None if key is None else kms.Key.from_key_arn(place, "SecretKey", key),
-        )
+        secret = secret_of(place, database)
         script = beside_the_templates(stack, f"{source.name}.sql")
         script.write_text(setup_script(stack.lake, source))
         command = f"psql -h {database.host} -p {database.port} -d {source.database} -f {shown_path(script)}"
@@ -69,6 +62,8 @@ class PostgresOnAws(EngineOnAws[PostgresSource, ExistingPostgres]):
             database=database,
             secret=secret,
             network=network,
+            login={"Database": source.database, "SslMode": database.sslmode},
+            query=missing_preparation_query(stack.lake, source),
             script=script.read_text(),
             remedy=f"An administrator of the database runs the SQL that cdk synth wrote: {command}. "
             "Then deploy again.",
@@ -77,7 +72,7 @@ class PostgresOnAws(EngineOnAws[PostgresSource, ExistingPostgres]):
             host=database.host,
             port=database.port,
             user=replication_user(stack.lake, source),
-            password=SecretsManagerSecret(_secret_name(database.secret), "password"),
+            password=SecretsManagerSecret(secret_name(database.secret), "password"),
             options=encrypted(database.sslmode),
         )
         return SourceDatabase(access, secret, ready=place)
@@ -111,8 +106,3 @@ def _prepared(
     tell(stack, source, "AdminSecret", "The administrator's login", cluster.secret.secret_arn)
     tell(stack, source, "Remarks", "Remarks on the preparation of the database", prepared.remarks)
     return SourceDatabase(cluster.access, cluster.replication, ready=prepared)
-
-
-def _secret_name(arn: str) -> str:
-    """Return the secret's name, without the hyphen and six characters that Secrets Manager appends."""
-    return re.sub(r"-[0-9A-Za-z]{6}\Z", "", arn.split(":secret:", 1)[-1])

@@ -1,1 +1,1 @@
-"""The function that checks an existing PostgreSQL database, in AWS Lambda. It has boto3 and pg8000."""
+"""The function that checks an existing database, in AWS Lambda. It has boto3, pg8000 and PyMySQL."""

@@ -1,4 +1,4 @@
-"""Check for CloudFormation that an administrator has prepared an existing PostgreSQL database.
+"""Check for CloudFormation that an administrator has prepared an existing database.
 
 The function logs in as Debezium will, and runs a query that returns what is missing. It changes nothing.
 Without an answer, CloudFormation waits for an hour, so the function answers in every case.
@@ -70,7 +70,8 @@ def serve(event: Event, services: Services) -> None:
 
 
 def _check(properties: Mapping[str, str], services: Services) -> None:
-    place = f"{properties['Database']} on {properties['Host']}:{properties['Port']}"
+    address = f"{properties['Host']}:{properties['Port']}"
+    place = f"{properties['Database']} on {address}" if "Database" in properties else f"at {address}"
     missing = _ask_patiently(properties, services, place)
     if missing:
         raise NotPrepared(
@@ -96,6 +97,46 @@ def _ask_patiently(properties: Mapping[str, str], services: Services, place: str
 
 
 def _query(properties: Mapping[str, str], password: str) -> list[str]:
+    """Ask the database with the driver that the request names."""
+    return {"pg8000": _query_by_pg8000, "pymysql": _query_by_pymysql}[properties.get("Driver", "pg8000")](
+        properties, password
+    )
+
+
+def _query_by_pymysql(properties: Mapping[str, str], password: str) -> list[str]:
+    import ssl
+
+    import pymysql
+
+    # Encrypted, without a check of the certificate: the mode "required".
+    encrypted = ssl.create_default_context()
+    encrypted.check_hostname = False
+    encrypted.verify_mode = ssl.CERT_NONE
+    try:
+        connection = pymysql.connect(
+            host=properties["Host"],
+            port=int(properties["Port"]),
+            user=properties["User"],
+            password=password,
+            ssl=encrypted,
+            connect_timeout=10,
+            read_timeout=20,
+        )
+    except pymysql.err.OperationalError as error:
+        if error.args[0] in _NO_CONNECTION:
+            raise OSError(error.args[1]) from None
+        found = f"{properties['User']} cannot log in: {error.args[1]}"
+        raise NotPrepared(f"{found}. {properties['Remedy']}") from None
+    with connection, connection.cursor() as cursor:
+        cursor.execute(properties["Query"])
+        return [str(row[0]) for row in cursor.fetchall()]
+
+
+_NO_CONNECTION = (2003, 2013)
+"""PyMySQL's codes for a server that does not answer, and for one that went away."""
+
+
+def _query_by_pg8000(properties: Mapping[str, str], password: str) -> list[str]:
     from pg8000.exceptions import DatabaseError, InterfaceError
     from pg8000.native import Connection
 

@@ -1,19 +1,21 @@
-"""A check in the deployment: an existing PostgreSQL is prepared, and its administrator's SQL has run."""
+"""A database that already exists: its secret, and a check in the deployment that it is prepared."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from aws_cdk import CustomResource, Duration
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
-from connectors.engines.postgres.names import replication_user
-from connectors.engines.postgres.prepared_check import missing_preparation_query
+from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, acknowledge_function, skip
 from stacks.database.secrets import read_access
@@ -21,14 +23,32 @@ from stacks.function_code import NO_CALL_LOST, ONE_CALL, write_code
 from stacks.functions import database_check
 from stacks.log_groups import LakeLogGroup
 from stacks.network import ANY_INTERFACE, NetworkStack, attachment_to_the_vpc
-from tributary.contract.engines.postgres import ExistingPostgres, PostgresSource
+from tributary.contract.source import ExistingDatabase, Source
 
 _FUNCTION = Path(database_check.__path__[0])
+
+
+def secret_of(place: Construct, database: ExistingDatabase) -> secretsmanager.ISecret:
+    """Return the secret with the password of Debezium's user."""
+    key = database.secret_key
+    return secretsmanager.Secret.from_secret_attributes(
+        place,
+        "Secret",
+        secret_complete_arn=database.secret,
+        encryption_key=None if key is None else kms.Key.from_key_arn(place, "SecretKey", key),
+    )
+
+
+def secret_name(arn: str) -> str:
+    """Return the secret's name, without the hyphen and six characters that Secrets Manager appends."""
+    return re.sub(r"-[0-9A-Za-z]{6}\Z", "", arn.split(":secret:", 1)[-1])
 
 
 class ExistingDatabaseCheck(Construct):
     """A custom resource that fails the deployment until the database is prepared.
 
+    login   the properties with which the function logs in, besides address, user and secret
+    query   returns one row of text for each problem
     script  the SQL that the administrator runs. The check runs again when the script changes.
     remedy  what to do, for the message of a failed deployment
     """
@@ -38,10 +58,12 @@ class ExistingDatabaseCheck(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        source: PostgresSource,
-        database: ExistingPostgres,
+        source: Source,
+        database: ExistingDatabase,
         secret: secretsmanager.ISecret,
         network: NetworkStack,
+        login: Mapping[str, str],
+        query: str,
         script: str,
         remedy: str,
     ) -> None:
@@ -95,11 +117,10 @@ class ExistingDatabaseCheck(Construct):
             properties={
                 "Host": database.host,
                 "Port": str(database.port),
-                "Database": source.database,
-                "User": replication_user(stack.lake, source),
+                "User": engine_of(source).user(stack.lake, source),
                 "Secret": secret.secret_arn,
-                "SslMode": database.sslmode,
-                "Query": missing_preparation_query(stack.lake, source),
+                **login,
+                "Query": query,
                 "Script": hashlib.sha256(script.encode()).hexdigest(),
                 "Remedy": remedy,
             },

@@ -1,0 +1,372 @@
+"""A server or a table that Debezium cannot read without loss is found, and told with what to do."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from connectors.engines.binlog.definitions import read_definitions
+from connectors.engines.binlog.names import MAX_USER, connector_user, server_id, signal_table
+from connectors.engines.binlog.preflight import (
+    ServerFacts,
+    ServerNotReady,
+    TableFacts,
+    judge_server,
+    judge_tables,
+)
+from connectors.engines.binlog.preparation import setup_script
+from connectors.engines.binlog.prepared_check import missing_preparation_query
+from connectors.engines.binlog.progress import steps_to_kafka
+from connectors.engines.binlog.session import Session, execute, rows_of
+from connectors.engines.definitions import silent_changes
+from connectors.engines.engine import Login, NotConnected
+from connectors.engines.mariadb.engine import MariaDbEngine
+from connectors.engines.mysql.engine import MySqlEngine
+from stacks.functions import database_check
+from stacks.functions.database_check.main import NotPrepared, _query
+from tributary.artifacts.lock import platform_name
+from tributary.artifacts.pip import fetch_wheels
+from tributary.contract.engines.binlog import BinlogSource
+from tributary.contract.lake import Lake, parse_lake
+from tributary.contract.table_name import TableName
+from tributary.local import mariadb
+from tributary.local.mariadb import MariaDbServer
+from tributary.local.server_files import read_server_files
+
+PASSWORD = "a-Password-1"
+MARIADB, MYSQL = MariaDbEngine(), MySqlEngine()
+GOOD = {
+    "version": "11.4.5-MariaDB-log",
+    "log_bin": "ON",
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "binlog_legacy_event_pos": "ON",
+    "server_id": "1",
+}
+
+
+def lake_of(engine: str = "mariadb", tables: str = '["shop.*"]', more: str = "") -> Lake:
+    return parse_lake(
+        f'[lake]\nname = "shop-lake"\n[source.web]\nengine = "{engine}"\ntables = {tables}\n'
+        f'[source.web.connection]\nhost = "h"\nadmin_user = "root"\nadmin_password_env = "P"\n'
+        f'ssl_mode = "disabled"\n{more}'
+    )
+
+
+def source_of(lake: Lake) -> BinlogSource:
+    source = lake.source("web")
+    assert isinstance(source, BinlogSource)
+    return source
+
+
+def server(**changes: Any) -> ServerFacts:
+    variables = {name: value for name, value in {**GOOD, **changes}.items() if value is not None}
+    return ServerFacts(release=variables["version"], variables=variables)
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"log_bin": "OFF"}, "no binary log"),
+        ({"binlog_format": "MIXED"}, "binlog_format = MIXED"),
+        ({"binlog_row_image": "MINIMAL"}, "binlog_row_image = MINIMAL"),
+        ({"binlog_legacy_event_pos": "OFF"}, "binlog_legacy_event_pos = OFF"),
+        ({"log_bin_compress": "ON"}, "log_bin_compress = ON"),
+        ({"server_id": "0"}, "server_id = 0"),
+        ({"version": "10.5.1-MariaDB"}, "MariaDB 10.5.1"),
+        ({"version": "8.4.3"}, "a MySQL server"),
+    ],
+)
+def test_a_setting_that_loses_changes_stops_the_start(changes: dict[str, str], found: str) -> None:
+    lake = lake_of()
+    with pytest.raises(ServerNotReady, match=found) as raised:
+        judge_server(lake, source_of(lake), server(**changes), MARIADB.rules)
+    assert raised.value.remedies
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"binlog_row_value_options": "PARTIAL_JSON"}, "binlog_row_value_options = PARTIAL_JSON"),
+        ({"binlog_transaction_compression": "ON"}, "binlog_transaction_compression = ON"),
+        ({"version": "5.7.44-log"}, "MySQL 5.7.44"),
+        ({"version": "11.4.5-MariaDB"}, 'a MariaDB server.*engine = "mariadb"'),
+    ],
+)
+def test_a_setting_of_mysql_that_loses_changes_stops_the_start(changes: dict[str, str], found: str) -> None:
+    lake = lake_of("mysql")
+    with pytest.raises(ServerNotReady, match=found):
+        judge_server(lake, source_of(lake), server(**{"version": "8.4.3", **changes}), MYSQL.rules)
+
+
+def test_all_faults_of_a_server_are_told_at_once() -> None:
+    lake = lake_of()
+    faults = {"binlog_format": "STATEMENT", "binlog_row_image": "MINIMAL"}
+    with pytest.raises(ServerNotReady) as raised:
+        judge_server(lake, source_of(lake), server(**faults), MARIADB.rules)
+    assert "binlog_row_image = MINIMAL" in str(raised.value)
+
+
+def test_a_server_without_a_newer_setting_is_taken() -> None:
+    lake = lake_of()
+    older = server(version="10.11.6-MariaDB", binlog_legacy_event_pos=None)
+    judge_server(lake, source_of(lake), older, MARIADB.rules)
+    in_lake = lake_of("mysql")
+    judge_server(in_lake, source_of(in_lake), server(version="8.0.36"), MYSQL.rules)
+
+
+@pytest.mark.parametrize("part", ["only", "ignored"])
+def test_a_database_that_is_not_in_the_log_stops_the_start(part: str) -> None:
+    lake = lake_of()
+    others = frozenset({"other"}) if part == "only" else frozenset({"shop"})
+    facts = ServerFacts(release=GOOD["version"], variables=GOOD, **{part: others})
+    with pytest.raises(ServerNotReady, match="the database shop left out of the log"):
+        judge_server(lake, source_of(lake), facts, MARIADB.rules)
+
+
+def table(**changes: Any) -> TableFacts:
+    facts: dict[str, Any] = {
+        "schema": "shop",
+        "table": "orders",
+        "engine": "InnoDB",
+        "types": {"id": "int", "note": "text"},
+        "not_null": frozenset({"id"}),
+        "primary_key": frozenset({"id"}),
+        "unique_keys": (frozenset({"id"}),),
+    }
+    return TableFacts(**{**facts, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"engine": "MEMORY"}, "does not tell when its rows vanish"),
+        ({"primary_key": frozenset()}, "nothing identifies its rows"),
+        ({"cascades": ("fk, ON DELETE CASCADE",)}, "the binary log does not have such changes"),
+        ({"types": {"id": "int", "ä": "int"}}, "a lake table cannot have a column with this name"),
+        ({"types": {"id": "float"}}, "the lake would keep one row for two"),
+    ],
+)
+def test_a_table_that_cannot_be_exact_is_left_out(changes: dict[str, Any], reason: str) -> None:
+    lake = lake_of()
+    found = judge_tables(lake, source_of(lake), [table(**changes), table(table="good")])
+    (left_out,) = found.left_out
+    assert left_out.table == TableName("web", "shop", "orders")
+    assert reason in " ".join(map(str, left_out.problems))
+
+
+def test_a_key_of_the_lake_file_has_to_be_unique() -> None:
+    lake = lake_of(more='[table."web.shop.orders"]\nkey = ["note"]\n')
+    facts = table(primary_key=frozenset())
+    (left_out,) = judge_tables(lake, source_of(lake), [facts]).left_out
+    assert "does not identify a row" in str(left_out.problems[0])
+    unique = table(unique_keys=(frozenset({"note"}),), not_null=frozenset({"id", "note"}))
+    assert judge_tables(lake, source_of(lake), [unique]).left_out == ()
+
+
+def test_a_type_that_debezium_cannot_parse_stops_the_start_in_any_table_of_the_database() -> None:
+    lake = lake_of(tables='["shop.orders"]')
+    other = table(table="other", types={"id": "int", "ip": "inet6"})
+    with pytest.raises(ServerNotReady, match=r"shop\.other\.ip \(inet6\)"):
+        judge_tables(lake, source_of(lake), [table(), other])
+    elsewhere = table(schema="else", table="other", types={"ip": "inet6"})
+    assert judge_tables(lake, source_of(lake), [table(), elsewhere]).left_out == ()
+
+
+def test_a_pattern_without_a_table_is_told_with_the_name_that_differs_in_case() -> None:
+    lake = lake_of(tables='["shop.Orders"]')
+    with pytest.raises(ServerNotReady, match=r"did you mean shop\.orders"):
+        judge_tables(lake, source_of(lake), [table()])
+
+
+def test_the_names_in_a_server_fit_and_differ() -> None:
+    long = lake_of().model_copy(update={"name": "a" * 40})
+    user = connector_user(long, source_of(lake_of()))
+    assert len(user) == MAX_USER
+    assert user != connector_user(long.model_copy(update={"name": "a" * 41}), source_of(lake_of()))
+    numbers = {server_id(lake_of().model_copy(update={"name": name}), source_of(lake_of())) for name in "abc"}
+    assert len(numbers) == 3
+    assert all(2**31 <= number < 2**32 for number in numbers)
+
+
+def test_kafka_has_everything_once_the_offset_has_passed_the_end_of_the_log() -> None:
+    lake = lake_of()
+    said: list[str] = []
+    ends = [{"File": "binlog.000009", "Position": 500}]
+    offsets: list[Any] = [None, {"snapshot": "INITIAL", "file": "binlog.000010", "pos": 4}]
+    session: Any = SimpleNamespace(cursor=lambda *_: FakeCursor(said, ends))
+
+    def read_offset() -> Any:
+        return offsets[-1]
+
+    snapshot, log = steps_to_kafka(session, lake, source_of(lake), read_offset)
+    assert "snapshot still runs" in str(snapshot.lacking())
+    offsets.append({"file": "binlog.000009", "pos": 499})
+    assert snapshot.lacking() is None
+    assert "up to file 9, byte 499" in str(log.lacking())
+    offsets.append({"file": "binlog.000010", "pos": 4})
+    assert log.lacking() is None
+    assert "heartbeat" in said[-1]
+
+
+class FakeCursor:
+    def __init__(self, said: list[str], rows: list[dict[str, Any]]) -> None:
+        self.said, self.rows = said, rows
+
+    def __enter__(self) -> FakeCursor:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def execute(self, statement: str, _: object) -> None:
+        self.said.append(statement)
+
+    def fetchall(self) -> list[dict[str, Any]]:
+        return self.rows
+
+
+# With a real server.
+
+of_real_server = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def maria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]:
+    folder = tmp_path_factory.mktemp("maria")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    binaries = read_server_files(with_mariadb=True).mariadb
+    assert binaries is not None
+    running = MariaDbServer(
+        binaries, folder / "server", folder / "log", folder / "run", port, secrets.token_hex(8)
+    )
+    running.run.mkdir()
+    try:
+        mariadb.start_mariadb(running, threading.Event())
+        yield running
+    finally:
+        mariadb.stop_mariadb(running.run)
+
+
+@pytest.fixture
+def admin(maria: MariaDbServer) -> Iterator[Session]:
+    session = log_in(maria, mariadb.ADMIN, maria.admin_password)
+    execute(session, "CREATE DATABASE IF NOT EXISTS shop")
+    session.select_db("shop")
+    with session:
+        yield session
+        execute(session, "DROP DATABASE shop")
+
+
+def log_in(maria: MariaDbServer, user: str, password: str) -> Session:
+    return MARIADB.connect(source_of(lake_of()), Login("127.0.0.1", maria.port, user, SecretStr(password)))
+
+
+@of_real_server
+def test_a_prepared_user_has_all_it_needs_and_no_more(maria: MariaDbServer, admin: Session) -> None:
+    lake = lake_of()
+    source = source_of(lake)
+    execute(admin, "CREATE TABLE orders (id int PRIMARY KEY)")
+    execute(admin, "CREATE DATABASE IF NOT EXISTS secret")
+    for _ in range(2):
+        MARIADB.prepare(admin, lake, source, PASSWORD, ())
+    with log_in(maria, connector_user(lake, source), PASSWORD) as session:
+        MARIADB.check_prepared(session, lake, source, ())
+        grants = " ".join(str(next(iter(row.values()))) for row in rows_of(session, "SHOW GRANTS"))
+        databases = {next(iter(row.values())) for row in rows_of(session, "SHOW DATABASES")}
+    assert "SUPER" not in grants
+    assert "ALL PRIVILEGES" not in grants
+    assert "secret" not in databases
+    assert MARIADB.check(admin, lake, source).left_out == ()
+
+
+@of_real_server
+def test_the_check_of_a_deployment_finds_what_is_missing_until_the_script_has_run(
+    maria: MariaDbServer, admin: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for wheel in fetch_wheels(Path(database_check.__path__[0]) / "requirements.txt", platform_name()):
+        monkeypatch.setattr(sys, "path", [*sys.path, str(wheel)])
+    lake = lake_of(tables='["shop.*"]').model_copy(update={"name": "other"})
+    source = source_of(lake)
+    user = connector_user(lake, source)
+    execute(admin, f"CREATE USER '{user}'@'%' IDENTIFIED BY '{PASSWORD}'")
+    with log_in(maria, user, PASSWORD) as session:
+        missing = {row["problem"] for row in rows_of(session, missing_preparation_query(lake, source))}
+    assert any(signal_table(lake, source) in one for one in missing)
+    for statement in setup_script(lake, source).split(";\n"):
+        lines = [line for line in statement.splitlines() if not line.startswith("--")]
+        if lines:
+            execute(admin, "\n".join(lines))
+    with log_in(maria, user, PASSWORD) as session:
+        assert rows_of(session, missing_preparation_query(lake, source)) == []
+    request = {"Driver": "pymysql", "User": user, "Host": "127.0.0.1", "Port": str(maria.port)}
+    # The server here has no encryption.
+    with pytest.raises(NotPrepared, match=r"cannot log in: .*SSL.*Run web\.sql"):
+        _query({**request, "Query": "", "Remedy": "Run web.sql."}, PASSWORD)
+
+
+@of_real_server
+def test_a_user_is_told_all_that_it_lacks(maria: MariaDbServer, admin: Session) -> None:
+    lake = lake_of()
+    execute(admin, f"CREATE USER plain IDENTIFIED BY '{PASSWORD}'")
+    try:
+        with log_in(maria, "plain", PASSWORD) as session, pytest.raises(ServerNotReady) as raised:
+            MARIADB.check_prepared(session, lake, source_of(lake), ())
+    finally:
+        execute(admin, "DROP USER plain")
+    for missing in ("RELOAD", "REPLICATION SLAVE", "no database shop"):
+        assert missing in str(raised.value)
+
+
+@of_real_server
+def test_a_wrong_password_names_the_server_and_not_the_password(maria: MariaDbServer) -> None:
+    with pytest.raises(NotConnected, match="Access denied") as raised:
+        log_in(maria, "nobody", PASSWORD)
+    assert PASSWORD not in str(raised.value)
+
+
+@of_real_server
+@pytest.mark.parametrize(
+    ("change", "is_seen"),
+    [
+        ("ALTER TABLE t ADD COLUMN c int NOT NULL DEFAULT 7", True),
+        ("ALTER TABLE t RENAME COLUMN a TO x", True),
+        ("ALTER TABLE t MODIFY a bigint", True),
+        ("RENAME TABLE t TO gone, other TO t", True),
+        ("TRUNCATE TABLE t", True),
+        ("ALTER TABLE parts EXCHANGE PARTITION p0 WITH TABLE t", True),
+        ("ALTER TABLE parts TRUNCATE PARTITION p0", True),
+        ("INSERT INTO t VALUES (5, 5)", False),
+        ("ANALYZE TABLE t", False),
+    ],
+)
+def test_what_changes_rows_without_an_event_is_seen_in_the_catalog(
+    admin: Session, change: str, is_seen: bool
+) -> None:
+    source = source_of(lake_of())
+    for name in ("t", "other"):
+        execute(admin, f"CREATE TABLE {name} (id int PRIMARY KEY, a int)")
+        execute(admin, f"INSERT INTO {name} VALUES (1, 1)")
+    execute(
+        admin,
+        "CREATE TABLE parts (id int PRIMARY KEY, a int) PARTITION BY RANGE (id) "
+        "(PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN MAXVALUE)",
+    )
+    before = read_definitions(admin, source)
+    execute(admin, change)
+    now = read_definitions(admin, source)
+
+    seen = {t.table for t in before.keys() & now.keys() if silent_changes(before[t], now[t]) is not None}
+
+    assert bool(seen) == is_seen
+    assert "parts" in seen or "parts" not in change

@@ -1,0 +1,103 @@
+"""Recorded events of MySQL 9.7 and MariaDB 11.4, as Debezium sent them, are applied as they came."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.binlog import BinaryLog
+from spark_app.table.table_ingest import TableIngest
+from tests.spark_app.memory_source import MemorySource
+from tests.spark_app.test_recorded_events import apply_all
+from tributary.contract.lake import TablePolicy
+from tributary.contract.source import Events
+
+FOLDER = Path(__file__).parent / "data"
+SERVERS = ("mysql", "mariadb")
+each_server = pytest.mark.parametrize("server", SERVERS)
+
+
+def ingest_of(spark: SparkSession, folder: Path, server: str, table: str, policy: TablePolicy) -> TableIngest:
+    rows = []
+    for line in (FOLDER / f"recorded_{server}.jsonl").read_text().splitlines():
+        event = json.loads(line)
+        if not event["topic"].endswith(f".{table}"):
+            continue
+        headers = dict(event["headers"])
+        texts = (event["key"], event["value"], *map(headers.get, ("__debezium.newkey", "__debezium.oldkey")))
+        binaries = [None if text is None else bytearray(text.encode()) for text in texts]
+        sent = datetime.fromtimestamp(event["ts"] / 1000, UTC)
+        rows.append((event["topic"], event["partition"], event["offset"], sent, *binaries))
+    return TableIngest(
+        name=table,
+        topic=str(rows[0][0]),
+        source=MemorySource(spark, rows),
+        hudi=HudiTable(spark, str(folder / "silver"), table, policy),
+        quarantine_path=str(folder / "quarantine"),
+        log=BinaryLog(),
+        # The recording connectors wrote the numbers of a `bigint unsigned` like this.
+        written=Events(decimals="base64"),
+    )
+
+
+def rows_after_all(ingest: TableIngest, at_once: int, key: str) -> dict[int, dict[str, Any]]:
+    apply_all(ingest, at_once)
+    assert not Path(ingest.quarantine_path).exists()
+    return {row[key]: row.asDict(recursive=True) for row in ingest.hudi.read().collect()}
+
+
+@each_server
+@pytest.mark.parametrize(
+    ("policy", "at_once"),
+    [(TablePolicy(), 3), (TablePolicy(storage="copy_on_write"), 1000)],
+    ids=["cut into batches", "at once"],
+)
+def test_a_snapshot_transactions_a_moved_key_and_ddl_leave_the_rows_that_the_server_had(
+    spark: SparkSession, tmp_path: Path, server: str, policy: TablePolicy, at_once: int
+) -> None:
+    ingest = ingest_of(spark, tmp_path, server, "orders", policy)
+
+    rows = rows_after_all(ingest, at_once, "order_id")
+
+    compared = ("customer_id", "amount", "channel")
+    assert {key: tuple(row[name] for name in compared) for key, row in rows.items()} == {
+        1: (1, Decimal("99.990000"), None),
+        33: (1, Decimal("1.500000"), None),
+        4: (2, Decimal("7.000000"), "app"),
+        5: (2, Decimal("8.123456"), "web"),
+    }
+
+
+@each_server
+def test_each_type_becomes_the_lake_type_that_holds_it_exactly(
+    spark: SparkSession, tmp_path: Path, server: str
+) -> None:
+    ingest = ingest_of(spark, tmp_path, server, "customers", TablePolicy())
+
+    rows = rows_after_all(ingest, 1000, "id")
+
+    second = rows[2]
+    assert second["credit"] == Decimal("-0.01")
+    assert (rows[1]["big"], second["big"]) == (Decimal(2**64 - 1), Decimal(0))
+    assert (rows[1]["t"], second["t"]) == ("-12:34:56.789000", "838:59:59.000000")
+    assert (rows[1]["flags"], rows[1]["yr"], rows[1]["tags"]) == (b"\x15", 2024, "a,c")
+    assert (second["tier"], second["pic"], second["note"]) == ("silver", b"", None)
+    assert rows[1]["credit"] is None
+
+
+@each_server
+def test_positions_follow_the_log_and_are_known(spark: SparkSession, tmp_path: Path, server: str) -> None:
+    ingest = ingest_of(spark, tmp_path, server, "orders", TablePolicy())
+    apply_all(ingest, 1000)
+
+    found = {row["order_id"]: bytes(row["_log_position"]) for row in ingest.hudi.read().collect()}
+
+    assert all(len(position) == 20 for position in found.values())
+    assert found[1] < found[33] < found[4] < found[5]
