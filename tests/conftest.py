@@ -134,10 +134,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def jvm() -> Iterator[Any]:
-    """A JVM with Kafka, Connect and both plugins on its class path, through py4j."""
+    """A JVM with Kafka, Connect, and the plugins of PostgreSQL and the sink, through py4j."""
     from connectors.plugins import build_plugins, unpack_plugins
 
-    plugins = unpack_plugins(build_plugins())
+    plugins = unpack_plugins(build_plugins(names=("debezium-connector-postgres", "iceberg-sink")))
     with running_jvm([folder / "*" for folder in sorted(plugins.iterdir())]) as running:
         yield running
 

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -124,11 +125,13 @@ def test_a_server_without_a_newer_setting_is_taken() -> None:
     judge_server(in_lake, source_of(in_lake), server(version="8.0.36"), MYSQL.rules)
 
 
-@pytest.mark.parametrize("part", ["only", "ignored"])
-def test_a_database_that_is_not_in_the_log_stops_the_start(part: str) -> None:
+@pytest.mark.parametrize(
+    "facts",
+    [replace(server(), only=frozenset({"other"})), replace(server(), ignored=frozenset({"shop"}))],
+    ids=["only others are", "it is left out"],
+)
+def test_a_database_that_is_not_in_the_log_stops_the_start(facts: ServerFacts) -> None:
     lake = lake_of()
-    others = frozenset({"other"}) if part == "only" else frozenset({"shop"})
-    facts = ServerFacts(release=GOOD["version"], variables=GOOD, **{part: others})
     with pytest.raises(ServerNotReady, match="the database shop left out of the log"):
         judge_server(lake, source_of(lake), facts, MARIADB.rules)
 

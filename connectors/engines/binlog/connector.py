@@ -74,8 +74,7 @@ def _history(lake: Lake, source: BinlogSource, kafka: Kafka) -> dict[str, str]:
         "schema.history.internal.kafka.bootstrap.servers": kafka.client_config["bootstrap.servers"],
         "schema.history.internal.kafka.topic": topic,
         "schema.history.internal.store.only.captured.databases.ddl": "true",
-        # A server can be slow to create the topic, and then Debezium would find no history in it.
+        # The default is three seconds, which a busy broker can take.
         "schema.history.internal.kafka.query.timeout.ms": "30000",
-        "schema.history.internal.kafka.create.timeout.ms": "60000",
         **clients,
     }

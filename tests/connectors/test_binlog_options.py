@@ -1,0 +1,107 @@
+"""Debezium's connectors for MySQL and MariaDB take the rendered options, and give each the meant meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from connectors.deployment import Deployment
+from connectors.engines.registry import engine_of
+from connectors.plugins import build_plugins, unpack_plugins
+from tests.conftest import running_jvm
+from tests.connectors.deployments import aws_deployment, local_deployment
+from tests.connectors.test_options_in_connect import _of_connect
+from tributary.contract.lake import Lake, parse_lake
+
+pytestmark = pytest.mark.slow
+
+ENGINES = {"mysql": "mysql.MySqlConnectorConfig", "mariadb": "mariadb.MariaDbConnectorConfig"}
+UNLISTED = (
+    "binary.handling.mode",
+    "event.converting.failure.handling.mode",
+    "driver.yearIsDateType",
+    "driver.allowPublicKeyRetrieval",
+    # The history's clients take all options of Kafka's.
+    "schema.history.internal.producer.",
+    "schema.history.internal.consumer.",
+)
+
+
+def lake_of(engine: str, tables: str = '["shop.*", "sales_?.order_*", "!shop.tmp"]') -> Lake:
+    return parse_lake(f'[lake]\nname = "shop"\n[source.web]\nengine = "{engine}"\ntables = {tables}\n')
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Iterator[tuple[str, Any]]:
+    """An engine's name, and a JVM with its connector."""
+    name = str(request.param)
+    plugins = unpack_plugins(build_plugins(names=(f"debezium-connector-{name}",)))
+    with running_jvm([folder / "*" for folder in plugins.iterdir()]) as jvm:
+        yield name, jvm
+
+
+def class_of(jvm: Any, name: str) -> Any:
+    for part in name.split("."):
+        jvm = getattr(jvm, part)
+    return jvm
+
+
+def config_of(jvm: Any, engine: str, lake: Lake, deployment: Deployment) -> tuple[dict[str, str], Any, Any]:
+    """Return the rendered options, Debezium's reading of them, and the class of its config."""
+    source = lake.source("web")
+    engine_there = engine_of(source)
+    encrypted = engine_there.encryption(is_required=True)
+    access = replace(deployment.databases["web"], options=encrypted)
+    there = replace(deployment, databases={"web": access})
+    options = dict(engine_there.render(lake, source, there).config)
+    config_class = class_of(jvm, f"io.debezium.connector.{ENGINES[engine]}")
+    return options, getattr(jvm.io.debezium.config.Configuration, "from")(options), config_class
+
+
+@pytest.mark.parametrize("deployed", [local_deployment, aws_deployment], ids=["here", "on AWS"])
+def test_debezium_knows_every_option_and_takes_every_value(engine: tuple[str, Any], deployed: Any) -> None:
+    name, jvm = engine
+    lake = lake_of(name)
+    options, read, config_class = config_of(jvm, name, lake, deployed(lake))
+    history = jvm.io.debezium.storage.kafka.history.KafkaSchemaHistory
+    known = {*class_of(jvm, options["connector.class"])().config().names()}
+    known |= {field.name() for field in history.ALL_FIELDS.asArray()}
+    unknown = {option for option in options if option not in known and not option.startswith(UNLISTED)}
+    assert unknown == set(_of_connect(options))
+    checked = read.validate(config_class.ALL_FIELDS)
+    assert [error for value in checked.values() for error in value.errorMessages()] == []
+
+
+@pytest.mark.parametrize(
+    ("database", "table"), [("shop", "orders"), ("sales_1", "order_ä"), ("SHOP", "x"), ("shop", "tmp")]
+)
+def test_debezium_takes_the_tables_and_names_the_topics_that_the_lake_expects(
+    engine: tuple[str, Any], database: str, table: str
+) -> None:
+    name, jvm = engine
+    lake = lake_of(name)
+    _, read, config_class = config_of(jvm, name, lake, local_deployment(lake))
+    debezium = config_class(read)
+    table_id = jvm.io.debezium.relational.TableId(database, None, table)
+    strategy = debezium.getTopicNamingStrategy(config_class.TOPIC_NAMING_STRATEGY)
+
+    is_taken = debezium.getTableFilters().dataCollectionFilter().isIncluded(table_id)
+
+    assert is_taken == lake.source("web").matches(database, table)
+    names = lake.source_names(lake.source("web"))
+    assert strategy.dataChangeTopic(table_id) == names.topic(database, table)
+    assert strategy.heartbeatTopic() == names.heartbeat_topic
+
+
+def test_debezium_reads_the_definitions_of_the_lakes_databases_and_of_no_others(
+    engine: tuple[str, Any],
+) -> None:
+    name, jvm = engine
+    lake = lake_of(name)
+    _, read, config_class = config_of(jvm, name, lake, local_deployment(lake))
+    is_read = config_class(read).getTableFilters().databaseFilter()
+    databases = ("shop", "tributary", "sales_1", "sales_12", "other", "SHOP")
+    assert [database for database in databases if is_read.test(database)] == ["shop", "tributary", "sales_1"]
