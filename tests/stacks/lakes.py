@@ -11,6 +11,7 @@ from pathlib import Path
 from spark_app.jvm.classes_jar import CLASSES_JAR
 from stacks.processing.spark_package import JARS_LOCK
 from tributary.artifacts.lock import read_lock
+from tributary.contract.engines.registry import SOURCES
 
 ACCOUNT = "111122223333"
 """One of AWS's own examples, for settings that name an account."""
@@ -57,6 +58,24 @@ cidr = "10.0.0.0/16"
 host = "webshop.example.org"
 secret = "{_SECRET}"
 secret_key = "arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
+""",
+    "three-engines": f"""
+[source.crm]
+engine = "mysql"
+tables = ["crm.*"]
+
+[source.stock]
+engine = "mariadb"
+tables = ["stock.items"]
+
+[aws.source.crm]
+host = "crm.example.org"
+secret = "{_SECRET.replace("webshop", "crm")}"
+
+[aws.source.stock]
+host = "stock.example.org"
+port = 3307
+secret = "{_SECRET.replace("webshop", "stock")}"
 """,
     "serverless-kafka": """
 [aws.kafka]
@@ -177,7 +196,7 @@ def write_assets(folder: Path) -> Path:
     """A folder with files in place of the plugins and the packages: no template holds their bytes."""
     assets = folder / "assets"
     assets.mkdir()
-    for plugin in ("debezium-connector-postgres", "iceberg-sink"):
+    for plugin in (*(f"debezium-connector-{name}" for name in SOURCES), "iceberg-sink"):
         (assets / f"{plugin}-0123456789ab.zip").write_text(plugin)
     for platform in ("linux-amd64", "linux-arm64"):
         (assets / f"tributary-spark-app-{platform}-0123456789ab.zip").write_text(platform)
