@@ -9,16 +9,20 @@ from typing import Any
 import pytest
 
 from connectors.deployment import Deployment
-from connectors.engines.registry import engine_of
+from connectors.engines.binlog.engine import BinlogEngine
+from connectors.engines.mariadb.engine import MariaDbEngine
+from connectors.engines.mysql.engine import MySqlEngine
 from connectors.plugins import build_plugins, unpack_plugins
 from tests.conftest import running_jvm
 from tests.connectors.deployments import aws_deployment, local_deployment
 from tests.connectors.test_options_in_connect import _of_connect
+from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake, parse_lake
 
 pytestmark = pytest.mark.slow
 
-ENGINES = {"mysql": "mysql.MySqlConnectorConfig", "mariadb": "mariadb.MariaDbConnectorConfig"}
+CONFIG_CLASSES = {"mysql": "mysql.MySqlConnectorConfig", "mariadb": "mariadb.MariaDbConnectorConfig"}
+ENGINES: dict[str, BinlogEngine] = {"mysql": MySqlEngine(), "mariadb": MariaDbEngine()}
 UNLISTED = (
     "binary.handling.mode",
     "event.converting.failure.handling.mode",
@@ -52,12 +56,12 @@ def class_of(jvm: Any, name: str) -> Any:
 def config_of(jvm: Any, engine: str, lake: Lake, deployment: Deployment) -> tuple[dict[str, str], Any, Any]:
     """Return the rendered options, Debezium's reading of them, and the class of its config."""
     source = lake.source("web")
-    engine_there = engine_of(source)
-    encrypted = engine_there.encryption(is_required=True)
+    assert isinstance(source, BinlogSource)
+    encrypted = ENGINES[engine].encryption(is_required=True)
     access = replace(deployment.databases["web"], options=encrypted)
     there = replace(deployment, databases={"web": access})
-    options = dict(engine_there.render(lake, source, there).config)
-    config_class = class_of(jvm, f"io.debezium.connector.{ENGINES[engine]}")
+    options = dict(ENGINES[engine].render(lake, source, there).config)
+    config_class = class_of(jvm, f"io.debezium.connector.{CONFIG_CLASSES[engine]}")
     return options, getattr(jvm.io.debezium.config.Configuration, "from")(options), config_class
 
 
