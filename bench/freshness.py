@@ -34,11 +34,7 @@ from bench.processor_time import ProcessorTimes, read_processor_times
 from bench.resources import Resources, sampled
 from bench.results import Figure, Results, quantile
 from tributary.cli.ingest_run import IngestRun, start_ingest
-from tributary.cli.reconcile.barrier import Patience
-from tributary.cli.reconcile.proof import read_source_tables, reconcile, wait_until_lake_holds
 from tributary.cli.run_watch import stop_run
-from tributary.cli.source_links import source_links
-from tributary.cli.workspace import Workspace
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
 from tributary.contract.source import Source
@@ -48,6 +44,10 @@ from tributary.local.pipeline import SERVICES, down, up
 from tributary.local.postgres import ADMIN
 from tributary.local.process import read_process
 from tributary.local.spark import SERVICE as SPARK
+from tributary.operations.reconcile.barrier import Patience
+from tributary.operations.reconcile.proof import read_source_tables, reconcile, wait_until_lake_holds
+from tributary.operations.source_links import source_links
+from tributary.operations.workspace import Workspace
 
 SOURCE = "shop"
 CATCH_UP_SECONDS = 900.0

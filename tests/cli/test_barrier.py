@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tributary.cli.reconcile.barrier import LakeBehind, Patience, wait_for_lake
-from tributary.cli.table_lag import events_behind
+from tributary.operations.reconcile.barrier import LakeBehind, Patience, wait_for_lake
+from tributary.operations.table_lag import events_behind
 
 POSITIONS = st.dictionaries(st.integers(0, 3), st.integers(0, 100))
 
@@ -24,7 +24,7 @@ def test_a_table_is_behind_exactly_while_one_of_its_partitions_is(
 
 
 def test_the_wait_ends_once_every_table_has_reached_its_topic_s_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tributary.cli.reconcile.barrier.POLL_SECONDS", 0)
+    monkeypatch.setattr("tributary.operations.reconcile.barrier.POLL_SECONDS", 0)
     reached = {"a": 0, "b": 0}
     told: list[str] = []
 

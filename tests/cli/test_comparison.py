@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tributary.cli.reconcile.comparison import Cell, Comparison, Difference, Kind, compare
+from tributary.operations.reconcile.comparison import Cell, Comparison, Difference, Kind, compare
 
 SCHEMA = pa.schema(
     [

@@ -19,8 +19,8 @@ from psycopg import sql
 
 from connectors.engines.engine import DatabaseTable, RowsUnreadable
 from connectors.engines.postgres.reading import one_snapshot, read_rows, read_tables
-from tributary.cli.reconcile.comparison import Comparison, Kind, compare
-from tributary.cli.reconcile.pairing import comparable_lake_rows, pair
+from tributary.operations.reconcile.comparison import Comparison, Kind, compare
+from tributary.operations.reconcile.pairing import comparable_lake_rows, pair
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from tributary.cli import main
-from tributary.cli.workspace import Workspace
+from tributary.operations.workspace import Workspace
 
 COMMANDS = (
     "demo",

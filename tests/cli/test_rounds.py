@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tributary.cli.reconcile.comparison import Cell, Comparison, Difference, Kind
-from tributary.cli.reconcile.rounds import MAX_ROUNDS, Findings
+from tributary.operations.reconcile.comparison import Cell, Comparison, Difference, Kind
+from tributary.operations.reconcile.rounds import MAX_ROUNDS, Findings
 
 Rows = Mapping[int, int]
 KEYS = st.integers(0, 5)

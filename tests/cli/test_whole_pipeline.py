@@ -21,11 +21,11 @@ from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.spark_app.debezium import SourceTable
-from tributary.cli.workspace import Workspace
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import down
 from tributary.local.s3 import s3_client
 from tributary.local.state import StateFolder
+from tributary.operations.workspace import Workspace
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -18,14 +18,6 @@ from connectors.engines.engine import Awaited
 from spark_app.ledger.ledger import AppliedSnapshot
 from tests.engines.abacus import AbacusServer, AbacusSession
 from tests.engines.lakes import BEADS, lake_with
-from tributary.cli.kafka_topics import Topic
-from tributary.cli.reconcile.barrier import Patience
-from tributary.cli.reconcile.proof import SourceLink
-from tributary.cli.snapshots import advance as advancing
-from tributary.cli.snapshots.notifications import Notification, progress_of
-from tributary.cli.snapshots.record_files import RecordFiles
-from tributary.cli.snapshots.silent import ask, notice, read_orphans
-from tributary.cli.snapshots.view import is_different, paragraph, state_of
 from tributary.contract.online_snapshot import (
     Failed,
     Noticed,
@@ -38,6 +30,14 @@ from tributary.contract.online_snapshot import (
     to_json,
 )
 from tributary.contract.table_name import TableName
+from tributary.operations.kafka_topics import Topic
+from tributary.operations.reconcile.barrier import Patience
+from tributary.operations.reconcile.proof import SourceLink
+from tributary.operations.snapshots import advance as advancing
+from tributary.operations.snapshots.notifications import Notification, progress_of
+from tributary.operations.snapshots.record_files import RecordFiles
+from tributary.operations.snapshots.silent import ask, notice, read_orphans
+from tributary.operations.snapshots.view import is_different, paragraph, state_of
 
 TOPIC = "shop.counter.counting.beads"
 NOTIFICATIONS = "__debezium-notification.shop.counter"

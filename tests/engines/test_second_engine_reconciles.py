@@ -16,12 +16,12 @@ from tests.engines.abacus import TABLE, AbacusServer
 from tests.engines.lakes import BEADS, lake_with, servers_of
 from tributary.api.lake_files import LocalFiles
 from tributary.api.tables import LakeTable
-from tributary.cli.reconcile import proof
-from tributary.cli.reconcile.barrier import LakeBehind, Patience
-from tributary.cli.reconcile.comparison import Kind
-from tributary.cli.reconcile.proof import SourceLink, reconcile
 from tributary.contract.table_name import TableName
 from tributary.local.databases import SourceDatabase
+from tributary.operations.reconcile import proof
+from tributary.operations.reconcile.barrier import LakeBehind, Patience
+from tributary.operations.reconcile.comparison import Kind
+from tributary.operations.reconcile.proof import SourceLink, reconcile
 
 pytestmark = pytest.mark.usefixtures("abacus")
 

@@ -12,9 +12,9 @@ import pytest
 from tests.faults.whole_pipeline import Pipeline, Transactions
 from tests.local.landed import wait_until
 from tests.soak import SOAKS
-from tributary.cli.snapshots.keeper import record_files
-from tributary.cli.table_lag import read_lags
 from tributary.local import connect, spark
+from tributary.operations.snapshots.keeper import record_files
+from tributary.operations.table_lag import read_lags
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -24,14 +24,14 @@ from tests.faults.s3_faults import FaultyS3, faulty_s3
 from tests.local.landed import PATIENCE_SECONDS, wait_until
 from tests.soak import SOAKS
 from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
-from tributary.cli.kafka_topics import read_topic_ends
-from tributary.cli.workspace import Workspace
 from tributary.contract.errors import TributaryError
 from tributary.local import spark
 from tributary.local.databases import DatabaseUnreachable
 from tributary.local.pipeline import down
 from tributary.local.process import read_process
 from tributary.local.state import LocalSettings, StateFolder, choose_ports
+from tributary.operations.kafka_topics import read_topic_ends
+from tributary.operations.workspace import Workspace
 
 LAKE = f"""
 [lake]

@@ -17,19 +17,24 @@ from rich.console import Console
 
 from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.cli.live_view import Show, live_view
-from tributary.cli.reconcile.barrier import Patience
-from tributary.cli.reconcile.proof import Reconciliation, read_source_tables, reconcile, wait_until_lake_holds
 from tributary.cli.run_progress import RunProgress
 from tributary.cli.run_watch import stop_run
-from tributary.cli.source_links import source_links
 from tributary.cli.startup_view import start_pipeline
-from tributary.cli.workspace import Workspace
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import Seed, down
 from tributary.local.status import read_status
+from tributary.operations.reconcile.barrier import Patience
+from tributary.operations.reconcile.proof import (
+    Reconciliation,
+    read_source_tables,
+    reconcile,
+    wait_until_lake_holds,
+)
+from tributary.operations.source_links import source_links
+from tributary.operations.workspace import Workspace
 from tributary.tickit.generator import generate
 from tributary.tickit.load import is_loaded, write_tickit
 from tributary.tickit.schema import SCHEMA, TABLES

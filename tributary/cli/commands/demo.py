@@ -9,7 +9,7 @@ import typer
 
 from tributary.cli.commands.options import DEFAULT_LAKE_FILE, LakeFile
 from tributary.cli.rendering import duration_text, output, print_answer, print_table
-from tributary.cli.workspace import Workspace
+from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
     from tributary.cli.demo import DemoOutcome, Phases
@@ -67,7 +67,7 @@ def demo(
     from its state folder. The exit status is 0 only if the lake and the database are identical.
     """
     from tributary.cli.demo import DemoPlan, Phases, prepare_state_folder, run_demo, write_lake_file
-    from tributary.cli.reconcile.report import print_findings
+    from tributary.cli.reconcile_view import print_findings
     from tributary.local.pipeline import down
     from tributary.tickit.workload import Plan
 

@@ -17,8 +17,8 @@ from tributary.cli.commands.options import (
     StateFolderPath,
 )
 from tributary.cli.rendering import messages, output
-from tributary.cli.workspace import Workspace
 from tributary.contract.table_name import TableName
+from tributary.operations.workspace import Workspace
 
 
 def ingest(
@@ -68,11 +68,11 @@ def ingest(
     JSON.
     """
     from tributary.cli.ingest_run import FILES, start_ingest
-    from tributary.cli.kafka_topics import read_table_names
-    from tributary.cli.kafka_wait import wait_until_kafka_holds_all, wait_until_tables_are_read
-    from tributary.cli.reconcile.barrier import Patience
     from tributary.cli.run_watch import watch_run
-    from tributary.cli.snapshots.keeper import SnapshotKeeper
+    from tributary.operations.kafka_topics import read_table_names
+    from tributary.operations.kafka_wait import wait_until_kafka_holds_all, wait_until_tables_are_read
+    from tributary.operations.reconcile.barrier import Patience
+    from tributary.operations.snapshots.keeper import SnapshotKeeper
 
     chosen = events_source(events_from)
     workspace = Workspace.open(lake, state)

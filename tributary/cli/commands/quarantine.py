@@ -17,9 +17,9 @@ from tributary.cli.commands.options import (
     StateFolderPath,
 )
 from tributary.cli.rendering import bytes_text, messages, moment_text, output, print_json, print_table
-from tributary.cli.workspace import Workspace
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import ShowQuarantine
+from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem

@@ -27,8 +27,8 @@ from tributary.cli.rendering import (
     print_table,
     rows_of,
 )
-from tributary.cli.workspace import Workspace
 from tributary.local.left_out import read_left_out
+from tributary.operations.workspace import Workspace
 
 _READERS = 8
 

@@ -16,7 +16,7 @@ from tributary.cli.commands.options import (
     StateFolderPath,
 )
 from tributary.cli.rendering import messages, output, print_table
-from tributary.cli.workspace import Workspace
+from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
     from tributary.cli.ingest_run import Command
@@ -90,8 +90,8 @@ def _run(
     options: Sequence[str] = (),
 ) -> RunProgress:
     from tributary.cli.ingest_run import start_ingest
-    from tributary.cli.kafka_topics import read_table_names
     from tributary.cli.run_watch import watch_run
+    from tributary.operations.kafka_topics import read_table_names
 
     workspace.require("kafka")
     known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)

@@ -14,10 +14,10 @@ from tributary.cli.commands.options import (
     StateFolderPath,
 )
 from tributary.cli.rendering import messages, print_json
-from tributary.cli.workspace import Workspace
+from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tributary.cli.reconcile.proof import Reconciliation, TableProof
+    from tributary.operations.reconcile.proof import Reconciliation, TableProof
 
 
 def reconcile(
@@ -36,7 +36,7 @@ def reconcile(
 
     The exit status is 0 only if the lake holds exactly the source's rows.
     """
-    from tributary.cli.reconcile.report import print_findings, reconciliation_facts
+    from tributary.cli.reconcile_view import print_findings, reconciliation_facts
 
     found = _find_differences(Workspace.open(lake, state), wait)
     if as_json:
@@ -49,9 +49,9 @@ def reconcile(
 
 def _find_differences(workspace: Workspace, wait_seconds: float) -> Reconciliation:
     """Reconcile all sources of the lake, and show the progress."""
-    from tributary.cli.reconcile.barrier import Patience
-    from tributary.cli.reconcile.proof import Reconciliation, reconcile
-    from tributary.cli.source_links import source_links
+    from tributary.operations.reconcile.barrier import Patience
+    from tributary.operations.reconcile.proof import Reconciliation, reconcile
+    from tributary.operations.source_links import source_links
 
     tables: tuple[TableProof, ...] = ()
     with messages.status("reconciling") as status:

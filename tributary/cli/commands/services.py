@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,18 +21,14 @@ from tributary.cli.left_out_view import left_out_facts, print_left_out
 from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages, output, print_json, print_table
-from tributary.cli.snapshots.view import is_different, paragraph, snapshot_facts, state_of
-from tributary.cli.workspace import Workspace
 from tributary.contract.remedies import in_words
+from tributary.operations.snapshots.view import paragraph, snapshot_facts
+from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
     from connectors.connect_rest import ConnectorStatus
-    from spark_app.run.outcome import Outcome
-    from tributary.cli.table_lag import TableLag
-    from tributary.contract.online_snapshot import Record
-    from tributary.contract.table_name import TableName
-    from tributary.local.left_out import LeftOutTable
     from tributary.local.status import PipelineStatus
+    from tributary.operations.table_states import TableState
 
 SOME_TABLES_LEFT_OUT = 3
 """The exit status of a start that has left out tables."""
@@ -60,8 +56,8 @@ def up(
     Servers that run already are left alone, and servers that died are restarted. If the lake file names a
     database of your own, Tributary reads that one, and the local PostgreSQL only holds bronze's catalog.
     """
-    from tributary.cli.snapshots.keeper import described, notice_changes, record_files
     from tributary.cli.startup_view import start_pipeline
+    from tributary.operations.snapshots.keeper import described, notice_changes, record_files
 
     workspace = Workspace.open(lake, state)
     anew = [workspace.lake.source(name) for name in resnapshot or ()]
@@ -125,28 +121,12 @@ def status(
     if on_aws:
         _say_how_the_deployed_lake_is(lake, as_json)
         return
-    from tributary.cli.snapshots.keeper import record_files
-    from tributary.cli.snapshots.silent import read_orphans
-    from tributary.cli.table_lag import read_lags
-    from tributary.cli.table_outcomes import read_outcomes
-    from tributary.local import spark
-    from tributary.local.left_out import read_left_out
     from tributary.local.status import read_status
+    from tributary.operations.table_states import read_table_states
 
     workspace = Workspace.open(lake, state)
     found = read_status(workspace.state)
-    running = {service.name for service in found.services if service.state == "running"}
-    lags = read_lags(workspace) if {"kafka", "s3"} <= running else ()
-    outcomes = read_outcomes(workspace) if "s3" in running else {}
-    left_out = read_left_out(workspace.state, workspace.lake)
-    files = record_files(workspace) if "s3" in running else None
-    applied = {lag.snapshot for lag in lags}
-    records = {} if files is None else {t: r for t, r in files.read().items() if r.request.id not in applied}
-    orphans = () if files is None else read_orphans(files, workspace.lake, [lag.table for lag in lags])
-    tables = tuple(
-        replace(table, snapshot=records.get(table.table), is_orphan=table.table in orphans)
-        for table in _table_states(lags, outcomes, left_out, ingests=spark.SERVICE in running)
-    )
+    tables = read_table_states(workspace, found)
     is_well = found.is_well and all(table.is_well for table in tables)
     if as_json:
         print_json(_facts(found, tables, is_well))
@@ -175,53 +155,7 @@ def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-@dataclass(frozen=True)
-class _TableState:
-    """The state of a table. `behind` is None if Kafka does not answer or has no topic of the table."""
-
-    table: TableName
-    behind: int | None
-    outcome: Outcome | None
-    left_out: LeftOutTable | None = None
-    ingests: bool = False
-    snapshot: Record | None = None
-    is_orphan: bool = False
-
-    @property
-    def state(self) -> str:
-        if self.left_out is not None:
-            return "left out"
-        if self.outcome is not None:
-            return self.outcome.state
-        if self.is_orphan:
-            return "orphan"
-        if self.snapshot is not None:
-            return state_of(self.snapshot)
-        return "waiting" if self.behind and not self.ingests else "well"
-
-    @property
-    def is_well(self) -> bool:
-        """Tell whether nobody has to do anything about the table."""
-        is_blocked = self.outcome is not None and self.outcome.state == "blocked"
-        is_stale = self.snapshot is not None and is_different(self.snapshot)
-        return not (is_blocked or is_stale or self.left_out)
-
-
-def _table_states(
-    lags: Sequence[TableLag],
-    outcomes: Mapping[TableName, Outcome],
-    left_out: Mapping[TableName, LeftOutTable],
-    *,
-    ingests: bool,
-) -> tuple[_TableState, ...]:
-    behind = {lag.table: lag.behind for lag in lags}
-    return tuple(
-        _TableState(table, behind.get(table), outcomes.get(table), left_out.get(table), ingests)
-        for table in sorted(behind.keys() | outcomes.keys() | left_out.keys())
-    )
-
-
-def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) -> dict[str, Any]:
+def _facts(found: PipelineStatus, tables: Sequence[TableState], is_well: bool) -> dict[str, Any]:
     return {
         "is_well": is_well,
         "services": [asdict(service) for service in found.services],
@@ -250,7 +184,7 @@ def _facts(found: PipelineStatus, tables: Sequence[_TableState], is_well: bool) 
     }
 
 
-def _print_status(found: PipelineStatus, tables: Sequence[_TableState]) -> None:
+def _print_status(found: PipelineStatus, tables: Sequence[TableState]) -> None:
     rows = [
         (
             service.name,

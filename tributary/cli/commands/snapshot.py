@@ -16,7 +16,7 @@ from tributary.cli.commands.options import (
     StateFolderPath,
 )
 from tributary.cli.rendering import messages, output, print_json
-from tributary.cli.workspace import Workspace
+from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
     from tributary.contract.online_snapshot import Record
@@ -46,15 +46,15 @@ def snapshot(
     The exit status is 1 if a table could not be read.
     """
     from tributary.api.tables import resolve_names
-    from tributary.cli.kafka_topics import read_table_names
-    from tributary.cli.snapshots.keeper import (
+    from tributary.contract.online_snapshot import Failed
+    from tributary.operations.kafka_topics import read_table_names
+    from tributary.operations.snapshots.keeper import (
         SECONDS_BETWEEN_STEPS,
         SnapshotKeeper,
         is_unread,
         record_files,
     )
-    from tributary.cli.snapshots.silent import ask
-    from tributary.contract.online_snapshot import Failed
+    from tributary.operations.snapshots.silent import ask
 
     workspace = Workspace.open(lake, state)
     workspace.require("kafka", "s3", "connect")

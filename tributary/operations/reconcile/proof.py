@@ -15,14 +15,14 @@ from tributary.api.lake_files import LakeFiles
 from tributary.api.rows import read_table
 from tributary.api.tables import LakeTable, read_silver_tables
 from tributary.api.timeline import read_last_commit
-from tributary.cli.kafka_topics import Positions, read_topic_ends
-from tributary.cli.reconcile.barrier import Patience, wait_for_connector, wait_for_lake
-from tributary.cli.reconcile.comparison import compare
-from tributary.cli.reconcile.pairing import Pairing, comparable_lake_rows, pair
-from tributary.cli.reconcile.rounds import Findings
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
+from tributary.operations.kafka_topics import Positions, read_topic_ends
+from tributary.operations.reconcile.barrier import Patience, wait_for_connector, wait_for_lake
+from tributary.operations.reconcile.comparison import compare
+from tributary.operations.reconcile.pairing import Pairing, comparable_lake_rows, pair
+from tributary.operations.reconcile.rounds import Findings
 
 Session = Any
 """A session of the source's engine. Only the engine uses it."""

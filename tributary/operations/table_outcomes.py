@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
 from tributary.api.tables import LakeTable, read_quarantined_tables
-from tributary.cli.workspace import Workspace
 from tributary.contract.table_name import TableName
+from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem

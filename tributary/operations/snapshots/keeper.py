@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from connectors.engines.registry import engine_of
-from tributary.cli.kafka_topics import read_table_names
-from tributary.cli.reconcile.barrier import Patience
-from tributary.cli.reconcile.proof import SourceLink
-from tributary.cli.snapshots.advance import advance
-from tributary.cli.snapshots.record_files import RecordFiles
-from tributary.cli.snapshots.silent import notice
-from tributary.cli.source_links import source_links
-from tributary.cli.workspace import Workspace
 from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Read, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
+from tributary.operations.kafka_topics import read_table_names
+from tributary.operations.reconcile.barrier import Patience
+from tributary.operations.reconcile.proof import SourceLink
+from tributary.operations.snapshots.advance import advance
+from tributary.operations.snapshots.record_files import RecordFiles
+from tributary.operations.snapshots.silent import notice
+from tributary.operations.source_links import source_links
+from tributary.operations.workspace import Workspace
 
 SECONDS_BETWEEN_STEPS = 1.0
 SECONDS_BETWEEN_LOOKS = 30.0

@@ -9,11 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 from connectors.engines.definitions import SilentChanges, TableDefinition, silent_changes
-from tributary.cli.reconcile.proof import SourceLink
-from tributary.cli.snapshots.record_files import Look, RecordFiles
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Noticed, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
+from tributary.operations.reconcile.proof import SourceLink
+from tributary.operations.snapshots.record_files import Look, RecordFiles
 
 ADDED = SilentChanges(("some of its rows can have come before it was followed",))
 

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from tributary.api.timeline import read_last_commit
-from tributary.cli.kafka_topics import Positions, read_table_topics, read_topic_ends
-from tributary.cli.workspace import Workspace
 from tributary.contract.table_name import TableName
+from tributary.operations.kafka_topics import Positions, read_table_topics, read_topic_ends
+from tributary.operations.workspace import Workspace
 
 _READERS = 8
 

@@ -21,13 +21,13 @@ from uuid import uuid4
 
 from connectors.engines.engine import NotReadable
 from tributary.api.timeline import read_last_commit
-from tributary.cli.kafka_topics import read_notifications, read_topics
-from tributary.cli.reconcile.barrier import Patience, wait_for_connector
-from tributary.cli.reconcile.proof import SourceLink
-from tributary.cli.snapshots.notifications import Notification, Progress, is_reading, progress_of
-from tributary.cli.snapshots.record_files import RecordFiles
 from tributary.contract.online_snapshot import Failed, Noticed, Read, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
+from tributary.operations.kafka_topics import read_notifications, read_topics
+from tributary.operations.reconcile.barrier import Patience, wait_for_connector
+from tributary.operations.reconcile.proof import SourceLink
+from tributary.operations.snapshots.notifications import Notification, Progress, is_reading, progress_of
+from tributary.operations.snapshots.record_files import RecordFiles
 
 
 def advance(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tributary.cli.kafka_topics import read_table_topics, read_topic_ends
-from tributary.cli.reconcile.barrier import LakeBehind, Patience, wait_for_connector
-from tributary.cli.snapshots.keeper import SnapshotKeeper, described, is_unread, notice_changes
-from tributary.cli.source_links import source_links
-from tributary.cli.workspace import Workspace
 from tributary.contract.remedies import BringUp, CheckStatus
+from tributary.operations.kafka_topics import read_table_topics, read_topic_ends
+from tributary.operations.reconcile.barrier import LakeBehind, Patience, wait_for_connector
+from tributary.operations.snapshots.keeper import SnapshotKeeper, described, is_unread, notice_changes
+from tributary.operations.source_links import source_links
+from tributary.operations.workspace import Workspace
 
 
 class KafkaBehind(LakeBehind):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tributary.cli.reconcile.comparison import Comparison, Difference, Key
+from tributary.operations.reconcile.comparison import Comparison, Difference, Key
 
 MAX_ROUNDS = 5
 

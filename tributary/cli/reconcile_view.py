@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tributary.cli.reconcile.comparison import Difference
-from tributary.cli.reconcile.pairing import Pairing
-from tributary.cli.reconcile.proof import Reconciliation, TableProof
 from tributary.cli.rendering import output
+from tributary.operations.reconcile.comparison import Difference
+from tributary.operations.reconcile.pairing import Pairing
+from tributary.operations.reconcile.proof import Reconciliation, TableProof
 
 _EXAMPLES = 10
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from connectors.connect_rest import ConnectRest
-from tributary.cli.reconcile.proof import SourceLink
-from tributary.cli.workspace import Workspace
 from tributary.local.databases import SourceDatabase
 from tributary.local.left_out import read_left_out
+from tributary.operations.reconcile.proof import SourceLink
+from tributary.operations.workspace import Workspace
 
 
 def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:

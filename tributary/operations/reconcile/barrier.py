@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from connectors.engines.engine import Awaited
-from tributary.cli.kafka_topics import Positions
-from tributary.cli.table_lag import events_behind
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import CheckStatus, Ingest, RemedyOrText
+from tributary.operations.kafka_topics import Positions
+from tributary.operations.table_lag import events_behind
 
 POLL_SECONDS = 0.2
 

@@ -1,0 +1,91 @@
+"""The state of each table of a lake on this machine, and what a person has to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from spark_app.run.outcome import Outcome
+from tributary.contract.online_snapshot import Record
+from tributary.contract.table_name import TableName
+from tributary.local import spark
+from tributary.local.left_out import LeftOutTable, read_left_out
+from tributary.local.status import PipelineStatus
+from tributary.operations.snapshots.keeper import record_files
+from tributary.operations.snapshots.silent import read_orphans
+from tributary.operations.snapshots.view import is_different, state_of
+from tributary.operations.table_lag import TableLag, read_lags
+from tributary.operations.table_outcomes import read_outcomes
+from tributary.operations.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class TableState:
+    """The state of a table.
+
+    behind    how many events of its topic it has not applied; None: Kafka does not answer, or has no topic of
+              the table
+    outcome   the error with which a run left it, if any
+    left_out  why the last start could not take it, if it could not
+    ingests   whether an ingest is running
+    snapshot  the online snapshot that is under way or that somebody has to ask for, if any
+    """
+
+    table: TableName
+    behind: int | None
+    outcome: Outcome | None
+    left_out: LeftOutTable | None = None
+    ingests: bool = False
+    snapshot: Record | None = None
+    is_orphan: bool = False
+
+    @property
+    def state(self) -> str:
+        """The state in a word or two, such as "well" or "blocked"."""
+        if self.left_out is not None:
+            return "left out"
+        if self.outcome is not None:
+            return self.outcome.state
+        if self.is_orphan:
+            return "orphan"
+        if self.snapshot is not None:
+            return state_of(self.snapshot)
+        return "waiting" if self.behind and not self.ingests else "well"
+
+    @property
+    def is_well(self) -> bool:
+        """Tell whether nobody has to do anything about the table."""
+        is_blocked = self.outcome is not None and self.outcome.state == "blocked"
+        is_stale = self.snapshot is not None and is_different(self.snapshot)
+        return not (is_blocked or is_stale or self.left_out)
+
+
+def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[TableState, ...]:
+    """Return the states of all tables, by name, as far as the servers that run can tell."""
+    running = {service.name for service in found.services if service.state == "running"}
+    lags = read_lags(workspace) if {"kafka", "s3"} <= running else ()
+    outcomes = read_outcomes(workspace) if "s3" in running else {}
+    left_out = read_left_out(workspace.state, workspace.lake)
+    files = record_files(workspace) if "s3" in running else None
+    applied = {lag.snapshot for lag in lags}
+    records = {} if files is None else {t: r for t, r in files.read().items() if r.request.id not in applied}
+    orphans = () if files is None else read_orphans(files, workspace.lake, [lag.table for lag in lags])
+    return tuple(
+        replace(table, snapshot=records.get(table.table), is_orphan=table.table in orphans)
+        for table in table_states(lags, outcomes, left_out, ingests=spark.SERVICE in running)
+    )
+
+
+def table_states(
+    lags: Sequence[TableLag],
+    outcomes: Mapping[TableName, Outcome],
+    left_out: Mapping[TableName, LeftOutTable],
+    *,
+    ingests: bool,
+) -> tuple[TableState, ...]:
+    """Return the states of the tables that any of these knows, by name."""
+    behind = {lag.table: lag.behind for lag in lags}
+    return tuple(
+        TableState(table, behind.get(table), outcomes.get(table), left_out.get(table), ingests)
+        for table in sorted(behind.keys() | outcomes.keys() | left_out.keys())
+    )
