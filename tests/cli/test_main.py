@@ -23,6 +23,8 @@ COMMANDS = (
     "query",
     "tables",
     "history",
+    "events",
+    "console",
     "reconcile",
     "quarantine list",
     "quarantine show",

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tributary.api.lake_files import AwsFiles, LakeFiles, LocalFiles, told_unreadable
-from tributary.api.sql import query_tables
+from tributary.api.row_events import RowEvent, parse_key, read_row_events
+from tributary.api.sql import Limits, query_tables
 from tributary.api.table import Table
 from tributary.api.tables import LakeTable, find_table, read_silver_tables
 from tributary.api.time_travel import instant_of
@@ -59,11 +60,13 @@ class OpenLake:
     lake        the content of the lake file
     silver      the bucket of the tables, with a prefix if there is one
     quarantine  the bucket of events that could not be applied, with a prefix if there is one
+    bronze      the bucket of all events, with a prefix if there is one
     """
 
     lake: Lake
     silver: str
     quarantine: str
+    bronze: str
     files: LakeFiles = field(repr=False)
 
     def tables(self) -> tuple[TableSummary, ...]:
@@ -79,15 +82,29 @@ class OpenLake:
         with told_unreadable(f"s3://{self.silver}"):
             return self._table(find_table(self._places(), name))
 
-    def sql(self, query: str, as_of: str | datetime | None = None) -> pa.Table:
+    def sql(self, query: str, as_of: str | datetime | None = None, limits: Limits | None = None) -> pa.Table:
         """Return DuckDB's result of a statement over the tables, as they are or as they were at a time.
+
+        With limits, the statement can neither read files nor reach the network.
 
         The statement can name a table as `table`, `schema.table` or `source.schema.table`. Raises QueryError,
         UnknownTable, NotAMoment, OutOfHistory, ReadInSpark, UnreadableTable and LakeUnreadable.
         """
         instant = None if as_of is None else instant_of(as_of)
         with told_unreadable(f"s3://{self.silver}"):
-            return query_tables(self.files, self._places(), query, instant)
+            return query_tables(self.files, self._places(), query, instant, limits)
+
+    def row_events(self, name: str, key: str) -> tuple[RowEvent, ...]:
+        """Return every event of a row in bronze, by its table's name and its key, oldest first.
+
+        The key is a value, such as `7`, or columns, such as `order=7,line=2`. Raises UnknownTable, NotAKey
+        and LakeUnreadable.
+        """
+        table = self.table(name).name
+        topic = self.lake.source_names(self.lake.source(table.source)).topic(table.schema, table.table)
+        namespace = self.lake.names.bronze_namespace
+        with told_unreadable(f"s3://{self.bronze}"):
+            return read_row_events(self.files.filesystem, self.bronze, namespace, topic, parse_key(key))
 
     def _places(self) -> tuple[LakeTable, ...]:
         return read_silver_tables(self.files.filesystem, self.lake.names, self.silver)
@@ -125,7 +142,8 @@ def open_local(lake: Lake, state: StateFolder) -> OpenLake:
         secrets.s3_access_key.get_secret_value(),
         secrets.s3_secret_key.get_secret_value(),
     )
-    return OpenLake(lake, lake.names.silver_bucket, lake.names.quarantine_bucket, files)
+    names = lake.names
+    return OpenLake(lake, names.silver_bucket, names.quarantine_bucket, names.bronze_bucket, files)
 
 
 def _open_on_aws(lake: Lake, lake_file: Path) -> OpenLake:
@@ -134,9 +152,9 @@ def _open_on_aws(lake: Lake, lake_file: Path) -> OpenLake:
 
     with aws_session(lake, lake_file) as session:
         outputs = StackOutputs(session, AwsNames(lake.name))
-        silver, quarantine = (
+        silver, quarantine, bronze = (
             outputs.get("lake", output).removeprefix("s3://").rstrip("/")
-            for output in (Output.SILVER, Output.QUARANTINE)
+            for output in (Output.SILVER, Output.QUARANTINE, Output.BRONZE)
         )
         files = AwsFiles(session.region, session.read_credentials, session.s3_endpoint)
-    return OpenLake(lake, silver, quarantine, files)
+    return OpenLake(lake, silver, quarantine, bronze, files)

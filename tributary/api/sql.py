@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tributary.api.lake_files import LakeFiles
@@ -31,8 +34,24 @@ class NoSuchTable(QueryError):
         self.name = name
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a query may use.
+
+    seconds  of time, without the reading of the tables
+    memory   as DuckDB writes it, such as "1GB"
+    """
+
+    seconds: float
+    memory: str
+
+
 def query_tables(
-    files: LakeFiles, tables: Sequence[LakeTable], query: str, as_of: str | None = None
+    files: LakeFiles,
+    tables: Sequence[LakeTable],
+    query: str,
+    as_of: str | None = None,
+    limits: Limits | None = None,
 ) -> pa.Table:
     """Return DuckDB's result of the query over the tables, now or as they were at the instant `as_of`.
 
@@ -44,25 +63,49 @@ def query_tables(
     named = named_in(query, [table.name for table in tables])
     read = {table.name: read_table(files, table, as_of) for table in tables if table.name in named}
     try:
-        return query_arrow(read, query)
+        return query_arrow(read, query, limits)
     except NoSuchTable as error:
         raise unknown_table(error.name, [table.name for table in tables]) from error
 
 
-def query_arrow(tables: Mapping[TableName, pa.Table], query: str) -> pa.Table:
-    """Return DuckDB's result of the query over the tables. Raises `QueryError`."""
+def query_arrow(tables: Mapping[TableName, pa.Table], query: str, limits: Limits | None = None) -> pa.Table:
+    """Return DuckDB's result of the query over the tables. Raises `QueryError`.
+
+    With limits, the query can neither read files nor reach the network.
+    """
     import duckdb
 
     with duckdb.connect() as engine:
         engine.execute("SET TimeZone = 'UTC'")
         _define_views(engine, tables)
+        if limits is not None:
+            engine.execute(f"SET memory_limit = '{limits.memory}'")
+            engine.execute("SET enable_external_access = false")
+            engine.execute("SET lock_configuration = true")
         try:
-            found = engine.sql(query)
-            if found is not None:
-                return found.to_arrow_table()
+            with _ended_after(engine, limits):
+                found = engine.sql(query)
+                if found is not None:
+                    return found.to_arrow_table()
+        except duckdb.InterruptException as error:
+            seconds = 0.0 if limits is None else limits.seconds
+            raise QueryError(f"The query takes longer than {seconds:g} seconds") from error
         except duckdb.Error as error:
             raise _query_error(error) from error
     raise QueryError("The statement returns no rows", expected="one that does, such as SELECT or DESCRIBE")
+
+
+@contextmanager
+def _ended_after(engine: duckdb.DuckDBPyConnection, limits: Limits | None) -> Iterator[None]:
+    if limits is None:
+        yield
+        return
+    timer = threading.Timer(limits.seconds, engine.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def named_in(query: str, tables: Iterable[TableName]) -> frozenset[TableName]:

@@ -12,11 +12,12 @@ from typing import NoReturn
 
 import typer
 
+from tributary.cli.commands.console import console
 from tributary.cli.commands.demo import demo
 from tributary.cli.commands.ingest import ingest
 from tributary.cli.commands.packages import package, plugins
 from tributary.cli.commands.quarantine import quarantine
-from tributary.cli.commands.reading import history, query, tables
+from tributary.cli.commands.reading import events, history, query, tables
 from tributary.cli.commands.rebuild import new_epoch, rebuild
 from tributary.cli.commands.reconcile import reconcile
 from tributary.cli.commands.services import down, status, up
@@ -49,9 +50,11 @@ app.command(rich_help_panel="Run the pipeline")(ingest)
 app.command(rich_help_panel="Run the pipeline")(snapshot)
 app.command(rich_help_panel="Run the pipeline")(rebuild)
 app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)
+app.command(rich_help_panel="Look at the lake")(console)
 app.command(rich_help_panel="Look at the lake")(query)
 app.command(rich_help_panel="Look at the lake")(tables)
 app.command(rich_help_panel="Look at the lake")(history)
+app.command(rich_help_panel="Look at the lake")(events)
 app.command(rich_help_panel="Look at the lake")(reconcile)
 app.add_typer(quarantine, name="quarantine", rich_help_panel="Look at the lake")
 app.add_typer(plugins, name="plugins", rich_help_panel="Build for AWS")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tributary.api.timeline import read_last_commit
+from tributary.api.timeline import Commit, read_last_commit
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_topics import Positions, read_table_topics, read_topic_ends
 from tributary.operations.workspace import Workspace
@@ -17,13 +17,19 @@ _READERS = 8
 class TableLag:
     """A table's lag.
 
-    behind    the number of events in the topic that the table has not applied
-    snapshot  the id of the last online snapshot that it has applied
+    behind  the number of events in the topic that the table has not applied
+    commit  the last commit that applied events, if there is one
     """
 
     table: TableName
     behind: int
-    snapshot: str | None = None
+    commit: Commit | None = None
+
+    @property
+    def snapshot(self) -> str | None:
+        """The id of the last online snapshot that the table has applied."""
+        applied = None if self.commit is None else self.commit.ledger.snapshot
+        return None if applied is None else applied.id
 
 
 def events_behind(positions: Positions, ends: Positions) -> int:
@@ -44,9 +50,7 @@ def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
         commit = read_last_commit(workspace.files.filesystem, path)
         if commit is None:
             return TableLag(table, events_behind({}, ends[topic]))
-        applied = commit.ledger.snapshot
-        behind = events_behind(commit.ledger.positions, ends[topic])
-        return TableLag(table, behind, None if applied is None else applied.id)
+        return TableLag(table, events_behind(commit.ledger.positions, ends[topic]), commit)
 
     with ThreadPoolExecutor(_READERS) as pool:
         return tuple(sorted(pool.map(lag, ends), key=lambda one: one.table))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spark_app.run.outcome import Outcome
+from tributary.api.timeline import Commit
 from tributary.contract.online_snapshot import Record
 from tributary.contract.table_name import TableName
 from tributary.local import spark
@@ -29,6 +30,7 @@ class TableState:
     left_out  why the last start could not take it, if it could not
     ingests   whether an ingest is running
     snapshot  the online snapshot that is under way or that somebody has to ask for, if any
+    commit    the last commit that applied events, if there is one and its server runs
     """
 
     table: TableName
@@ -38,6 +40,7 @@ class TableState:
     ingests: bool = False
     snapshot: Record | None = None
     is_orphan: bool = False
+    commit: Commit | None = None
 
     @property
     def state(self) -> str:
@@ -84,8 +87,15 @@ def table_states(
     ingests: bool,
 ) -> tuple[TableState, ...]:
     """Return the states of the tables that any of these knows, by name."""
-    behind = {lag.table: lag.behind for lag in lags}
+    lag_of = {lag.table: lag for lag in lags}
     return tuple(
-        TableState(table, behind.get(table), outcomes.get(table), left_out.get(table), ingests)
-        for table in sorted(behind.keys() | outcomes.keys() | left_out.keys())
+        TableState(
+            table,
+            None if (lag := lag_of.get(table)) is None else lag.behind,
+            outcomes.get(table),
+            left_out.get(table),
+            ingests,
+            commit=None if lag is None else lag.commit,
+        )
+        for table in sorted(lag_of.keys() | outcomes.keys() | left_out.keys())
     )

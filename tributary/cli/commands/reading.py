@@ -1,13 +1,15 @@
-"""The commands that read the lake without Spark: `query`, `tables` and `history`."""
+"""The commands that read the lake without Spark: `query`, `tables`, `history` and `events`."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from tributary.api.open_lake import TableSummary
+from tributary.api.row_events import RowEvent
 from tributary.api.timeline import Commit
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
@@ -182,3 +184,39 @@ def _commit_facts(commit: Commit) -> dict[str, Any]:
         if freshness is None
         else {"p50": freshness.p50, "p95": freshness.p95, "max": freshness.max},
     }
+
+
+def events(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as sales or shop.public.sales.")],
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="A value, such as 7, or columns, such as order=7,line=2.")
+    ],
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """List every event of a row, from bronze: its operation, when Kafka got it, and what changed.
+
+    Bronze is some seconds behind Kafka. Values are as Debezium sent them.
+
+    Example: tributary events users 7
+    """
+    found = Workspace.open(lake, state).open_lake.row_events(table, key)
+    if as_json:
+        print_json([asdict(event) for event in found])
+        return
+    if not found:
+        output.print("Bronze has no event of this key.")
+        return
+    rows = [
+        (f"{event.partition}:{event.offset}", moment_text(event.at), event.op or "tombstone", _change(event))
+        for event in found
+    ]
+    print_table(("position", "at (UTC)", "op", "row or change"), rows)
+
+
+def _change(event: RowEvent) -> str:
+    if event.changed:
+        return ", ".join(f"{name}: {old} → {new}" for name, (old, new) in event.changed.items())
+    row = event.after or event.before or {}
+    return ", ".join(f"{name}={value}" for name, value in row.items())

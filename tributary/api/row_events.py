@@ -1,0 +1,146 @@
+"""The life of a row: every event of its key in bronze."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tributary.contract.errors import TributaryError
+
+if TYPE_CHECKING:
+    from pyarrow.fs import S3FileSystem
+
+_ROWS_AT_ONCE = 1024
+
+
+class NotAKey(TributaryError):
+    """A text that names no key."""
+
+
+@dataclass(frozen=True)
+class RowEvent:
+    """An event of one key.
+
+    at        when Kafka got it, UTC
+    op        Debezium's operation: c, u, d, r or t; None for a tombstone, or bytes that are no event
+    before    the row before the change, as far as the event has it
+    after     the row after the change; None if the event deletes it
+    source    where the change was in the source's log
+    moved_to  the new key, as JSON, if the change gave the row another key
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    at: datetime
+    op: str | None
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    source: Mapping[str, Any]
+    moved_to: str | None
+    moved_from: str | None
+
+    @property
+    def changed(self) -> Mapping[str, tuple[Any, Any]]:
+        """The columns whose values differ before and after, with both values. Empty if a side is missing."""
+        if self.before is None or self.after is None:
+            return {}
+        old, new = self.before, self.after
+        return {name: (old.get(name), value) for name, value in new.items() if old.get(name) != value}
+
+
+def parse_key(text: str) -> Mapping[str, str] | str:
+    """Return a key from what a person wrote: `7`, `id=7`, `order=7,line=2`, or a JSON object.
+
+    A text without a column's name stands for the value of a key of one column. Raises NotAKey.
+    """
+    text = text.strip()
+    if not text:
+        raise NotAKey("no key", expected="a value such as 7, or columns such as order=7,line=2")
+    if text.startswith("{"):
+        try:
+            return {str(name): _as_text(value) for name, value in json.loads(text).items()}
+        except ValueError as error:
+            raise NotAKey("a key that is no JSON object", found=text, expected='such as {"id": 7}') from error
+    if "=" not in text:
+        return text
+    parts = [part.partition("=") for part in text.split(",")]
+    if not all(name.strip() and sign for name, sign, _ in parts):
+        raise NotAKey("a key that cannot be read", found=text, expected="such as order=7,line=2")
+    return {name.strip(): value.strip() for name, _, value in parts}
+
+
+def read_row_events(
+    filesystem: S3FileSystem, bronze: str, namespace: str, topic: str, key: Mapping[str, str] | str
+) -> tuple[RowEvent, ...]:
+    """Return the key's events in bronze, by partition and offset. An event is in bronze some seconds late.
+
+    It reads all files of the topic, because bronze is not sorted by key. The files can hold an event twice.
+    """
+    found: dict[tuple[int, int], RowEvent] = {}
+    for row in _rows(filesystem, bronze, namespace, topic):
+        if _is_of(row["key"], key):
+            found[row["k_partition"], row["k_offset"]] = _event(row)
+    return tuple(found[place] for place in sorted(found))
+
+
+def _rows(filesystem: S3FileSystem, bronze: str, namespace: str, topic: str) -> Iterator[dict[str, Any]]:
+    from pyarrow import dataset
+    from pyarrow.fs import FileSelector
+
+    for database in (namespace, f"{namespace}.db"):  # Iceberg's place in a JDBC catalog, and in Glue.
+        folder = f"{bronze}/{database}/events/data/k_topic={topic}"
+        files = [
+            info.path
+            for info in filesystem.get_file_info(FileSelector(folder, recursive=True, allow_not_found=True))
+            if info.path.endswith(".parquet")
+        ]
+        if files:
+            events = dataset.dataset(files, filesystem=filesystem, format="parquet")
+            for batch in events.to_batches(batch_size=_ROWS_AT_ONCE):
+                yield from batch.to_pylist()
+
+
+def _is_of(found: bytes | None, key: Mapping[str, str] | str) -> bool:
+    payload = _payload(found)
+    if not isinstance(payload, dict) or not payload:
+        return False
+    if isinstance(key, str):
+        return len(payload) == 1 and _as_text(next(iter(payload.values()))) == key
+    return {name: _as_text(value) for name, value in payload.items()} == dict(key)
+
+
+def _event(row: Mapping[str, Any]) -> RowEvent:
+    payload = _payload(row["value"])
+    envelope = payload if isinstance(payload, dict) and "op" in payload else {}
+    return RowEvent(
+        topic=row["k_topic"],
+        partition=row["k_partition"],
+        offset=row["k_offset"],
+        at=datetime.fromtimestamp(row["k_timestamp"] / 1000, UTC),
+        op=envelope.get("op"),
+        before=envelope.get("before"),
+        after=envelope.get("after"),
+        source=envelope.get("source") or {},
+        moved_to=_text(row.get("moved_to")),
+        moved_from=_text(row.get("moved_from")),
+    )
+
+
+def _payload(found: bytes | None) -> Any:
+    try:
+        document = json.loads(found or b"null")
+    except ValueError:
+        return None
+    return document["payload"] if isinstance(document, dict) and "payload" in document else document
+
+
+def _text(found: bytes | None) -> str | None:
+    return None if found is None else found.decode(errors="replace")
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,52 @@
+"""The command that serves the web console."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    LakeFile,
+    StateFolderPath,
+)
+from tributary.cli.remedy_words import remedy_words
+from tributary.cli.rendering import output
+from tributary.contract.errors import TributaryError
+from tributary.operations.workspace import Workspace
+
+PORT = 8642
+
+
+class PortTaken(TributaryError):
+    """Another process listens on the console's port."""
+
+
+def console(
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="On 127.0.0.1.")] = PORT,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+) -> None:
+    """Serve pages that show the lake in a browser, on this machine only, until Ctrl-C.
+
+    They show the way of a row with the health of each part, all tables, a table's commits, every event of a
+    row, what is in quarantine, and the answers to SQL. Prometheus reads /metrics. /healthz tells whether
+    somebody has to do something.
+    """
+    from tributary.console.console import Console
+    from tributary.console.server import HOST, is_free, serve
+
+    workspace = Workspace.open(lake, state)
+    if not is_free(port):
+        raise PortTaken(
+            "the console's port is in use",
+            where=f"{HOST}:{port}",
+            remedy="Stop that process, or name another port with --port.",
+        )
+    serve(
+        Console(workspace, remedy_words),
+        port,
+        on_start=lambda: output.print(f"The console is at http://{HOST}:{port}", highlight=False),
+    )

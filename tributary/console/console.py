@@ -1,0 +1,69 @@
+"""The lake that the console shows, and what each page asks of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tributary.api.quarantine import QuarantinedEvent
+from tributary.api.row_events import RowEvent
+from tributary.api.sql import Limits
+from tributary.api.tables import read_quarantined_tables
+from tributary.console.view import Kept, LakeView, read_view
+from tributary.contract.remedies import Words
+from tributary.contract.table_name import TableName
+from tributary.operations.workspace import Workspace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tributary.api.table import Table
+
+SECONDS_BETWEEN_LOOKS = 2.0
+QUERY_LIMITS = Limits(seconds=30, memory="1GB")
+MOST_ROWS_SHOWN = 1000
+
+
+@dataclass(frozen=True)
+class Console:
+    """A lake on this machine, read when a page asks.
+
+    words  how to word remedies
+    """
+
+    workspace: Workspace
+    words: Words
+    _view: Kept[LakeView] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_view", Kept(lambda: read_view(self.workspace), SECONDS_BETWEEN_LOOKS))
+
+    async def view(self) -> LakeView:
+        """Return the state of everything, at most two seconds old."""
+        return await self._view.get()
+
+    def table(self, name: str) -> Table:
+        """Return a table to read. Raises UnknownTable, LakeUnreadable and PipelineDown."""
+        return self.workspace.open_lake.table(name)
+
+    async def quarantine(self) -> dict[TableName, tuple[QuarantinedEvent, ...]]:
+        """Return the events in quarantine, by their tables. Raises LakeUnreadable and PipelineDown."""
+        return await asyncio.to_thread(self._read_quarantine)
+
+    def _read_quarantine(self) -> dict[TableName, tuple[QuarantinedEvent, ...]]:
+        from tributary.api.quarantine import read_quarantine
+
+        lake = self.workspace.open_lake
+        filesystem = lake.files.filesystem
+        tables = read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)
+        found = {table.name: read_quarantine(filesystem, table.path) for table in tables}
+        return {name: events for name, events in found.items() if events}
+
+    async def row_events(self, table: str, key: str) -> tuple[RowEvent, ...]:
+        """Return every event of a row. Raises UnknownTable, NotAKey, LakeUnreadable and PipelineDown."""
+        return await asyncio.to_thread(self.workspace.open_lake.row_events, table, key)
+
+    async def ask(self, query: str, as_of: str | None) -> pa.Table:
+        """Return the result of a query. Raises the errors of `OpenLake.sql`."""
+        return await asyncio.to_thread(self.workspace.open_lake.sql, query, as_of, QUERY_LIMITS)

@@ -1,0 +1,88 @@
+"""The numbers of a lake in the form that Prometheus reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from tributary.console.view import LakeView
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_MILLISECONDS = 1000
+
+
+def exposition(view: LakeView) -> bytes:
+    """Return the view as Prometheus's text. The names are in docs/console.md."""
+    registry = CollectorRegistry()
+    registry.register(_Once(list(_gauges(view))))
+    return generate_latest(registry)
+
+
+class _Once(Collector):
+    """A collector of metrics that are there already."""
+
+    def __init__(self, metrics: Iterable[GaugeMetricFamily]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        return self._metrics
+
+
+def _gauges(view: LakeView) -> Iterator[GaugeMetricFamily]:
+    well = GaugeMetricFamily("tributary_well", "1 if nobody has to do anything about the lake")
+    well.add_metric([], float(view.is_well))
+    yield well
+    up = GaugeMetricFamily("tributary_server_up", "1 if the server runs", labels=["server"])
+    for service in view.pipeline.services:
+        up.add_metric([service.name], float(service.state == "running"))
+    yield up
+    memory = GaugeMetricFamily(
+        "tributary_server_resident_bytes", "The server's resident memory", labels=["server"]
+    )
+    for service in view.pipeline.services:
+        if service.resident_bytes is not None:
+            memory.add_metric([service.name], service.resident_bytes)
+    yield memory
+    running = GaugeMetricFamily(
+        "tributary_connector_running", "1 if the connector and its tasks run", labels=["connector"]
+    )
+    for connector in view.pipeline.connectors:
+        running.add_metric([connector.name], float(connector.is_running))
+    yield running
+    yield from _gauges_of_tables(view)
+
+
+def _gauges_of_tables(view: LakeView) -> Iterator[GaugeMetricFamily]:
+    of_table = ["table"]
+    state = GaugeMetricFamily(
+        "tributary_table_state", "1 for the state that the table is in", labels=["table", "state"]
+    )
+    well = GaugeMetricFamily("tributary_table_well", "1 if nobody has to do anything", labels=of_table)
+    behind = GaugeMetricFamily(
+        "tributary_table_events_behind", "Events in the topic that the table has not applied", labels=of_table
+    )
+    last = GaugeMetricFamily(
+        "tributary_table_last_commit_timestamp_seconds",
+        "When the last commit that applied events was completed",
+        labels=of_table,
+    )
+    fresh = GaugeMetricFamily(
+        "tributary_table_freshness_seconds",
+        "Age of the last commit's streamed changes when they became readable",
+        labels=["table", "quantile"],
+    )
+    for table in view.tables:
+        name = str(table.table)
+        state.add_metric([name, table.state], 1)
+        well.add_metric([name], float(table.is_well))
+        if table.behind is not None:
+            behind.add_metric([name], table.behind)
+        if table.commit is not None:
+            last.add_metric([name], table.commit.completed.timestamp())
+            if (freshness := table.commit.freshness) is not None:
+                fresh.add_metric([name, "0.5"], freshness.p50 / _MILLISECONDS)
+                fresh.add_metric([name, "0.95"], freshness.p95 / _MILLISECONDS)
+    yield from (state, well, behind, last, fresh)

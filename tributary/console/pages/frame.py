@@ -1,0 +1,108 @@
+"""What all pages share: the header with the ways to other pages, states' colors, errors and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from nicegui import ui
+
+from tributary.console.console import Console
+from tributary.contract.errors import TributaryError
+
+_PAGES = {
+    "Pipeline": "/",
+    "Tables": "/tables",
+    "A row's life": "/row",
+    "Quarantine": "/quarantine",
+    "Ask": "/ask",
+}
+
+_COLORS = {
+    "well": "positive",
+    "running": "positive",
+    "RUNNING": "positive",
+    "blocked": "negative",
+    "died": "negative",
+    "FAILED": "negative",
+    "stopped": "grey",
+    "left out": "warning",
+    "differs": "warning",
+    "orphan": "grey",
+    "waiting": "info",
+}
+
+
+@contextmanager
+def page_frame(console: Console, title: str) -> Iterator[None]:
+    """Draw the header, and let the caller fill the page below it."""
+    ui.page_title(f"{title} · {console.workspace.lake.name} · Tributary")
+    with ui.header().classes("items-center gap-4 py-2"):
+        ui.label(console.workspace.lake.name).classes("text-lg font-bold")
+        with ui.row().classes("gap-1"):
+            for name, path in _PAGES.items():
+                link = ui.link(name, path).classes("text-white no-underline px-2 py-1 rounded")
+                if name == title:
+                    link.classes("bg-white/20").props('aria-current="page"')
+    with ui.column().classes("w-full max-w-screen-xl mx-auto gap-4 p-2"):
+        yield
+
+
+def color_of(state: str) -> str:
+    """Return the color of a table's, a server's or a connector's state."""
+    return _COLORS.get(state, "info")
+
+
+def state_badge(state: str) -> None:
+    ui.badge(state, color=color_of(state)).props("outline" if color_of(state) == "grey" else "")
+
+
+def table_path(name: object) -> str:
+    """Return the path of a table's page."""
+    return f"/table/{quote(str(name), safe='')}"
+
+
+def error_text(error: TributaryError, console: Console) -> str:
+    return error.text(console.words)
+
+
+def show_error(error: TributaryError, console: Console) -> None:
+    """Show an error where the caller is: what, where, found, expected, what to do."""
+    with ui.card().classes("w-full border-l-4 border-red-500"):
+        ui.label(error_text(error, console)).classes("whitespace-pre-wrap")
+
+
+def ago(moment: datetime | None) -> str:
+    """Return how long ago a moment was, in the largest unit that fits."""
+    if moment is None:
+        return "never"
+    seconds = max(0, round((datetime.now(UTC) - moment).total_seconds()))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago"
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things: `1 table`, `2,000 tables`."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a duration in seconds, or a dash."""
+    return "–" if value is None else f"{value / 1000:.1f} s"
+
+
+def cell(value: Any) -> Any:
+    """Return a value as a grid shows it: numbers and texts as they are, all else as text."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float):
+        # JavaScript's numbers hold integers only up to 2⁵³.
+        return value if abs(value) < 2**53 else str(value)
+    if isinstance(value, bytes):
+        return value.decode() if value.isascii() else value.hex()
+    return str(value)

@@ -1,0 +1,160 @@
+"""The first page: the way of a row, from the databases to the lake, and what needs a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nicegui import ui
+
+from connectors.connect_rest import ConnectorStatus
+from connectors.engines.registry import engine_of
+from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
+from tributary.console.pages.frame import ago, counted, milliseconds, page_frame, state_badge, table_path
+from tributary.console.view import LakeView
+from tributary.contract.remedies import in_words
+from tributary.local import spark
+
+
+def add(console: Console) -> None:
+    """Register the page."""
+
+    @ui.page("/")
+    async def show() -> None:
+        with page_frame(console, "Pipeline"):
+            view = await console.view()
+
+            @ui.refreshable
+            def content(view: LakeView) -> None:
+                _summary(view)
+                _way_of_a_row(console, view)
+                _to_look_at(console, view)
+                _servers(view)
+
+            content(view)
+
+            async def look() -> None:
+                content.refresh(await console.view())
+
+            ui.timer(SECONDS_BETWEEN_LOOKS, look)
+
+
+def _summary(view: LakeView) -> None:
+    with ui.row().classes("items-center gap-3"):
+        well = "All is well" if view.is_well else "Something has to be done"
+        icon, color = ("check_circle", "positive") if view.is_well else ("error", "negative")
+        ui.icon(icon, color=color, size="md")
+        ui.label(well).classes("text-xl")
+        ui.label(f"as of {view.at:%H:%M:%S} UTC").classes("text-gray-500")
+    if view.problem is not None:
+        ui.label(f"The tables cannot be read now: {view.problem}").classes("text-red-600")
+
+
+def _way_of_a_row(console: Console, view: LakeView) -> None:
+    lake = console.workspace.lake
+    behind = sum(table.behind or 0 for table in view.tables)
+    commits = [table.commit for table in view.tables if table.commit is not None]
+    fresh = [commit.freshness.p95 for commit in commits if commit.freshness is not None]
+    last = max((commit.completed for commit in commits), default=None)
+    connectors = {connector.name: connector for connector in view.pipeline.connectors}
+    bronze = connectors.get(lake.names.bronze_connector)
+    with ui.row().classes("items-stretch gap-2 w-full"):
+        with _hop("Databases"):
+            for source in lake.sources:
+                ui.label(f"{source.name} ({engine_of(source).title})")
+        _arrow()
+        with _hop("Debezium"):
+            for source in lake.sources:
+                _connector(source.name, connectors.get(lake.source_names(source).connector))
+        _arrow()
+        with _hop("Kafka"):
+            _service(view, "kafka")
+            ui.label(f"{counted(behind, 'event')} behind")
+        _arrow()
+        with _hop("Bronze"):
+            _connector("every event, kept", bronze)
+        _arrow()
+        with _hop("Spark app"):
+            _service(view, spark.SERVICE)
+            ui.label("applies the changes")
+        _arrow()
+        with _hop("Silver"):
+            ui.label(counted(len(commits), "table"))
+            ui.label(f"last commit {ago(last)}")
+            ui.label(f"fresh p95 {milliseconds(max(fresh, default=None))}")
+
+
+def _hop(title: str) -> Any:
+    card = ui.card().classes("grow min-w-36 gap-1")
+    with card:
+        ui.label(title).classes("font-bold")
+    return card
+
+
+def _arrow() -> None:
+    ui.icon("arrow_forward").classes("self-center text-gray-400")
+
+
+def _connector(name: str, connector: ConnectorStatus | None) -> None:
+    with ui.row().classes("items-center gap-2"):
+        ui.label(name)
+        if connector is None:
+            state_badge("stopped")
+        else:
+            is_failed = connector.failure is not None
+            state_badge("FAILED" if is_failed else "RUNNING" if connector.is_running else connector.state)
+
+
+def _service(view: LakeView, name: str) -> None:
+    found = next((service for service in view.pipeline.services if service.name == name), None)
+    state_badge("stopped" if found is None else found.state)
+
+
+def _to_look_at(console: Console, view: LakeView) -> None:
+    failed = [one for one in view.pipeline.connectors if one.failure is not None]
+    died = [one for one in view.pipeline.services if one.state == "died"]
+    if not (failed or died or view.to_look_at):
+        return
+    ui.label("To do").classes("text-lg font-bold")
+    for connector in failed:
+        _problem(connector.name, connector.failure or "", in_words(connector.remedies, console.words))
+    for service in died:
+        _problem(service.name, f"The server died. Its log: {service.log}", "")
+    for table in view.to_look_at:
+        name, path = str(table.table), table_path(table.table)
+        if table.left_out is not None:
+            remedy = " ".join(filter(None, table.left_out.remedies))
+            _problem(name, " ".join(table.left_out.reasons), remedy, path)
+        elif table.outcome is not None:
+            remedy = in_words(table.outcome.remedies, console.words)
+            _problem(name, table.outcome.reason, remedy, path)
+        elif table.snapshot is not None:
+            command = f"tributary snapshot {name}"
+            _problem(name, "; ".join(table.snapshot.request.reasons), f"Run {command}.", path)
+
+
+def _problem(name: str, reason: str, remedy: str, path: str | None = None) -> None:
+    with ui.card().classes("w-full border-l-4 border-orange-500 gap-1"):
+        if path is None:
+            ui.label(name).classes("font-bold")
+        else:
+            ui.link(name, path).classes("font-bold")
+        ui.label(reason)
+        if remedy:
+            ui.label(remedy).classes("text-gray-500")
+
+
+def _servers(view: LakeView) -> None:
+    ui.label("Servers on this machine").classes("text-lg font-bold")
+    columns: list[tuple[str, Callable[[Any], str]]] = [
+        ("server", lambda one: one.name),
+        ("state", lambda one: one.state),
+        ("port", lambda one: str(one.port or "–")),
+        ("memory", lambda one: "–" if one.resident_bytes is None else f"{one.resident_bytes / 1e6:,.0f} MB"),
+        ("up for", lambda one: "–" if one.uptime_seconds is None else f"{one.uptime_seconds / 60:,.0f} min"),
+    ]
+    ui.table(
+        columns=[{"name": name, "label": name, "field": name, "align": "left"} for name, _ in columns],
+        rows=[{name: read(service) for name, read in columns} for service in view.pipeline.services],
+        row_key="server",
+    ).classes("w-full").props("dense flat")

@@ -1,0 +1,147 @@
+"""One table: how it is kept, its columns, its commits, and its latest rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from nicegui import ui
+
+from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
+from tributary.console.pages.frame import page_frame, show_error, state_badge
+from tributary.contract.errors import TributaryError
+
+if TYPE_CHECKING:
+    from tributary.api.table import Table
+    from tributary.api.timeline import Commit
+
+_COMMITS = 50
+
+
+def add(console: Console) -> None:
+    """Register the page."""
+
+    @ui.page("/table/{name}")
+    async def show(name: str) -> None:
+        with page_frame(console, name):
+            with ui.row().classes("items-center gap-3"):
+                ui.label(name).classes("text-xl font-bold")
+                view = await console.view()
+                for state in (table.state for table in view.tables if str(table.table) == name):
+                    state_badge(state)
+                ui.link("A row's life", f"/row?table={quote(name, safe='')}")
+            try:
+                table = await asyncio.to_thread(console.table, name)
+                commits = await asyncio.to_thread(table.history, _COMMITS)
+                columns = await asyncio.to_thread(_columns, table)
+            except TributaryError as error:
+                show_error(error, console)
+                return
+            _settings(console, table)
+            chart = ui.echart(_chart(commits)).classes("w-full h-64")
+            ui.label("Commits, newest first").classes("text-lg font-bold")
+            grid = ui.aggrid(
+                {
+                    "columnDefs": [
+                        {"headerName": title, "field": field, **_WIDTHS.get(field, {})}
+                        for field, title in _FIELDS.items()
+                    ],
+                    "rowData": commit_rows(commits),
+                    ":getRowId": "params => params.data.instant",
+                    "defaultColDef": {"flex": 1, "minWidth": 110, "resizable": True, "sortable": True},
+                }
+            ).classes("w-full h-72")
+            ui.label("Columns").classes("text-lg font-bold")
+            ui.table(
+                columns=[
+                    {"name": key, "label": key, "field": key, "align": "left"} for key in ("column", "type")
+                ],
+                rows=[{"column": column, "type": kind} for column, kind in columns],
+            ).classes("w-full").props("dense flat")
+
+            async def look() -> None:
+                try:
+                    now = await asyncio.to_thread(table.history, _COMMITS)
+                except TributaryError:
+                    return  # The pipeline page says what does not run.
+                grid.run_grid_method("setGridOption", "rowData", commit_rows(now))
+                chart.options["series"][0]["data"] = _chart(now)["series"][0]["data"]
+                chart.options["series"][1]["data"] = _chart(now)["series"][1]["data"]
+
+            ui.timer(2 * SECONDS_BETWEEN_LOOKS, look)
+
+
+def _settings(console: Console, table: Table) -> None:
+    policy = console.workspace.lake.policy(table.name)
+    hours = policy.history.total_seconds() / 3600
+    facts = {
+        "storage": policy.storage.replace("_", " "),
+        "deletes": policy.deletes,
+        "history": f"{hours:g} h",
+        "buckets": str(policy.buckets),
+        "key": ", ".join(policy.key or ()) or "the primary key",
+        "files": table.uri,
+    }
+    with ui.row().classes("gap-6"):
+        for name, value in facts.items():
+            with ui.column().classes("gap-0"):
+                ui.label(name).classes("text-gray-500 text-sm")
+                ui.label(value)
+
+
+def _columns(table: Table) -> list[tuple[str, str]]:
+    schema = table.arrow().schema
+    return [(field.name, str(field.type)) for field in schema]
+
+
+_WIDTHS = {"instant": {"minWidth": 190}, "completed": {"minWidth": 190}}
+_FIELDS = {
+    "instant": "instant",
+    "completed": "completed (UTC)",
+    "events": "events",
+    "rows": "rows",
+    "deletes": "deletes",
+    "quarantined": "quarantined",
+    "p50": "fresh p50, s",
+    "p95": "fresh p95, s",
+}
+
+
+def commit_rows(commits: Sequence[Commit]) -> list[dict[str, Any]]:
+    """Return the rows of the grid of commits."""
+    return [
+        {
+            "instant": commit.instant,
+            "completed": f"{commit.completed:%Y-%m-%d %H:%M:%S}",
+            "events": commit.events,
+            "rows": commit.rows,
+            "deletes": commit.deletes,
+            "quarantined": commit.quarantined,
+            "p50": None if commit.freshness is None else commit.freshness.p50 / 1000,
+            "p95": None if commit.freshness is None else commit.freshness.p95 / 1000,
+        }
+        for commit in commits
+    ]
+
+
+def _chart(commits: Sequence[Commit]) -> dict[str, Any]:
+    """Return rows and freshness of the commits, oldest first."""
+    rows, fresh = [], []
+    for commit in reversed(commits):
+        moment = commit.completed.timestamp() * 1000
+        rows.append([moment, commit.rows])
+        if commit.freshness is not None:
+            fresh.append([moment, commit.freshness.p95 / 1000])
+    return {
+        "grid": {"left": 60, "right": 60, "top": 40, "bottom": 30},
+        "legend": {},
+        "tooltip": {"trigger": "axis"},
+        "xAxis": {"type": "time"},
+        "yAxis": [{"type": "value", "name": "rows"}, {"type": "value", "name": "s"}],
+        "series": [
+            {"name": "rows written", "type": "bar", "data": rows},
+            {"name": "fresh p95", "type": "line", "yAxisIndex": 1, "data": fresh},
+        ],
+    }

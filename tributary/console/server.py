@@ -1,0 +1,60 @@
+"""Serve the console's pages on loopback."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+from fastapi import Response
+from nicegui import app, ui
+
+from tributary.console.console import Console
+from tributary.console.guard import OwnPagesOnly
+from tributary.console.metrics import CONTENT_TYPE, exposition
+from tributary.console.pages import ask, pipeline, quarantine, row, table, tables
+
+HOST = "127.0.0.1"
+
+
+def serve(console: Console, port: int, on_start: Callable[[], None]) -> None:
+    """Serve the console until a signal ends it. `on_start` is called once it answers."""
+    add_routes(console)
+    app.add_middleware(OwnPagesOnly, hosts=frozenset(f"{name}:{port}" for name in (HOST, "localhost")))
+    app.on_startup(on_start)
+    ui.run(
+        host=HOST,
+        port=port,
+        title=f"{console.workspace.lake.name} · Tributary",
+        dark=None,
+        show=False,
+        reload=False,
+        show_welcome_message=False,
+        favicon="🌊",
+    )
+
+
+def is_free(port: int) -> bool:
+    """Tell whether no process listens on the port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def add_routes(console: Console) -> None:
+    """Register all pages, the metrics and the health check."""
+    for page in (pipeline, tables, table, row, quarantine, ask):
+        page.add(console)
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        return Response(exposition(await console.view()), media_type=CONTENT_TYPE)
+
+    @app.get("/healthz")
+    async def health() -> Response:
+        view = await console.view()
+        state = "well" if view.is_well else "something has to be done: see the page"
+        return Response(f"{state}\n", status_code=200 if view.is_well else 503, media_type="text/plain")
