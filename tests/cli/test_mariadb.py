@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import psutil
 import pymysql
 import pytest
 
@@ -18,8 +19,10 @@ from tests.cli.test_whole_pipeline import Tributary
 from tests.local.landed import wait_until
 from tributary.contract.lake import read_lake
 from tributary.contract.source import Source
+from tributary.local import mariadb
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import down, up
+from tributary.local.process import read_process
 from tributary.local.state import StateFolder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -229,6 +232,20 @@ def test_soft_deleted_rows_stay_in_the_lake_and_are_marked(maria: Maria) -> None
 
     assert counted["n"] == 1
     assert found == [{"id": 500, "_deleted": True}, {"id": 501, "_deleted": False}]
+
+
+def test_no_password_is_in_an_argument_or_a_log(maria: Maria) -> None:
+    secrets = maria.workspace.settings.secrets
+    passwords = [
+        password.get_secret_value()
+        for password in (secrets.mariadb_admin, secrets.replication_password("shop"))
+    ]
+    record = read_process(mariadb.SERVICE, maria.workspace.state.run)
+    assert record is not None
+    shown = [" ".join(psutil.Process(record.pid).cmdline())]
+    shown += [log.read_text(errors="replace") for log in maria.workspace.state.logs.glob("*.log")]
+    assert len(shown) > 5
+    assert not [password for password in passwords if any(password in text for text in shown)]
 
 
 def transact(session: Session, chance: random.Random, transactions: int) -> None:

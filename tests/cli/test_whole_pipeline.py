@@ -17,9 +17,14 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
+import requests
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.browser.chromium import chromium
+from tests.console import pages
+from tests.console.walk import Walk, served
+from tests.local.landed import wait_until
 from tests.spark_app.debezium import SourceTable
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import down
@@ -328,6 +333,30 @@ def test_mistakes_are_reported_in_one_paragraph(tributary: Tributary) -> None:
     assert "Did you mean shop.public.orders?" in tributary.run("ingest", "--tables", "ordrs", status=1)
     assert "syntax error" in tributary.run("query", "SELEC", status=1)
     assert "wait longer with --wait" in tributary.run("ingest", "--wait", "0.001", status=1)
+
+
+def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributary: Tributary) -> None:
+    wait_until(
+        lambda: [one["op"] for one in tributary.json("events", "orders", "1")] == ["c", "u", None],
+        "three events of a row in bronze",
+    )
+    with served(tributary.lake_file, tributary.state) as address, chromium() as browser:
+        walk = Walk(address, browser)
+
+        pages.see_the_pipeline(walk, "shop (PostgreSQL)", needs="All is well")
+        pages.go_from_the_grid_to_a_table(walk, "shop.public.orders")
+        pages.follow_a_row(walk, "shop.public.orders", "1", ["created", "updated", "unreadable"])
+        pages.find_the_quarantined_event(walk, "not_utf8", "not JSON")
+        pages.ask(walk, "SELECT count(*) * 1000 AS n FROM customers", "6000")
+        pages.ask(walk, "SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration")
+        pages.ask(walk, "SELECT '<script>document.title = \"owned\"</script>' AS x", "<script>")
+        pages.fit_on_a_phone(walk)
+
+        assert walk.problems == []
+        metrics = requests.get(f"{address}/metrics", timeout=30).text
+        assert 'tributary_table_events_behind{table="shop.public.orders"}' in metrics
+        foreign = requests.get(address, headers={"Origin": "http://evil.example"}, timeout=30)
+        assert foreign.status_code == 403
 
 
 def test_down_and_up_keep_everything(tributary: Tributary) -> None:

@@ -14,13 +14,13 @@ from tests.faults.whole_pipeline import Pipeline, Transactions
 from tests.local.landed import wait_until
 from tests.soak import SOAKS
 from tributary.local import connect, spark
-from tributary.local.pipeline import SERVICES
+from tributary.local.pipeline import SERVICES_OF_EVERY_LAKE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 SEED = int(os.environ.get("TRIBUTARY_SOAK_SEED", "20261"))
 SOAK_SECONDS = float(os.environ.get("TRIBUTARY_SOAK_SECONDS", "1200"))
-PROCESSES = (*SERVICES, spark.SERVICE)
+PROCESSES = (*SERVICES_OF_EVERY_LAKE, spark.SERVICE)
 
 
 @pytest.mark.skipif(not SOAKS, reason="takes a minute a process")
@@ -113,7 +113,7 @@ def test_after_any_number_of_random_kills_the_lake_equals_the_database(at_work: 
     while time.monotonic() < began + SOAK_SECONDS:
         with Transactions(at_work.tributary, chance).running():
             time.sleep(chance.uniform(1, 15))
-            process = chance.choice((*SERVICES, *[spark.SERVICE] * 4))
+            process = chance.choice((*SERVICES_OF_EVERY_LAKE, *[spark.SERVICE] * 4))
             at_work.kill(process)
             with at_work.recovery(f"{process} killed"):
                 time.sleep(chance.uniform(0, 3))

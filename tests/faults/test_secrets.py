@@ -12,7 +12,7 @@ import pytest
 from tests.faults.whole_pipeline import Pipeline
 from tributary.cli.packaging import build_package, unpack_package
 from tributary.local import spark
-from tributary.local.pipeline import SERVICES
+from tributary.local.pipeline import SERVICES_OF_EVERY_LAKE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -28,7 +28,7 @@ def test_no_secret_is_in_an_argument_a_log_the_lake_or_the_package(at_work: Pipe
     texts.append(secrets.replication_password("shop").get_secret_value())
     assert min(map(len, texts)) > 10
 
-    for name in (*SERVICES, spark.SERVICE):
+    for name in (*SERVICES_OF_EVERY_LAKE, spark.SERVICE):
         for process in at_work.processes(name):
             # A connection's process may have ended by now.
             with suppress(psutil.NoSuchProcess):

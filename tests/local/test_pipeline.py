@@ -36,7 +36,7 @@ from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
 from tributary.local import postgres
 from tributary.local.databases import DatabaseUnreachable, PasswordMissing, SourceDatabase, prepare_database
-from tributary.local.pipeline import SERVICES, RunningPipeline, down, up
+from tributary.local.pipeline import SERVICES_OF_EVERY_LAKE, RunningPipeline, down, up
 from tributary.local.process import read_process
 from tributary.local.server_files import read_server_files
 from tributary.local.state import PortInUse, StateFolder, choose_ports
@@ -121,13 +121,13 @@ def key_of(key: bytes) -> int | None:
 
 
 def test_a_second_up_finds_nothing_to_do(pipeline: RunningPipeline) -> None:
-    before = {name: read_process(name, pipeline.state.run) for name in SERVICES}
+    before = {name: read_process(name, pipeline.state.run) for name in SERVICES_OF_EVERY_LAKE}
 
     again = up(pipeline.lake, pipeline.state)
 
     assert again.changed == ()
     assert again.settings == pipeline.settings
-    assert {name: read_process(name, pipeline.state.run) for name in SERVICES} == before
+    assert {name: read_process(name, pipeline.state.run) for name in SERVICES_OF_EVERY_LAKE} == before
 
 
 def test_status_shows_every_server_and_connector(pipeline: RunningPipeline) -> None:
@@ -135,13 +135,14 @@ def test_status_shows_every_server_and_connector(pipeline: RunningPipeline) -> N
 
     servers = {service.name: service for service in status.services}
     assert status.is_well
-    assert all(servers[name].state == "running" and servers[name].resident_bytes for name in SERVICES)
+    of_every_lake = [servers[name] for name in SERVICES_OF_EVERY_LAKE]
+    assert all(server.state == "running" and server.resident_bytes for server in of_every_lake)
     assert servers["kafka"].port == pipeline.settings.ports.kafka
     assert [connector.is_running for connector in status.connectors] == [True, True]
 
 
 def test_servers_listen_on_the_loopback_interface_only(pipeline: RunningPipeline) -> None:
-    for name in SERVICES:
+    for name in SERVICES_OF_EVERY_LAKE:
         record = read_process(name, pipeline.state.run)
         assert record is not None
         listening = [
@@ -158,7 +159,7 @@ def test_no_secret_is_in_a_log_an_argument_or_a_file_that_others_may_read(pipeli
     texts = [secret.get_secret_value() for secret in dict(secrets).values()]
     texts.append(secrets.replication_password("shop").get_secret_value())
     arguments = ""
-    for name in SERVICES:
+    for name in SERVICES_OF_EVERY_LAKE:
         record = read_process(name, pipeline.state.run)
         assert record is not None
         arguments += " ".join(psutil.Process(record.pid).cmdline())
@@ -175,12 +176,12 @@ def test_up_repairs_a_pipeline_whose_servers_were_all_killed(jvm: Any, own: Runn
         database.execute("CREATE TABLE visits (id serial PRIMARY KEY, page text)")
         database.execute("INSERT INTO visits (page) VALUES ('before')")
     wait_until(lambda: "before" in pages(own), "event before the end")
-    records = [read_process(name, own.state.run) for name in SERVICES]
+    records = [read_process(name, own.state.run) for name in SERVICES_OF_EVERY_LAKE]
     for record in records:
         assert record is not None
         os.kill(record.pid, signal.SIGKILL)
     wait_until(
-        lambda: all(read_process(name, own.state.run) is None for name in SERVICES),
+        lambda: all(read_process(name, own.state.run) is None for name in SERVICES_OF_EVERY_LAKE),
         "end of the killed servers",
     )
     assert not read_status(own.state).is_well
@@ -190,7 +191,7 @@ def test_up_repairs_a_pipeline_whose_servers_were_all_killed(jvm: Any, own: Runn
         database.execute("INSERT INTO visits (page) VALUES ('after')")
     wait_until(lambda: "after" in pages(repaired), "event after the repair")
 
-    assert set(SERVICES) <= set(repaired.changed)
+    assert set(SERVICES_OF_EVERY_LAKE) <= set(repaired.changed)
     assert read_status(own.state).is_well
     events = read_kafka(repaired, "visits", at_least=1)
     assert read_bronze(jvm, repaired, "visits", at_least=len(events)) == events
@@ -210,7 +211,7 @@ def test_written_rows_survive_down_and_up(jvm: Any, own: RunningPipeline) -> Non
     landed = read_bronze(jvm, own, "orders", at_least=2)
 
     stopped = down(own.state)
-    assert set(stopped) == set(SERVICES)
+    assert set(stopped) == set(SERVICES_OF_EVERY_LAKE)
     assert down(own.state) == ()
     again = up(own.lake, own.state)
     with connect(again) as database:

@@ -14,7 +14,6 @@ import pytest
 
 from tributary.local.postgres import (
     PostgresServer,
-    PostgresUnfit,
     connect_as_admin,
     create_database,
     create_login,
@@ -22,6 +21,7 @@ from tributary.local.postgres import (
     stop_postgres,
 )
 from tributary.local.process import ServiceFailed
+from tributary.local.server_account import NoServerAccount
 from tributary.local.server_files import read_server_files
 from tributary.local.state import choose_ports
 
@@ -120,5 +120,5 @@ def test_root_without_setpriv_gets_an_error_that_names_it(
     monkeypatch.setattr(os, "chown", lambda *_: None)
     monkeypatch.setenv("PATH", "/nowhere")
 
-    with pytest.raises(PostgresUnfit, match=r"does not run as root.*util-linux"):
+    with pytest.raises(NoServerAccount, match=r"does not run as root.*util-linux"):
         start_postgres(server, NEVER)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 1024
 
 
+_OPERATIONS = {"c": "created", "u": "updated", "d": "deleted", "r": "read by a snapshot", "t": "truncated"}
+
+
 class NotAKey(TributaryError):
     """A text that names no key."""
 
@@ -25,7 +28,7 @@ class RowEvent:
     """An event of one key.
 
     at        when Kafka got it, UTC
-    op        Debezium's operation: c, u, d, r or t; None for a tombstone, or bytes that are no event
+    op        Debezium's operation: c, u, d, r or t; None for a tombstone, and for bytes that are no event
     before    the row before the change, as far as the event has it
     after     the row after the change; None if the event deletes it
     source    where the change was in the source's log
@@ -42,6 +45,14 @@ class RowEvent:
     source: Mapping[str, Any]
     moved_to: str | None
     moved_from: str | None
+    is_tombstone: bool
+
+    @property
+    def kind(self) -> str:
+        """What happened, in a word or two."""
+        if self.op is None:
+            return "tombstone" if self.is_tombstone else "unreadable"
+        return _OPERATIONS.get(self.op, self.op)
 
     @property
     def changed(self) -> Mapping[str, tuple[Any, Any]]:
@@ -127,6 +138,7 @@ def _event(row: Mapping[str, Any]) -> RowEvent:
         source=envelope.get("source") or {},
         moved_to=_text(row.get("moved_to")),
         moved_from=_text(row.get("moved_from")),
+        is_tombstone=row["value"] is None,
     )
 
 

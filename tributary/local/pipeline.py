@@ -31,7 +31,8 @@ from tributary.local.start_plan import BRONZE, PLUGINS, connector_step, database
 from tributary.local.startup import Progress, Startup, noted_interrupts
 from tributary.local.state import LocalSettings, StateFolder, choose_settings
 
-SERVICES = (postgres.SERVICE, mariadb.SERVICE, kafka.SERVICE, s3.SERVICE, connect.SERVICE)
+SERVICES_OF_EVERY_LAKE = (postgres.SERVICE, kafka.SERVICE, s3.SERVICE, connect.SERVICE)
+SERVICES = (*SERVICES_OF_EVERY_LAKE, mariadb.SERVICE)
 
 RESPONSE_SECONDS = 10.0
 """How long a server that was started earlier may take to answer before it is restarted."""

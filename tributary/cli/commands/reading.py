@@ -209,10 +209,10 @@ def events(
         output.print("Bronze has no event of this key.")
         return
     rows = [
-        (f"{event.partition}:{event.offset}", moment_text(event.at), event.op or "tombstone", _change(event))
+        (f"{event.partition}:{event.offset}", moment_text(event.at), event.kind, _change(event))
         for event in found
     ]
-    print_table(("position", "at (UTC)", "op", "row or change"), rows)
+    print_table(("position", "at (UTC)", "event", "row or change"), rows)
 
 
 def _change(event: RowEvent) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 
 from tributary.console.console import MOST_ROWS_SHOWN, QUERY_LIMITS, Console
-from tributary.console.pages.frame import cell, counted, page_frame, show_error
+from tributary.console.pages.frame import PATIENCE_SECONDS, cell, counted, page_frame, show_error
 from tributary.contract.errors import TributaryError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def add(console: Console) -> None:
     """Register the page."""
 
-    @ui.page("/ask")
+    @ui.page("/ask", response_timeout=PATIENCE_SECONDS)
     async def show() -> None:
         with page_frame(console, "Ask"):
             view = await console.view()

@@ -13,6 +13,9 @@ from nicegui import ui
 from tributary.console.console import Console
 from tributary.contract.errors import TributaryError
 
+PATIENCE_SECONDS = 60.0
+"""How long a page may take to read what it shows. NiceGUI's default is three seconds."""
+
 _PAGES = {
     "Pipeline": "/",
     "Tables": "/tables",

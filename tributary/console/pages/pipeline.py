@@ -10,7 +10,15 @@ from nicegui import ui
 from connectors.connect_rest import ConnectorStatus
 from connectors.engines.registry import engine_of
 from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
-from tributary.console.pages.frame import ago, counted, milliseconds, page_frame, state_badge, table_path
+from tributary.console.pages.frame import (
+    PATIENCE_SECONDS,
+    ago,
+    counted,
+    milliseconds,
+    page_frame,
+    state_badge,
+    table_path,
+)
 from tributary.console.view import LakeView
 from tributary.contract.remedies import in_words
 from tributary.local import spark
@@ -19,7 +27,7 @@ from tributary.local import spark
 def add(console: Console) -> None:
     """Register the page."""
 
-    @ui.page("/")
+    @ui.page("/", response_timeout=PATIENCE_SECONDS)
     async def show() -> None:
         with page_frame(console, "Pipeline"):
             view = await console.view()

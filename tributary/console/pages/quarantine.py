@@ -8,7 +8,7 @@ from nicegui import ui
 
 from tributary.api.quarantine import QuarantinedEvent
 from tributary.console.console import Console
-from tributary.console.pages.frame import page_frame, show_error, table_path
+from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, show_error, table_path
 from tributary.contract.errors import TributaryError
 
 _MOST_SHOWN = 100
@@ -18,7 +18,7 @@ _LONGEST = 20_000
 def add(console: Console) -> None:
     """Register the page."""
 
-    @ui.page("/quarantine")
+    @ui.page("/quarantine", response_timeout=PATIENCE_SECONDS)
     async def show() -> None:
         with page_frame(console, "Quarantine"):
             try:

@@ -6,16 +6,14 @@ from nicegui import ui
 
 from tributary.api.row_events import RowEvent
 from tributary.console.console import Console
-from tributary.console.pages.frame import cell, page_frame, show_error
+from tributary.console.pages.frame import PATIENCE_SECONDS, cell, page_frame, show_error
 from tributary.contract.errors import TributaryError
-
-_OPERATIONS = {"c": "created", "u": "updated", "d": "deleted", "r": "read by a snapshot", "t": "truncated"}
 
 
 def add(console: Console) -> None:
     """Register the page."""
 
-    @ui.page("/row")
+    @ui.page("/row", response_timeout=PATIENCE_SECONDS)
     async def show(table: str = "", key: str = "") -> None:
         with page_frame(console, "A row's life"):
             view = await console.view()
@@ -67,14 +65,11 @@ def _event(event: RowEvent) -> None:
 
 
 def _title(event: RowEvent) -> str:
-    if event.op is None:
-        return "tombstone"
-    title = _OPERATIONS.get(event.op, event.op)
     if event.moved_to is not None:
-        return f"{title}: it got the key {event.moved_to}"
+        return f"{event.kind}: it got the key {event.moved_to}"
     if event.moved_from is not None:
-        return f"{title}: it had the key {event.moved_from}"
-    return title
+        return f"{event.kind}: it had the key {event.moved_from}"
+    return event.kind
 
 
 def _shown(value: object) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from nicegui import ui
 
 from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
-from tributary.console.pages.frame import page_frame, show_error, state_badge
+from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, show_error, state_badge
 from tributary.contract.errors import TributaryError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _COMMITS = 50
 def add(console: Console) -> None:
     """Register the page."""
 
-    @ui.page("/table/{name}")
+    @ui.page("/table/{name}", response_timeout=PATIENCE_SECONDS)
     async def show(name: str) -> None:
         with page_frame(console, name):
             with ui.row().classes("items-center gap-3"):

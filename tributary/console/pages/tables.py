@@ -7,7 +7,7 @@ from typing import Any
 from nicegui import ui
 
 from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
-from tributary.console.pages.frame import page_frame, table_path
+from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, table_path
 from tributary.console.view import LakeView
 
 _COLUMNS: list[dict[str, Any]] = [
@@ -29,7 +29,7 @@ _COLOR_OF_STATE = {
 def add(console: Console) -> None:
     """Register the page."""
 
-    @ui.page("/tables")
+    @ui.page("/tables", response_timeout=PATIENCE_SECONDS)
     async def show() -> None:
         with page_frame(console, "Tables"):
             view = await console.view()

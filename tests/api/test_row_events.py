@@ -1,0 +1,80 @@
+"""A row's events are found in the files of bronze by its key, each once, and in order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+from tributary.api.row_events import NotAKey, parse_key, read_row_events
+
+TOPIC, NAMESPACE = "shop.web.public.orders", "shop_bronze"
+
+
+def write(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    place = folder / "bronze" / NAMESPACE / "events" / "data" / f"k_topic={TOPIC}"
+    place.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.Table.from_pylist(rows), place / name)
+
+
+def event(offset: int, key: Any, op: str | None, before: Any = None, after: Any = None) -> dict[str, Any]:
+    value = None if op is None else {"schema": {}, "payload": {"op": op, "before": before, "after": after}}
+    return {
+        "k_topic": TOPIC,
+        "k_partition": 0,
+        "k_offset": offset,
+        "k_timestamp": 1_700_000_000_000 + offset,
+        "key": json.dumps({"schema": {}, "payload": key}).encode(),
+        "value": None if value is None else json.dumps(value).encode(),
+    }
+
+
+@pytest.fixture
+def bronze(tmp_path: Path) -> SubTreeFileSystem:
+    one = [event(0, {"id": 1}, "c", after={"id": 1, "a": 1}), event(1, {"id": 11}, "c", after={"id": 11})]
+    two = [
+        event(2, {"id": 1}, "u", before={"id": 1, "a": 1}, after={"id": 1, "a": 2}),
+        event(3, {"id": 1}, "d", before={"id": 1, "a": 2}),
+        event(4, {"id": 1}, None),
+    ]
+    write(tmp_path, "2.parquet", two)
+    write(tmp_path, "1.parquet", one)
+    write(tmp_path, "again.parquet", one)  # Of a commit that failed.
+    return SubTreeFileSystem(str(tmp_path), LocalFileSystem())
+
+
+def test_every_event_of_the_key_is_there_once_and_in_order(bronze: SubTreeFileSystem) -> None:
+    found = read_row_events(bronze, "bronze", NAMESPACE, TOPIC, "1")
+    assert [(one.offset, one.op) for one in found] == [(0, "c"), (2, "u"), (3, "d"), (4, None)]
+    assert found[1].changed == {"a": (1, 2)}
+    assert found[0].changed == {}
+    assert found[2].before == {"id": 1, "a": 2}
+
+
+def test_a_topic_without_files_has_no_events(bronze: SubTreeFileSystem) -> None:
+    assert read_row_events(bronze, "bronze", NAMESPACE, "shop.web.public.none", "1") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("7", "7"),
+        (" a b ", "a b"),
+        ("id=7", {"id": "7"}),
+        ("order=7, line=2", {"order": "7", "line": "2"}),
+        ('{"id": 7, "x": "a=b"}', {"id": "7", "x": "a=b"}),
+    ],
+)
+def test_a_key_can_be_written_in_several_ways(text: str, key: Any) -> None:
+    assert parse_key(text) == key
+
+
+@pytest.mark.parametrize("text", ["", "  ", "id=7,8", "=7", "{"])
+def test_a_text_that_names_no_key_is_refused(text: str) -> None:
+    with pytest.raises(NotAKey):
+        parse_key(text)

@@ -1,0 +1,1 @@
+"""The browser in which tests look at the console's pages."""

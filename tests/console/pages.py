@@ -1,0 +1,79 @@
+"""What a browser has to see on the pages of a console, step by step."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.console.walk import Walk
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+
+
+def see_the_pipeline(walk: Walk, source: str, *, needs: str) -> None:
+    """The way of a row is there with the state of each part, and what needs a person."""
+    with walk.page("/") as page:
+        page.get_by_text(source, exact=True).wait_for()
+        page.get_by_text("RUNNING").first.wait_for()
+        page.get_by_text(needs).first.wait_for()
+        keep(page, "console-pipeline")
+
+
+def go_from_the_grid_to_a_table(walk: Walk, table: str) -> None:
+    """A click on a table leads to its commits and columns."""
+    with walk.page("/tables") as page:
+        page.get_by_text(table, exact=True).click()
+        page.get_by_text("Commits, newest first").wait_for()
+        page.get_by_text("_log_position").wait_for()
+        page.locator("canvas").first.wait_for()
+        keep(page, "console-table")
+
+
+def follow_a_row(walk: Walk, table: str, key: str, changes: list[str]) -> None:
+    """A row's life shows each of these texts."""
+    with walk.page(f"/row?table={table}&key={key}") as page:
+        for text in changes:
+            page.get_by_text(text).first.wait_for()
+        keep(page, "console-row")
+
+
+def find_the_quarantined_event(walk: Walk, reason: str, content: str) -> None:
+    """The event is there with its reason, and a click shows its bytes."""
+    with walk.page("/quarantine") as page:
+        page.get_by_text(f"· {reason} ·").first.click()
+        page.get_by_text(content).first.wait_for()
+
+
+def ask(walk: Walk, query: str, answer: str) -> None:
+    """The answer to a query, or its error, shows this text."""
+    with walk.page("/ask") as page:
+        page.locator(".cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(query)
+        page.get_by_role("button", name="Run").click()
+        page.get_by_text(answer).first.wait_for()
+        assert "owned" not in page.title()
+        keep(page, "console-ask")
+
+
+def fit_on_a_phone(walk: Walk) -> None:
+    """No page is wider than a phone in the dark."""
+    for path in ("/", "/tables", "/row", "/quarantine", "/ask"):
+        with walk.page(path, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
+            page.get_by_role("link", name="Pipeline").wait_for()
+            page.wait_for_timeout(300)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+            dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert dark != "rgb(255, 255, 255)", path
+
+
+def keep(page: Page, name: str) -> None:
+    """Keep a picture for the docs if TRIBUTARY_RENEW is set."""
+    if "TRIBUTARY_RENEW" in os.environ:
+        IMAGES.mkdir(exist_ok=True)
+        page.wait_for_timeout(2000)
+        page.screenshot(path=IMAGES / f"{name}.png")

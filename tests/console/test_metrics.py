@@ -1,0 +1,62 @@
+"""Prometheus reads the numbers that the pages show, under names that do not change."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.console.views import NOW, ORDERS, USERS, blocked, left_out, view_of, well
+from tributary.console.metrics import exposition
+from tributary.console.view import LakeView
+
+DOCS = Path(__file__).parents[2] / "docs" / "console.md"
+
+
+def samples(view: LakeView) -> dict[tuple[str, ...], float]:
+    families = text_string_to_metric_families(exposition(view).decode())
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_a_table_that_is_well_has_all_its_numbers() -> None:
+    found = samples(view_of(well(behind=5)))
+    table = str(ORDERS)
+    assert found["tributary_well",] == 1
+    assert found["tributary_table_well", table] == 1
+    assert found["tributary_table_state", "well", table] == 1
+    assert found["tributary_table_events_behind", table] == 5
+    assert found["tributary_table_last_commit_timestamp_seconds", table] == NOW.timestamp()
+    assert found["tributary_table_freshness_seconds", "0.5", table] == 2
+    assert found["tributary_table_freshness_seconds", "0.95", table] == 3
+    assert found["tributary_server_up", "kafka"] == 1
+    assert found["tributary_server_resident_bytes", "kafka"] == 2_000_000
+    assert found["tributary_connector_running", "tributary-shop-web-debezium"] == 1
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        view_of(blocked()),
+        view_of(left_out()),
+        view_of(well(), connector="FAILED"),
+        view_of(problem="Kafka does not answer"),
+    ],
+)
+def test_the_lake_is_not_well_if_somebody_has_to_do_something(view: LakeView) -> None:
+    assert samples(view)["tributary_well",] == 0
+
+
+def test_a_name_with_quotes_stays_one_label() -> None:
+    assert samples(view_of(left_out()))["tributary_table_state", "left out", str(USERS)] == 1
+
+
+def test_the_docs_list_every_metric() -> None:
+    names = {name for name, *_ in samples(view_of(well()))}
+    documented = set(re.findall(r"^\| `(tributary_\w+)` \|", DOCS.read_text(), re.MULTILINE))
+    assert documented == names
