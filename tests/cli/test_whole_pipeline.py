@@ -347,7 +347,7 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
         pages.go_from_the_grid_to_a_table(walk, "shop.public.orders")
         pages.follow_a_row(walk, "shop.public.orders", "1", ["created", "updated", "unreadable"])
         pages.find_the_quarantined_event(walk, "not_utf8", "not JSON")
-        pages.ask(walk, "SELECT count(*) * 1000 AS n FROM customers", "6000")
+        pages.ask(walk, "SELECT count(*) * 1000 AS n FROM customers", "7000")
         pages.ask(walk, "SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration")
         pages.ask(walk, "SELECT '<script>document.title = \"owned\"</script>' AS x", "<script>")
         pages.fit_on_a_phone(walk)

@@ -77,6 +77,7 @@ _BY_TYPE: Mapping[str, Readable] = {
     **dict.fromkeys(("datetime", "timestamp"), _MOMENT),
     "time": _TIME,
     "bit": _BITS,
+    "uuid": Readable(TEXT, lambda column: f"CAST({column} AS CHAR)"),
 }
 """By information_schema.COLUMNS.DATA_TYPE. MySQL's JSON has no exact form: a snapshot and the log write the
 same document with other blanks."""

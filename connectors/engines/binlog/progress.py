@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +14,8 @@ from connectors.engines.binlog.session import Session, execute
 from connectors.engines.engine import Awaited, ReadOffset
 from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake
+
+_SECONDS_BETWEEN_WRITES = 1.0
 
 
 @dataclass(frozen=True, order=True)
@@ -39,14 +43,23 @@ def steps_to_kafka(
     """Yield what to wait for until Kafka holds every change that was committed before the first step.
 
     Kafka holds all changes before the offset that Kafka Connect has stored for the connector. Debezium sends
-    an offset with each heartbeat, too, so it also advances while no table changes.
+    an offset with an event, or with a heartbeat. But it only beats when the log gets longer, or when the
+    server tells that it does not, after 48 seconds. So a row is written again and again.
     """
     yield Awaited("Debezium's first snapshot", lambda: _snapshot_problem(read_offset()))
     status = read_log_status(session)
     end = position_in(str(status["File"]), int(status["Position"]))
-    # The offset is that of the last transaction's begin, so it passes the end only with a later one.
-    execute(session, heartbeat_statement(lake, source))
-    yield Awaited("Debezium", lambda: _unread(read_offset(), end))
+    written = -math.inf
+
+    def lacking() -> str | None:
+        nonlocal written
+        unread = _unread(read_offset(), end)
+        if unread is not None and time.monotonic() >= written + _SECONDS_BETWEEN_WRITES:
+            execute(session, heartbeat_statement(lake, source))
+            written = time.monotonic()
+        return unread
+
+    yield Awaited("Debezium", lacking)
 
 
 def _snapshot_problem(offset: Mapping[str, Any] | None) -> str | None:

@@ -116,7 +116,10 @@ def _print_what_it_took(phases: Phases, outcome: DemoOutcome) -> None:
 def _print_what_is_left(state: Path, is_up: bool) -> None:
     query = f'tributary query --state {state} "SELECT * FROM sales LIMIT 5"'
     if is_up:
-        text = f"All servers are still running: {query}. tributary down --state {state} stops them."
+        text = (
+            f"All servers are still running: {query}. To see the lake in a browser, run tributary console "
+            f"--state {state}. tributary down --state {state} stops the servers."
+        )
     else:
         text = f"The lake is kept: tributary up --state {state}, then {query}."
     output.print(text, markup=False, highlight=False, soft_wrap=True)
