@@ -140,7 +140,11 @@ def on_aws(written: Written, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _deploy() -> None:
-    kinds: dict[str, BucketKind] = {Output.SILVER: "silver", Output.QUARANTINE: "quarantine"}
+    kinds: dict[str, BucketKind] = {
+        Output.SILVER: "silver",
+        Output.QUARANTINE: "quarantine",
+        Output.BRONZE: "bronze",
+    }
     make_stack("lake", {key: f"s3://{NAMES.bucket(kind, ACCOUNT, REGION)}" for key, kind in kinds.items()})
 
 

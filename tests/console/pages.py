@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.committed import RENEW
 from tests.console.walk import Walk
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def fit_on_a_phone(walk: Walk) -> None:
 
 
 def keep(page: Page, name: str) -> None:
-    """Keep a picture for the docs if TRIBUTARY_RENEW is set."""
-    if "TRIBUTARY_RENEW" in os.environ:
+    """Keep a picture for the docs if texts and pictures are renewed."""
+    if os.environ.get(RENEW):
         IMAGES.mkdir(exist_ok=True)
         page.wait_for_timeout(2000)
         page.screenshot(path=IMAGES / f"{name}.png")

@@ -29,6 +29,7 @@ def serve(console: Console, port: int, on_start: Callable[[], None]) -> None:
         show=False,
         reload=False,
         show_welcome_message=False,
+        binding_refresh_interval=None,  # No page binds values, so nothing has to be compared all the time.
         favicon="🌊",
     )
 

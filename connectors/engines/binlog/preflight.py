@@ -50,7 +50,6 @@ class ServerFacts:
     only             the databases that it writes to the log; empty: all others
     is_replica       it repeats the changes of another server
     retention_hours  how long it keeps the log at least; None: it keeps it for ever
-    replica_ids      the numbers of the replicas that are connected now
     """
 
     release: str
@@ -59,7 +58,6 @@ class ServerFacts:
     only: frozenset[str] = frozenset()
     is_replica: bool = False
     retention_hours: float | None = None
-    replica_ids: frozenset[int] = frozenset()
 
     @property
     def is_mariadb(self) -> bool:
@@ -213,7 +211,6 @@ def read_server(session: Session) -> ServerFacts:
         only=_names(status.get("Binlog_Do_DB")),
         is_replica=_is_replica(session),
         retention_hours=_retention_hours(session, variables),
-        replica_ids=_replica_ids(session),
     )
 
 
@@ -499,11 +496,6 @@ def _names(text: object) -> frozenset[str]:
 def _is_replica(session: Session) -> bool:
     statements = ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
     return bool(_first_allowed(session, statements))
-
-
-def _replica_ids(session: Session) -> frozenset[int]:
-    rows = _first_allowed(session, ("SHOW REPLICAS", "SHOW SLAVE HOSTS")) or []
-    return frozenset(int(row.get("Server_Id") or row.get("Server_id") or 0) for row in rows)
 
 
 def _retention_hours(session: Session, variables: Mapping[str, str]) -> float | None:
