@@ -58,7 +58,6 @@ def ask(walk: Walk, query: str, answer: str) -> None:
         page.get_by_role("button", name="Run").click()
         page.get_by_text(answer).first.wait_for()
         assert "owned" not in page.title()
-        keep(page, "console-ask")
 
 
 def fit_on_a_phone(walk: Walk) -> None:

@@ -136,12 +136,12 @@ def _chart(commits: Sequence[Commit]) -> dict[str, Any]:
             fresh.append([moment, commit.freshness.p95 / 1000])
     return {
         "grid": {"left": 60, "right": 60, "top": 40, "bottom": 30},
-        "legend": {},
+        "legend": {"top": 0},
         "tooltip": {"trigger": "axis"},
         "xAxis": {"type": "time"},
         "yAxis": [{"type": "value", "name": "rows"}, {"type": "value", "name": "s"}],
         "series": [
-            {"name": "rows written", "type": "bar", "data": rows},
+            {"name": "rows written", "type": "bar", "barMaxWidth": 24, "data": rows},
             {"name": "fresh p95", "type": "line", "yAxisIndex": 1, "data": fresh},
         ],
     }
