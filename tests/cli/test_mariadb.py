@@ -13,7 +13,7 @@ import psutil
 import pymysql
 import pytest
 
-from connectors.engines.binlog.session import Session, execute, rows_of
+from connectors.engines.binlog.session import Session, execute
 from tests.cli.test_every_type import differences
 from tests.cli.test_whole_pipeline import Tributary
 from tests.local.landed import wait_until
@@ -186,6 +186,8 @@ def test_the_lake_equals_mariadb_after_every_type_and_random_transactions_with_d
             transact(session, chance, 20)
             # Then the definitions have been looked at.
             first = maria.json("reconcile", "--wait", "600", status=None)
+            execute(session, "REPLACE INTO soft (id, name) VALUES (500, 'goes'), (501, 'stays')")
+            execute(session, "DELETE FROM soft WHERE id = 500")
             # No row event tells of these.
             execute(session, "ALTER TABLE soft ADD COLUMN kind varchar(10) NOT NULL DEFAULT 'old'")
             execute(session, "ALTER TABLE copied RENAME COLUMN body TO content")
@@ -207,7 +209,6 @@ def test_the_lake_equals_mariadb_after_every_type_and_random_transactions_with_d
 
 
 def test_a_snapshot_and_the_log_give_the_same_values(maria: Maria) -> None:
-    maria.run("ingest")
     columns = ", ".join(VALUES)
     rows = {
         first: maria.json(
@@ -221,15 +222,8 @@ def test_a_snapshot_and_the_log_give_the_same_values(maria: Maria) -> None:
 
 
 def test_soft_deleted_rows_stay_in_the_lake_and_are_marked(maria: Maria) -> None:
-    with maria.session() as session:
-        execute(session, "REPLACE INTO soft (id, name) VALUES (500, 'goes'), (501, 'stays')")
-        execute(session, "DELETE FROM soft WHERE id = 500")
-        (counted,) = rows_of(session, "SELECT count(*) AS n FROM soft WHERE id IN (500, 501)")
-    maria.run("ingest")
-
     found = maria.json("query", "SELECT id, _deleted FROM soft WHERE id IN (500, 501) ORDER BY id")
 
-    assert counted["n"] == 1
     assert found == [{"id": 500, "_deleted": True}, {"id": 501, "_deleted": False}]
 
 
