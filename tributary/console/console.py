@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tributary.api.quarantine import QuarantinedEvent
+from tributary.api.quarantine import QuarantinedEvent, read_quarantine
 from tributary.api.row_events import RowEvent
 from tributary.api.sql import Limits
 from tributary.api.tables import read_quarantined_tables
@@ -52,8 +52,6 @@ class Console:
         return await asyncio.to_thread(self._read_quarantine)
 
     def _read_quarantine(self) -> dict[TableName, tuple[QuarantinedEvent, ...]]:
-        from tributary.api.quarantine import read_quarantine
-
         lake = self.workspace.open_lake
         filesystem = lake.files.filesystem
         tables = read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)

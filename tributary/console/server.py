@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 
 from fastapi import Response
@@ -32,17 +31,6 @@ def serve(console: Console, port: int, on_start: Callable[[], None]) -> None:
         binding_refresh_interval=None,  # No page binds values, so nothing has to be compared all the time.
         favicon="🌊",
     )
-
-
-def is_free(port: int) -> bool:
-    """Tell whether no process listens on the port."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
 
 
 def add_routes(console: Console) -> None:

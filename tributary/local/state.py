@@ -205,7 +205,7 @@ def choose_ports(fixed: Mapping[str, int], last: Ports | None, running: frozense
             chosen[name] = _require_unchanged(name, fixed.get(name, previous), previous)
         elif name in fixed:
             chosen[name] = _require_free(name, fixed[name])
-        elif previous is not None and previous not in chosen.values() and _is_free(previous):
+        elif previous is not None and previous not in chosen.values() and is_free(previous):
             chosen[name] = previous
         else:
             chosen[name] = _find_free({*chosen.values(), *fixed.values()})
@@ -232,7 +232,7 @@ def _require_unchanged(name: str, wanted: int, running_on: int) -> int:
 
 
 def _require_free(name: str, port: int) -> int:
-    if _is_free(port):
+    if is_free(port):
         return port
     raise PortInUse(
         f"port {port} for {name} is in use",
@@ -243,7 +243,8 @@ def _require_free(name: str, port: int) -> int:
     )
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Tell whether no process listens on this port of 127.0.0.1."""
     with socket.socket() as probe:
         # As for the servers themselves, a port with only old connections (TIME_WAIT) counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -257,7 +258,7 @@ def _is_free(port: int) -> bool:
 def _find_free(taken: set[int]) -> int:
     for _ in range(_ATTEMPTS):
         port = random.choice(_FREE_PORT_RANGE)
-        if port not in taken and _is_free(port):
+        if port not in taken and is_free(port):
             return port
     raise PortInUse(
         "no port is free",

@@ -49,7 +49,7 @@ class ServerFacts:
     ignored          databases that it does not write to the log
     only             the databases that it writes to the log; empty: all others
     is_replica       it repeats the changes of another server
-    retention_hours  how long it keeps the log at least; None: it keeps it for ever
+    retention_hours  how long it keeps the log at least; None: it never removes it
     """
 
     release: str
@@ -69,7 +69,7 @@ class ServerFacts:
         return int(major), int(minor)
 
     def is_on(self, variable: str) -> bool:
-        return self.variables.get(variable, "").upper() in ("1", "ON")
+        return _is_on(self.variables, variable)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class TableFacts:
     engine      keeps the table's rows
     types       of the columns, as the server calls them, by the columns' names and in their order
     not_null    columns that are NOT NULL
-    unique_keys the columns of each unique index over whole columns; the first is the primary key, if any
+    unique_keys the columns of each unique index over whole columns, also of the primary key
     cascades    foreign keys that change or delete rows of this table when rows of another one change
     """
 
@@ -203,7 +203,7 @@ def read_server(session: Session) -> ServerFacts:
         str(row["Variable_name"]).lower(): str(row["Value"])
         for row in rows_of(session, "SHOW GLOBAL VARIABLES")
     }
-    status = read_log_status(session) if variables.get("log_bin", "").upper() in ("1", "ON") else {}
+    status = read_log_status(session) if _is_on(variables, "log_bin") else {}
     return ServerFacts(
         release=variables["version"],
         variables=variables,
@@ -476,6 +476,10 @@ def _databases(source: BinlogSource) -> tuple[str, ...]:
     return tuple(
         sorted({pattern.schema for pattern in source.patterns.include if not {*pattern.schema} & {*"*?"}})
     )
+
+
+def _is_on(variables: Mapping[str, str], name: str) -> bool:
+    return variables.get(name, "").upper() in _alike("ON")
 
 
 def _alike(value: str) -> tuple[str, ...]:

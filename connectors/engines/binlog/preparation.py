@@ -64,7 +64,7 @@ def setup_statements(lake: Lake, source: BinlogSource) -> tuple[str, ...]:
         "id varchar(64) PRIMARY KEY, type varchar(32) NOT NULL, data text"
         ") CHARACTER SET utf8mb4",
         # RELOAD and LOCK TABLES: for the moment in which a snapshot reads the definitions of the tables.
-        # PROCESS: to see which tables were exchanged, emptied or written anew without an event.
+        # PROCESS: to see which tables were exchanged, emptied or rewritten without an event.
         f"GRANT RELOAD, PROCESS, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user}",
         *_rights(source, user),
         f"GRANT SELECT, INSERT, UPDATE ON {HEARTBEAT} TO {user}",

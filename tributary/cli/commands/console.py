@@ -36,7 +36,8 @@ def console(
     somebody has to do something.
     """
     from tributary.console.console import Console
-    from tributary.console.server import HOST, is_free, serve
+    from tributary.console.server import HOST, serve
+    from tributary.local.state import is_free
 
     workspace = Workspace.open(lake, state)
     if not is_free(port):

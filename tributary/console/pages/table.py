@@ -67,8 +67,7 @@ def add(console: Console) -> None:
                 except TributaryError:
                     return  # The pipeline page says what does not run.
                 grid.run_grid_method("setGridOption", "rowData", commit_rows(now))
-                chart.options["series"][0]["data"] = _chart(now)["series"][0]["data"]
-                chart.options["series"][1]["data"] = _chart(now)["series"][1]["data"]
+                chart.options["series"] = _chart(now)["series"]
 
             ui.timer(2 * SECONDS_BETWEEN_LOOKS, look)
 
