@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from aws_cdk import CustomResource, Duration
@@ -15,9 +15,12 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from connectors.deployment import DatabaseAccess, SecretsManagerSecret
 from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, acknowledge_function, skip
+from stacks.database.engine import SourceDatabase
+from stacks.database.outputs import beside_the_templates, construct_id, shown_path, tell
 from stacks.database.secrets import read_access
 from stacks.function_code import NO_CALL_LOST, ONE_CALL, write_code
 from stacks.functions import database_check
@@ -28,7 +31,54 @@ from tributary.contract.source import ExistingDatabase, Source
 _FUNCTION = Path(database_check.__path__[0])
 
 
-def secret_of(place: Construct, database: ExistingDatabase) -> secretsmanager.ISecret:
+def add_existing_database(
+    stack: TributaryStack,
+    source: Source,
+    database: ExistingDatabase,
+    network: NetworkStack,
+    *,
+    script: str,
+    command: Callable[[str], str],
+    login: Mapping[str, str],
+    query: str,
+    options: Mapping[str, str],
+) -> SourceDatabase:
+    """Write the administrator's SQL beside the templates, and check in the deployment that it has run.
+
+    command  returns what runs the SQL, from the path of its file
+    login    as in `ExistingDatabaseCheck`, and so is `query`
+    options  of the connector, which encrypt its connections
+    """
+    place = Construct(stack, construct_id(source.name))
+    secret = _secret_of(place, database)
+    file = beside_the_templates(stack, f"{source.name}.sql")
+    file.write_text(script)
+    run = command(shown_path(file))
+    tell(stack, source, "Sql", "What an administrator of the database runs once", run)
+    ExistingDatabaseCheck(
+        place,
+        "Check",
+        source=source,
+        database=database,
+        secret=secret,
+        network=network,
+        login=login,
+        query=query,
+        script=script,
+        remedy=f"An administrator of the database runs the SQL that cdk synth wrote: {run}. "
+        "Then deploy again.",
+    )
+    access = DatabaseAccess(
+        host=database.host,
+        port=database.port,
+        user=engine_of(source).user(stack.lake, source),
+        password=SecretsManagerSecret(_secret_name(database.secret), "password"),
+        options=options,
+    )
+    return SourceDatabase(access, secret, ready=place)
+
+
+def _secret_of(place: Construct, database: ExistingDatabase) -> secretsmanager.ISecret:
     """Return the secret with the password of Debezium's user."""
     key = database.secret_key
     return secretsmanager.Secret.from_secret_attributes(
@@ -39,7 +89,7 @@ def secret_of(place: Construct, database: ExistingDatabase) -> secretsmanager.IS
     )
 
 
-def secret_name(arn: str) -> str:
+def _secret_name(arn: str) -> str:
     """Return the secret's name, without the hyphen and six characters that Secrets Manager appends."""
     return re.sub(r"-[0-9A-Za-z]{6}\Z", "", arn.split(":secret:", 1)[-1])
 

@@ -6,19 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from aws_cdk import aws_kms as kms
-from constructs import Construct
 
-from connectors.deployment import DatabaseAccess, SecretsManagerSecret
 from connectors.engines.binlog.engine import BinlogEngine
-from connectors.engines.binlog.names import connector_user
 from connectors.engines.binlog.preparation import setup_script
 from connectors.engines.binlog.prepared_check import missing_preparation_query
 from connectors.engines.mariadb.engine import MariaDbEngine
 from connectors.engines.mysql.engine import MySqlEngine
 from stacks.base import TributaryStack
 from stacks.database.engine import EngineOnAws, NameOnAws, SourceDatabase
-from stacks.database.existing_database import ExistingDatabaseCheck, secret_name, secret_of
-from stacks.database.outputs import beside_the_templates, construct_id, shown_path, tell
+from stacks.database.existing_database import add_existing_database
 from stacks.network import NetworkStack
 from stacks.observability.watched import Graph, Watched
 from tributary.contract.aws import Aws
@@ -42,33 +38,17 @@ class BinlogOnAws(EngineOnAws[BinlogSource, ExistingBinlogDatabase]):
         database: ExistingBinlogDatabase,
         network: NetworkStack,
     ) -> SourceDatabase:
-        place = Construct(stack, construct_id(source.name))
-        secret = secret_of(place, database)
-        script = beside_the_templates(stack, f"{source.name}.sql")
-        script.write_text(setup_script(stack.lake, source))
-        command = f"{self.engine.client} -h {database.host} -P {database.port} < {shown_path(script)}"
-        tell(stack, source, "Sql", "What an administrator of the server runs once", command)
-        ExistingDatabaseCheck(
-            place,
-            "Check",
-            source=source,
-            database=database,
-            secret=secret,
-            network=network,
+        return add_existing_database(
+            stack,
+            source,
+            database,
+            network,
+            script=setup_script(stack.lake, source),
+            command=lambda file: f"{self.engine.client} -h {database.host} -P {database.port} < {file}",
             login={"Driver": "pymysql", "SslMode": database.ssl_mode},
             query=missing_preparation_query(stack.lake, source),
-            script=script.read_text(),
-            remedy=f"An administrator of the server runs the SQL that cdk synth wrote: {command}. "
-            "Then deploy again.",
-        )
-        access = DatabaseAccess(
-            host=database.host,
-            port=database.port,
-            user=connector_user(stack.lake, source),
-            password=SecretsManagerSecret(secret_name(database.secret), "password"),
             options=self.engine.encryption(is_required=True),
         )
-        return SourceDatabase(access, secret, ready=place)
 
     def add_own(
         self,

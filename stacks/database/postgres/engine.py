@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from aws_cdk import aws_kms as kms
-from constructs import Construct
 
-from connectors.deployment import DatabaseAccess, SecretsManagerSecret
 from connectors.engines.postgres.connector import encrypted
-from connectors.engines.postgres.names import replication_user
 from connectors.engines.postgres.preparation import setup_script
 from connectors.engines.postgres.prepared_check import missing_preparation_query
 from stacks.base import TributaryStack
 from stacks.database.engine import EngineOnAws, NameOnAws, SourceDatabase
-from stacks.database.existing_database import ExistingDatabaseCheck, secret_name, secret_of
-from stacks.database.outputs import beside_the_templates, construct_id, shown_path, tell
+from stacks.database.existing_database import add_existing_database
+from stacks.database.outputs import tell
 from stacks.database.postgres.alarms import SECTIONS, graphs, watched
 from stacks.database.postgres.aurora_names import aurora_names
 from stacks.database.postgres.cluster import PostgresCluster
@@ -43,39 +40,18 @@ class PostgresOnAws(EngineOnAws[PostgresSource, ExistingPostgres]):
         database: ExistingPostgres,
         network: NetworkStack,
     ) -> SourceDatabase:
-        place = Construct(stack, construct_id(source.name))
-        secret = secret_of(place, database)
-        script = beside_the_templates(stack, f"{source.name}.sql")
-        script.write_text(setup_script(stack.lake, source))
-        command = f"psql -h {database.host} -p {database.port} -d {source.database} -f {shown_path(script)}"
-        tell(
+        address = f"-h {database.host} -p {database.port} -d {source.database}"
+        return add_existing_database(
             stack,
             source,
-            "Sql",
-            "What an administrator of the database runs once",
-            command,
-        )
-        ExistingDatabaseCheck(
-            place,
-            "Check",
-            source=source,
-            database=database,
-            secret=secret,
-            network=network,
+            database,
+            network,
+            script=setup_script(stack.lake, source),
+            command=lambda file: f"psql {address} -f {file}",
             login={"Database": source.database, "SslMode": database.sslmode},
             query=missing_preparation_query(stack.lake, source),
-            script=script.read_text(),
-            remedy=f"An administrator of the database runs the SQL that cdk synth wrote: {command}. "
-            "Then deploy again.",
-        )
-        access = DatabaseAccess(
-            host=database.host,
-            port=database.port,
-            user=replication_user(stack.lake, source),
-            password=SecretsManagerSecret(secret_name(database.secret), "password"),
             options=encrypted(database.sslmode),
         )
-        return SourceDatabase(access, secret, ready=place)
 
     def add_own(
         self,
