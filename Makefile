@@ -15,7 +15,7 @@ CHECKOV_VENV := .venv-checkov
 CHECKOV_INSTALLED := $(CHECKOV_VENV)/.installed
 FORMATTER := $(VENV)/.java-formatter
 FORMATTER_LOCK := tributary/artifacts/java_formatter.lock.json
-LOCKS := connectors/plugins.lock.json tributary/artifacts/compiler.lock.json connectors/config-provider.lock.json tributary/local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
+LOCKS := connectors/plugins.lock.json tributary/artifacts/compiler.lock.json connectors/connect-classes.lock.json tributary/local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
 .PHONY: help

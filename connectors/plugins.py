@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from connectors.config_provider import JAR, compile_provider, inputs_digest
+from connectors.connect_classes import JAR, compile_classes, inputs_digest
 from connectors.engines.registry import engine_of, source_plugins
 from tributary.artifacts.cache import cached_folder, is_intact, sha256_of
 from tributary.artifacts.fetch import FetchProgress, fetch
@@ -96,14 +96,14 @@ def _copied(plugin: Plugin, out: Path) -> Plugin:
     return Plugin(plugin.name, Path(shutil.copyfile(plugin.zip, out / plugin.zip.name)), plugin.sha256)
 
 
-def _reads_secrets(name: str) -> bool:
-    """Tell whether the plugin also holds the config provider for AWS Secrets Manager."""
+def _has_classes(name: str) -> bool:
+    """Tell whether the plugin also contains our own classes for Connect."""
     return name in source_plugins()
 
 
 def _digest(name: str, artifacts: tuple[Artifact, ...]) -> str:
     inputs: list[object] = [_LAYOUT, *([artifact.filename, artifact.sha256] for artifact in artifacts)]
-    if _reads_secrets(name):
+    if _has_classes(name):
         inputs.append(inputs_digest())
     return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
@@ -115,8 +115,8 @@ def _contents(name: str, files: Mapping[Artifact, Path]) -> dict[str, Path | byt
             contents.update(_archived(name, path))
         else:
             contents[f"{name}/{artifact.filename}"] = path
-    if _reads_secrets(name):
-        contents[f"{name}/{JAR}"] = compile_provider(path for path in files.values() if path.suffix == ".jar")
+    if _has_classes(name):
+        contents[f"{name}/{JAR}"] = compile_classes(path for path in files.values() if path.suffix == ".jar")
     return contents
 
 

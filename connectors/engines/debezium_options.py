@@ -18,6 +18,9 @@ BY_DATABASE = "io.debezium.schema.DefaultUnicodeTopicNamingStrategy"
 """Debezium's strategies for names of topics, which `naming.topic_escape` repeats: for engines with schemas in
 a database, and for those without. Its defaults map several tables to one topic."""
 
+RESUMABLE_OFFSETS = "io.tributary.connect.ResumableOffsets"
+"""Our own transform, which lets Debezium resume without a gap from the offset of any record."""
+
 _LOSSLESS: Mapping[str, str] = {
     "tombstones.on.delete": "true",
     # The default skips truncates.
@@ -129,7 +132,9 @@ def _snapshots_on_demand(lake: Lake, source: Source, signal_table: str) -> dict[
         "predicates": "isSignal",
         "predicates.isSignal.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
         "predicates.isSignal.pattern": re.escape(names.topic_name(OWN_SCHEMA, signal_table)),
-        "transforms": "dropSignals",
+        # Connect stores the offsets of dropped records, too.
+        "transforms": "resumableOffsets,dropSignals",
+        "transforms.resumableOffsets.type": RESUMABLE_OFFSETS,
         "transforms.dropSignals.type": "org.apache.kafka.connect.transforms.Filter",
         "transforms.dropSignals.predicate": "isSignal",
     }

@@ -26,7 +26,7 @@ from tributary.artifacts.lock import (
 
 LOCKS = [
     Path(connectors.__file__).with_name("plugins.lock.json"),
-    Path(connectors.__file__).with_name("config-provider.lock.json"),
+    Path(connectors.__file__).with_name("connect-classes.lock.json"),
     java_compiler.LOCK,
     java_formatter.LOCK,
     Path(local.__file__).with_name("services.lock.json"),

@@ -12,7 +12,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from connectors import config_provider
+from connectors import connect_classes
+from connectors.engines.debezium_options import RESUMABLE_OFFSETS
 from connectors.plugins import LOCK, Plugin, build_plugins, plugins_for, unpack_plugins
 from tributary import local
 from tributary.artifacts import java_compiler
@@ -33,7 +34,7 @@ def plugins() -> tuple[Plugin, ...]:
 @pytest.fixture(scope="module")
 def other_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another cache with newer copies of the jars, and with zips built in another time zone."""
-    locks = map(read_lock, (LOCK, config_provider.LOCK, java_compiler.LOCK))
+    locks = map(read_lock, (LOCK, connect_classes.LOCK, java_compiler.LOCK))
     jars = fetch(artifact for lock in locks for part in lock.sets.values() for artifact in part.files)
     cache = tmp_path_factory.mktemp("plugins") / "cache"
     for path in jars.values():
@@ -107,6 +108,11 @@ def test_each_plugin_holds_every_jar_that_the_lock_pins_for_it(plugins: tuple[Pl
             "debezium-connector-postgres",
             "org.apache.kafka.connect.source.SourceConnector",
             "io.debezium.connector.postgresql.PostgresConnector",
+        ),
+        (
+            "debezium-connector-mariadb",
+            "org.apache.kafka.connect.transforms.Transformation",
+            RESUMABLE_OFFSETS,
         ),
         (
             "iceberg-sink",

@@ -1,0 +1,49 @@
+"""Compile our Java classes for Kafka Connect, which each source's plugin contains.
+
+`SecretsManagerConfigProvider` reads `${…}` values from AWS Secrets Manager: AWS's own provider
+(aws-samples/msk-config-providers) is in no Maven repository. `ResumableOffsets` is a transform. Their sources
+are in connectors/java.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from connectors.engines.debezium_options import RESUMABLE_OFFSETS
+from connectors.worker import SECRETS_MANAGER_PROVIDER
+from tributary.artifacts.fetch import fetch
+from tributary.artifacts.java_compiler import compile_jar, compiled_from
+from tributary.artifacts.lock import read_lock
+
+LOCK = Path(__file__).with_name("connect-classes.lock.json")
+JAR = "tributary-connect.jar"
+_SOURCES = Path(__file__).with_name("java")
+_SERVICES = {
+    f"META-INF/services/{kind}": f"{class_name}\n".encode()
+    for kind, class_name in {
+        "org.apache.kafka.common.config.provider.ConfigProvider": SECRETS_MANAGER_PROVIDER,
+        "org.apache.kafka.connect.transforms.Transformation": RESUMABLE_OFFSETS,
+    }.items()
+}
+"""Connect finds a class in a plugin only through these files. The class name alone is not enough."""
+
+
+def compile_classes(plugin_jars: Iterable[Path]) -> bytes:
+    """Return the jar, compiled against `plugin_jars`.
+
+    Raises FetchError, LockError, JavaError or NotCompiled.
+    """
+    kafka = fetch(read_lock(LOCK)["kafka"]).values()
+    with TemporaryDirectory() as folder:
+        jar = Path(folder, JAR)
+        compile_jar(jar, _SOURCES, [*kafka, *plugin_jars], _SERVICES)
+        return jar.read_bytes()
+
+
+def inputs_digest() -> str:
+    """Return a digest of the jar's inputs, without the plugin's own jars."""
+    inputs = (LOCK.read_bytes(), compiled_from(_SOURCES), _SERVICES)
+    return hashlib.sha256(repr(inputs).encode()).hexdigest()

@@ -1,0 +1,76 @@
+package io.tributary.connect;
+
+import java.util.Map;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.connect.connector.ConnectRecord;
+import org.apache.kafka.connect.source.SourceRecord;
+import org.apache.kafka.connect.transforms.Transformation;
+
+/**
+ * Lets Debezium resume without a gap from the offset of any record, for PostgreSQL, MySQL and MariaDB.
+ *
+ * <p>Connect stores the offset of the last record that Kafka has. Two of Debezium's offsets skip changes that were
+ * never sent:
+ *
+ * <ul>
+ *   <li>PostgreSQL: all rows of one page of a COPY share a log position, and so do the rows of an INSERT. Debezium
+ *       3.7.0 counts those that it has sent ({@code lsn_events_processed}), but takes a count of one for "all"
+ *       ({@code WalPositionLocator.resumeFromLsn}). Without the count and the message type, it reads the transaction
+ *       again if other rows share the position, and continues behind the row if not.
+ *   <li>A change of a key is sent as three records with the same offset: a delete, a tombstone and an insert. If Kafka
+ *       has only the first, Debezium never sends the insert. The first two now let it read the transaction (PostgreSQL)
+ *       or the event of the binlog again.
+ * </ul>
+ *
+ * <p>Reading again only repeats events, which the lake recognizes by their positions. The transform changes the map
+ * that {@link SourceRecord#sourceOffset()} returns, because Connect stores the offset of the record that a task
+ * returned, and not that of the transformed record ({@code AbstractWorkerSourceTask.sendRecords}).
+ */
+public class ResumableOffsets<R extends ConnectRecord<R>> implements Transformation<R> {
+    private static final String NEW_KEY = "__debezium.newkey";
+
+    @Override
+    public R apply(R record) {
+        if (record instanceof SourceRecord source) {
+            @SuppressWarnings("unchecked") // Debezium's offsets are of this type; Connect declares a wildcard.
+            Map<String, Object> offset = (Map<String, Object>) source.sourceOffset();
+            boolean insertFollows = record.headers().lastWithName(NEW_KEY) != null;
+            if (offset.containsKey("lsn")) {
+                mendPostgres(offset, insertFollows);
+            } else if (insertFollows && offset.containsKey("file")) {
+                offset.remove("row");
+            }
+        }
+        return record;
+    }
+
+    private static void mendPostgres(Map<String, Object> offset, boolean insertFollows) {
+        boolean first = Long.valueOf(1).equals(offset.get("lsn_events_processed"));
+        if (!first && !insertFollows) {
+            return;
+        }
+        offset.remove("lsn_events_processed");
+        offset.remove("messageType");
+        if (insertFollows) {
+            // No event has this position. So Debezium takes up the first transaction that was not sent to its end.
+            Object before = (long) offset.get("lsn") - 1;
+            offset.put("lsn", before);
+            offset.replace("lsn_proc", before);
+        }
+    }
+
+    @Override
+    public ConfigDef config() {
+        return new ConfigDef();
+    }
+
+    @Override
+    public void configure(Map<String, ?> options) {
+        // There are no options.
+    }
+
+    @Override
+    public void close() {
+        // Nothing is held.
+    }
+}
