@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -12,7 +11,7 @@ from pyspark.sql import DataFrame
 from spark_app.hudi.options import FEW_ROWS_OPTIONS, Options
 from spark_app.hudi.spread import FewRows, ManyRows, RowsInBuckets, Spread, tasks_of
 from spark_app.hudi.table_access import TableAccess
-from spark_app.jvm.row_upsert import HudiClient, RowUpsert, WriteStats
+from spark_app.steps.row_upsert import HudiClient, RowUpsert, WriteStats
 
 
 @dataclass(frozen=True)
@@ -23,37 +22,34 @@ class AppendWriter:
     not list them again if nothing else was written since."""
 
     table: TableAccess
+    upsert: RowUpsert
 
     def write(self, rows: DataFrame, metadata: Mapping[str, str], spread: Spread) -> None:
         """Commit the rows, one per key, and the metadata. One Spark job."""
         meta_client = self.table.kept_meta_client
         meta_client.reloadActiveTimeline()
-        schema = self._upsert.writer_schema(meta_client, rows)
+        schema = self.upsert.writer_schema(meta_client, rows)
         with self.table.write_client(_client_options(spread), schema) as client:
             instant = client.startCommit(meta_client.getCommitActionType(), meta_client)
             written = self._write_files(client, instant, rows, spread)
             self._complete(client, instant, written, metadata)
-        self._upsert.committed(written)
+        self.upsert.committed(written)
 
     def _write_files(self, client: HudiClient, instant: str, rows: DataFrame, spread: Spread) -> WriteStats:
         meta_client, spark = self.table.kept_meta_client, self.table.spark
         match spread:
             case RowsInBuckets():
-                return self._upsert.write_in_buckets(client, meta_client, instant, rows)
+                return self.upsert.write_in_buckets(client, meta_client, instant, rows)
             case FewRows():
                 tasks = spark.sparkContext.defaultParallelism
             case ManyRows(changes):
                 tasks = tasks_of(spark, changes)
-        return self._upsert.write_in_tasks(client, meta_client, instant, rows, tasks)
+        return self.upsert.write_in_tasks(client, meta_client, instant, rows, tasks)
 
     def _complete(self, client: Any, instant: str, written: WriteStats, metadata: Mapping[str, str]) -> None:
         java, action = self.table.java, self.table.kept_meta_client.getCommitActionType()
         client.setOperationType(java.operation_type.UPSERT)
         client.commitStats(instant, written, java.option.of(dict(metadata)), action)
-
-    @cached_property
-    def _upsert(self) -> RowUpsert:
-        return RowUpsert.of(self.table.spark, self.table.name)
 
 
 def _client_options(spread: Spread) -> Options:

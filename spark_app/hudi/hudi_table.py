@@ -19,7 +19,8 @@ from spark_app.hudi.spread import MANY_ROWS, Spread, tasks_of
 from spark_app.hudi.table_access import TableAccess
 from spark_app.hudi.table_creation import create_table
 from spark_app.hudi.timeline import HudiCommit, Timeline, commits_with, read_timeline
-from spark_app.jvm.buckets import Buckets
+from spark_app.steps.buckets import Buckets
+from spark_app.steps.steps import steps
 from tributary.contract.lake import TablePolicy
 
 
@@ -83,7 +84,8 @@ class HudiTable:
         There is one row per key. A row whose `_op` is the delete marker deletes its key."""
         if not self.exists():
             create_table(self.access)
-        if self.policy.storage == "copy_on_write" and not self.existing_timeline().instants:
+        is_first = self.policy.storage == "copy_on_write" and not self.existing_timeline().instants
+        if is_first and self._append_writer is not None:
             # No bucket has a base file yet, so Hudi would not have to rewrite any.
             self._append_writer.write(rows, metadata, spread)
         else:
@@ -91,7 +93,7 @@ class HudiTable:
 
     def upsert(self, rows: DataFrame, metadata: Mapping[str, str], spread: Spread = MANY_ROWS) -> None:
         """Do the same as `write` in a table that is known to have a commit, without checking this first."""
-        if self.policy.storage == "copy_on_write":
+        if self.policy.storage == "copy_on_write" or self._append_writer is None:
             SparkWriter(self.access).upsert(rows, metadata, spread)
         else:
             self._append_writer.write(rows, metadata, spread)
@@ -111,7 +113,7 @@ class HudiTable:
         tasks = min(wanted, self.policy.buckets)
         if self.policy.storage != "merge_on_read" or self.policy.partition_by or tasks < least:
             return None
-        return Buckets.of(self.spark, RECORD_KEY, self.policy.buckets, tasks)
+        return steps().buckets(self.spark, RECORD_KEY, self.policy.buckets, tasks)
 
     def compact(self) -> None:
         """Merge all log files into base files. Raises `StorageClockIsBehind`."""
@@ -147,5 +149,6 @@ class HudiTable:
         return TableAccess(self.spark, self.path, self.name, self.policy)
 
     @cached_property
-    def _append_writer(self) -> AppendWriter:
-        return AppendWriter(self.access)
+    def _append_writer(self) -> AppendWriter | None:
+        upsert = steps().row_upsert(self.spark, self.name)
+        return None if upsert is None else AppendWriter(self.access, upsert)

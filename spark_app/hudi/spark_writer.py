@@ -20,14 +20,17 @@ from spark_app.hudi.table_access import TableAccess
 
 @dataclass(frozen=True)
 class SparkWriter:
-    """Writes to a copy-on-write table, and replaces the files of any table."""
+    """Writes to any table, and replaces the files of any table."""
 
     table: TableAccess
 
     def upsert(self, rows: DataFrame, metadata: Mapping[str, str], spread: Spread) -> None:
-        """Commit the rows, one per key, and the metadata. Hudi rewrites the base files of their buckets."""
+        """Commit the rows, one per key, and the metadata.
+
+        In a copy-on-write table, Hudi rewrites the base files of their buckets."""
         few = FEW_ROWS_OPTIONS if isinstance(spread, FewRows) else {}
-        self._save(rows, {**ONE_ROW_A_KEY_OPTIONS, **few, **metadata_options(metadata)})
+        uncombined = ONE_ROW_A_KEY_OPTIONS if self.table.policy.storage == "copy_on_write" else {}
+        self._save(rows, {**uncombined, **few, **metadata_options(metadata)})
 
     def replace_all(self, rows: DataFrame, metadata: Mapping[str, str]) -> None:
         """Commit the metadata and new files with these rows. The new files replace all existing files."""

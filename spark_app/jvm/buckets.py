@@ -11,14 +11,14 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.jvm.held_rows import Held
 from spark_app.jvm.java_classes import java_class
+from spark_app.steps.held import Held
 
 _BITS_OF_HASH = 40
 
 
 @dataclass(frozen=True)
-class Buckets:
+class JavaBuckets:
     """The simple buckets of an unpartitioned Hudi table, distributed over `tasks` tasks.
 
     Rows have a column `key string`, not null, and any other columns."""
@@ -27,13 +27,14 @@ class Buckets:
     _java: Any = field(repr=False)
 
     @staticmethod
-    def of(spark: SparkSession, hash_field: str, buckets: int, tasks: int) -> Buckets:
+    def of(spark: SparkSession, hash_field: str, buckets: int, tasks: int) -> JavaBuckets:
         """Return the buckets of a table whose record key is the column `hash_field`."""
-        return Buckets(tasks, java_class(spark, "Buckets")(hash_field, buckets, tasks))
+        return JavaBuckets(tasks, java_class(spark, "Buckets")(hash_field, buckets, tasks))
 
     def hold(self, rows: DataFrame) -> Held:
         """Compute the rows and send each to the task that has the bucket of its `key`. One Spark job."""
-        return Held.in_shuffle(self._java.hold(rows._jdf, F.col("key")._jc), rows.sparkSession)
+        held = self._java.hold(rows._jdf, F.col("key")._jc)
+        return Held(DataFrame(held.rows(), rows.sparkSession), held.release)
 
     def bucket_of(self, key: Column) -> Column:
         """Return the bucket of a `string` key: `int`, null if the key is null."""

@@ -6,92 +6,24 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.jvm.java_classes import java_class
+from spark_app.steps.found_changes import Applied, Found, FoundSnapshot, FoundTruncate
 
 
 @dataclass(frozen=True)
-class Applied:
-    """The highest position that was applied of a partition, and the latest time (microseconds since 1970)."""
-
-    position: bytes
-    source_us: int
-
-
-@dataclass(frozen=True)
-class FoundSnapshot:
-    """A snapshot whose reads a task has seen.
-
-    source_us     when its transaction began, in microseconds since 1970
-    log_position  of all its reads
-    offset        of its first read
-    """
-
-    source_us: int
-    log_position: bytes
-    offset: int
-
-
-@dataclass(frozen=True)
-class FoundTruncate:
-    """A truncate that a task has seen; `source_us` is None if the source told no time."""
-
-    offset: int
-    position: bytes
-    log_position: bytes
-    source_us: int | None
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a task has found of the changes of one partition. Times are in microseconds since 1970.
-
-    changes             all changes; the counts below are parts of them
-    bad                 changes with a reason; the facts below are about the others
-    inserted            creates and reads
-    has_unavailable     whether some change does not know all its values
-    has_moved           whether some change is half of a changed primary key
-    first_log_position  the lowest
-    first_position      the lowest of a streamed change
-    first_rewound       the offset of the first change with a lower position than `Applied` and a later time
-    highest_positions   of streamed changes by offset: each position that no later change reaches
-    latest_times        of streamed changes by offset: each time that no later change reaches
-    timed               the number of streamed changes with a time
-    times               the quantiles of these times
-    """
-
-    partition: int
-    changes: int
-    bad: int
-    of_unknown_schema: int
-    inserted: int
-    deletes: int
-    has_unavailable: bool
-    has_moved: bool
-    first_log_position: bytes | None
-    first_position: bytes | None
-    first_rewound: int | None
-    snapshots: tuple[FoundSnapshot, ...]
-    truncates: tuple[FoundTruncate, ...]
-    highest_positions: Mapping[int, bytes]
-    latest_times: Mapping[int, int]
-    timed: int
-    times: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class ChangeCounter:
-    """Counts the changes of one batch."""
+class JavaChangeCounter:
+    """Counts the changes of one batch (`spark_app.steps.found_changes.ChangeCounter`)."""
 
     _java: Any = field(repr=False)
 
     @staticmethod
-    def beside(applied: Mapping[int, Applied]) -> ChangeCounter:
+    def beside(applied: Mapping[int, Applied]) -> JavaChangeCounter:
         """Make a counter that compares changes with what was applied, by partition."""
         spark = SparkSession.active()
         text = json.dumps(
@@ -100,19 +32,18 @@ class ChangeCounter:
                 for partition, at in applied.items()
             }
         )
-        return ChangeCounter(java_class(spark, "ChangeSurvey").of(spark._jsparkSession, text))
+        return JavaChangeCounter(java_class(spark, "ChangeSurvey").of(spark._jsparkSession, text))
 
     def counted(self, changes: DataFrame) -> DataFrame:
-        """Return the same changes, which are counted when they are computed.
-
-        They have at least these columns: partition `int`, offset `bigint`, op, key, moved_to, moved_from
-        `string`, source_ts `timestamp`, position, log_position `binary`, snapshot `string`, unavailable
-        `array<string>`, reason `string`."""
         return DataFrame(self._java.counted(changes._jdf), changes.sparkSession)
 
-    def found(self) -> list[Found]:
-        """Return what the tasks have found, once all changes have been computed."""
+    def found(self, _held: DataFrame, /) -> Sequence[Found]:
         return [_found(task) for task in json.loads(self._java.found())]
+
+    def found_in(self, changes: DataFrame) -> Sequence[Found]:
+        counted = self.counted(changes)
+        counted.write.format("noop").mode("overwrite").save()
+        return self.found(counted)
 
 
 def _found(task: Mapping[str, Any]) -> Found:

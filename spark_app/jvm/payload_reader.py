@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import StringType, StructType
 
 from spark_app.jvm.java_classes import java_class
-
-NOT_UTF8, MISMATCH = "not_utf8", "mismatch"
-"""The problems that a payload can have."""
-
-
-@dataclass(frozen=True)
-class ClosedStruct:
-    """The struct to check for fields that the type does not declare.
-
-    `field` is the name of the payload's field with the struct, or empty for the whole payload. Fields whose
-    whole name matches the regular expression `ignored` do not count."""
-
-    field: str = ""
-    ignored: str | None = None
+from spark_app.steps.payloads import ClosedStruct, ReadableShape
 
 
 def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = None) -> Column:
@@ -32,17 +18,6 @@ def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = N
     type than in `wire`. `problem` is `not_utf8` or `mismatch` in these cases, otherwise null."""
     java = java_class(SparkSession.active(), "PayloadReader")
     return Column(java.read(text.cast(StringType())._jc, wire.json(), *_names(closed)))
-
-
-@dataclass(frozen=True)
-class ReadableShape:
-    """A shape that a payload can have: at least `least` of `names` are at its top."""
-
-    name: str
-    wire: StructType
-    closed: ClosedStruct
-    names: tuple[str, ...]
-    least: int
 
 
 def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:

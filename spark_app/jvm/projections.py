@@ -11,20 +11,20 @@ from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
-class Projections:
+class JavaProjections:
     """Wraps `io.tributary.spark.Projections`. Spark analyzes it once, and any session can apply it."""
 
     java: Any
 
     @staticmethod
-    def of(rows: StructType, needed: str, steps: Sequence[Sequence[Column]]) -> Projections:
+    def of(rows: StructType, needed: str, steps: Sequence[Sequence[Column]]) -> JavaProjections:
         """Of rows of that type those whose column `needed` is not null, and the columns of each step, of the
         columns of the one before. Each value that a step selects is computed once, however often the next
         step uses it. A step cannot have a window, an aggregate or a generator."""
         spark = SparkSession.active()
         jvm: Any = spark._jvm
         columns = [[column._jc for column in step] for step in steps]
-        return Projections(
+        return JavaProjections(
             jvm.io.tributary.spark.Projections.of(spark._jsparkSession, rows.json(), needed, columns)
         )
 

@@ -5,41 +5,26 @@ It replaces Hudi's own upsert, `rows.write.format("hudi")`."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NewType
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.jvm.java_classes import java_class
-
-HudiClient = NewType("HudiClient", object)
-"""An opaque handle: org.apache.hudi.client.SparkRDDWriteClient."""
-
-HudiMetaClient = NewType("HudiMetaClient", object)
-"""An opaque handle: org.apache.hudi.common.table.HoodieTableMetaClient."""
-
-WriteStats = NewType("WriteStats", object)
-"""An opaque handle: java.util.List<org.apache.hudi.common.model.HoodieWriteStat>."""
+from spark_app.steps.row_upsert import HudiClient, HudiMetaClient, WriteStats
 
 
 @dataclass(frozen=True)
-class RowUpsert:
-    """The writer of one table with simple buckets. It remembers the files of its last commit.
-
-    Rows have the table's columns in any order: the record key `string`, the ordering column `bigint`, the
-    operation `string` if deletes are hard, and columns of any Spark type except intervals. There is one row
-    per key. In a copy-on-write table, it writes only the first commit."""
+class JavaRowUpsert:
+    """The writer of one table (`spark_app.steps.row_upsert.RowUpsert`)."""
 
     _java: Any = field(repr=False)
 
     @staticmethod
-    def of(spark: SparkSession, table: str) -> RowUpsert:
+    def of(spark: SparkSession, table: str) -> JavaRowUpsert:
         """Return a writer for the table with this name."""
-        return RowUpsert(java_class(spark, "RowUpsert")(table))
+        return JavaRowUpsert(java_class(spark, "RowUpsert")(table))
 
     def writer_schema(self, meta_client: HudiMetaClient, rows: DataFrame) -> str:
-        """Return the Avro schema, as JSON, to write the rows in: their own, aligned with the last commit's.
-
-        The client's timeline must be the one from before the commit begins."""
         return str(self._java.writerSchema(meta_client, rows._jdf))
 
     def write_in_tasks(
@@ -50,21 +35,12 @@ class RowUpsert:
         rows: DataFrame,
         tasks: int,
     ) -> WriteStats:
-        """Send each row to the task of its file group, and write it there. There are `tasks` tasks.
-
-        The instant is a requested one of the client, and the client's configuration has the writer schema.
-        The caller has to commit the result. After an error, Hudi's next commit rolls back what was written.
-        """
         return WriteStats(self._java.write(client, meta_client, instant, rows._jdf, tasks))
 
     def write_in_buckets(
         self, client: HudiClient, meta_client: HudiMetaClient, instant: str, rows: DataFrame
     ) -> WriteStats:
-        """Do the same as `write_in_tasks` with rows that are in the tasks of their `Buckets`.
-
-        A task's rows must be grouped by bucket. Otherwise it raises an error."""
         return WriteStats(self._java.writeInBuckets(client, meta_client, instant, rows._jdf))
 
     def committed(self, written: WriteStats) -> None:
-        """Note that the last written files are committed, so the next commit need not list files."""
         self._java.committed(written)

@@ -18,12 +18,12 @@ from pyspark.sql.types import (
 )
 
 from spark_app.columns.table_columns import TableColumns
-from spark_app.jvm.buckets import Buckets
 from spark_app.ledger.ledger import Truncate
 from spark_app.merge.order import is_before_truncate, ordering, seq_of_truncate, source_order
 from spark_app.merge.row_identity import Move, Place, tenures
 from spark_app.merge.survey import Survey
 from spark_app.sources.event import EVENTS_OF_ONE_TASK
+from spark_app.steps.buckets import Buckets
 from spark_app.wire.decode import DELETE, TRUNCATE
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TypeVar
 
 from pyspark.sql import DataFrame
 
-from spark_app.jvm.change_survey import Applied, ChangeCounter, Found
 from spark_app.ledger.ledger import Ledger, SourceTimes, Truncate
+from spark_app.steps.found_changes import Applied, ChangeCounter, Found
+from spark_app.steps.steps import steps
 
 
 @dataclass(frozen=True, order=True)
@@ -114,25 +115,23 @@ class ChangeSurvey:
             for partition, position in ledger.applied.items()
             if partition in ledger.applied_ts_us
         }
-        return ChangeSurvey(ChangeCounter.beside(applied))
+        return ChangeSurvey(steps().change_counter(applied))
 
     def counted(self, changes: DataFrame) -> DataFrame:
-        """Return the same changes (`decode.change_type`), which are surveyed when they are computed."""
+        """Return the same changes (`decode.change_type`), which may be surveyed when they are computed."""
         return self.counter.counted(changes)
 
-    def of_counted(self) -> Survey:
-        """Return the survey, once all changes have been computed."""
-        return _survey(self.counter.found())
+    def of_counted(self, held: DataFrame) -> Survey:
+        """Return the survey of the changes that `counted` returned, which are computed and held."""
+        return _survey(self.counter.found(held))
 
 
 def survey_changes(changes: DataFrame, ledger: Ledger) -> Survey:
     """Return the survey of changes (`decode.change_type`). One Spark job."""
-    survey = ChangeSurvey.beside(ledger)
-    survey.counted(changes).write.format("noop").mode("overwrite").save()
-    return survey.of_counted()
+    return _survey(ChangeSurvey.beside(ledger).counter.found_in(changes))
 
 
-def _survey(found: list[Found]) -> Survey:
+def _survey(found: Sequence[Found]) -> Survey:
     by_partition: dict[int, list[Found]] = {}
     for task in found:
         by_partition.setdefault(task.partition, []).append(task)

@@ -10,9 +10,8 @@ from typing import ClassVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.jvm.bronze_events import read_bronze_events
-from spark_app.jvm.bronze_metadata import offsets_in_metadata, topics_in_metadata
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
+from spark_app.steps.steps import steps
 
 _READ_OPTIONS = {
     # Small splits keep cores from waiting long for a batch's last tasks: decoding 128 MB takes ten seconds.
@@ -41,7 +40,7 @@ class BronzeSource:
         """Return the names of all topics. Runs one Spark job if the metadata of some files does not say."""
         if not self._exists():
             return frozenset()
-        in_metadata = topics_in_metadata(self.spark, self.table)
+        in_metadata = steps().topics_in_metadata(self.spark, self.table)
         if in_metadata is not None:
             return in_metadata
         rows = self._landed().select("k_topic").distinct().collect()
@@ -51,7 +50,7 @@ class BronzeSource:
         """Return the extent of each topic. Runs one Spark job if the metadata of some files does not say."""
         if not self._exists():
             return {topic: TopicExtent({}, {}) for topic in topics}
-        offsets = dict(offsets_in_metadata(self.spark, self.table, topics))
+        offsets = dict(steps().offsets_in_metadata(self.spark, self.table, topics))
         offsets |= self._offsets_in_rows(topics - offsets.keys())
         return {
             topic: TopicExtent(
@@ -87,7 +86,7 @@ class BronzeSource:
             ],
         )
         landed = self._landed(**_READ_OPTIONS)
-        return read_bronze_events(
+        return steps().read_bronze_events(
             landed.where((F.col("k_topic") == topic) & in_ranges),
             topic,
             [(r.partition, r.first, r.until) for r in ranges],

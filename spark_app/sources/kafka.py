@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_app.jvm.kafka_events import read_kafka_events
 from spark_app.sources.event import (
     EVENT,
     EVENTS_OF_ONE_TASK,
@@ -20,6 +19,7 @@ from spark_app.sources.event import (
     OffsetRange,
     TopicExtent,
 )
+from spark_app.steps.steps import steps
 
 _NAME = "[A-Za-z0-9._-]+"
 """Topic names have no other characters (org.apache.kafka.common.internals.Topic)."""
@@ -128,7 +128,7 @@ class KafkaSource:
         }
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
-        return read_kafka_events(
+        return steps().read_kafka_events(
             self.spark,
             self._reader_properties(topic),
             topic,

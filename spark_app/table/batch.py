@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from spark_app.columns.partition_columns import check_partition_columns
 from spark_app.columns.table_columns import TableColumns
 from spark_app.hudi.hudi_table import HudiTable
-from spark_app.jvm.buckets import Buckets
 from spark_app.ledger.commits import LedgerCommit
 from spark_app.ledger.ledger import Ledger
 from spark_app.merge.halved_moves import first_halved_moves
@@ -19,6 +18,7 @@ from spark_app.merge.survey import Survey
 from spark_app.positions.source_log import SourceLog
 from spark_app.reports import Committed, Freshness, iso_utc
 from spark_app.sources.event import OffsetRange
+from spark_app.steps.buckets import Buckets
 from spark_app.table.batch_mode import BatchMode
 from spark_app.table.batch_plan import (
     BatchPlan,

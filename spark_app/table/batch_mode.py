@@ -18,11 +18,11 @@ from spark_app.columns.table_columns import (
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.reader_limits import hides_arrays
 from spark_app.hudi.spread import FewRows, ManyRows, RowsInBuckets, Spread
-from spark_app.jvm.buckets import Buckets
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.merge.order import without_applied
 from spark_app.merge.survey import Survey
+from spark_app.steps.buckets import Buckets
 from spark_app.table.batch_plan import is_work_of_one_task
 from spark_app.table.folding import Folded
 from spark_app.table.known_commits import KnownCommits

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from spark_app.columns.table_columns import TableColumns
-from spark_app.jvm.buckets import Buckets
-from spark_app.jvm.held_rows import Held
-from spark_app.jvm.partial_fold import partial_fold
 from spark_app.ledger.ledger import Ledger
 from spark_app.merge.survey import ChangeSurvey, Survey
 from spark_app.merge.unmarked_moves import with_paired_moves
 from spark_app.positions.source_log import SourceLog
+from spark_app.steps.buckets import Buckets
+from spark_app.steps.held import Held
+from spark_app.steps.steps import steps
 from spark_app.table.batch_mode import BatchMode
 from spark_app.wire.decode import decode
 from spark_app.wire.schema_versions import SchemaVersions
@@ -75,6 +75,6 @@ class Decoding:
         survey = ChangeSurvey.beside(self.ledger)
         changes = survey.counted(changes)
         if folds_partially:
-            changes = partial_fold(changes)
+            changes = steps().partial_fold(changes)
         held = Held.in_cache(changes) if buckets is None else buckets.hold(changes)
-        return held, DecodedBatch(held.rows, columns, survey.of_counted())
+        return held, DecodedBatch(held.rows, columns, survey.of_counted(held.rows))

@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 
 from spark_app.columns.app_columns import DELETE_MARKER, ORDERING
 from spark_app.columns.table_columns import APP_COLUMNS, DELETED, LOG_POSITION, TableColumns
-from spark_app.jvm.buckets import Buckets
 from spark_app.merge.complete import complete, with_truncated_rows, without_needless
 from spark_app.merge.fold import fold, fold_and_carry_forward, fold_in_buckets
 from spark_app.merge.survey import Survey
+from spark_app.steps.buckets import Buckets
 from spark_app.table.batch_plan import BatchPlan
 from spark_app.table.table_state import TableState
 from spark_app.wire.decode import DELETE, TRUNCATE

@@ -23,10 +23,9 @@ from pyspark.sql.types import (
 )
 
 from spark_app.columns.table_columns import TableColumns
-from spark_app.jvm.payload_reader import read_payload
-from spark_app.jvm.projections import Projections
 from spark_app.positions.source_log import SourceLog
 from spark_app.sources.event import EVENT
+from spark_app.steps.steps import Name, Projections, steps
 from spark_app.wire.connect_schema import ConnectSchema
 from spark_app.wire.form import KEY_COLUMN, VersionReading
 from spark_app.wire.forms import FORMS, documents, parsed, schemas_of, unread_reason, with_documents
@@ -91,7 +90,7 @@ def decode(
 
     `versions` are all versions that may occur. An event of any other version gets the reason
     `unknown_schema`. `log` belongs to the engine that the events came from."""
-    return _projections(versions, columns, log).apply(events)
+    return _projections(versions, columns, log, steps().name).apply(events)
 
 
 def undecodable(events: DataFrame) -> DataFrame:
@@ -118,15 +117,17 @@ def undecoded(changes: DataFrame) -> DataFrame:
 
 
 @lru_cache(maxsize=256)
-def _projections(versions: tuple[SchemaVersion, ...], columns: TableColumns, log: SourceLog) -> Projections:
+def _projections(
+    versions: tuple[SchemaVersion, ...], columns: TableColumns, log: SourceLog, _of: Name, /
+) -> Projections:
     """Return the projections that decode events of these versions.
 
     They are cached: building and analyzing hundreds of expressions takes longer than reading hundreds of
     events."""
     readers = [_VersionReader.of(number, version, columns, log) for number, version in enumerate(versions)]
     taken_apart = (*map(F.col, EVENT.fieldNames()), *documents(schemas_of(versions)))
-    steps = (taken_apart, _parsed(readers), _read(readers, columns, source_type(log)), _change(columns, log))
-    return Projections.of(EVENT, "value", steps)
+    parsed, read = _parsed(readers), _read(readers, columns, source_type(log))
+    return steps().projections(EVENT, "value", (taken_apart, parsed, read, _change(columns, log)))
 
 
 def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
@@ -242,7 +243,7 @@ class _VersionReader:
 
     def parsed_moves(self) -> list[Column]:
         return [
-            read_payload(F.col(name), self.reading.key).alias(self.reading.name(name))
+            steps().read_payload(F.col(name), self.reading.key).alias(self.reading.name(name))
             for name in ("moved_to", "moved_from")
         ]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_app.jvm.schema_and_payload import schema_and_payload
+from spark_app.steps.steps import steps
 from spark_app.wire.schema_version import SchemaTexts
 
 VALUE, KEY = "value_document", "key_document"
-"""The columns with an event's documents (`schema_and_payload`)."""
+"""The columns with an event's documents (`Steps.schema_and_payload`)."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class KnownSchemas:
     def documents(self) -> tuple[Column, Column]:
         """Return the columns `VALUE` and `KEY` of an `EVENT`."""
         return (
-            schema_and_payload(F.col("value"), self.values).alias(VALUE),
-            schema_and_payload(F.col("key"), self.keys).alias(KEY),
+            steps().schema_and_payload(F.col("value"), self.values).alias(VALUE),
+            steps().schema_and_payload(F.col("key"), self.keys).alias(KEY),
         )
 
     def has_value_schema(self, texts: SchemaTexts) -> Column:

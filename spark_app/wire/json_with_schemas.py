@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_app.jvm.payload_reader import read_payload
+from spark_app.steps.steps import steps
 from spark_app.wire.connect_schema import ConnectSchema, UnreadableSchema, parse_schema, with_decimals
 from spark_app.wire.form import KEY_COLUMN, VersionReading
 from spark_app.wire.json_document import KEY, VALUE, KnownSchemas, has_bare_key
@@ -42,10 +42,10 @@ class JsonWithSchemas:
         found = {}
         for reading in readings:
             is_of_version = _carries(readings, reading)
-            payload = read_payload(F.col(VALUE)["payload"], reading.value)
+            payload = steps().read_payload(F.col(VALUE)["payload"], reading.value)
             found[reading.name(_VALUE_COLUMN)] = F.when(is_of_version, payload)
             if reading.version.has_own_key:
-                key = read_payload(F.col(KEY)["payload"], reading.key)
+                key = steps().read_payload(F.col(KEY)["payload"], reading.key)
                 found[reading.name(KEY_COLUMN)] = F.when(is_of_version, key)
         return found
 

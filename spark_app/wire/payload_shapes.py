@@ -12,9 +12,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from spark_app.jvm.payload_reader import ClosedStruct, ReadableShape, read_shape
 from spark_app.positions.registry import SOURCE_LOGS
 from spark_app.positions.source_log import SourceLog
+from spark_app.steps.payloads import ClosedStruct, ReadableShape
+from spark_app.steps.steps import steps
 from spark_app.wire.schema_version import Shape
 
 _OF_ENGINES = "|".join(sorted({name for log in SOURCE_LOGS.values() for name in log.own_names}))
@@ -169,7 +170,7 @@ def read_in_its_shape(payload: Column, types: Mapping[Shape, StructType]) -> Col
         for name, shape in SHAPES.items()
         if name in types
     ]
-    return read_shape(payload, found)
+    return steps().read_shape(payload, found)
 
 
 def operation_of(payload: Column) -> Column:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from spark_app.jvm import payload_reader
+from spark_app.steps import payloads
 
-NOT_UTF8, MISMATCH = payload_reader.NOT_UTF8, payload_reader.MISMATCH
+NOT_UTF8, MISMATCH = payloads.NOT_UTF8, payloads.MISMATCH
 NOT_JSON = "not_json"
 NO_SCHEMA = "no_schema"
 UNKNOWN_SCHEMA = "unknown_schema"

@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from spark_app.jvm.payload_reader import ClosedStruct, read_payload
-from spark_app.jvm.schema_and_payload import schema_and_payload
+from spark_app.steps.payloads import ClosedStruct
+from spark_app.steps.steps import steps
 from spark_app.wire.avro_file import read_avro_schema, value_of_record
 from spark_app.wire.payload_shapes import operation_of
 
@@ -30,10 +30,10 @@ class RecordsOfForms:
         return records.select(*_place(), value_of_record(found).alias("value"))
 
     def is_delete(self, value: Column) -> Column:
-        return F.coalesce(operation_of(schema_and_payload(value, ())["payload"]) == "d", F.lit(False))
+        return F.coalesce(operation_of(steps().schema_and_payload(value, ())["payload"]) == "d", F.lit(False))
 
     def has_no_schema(self, value: Column) -> Column:
-        document = schema_and_payload(value, ())
+        document = steps().schema_and_payload(value, ())
         return document["schema"].isNull() & operation_of(document["payload"]).isNotNull()
 
 
@@ -49,7 +49,7 @@ def _unwrapped(line: Column) -> Column:
     """Return the line, or what is inside its `{"value":…}`. As text, no number loses a digit."""
     # Most lines need no parsing: their first name cannot be "value", however it is escaped.
     has_another_name = line.startswith('{"') & ~line.substr(3, 1).isin("v", "\\")
-    read = read_payload(line, _WRAPPER, ClosedStruct())
+    read = steps().read_payload(line, _WRAPPER, ClosedStruct())
     inside = read["payload"]["value"]
     has_only_value = read["problem"].isNull() & ~read["has_unnamed"]
     is_empty = F.size(F.json_object_keys(line)) == 0

@@ -7,7 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from spark_app.catalog.glue import glue_client
+from spark_app.jvm import java_steps
+from spark_app.plain import plain_steps
+from spark_app.steps import steps
 from tests.spark_app.glue import DATABASE, Glue
+
+
+@pytest.fixture(params=[java_steps, plain_steps], ids=["accelerated", "plain"])
+def each_way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run the test with the steps in Java, and once more with the steps in plain PySpark."""
+    request.getfixturevalue("spark")
+    steps.use(request.param)
+    yield
+    steps.use(java_steps)
 
 
 @pytest.fixture(scope="session")

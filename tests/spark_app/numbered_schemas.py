@@ -9,7 +9,7 @@ from typing import ClassVar
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_app.jvm.payload_reader import read_payload
+from spark_app.steps.steps import steps
 from spark_app.wire.connect_schema import UnreadableSchema
 from spark_app.wire.form import VersionReading
 from spark_app.wire.json_with_schemas import read_schema_version
@@ -50,7 +50,7 @@ class NumberedSchemas:
         start = len(MARK) + _NUMBER_BYTES
         payload = F.col("value").substr(F.lit(start + 1), F.length("value"))
         return {
-            reading.name("numbered"): F.when(_is_of(reading), read_payload(payload, reading.value))
+            reading.name("numbered"): F.when(_is_of(reading), steps().read_payload(payload, reading.value))
             for reading in readings
         }
 

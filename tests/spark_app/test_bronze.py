@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
 
+pytestmark = pytest.mark.usefixtures("each_way")
+
 MOMENT_MS = 1_790_000_000_123
 COLUMNS = (
     "k_topic string, k_partition int, k_offset bigint, k_timestamp bigint, key binary, value binary, "

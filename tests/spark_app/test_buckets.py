@@ -15,7 +15,7 @@ from spark_app.columns.app_columns import RECORD_KEY
 from spark_app.hudi.append_writer import AppendWriter
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.spread import RowsInBuckets, Spread
-from spark_app.jvm.buckets import Buckets
+from spark_app.jvm.buckets import JavaBuckets
 from spark_app.ledger.commits import last_commit
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
@@ -136,7 +136,7 @@ def test_a_large_batch_whose_changes_say_all_is_written_from_its_buckets(
     assert commit.rows_upserted + commit.rows_deleted == 3
 
 
-def _buckets(spark: SparkSession, count: int = 2, events: int = 1_000) -> Buckets:
+def _buckets(spark: SparkSession, count: int = 2, events: int = 1_000) -> JavaBuckets:
     buckets = HudiTable(spark, "nowhere", "things", TablePolicy(buckets=count)).buckets(events)
-    assert buckets is not None
+    assert isinstance(buckets, JavaBuckets)
     return buckets

@@ -14,9 +14,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from spark_app.jvm.payload_reader import read_payload
+from spark_app.steps.steps import steps
 from spark_app.wire.connect_schema import parse_schema
 from spark_app.wire.lake_types import conversion
+
+pytestmark = pytest.mark.usefixtures("each_way")
 
 Converted = tuple[str | None, bool]
 """A value of the lake as Spark prints it, and whether the conversion failed."""
@@ -65,7 +67,7 @@ def converted_texts(spark: SparkSession, schema: dict[str, Any], texts: list[str
     found = conversion("c", parse_schema(json.dumps(schema)))
     rows = [(place, f'{{"c":{text}}}') for place, text in enumerate(texts)]
     wire = StructType([StructField("c", found.wire)])
-    value, has_failed = read_payload(F.col("text"), wire)["payload"]["c"], found.has_failed
+    value, has_failed = steps().read_payload(F.col("text"), wire)["payload"]["c"], found.has_failed
     assert has_failed is not None
     lake = spark.createDataFrame(rows, "place int, text string").select(
         "place", found.to_lake(value).cast("string").alias("lake"), has_failed(value).alias("has_failed")

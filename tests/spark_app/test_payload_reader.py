@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
 from itertools import product
 from typing import Any
@@ -31,8 +31,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from spark_app.jvm.payload_reader import MISMATCH, NOT_UTF8, ClosedStruct, read_payload
+from spark_app.steps.payloads import MISMATCH, NOT_UTF8, ClosedStruct
+from spark_app.steps.steps import steps
 from tests.spark_app.typed_frames import numbered_texts
+
+pytestmark = pytest.mark.usefixtures("each_way")
 
 INNER = StructType([StructField("id", LongType()), StructField("näme", StringType())])
 WIRE = StructType(
@@ -213,7 +216,7 @@ def read(
 ) -> list[Row]:
     parsed = (
         numbered_texts(spark, texts)
-        .select("number", read_payload(F.col("text"), wire, closed).alias("read"))
+        .select("number", steps().read_payload(F.col("text"), wire, closed).alias("read"))
         .orderBy("number")
     )
     return [row["read"] for row in parsed.collect()]
@@ -267,4 +270,4 @@ def value_of(value: Any, wire: DataType, as_json: Callable[[Any], str]) -> tuple
 
 
 def scaled(number: float) -> Decimal:
-    return Decimal(json.dumps(number)).quantize(Decimal("0.01"), ROUND_HALF_UP)
+    return Decimal(json.dumps(number)).quantize(Decimal("0.01"), ROUND_HALF_UP, Context(prec=400))

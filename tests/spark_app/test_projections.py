@@ -9,7 +9,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
 
-from spark_app.jvm.projections import Projections
+from spark_app.steps import steps as both
+
+pytestmark = pytest.mark.usefixtures("each_way")
 
 ROWS = StructType(
     [
@@ -43,19 +45,21 @@ def test_projections_equal_a_filter_and_selects(spark: SparkSession, source: str
     selected = rows.where(F.col(needed).isNotNull())
     for step in steps:
         selected = selected.select(*step)
-    found = Projections.of(ROWS, needed, steps).apply(rows)
+    found = both.steps().projections(ROWS, needed, steps).apply(rows)
     assert found.dtypes == selected.dtypes
     assert sorted(found.collect(), key=str) == sorted(selected.collect(), key=str)
 
 
 def test_projections_drop_all_rows_without_a_value_in_the_needed_column(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(number, None, None, None) for number in range(3)], ROWS)
-    assert Projections.of(ROWS, "text", [[F.col("number")]]).apply(rows).collect() == []
+    assert both.steps().projections(ROWS, "text", [[F.col("number")]]).apply(rows).collect() == []
 
 
 def test_each_column_of_a_step_is_computed_once_per_row(spark: SparkSession) -> None:
     steps = ([F.expr("uuid()").alias("id")], [F.col("id").alias("one"), F.upper("id").alias("other")])
-    found = Projections.of(ROWS, "number", steps).apply(spark.createDataFrame(VALUES, ROWS)).collect()
+    found = (
+        both.steps().projections(ROWS, "number", steps).apply(spark.createDataFrame(VALUES, ROWS)).collect()
+    )
     assert all(row["one"].upper() == row["other"] for row in found)
     assert len({row["one"] for row in found}) == sum(number is not None for number, *_ in VALUES)
 

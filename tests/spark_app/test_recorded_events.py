@@ -20,6 +20,8 @@ from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
 
+pytestmark = pytest.mark.usefixtures("each_way")
+
 RECORDED = Path(__file__).parent / "data" / "recorded_envelopes.jsonl"
 PLACEHOLDER = "__debezium_unavailable_value"
 # The columns that both forms of a table's values share: numbers and texts. Dates are sent as numbers of days.

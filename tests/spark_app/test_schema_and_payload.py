@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark_app.jvm.schema_and_payload import canonical, schema_and_payload
+from spark_app.steps.steps import steps
 from tests.spark_app.json_layouts import Json, laid_out
 from tests.spark_app.typed_frames import numbered_texts
+
+pytestmark = pytest.mark.usefixtures("each_way")
 
 SCHEMAS = [
     {"type": "struct", "fields": [{"type": "int64", "optional": False, "field": "id"}]},
@@ -98,9 +100,9 @@ def test_a_known_start_does_not_change_the_result(spark: SparkSession, payload: 
 def test_texts_of_one_schema_have_one_canonical_form() -> None:
     chance = random.Random(1)
     for schema in SCHEMAS:
-        forms = {canonical(laid_out(schema, chance).decode()) for _ in range(50)}
-        assert forms == {canonical(json.dumps(schema))}
-    assert canonical("not JSON") == "not JSON"
+        forms = {steps().canonical(laid_out(schema, chance).decode()) for _ in range(50)}
+        assert forms == {steps().canonical(json.dumps(schema))}
+    assert steps().canonical("not JSON") == "not JSON"
 
 
 def parsed(payload: str | None) -> Json:
@@ -110,7 +112,7 @@ def parsed(payload: str | None) -> Json:
 def taken_apart(spark: SparkSession, texts: Sequence[bytes], *fields: str) -> list[Any]:
     found = (
         numbered_texts(spark, texts)
-        .select("number", schema_and_payload(F.col("text"), KNOWN).alias("found"))
+        .select("number", steps().schema_and_payload(F.col("text"), KNOWN).alias("found"))
         .orderBy("number")
     )
     if fields:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -18,6 +19,8 @@ from spark_app.merge.survey import (
     survey_changes,
 )
 from tests.spark_app.changes import Change, frame_of, sent_changes
+
+pytestmark = pytest.mark.usefixtures("each_way")
 
 POSITIONS = st.tuples(st.integers(3, 9), st.integers(3, 9)).map(bytes)
 
@@ -47,7 +50,7 @@ def test_changes_that_are_computed_twice_count_once(spark: SparkSession) -> None
     changes = survey.counted(frame_of(spark, [_update(offset) for offset in range(7)]))
     first, again = changes.collect(), changes.coalesce(1).collect()
     assert first == again
-    assert survey.of_counted().changes == 7
+    assert survey.of_counted(changes).changes == 7
 
 
 def test_half_of_the_changes_are_as_old_as_the_survey_says(spark: SparkSession) -> None:

@@ -1,12 +1,11 @@
-"""Rows that are computed once and read many times, from the Java class HeldRows or from Spark's cache."""
+"""Rows that are computed once and read many times."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -23,10 +22,3 @@ class Held:
         # Without a column, Spark counts the rows and reads no values.
         cached.select().write.format("noop").mode("overwrite").save()
         return Held(cached, cached.unpersist)
-
-    @staticmethod
-    def in_shuffle(java: Any, spark: SparkSession) -> Held:
-        """Hold the rows of a Java HeldRows, in the files that its shuffle has written.
-
-        `release` removes these files."""
-        return Held(DataFrame(java.rows(), spark), java.release)

@@ -1,0 +1,1 @@
+"""The steps of a batch that exist twice: in plain PySpark (`plain`) and faster in Java (`jvm`)."""
