@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from connectors.worker import as_properties
+from spark_app.acceleration.choice import choose_steps
 from spark_app.run.session import start_session
 from tributary.cli.ingest_run import read_installation
 from tributary.contract.lake import Lake
@@ -49,6 +50,7 @@ def driver(
     os.environ.update(spark_environment(settings, installation, Path(pyspark.__file__).parent, folder))
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {properties} pyspark-shell"
     spark = start_session("bench")
+    choose_steps(spark, lake.acceleration, is_pinned=True)
     gateway = spark.sparkContext._gateway
     assert gateway is not None
     try:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from spark_app.acceleration.choice import choose_steps
 from spark_app.catalog.glue import GlueCatalog, glue_client
 from spark_app.catalog.sync import CatalogSync
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.registry import SOURCE_LOGS
-from spark_app.reports import ProgressWriter
+from spark_app.reports import ProgressWriter, StepsChosen
 from spark_app.run.lake_file import WatchedLakeFile
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
@@ -62,8 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     spark = start_session(f"tributary {options.command} {lake.name}")
     metrics = _metrics(lake, options)
     try:
+        chosen = choose_steps(spark, lake.acceleration, is_pinned=options.has_pinned_jars)
         source = _source(spark, lake, options)
         progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
+        progress.write(StepsChosen(chosen.steps, chosen.reason))
         table_of = partial(_table, spark, lake_file, named, options, source)
         if task := _task(options):
             return 0 if run_for_each_table(source, table_of, task, progress, OutcomeFiles(spark)) else 1
@@ -160,6 +163,12 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
     )
     command.add_argument(
         "--quarantine", required=True, metavar="URI", help="the bucket or folder of bad events"
+    )
+    command.add_argument(
+        "--pinned-jars",
+        dest="has_pinned_jars",
+        action="store_true",
+        help="the class path has exactly the jars for which the app's Java was compiled, so do not check it",
     )
     command.add_argument("--tables", action="append", default=[], metavar="SOURCE.SCHEMA.TABLE")
 

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any, ClassVar, TextIO
 
 from spark_app.ledger.ledger import SourceTimes
+from spark_app.steps.steps import Name
 from tributary.contract.remedies import Remedies, remedies_as_json
 
 
@@ -31,6 +32,15 @@ class Freshness:
             p95=(committed_us - times.p05) // 1000,
             max=(committed_us - times.min) // 1000,
         )
+
+
+@dataclass(frozen=True)
+class StepsChosen:
+    """Which steps the app uses (`spark_app.steps`), and why."""
+
+    event: ClassVar[str] = "steps"
+    steps: Name
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -149,7 +159,8 @@ class Stopped:
 
 
 Report = (
-    Started
+    StepsChosen
+    | Started
     | Committed
     | CaughtUp
     | Failed

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from spark_app.acceleration.missing_member import missing_member
 from spark_app.catalog.sync import CatalogSync
 from spark_app.reports import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
 from spark_app.run.metrics import MetricsSender
@@ -354,7 +355,7 @@ class Ingest:
                 case TributaryError():
                     self._block(run, error)
                 case Exception():
-                    self._retry_later(run, error)
+                    self._block_or_retry(run, error)
                 case _:
                     raise error
 
@@ -363,6 +364,13 @@ class Ingest:
         run.set_outcome("blocked", error)
         remedies = remedies_for_table(error.remedies, run.table.name)
         self.progress.write(Blocked(run.table.name, run.error, remedies))
+
+    def _block_or_retry(self, run: TableRun, error: Exception) -> None:
+        missing = missing_member(error)
+        if missing is None:
+            self._retry_later(run, error)
+        else:
+            self._block(run, missing)
 
     def _retry_later(self, run: TableRun, error: Exception) -> None:
         """Schedule a retry. The table then reads its state again, because the failed commit may be in it."""

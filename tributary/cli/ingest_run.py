@@ -8,6 +8,7 @@ from typing import Literal
 
 from rich.console import Console
 
+from spark_app.reports import StepsChosen
 from tributary.artifacts.java import find_java
 from tributary.artifacts.progress import shown_on
 from tributary.cli.packaging import build_package, unpack_package
@@ -33,10 +34,13 @@ class IngestFailed(TributaryError):
 class IngestRun:
     """The running app. `progress` is what it has reported so far, and any thread may read it."""
 
-    def __init__(self, running: RunningSpark, state: StateFolder, on_line: Callable[[str], None]) -> None:
+    def __init__(
+        self, running: RunningSpark, state: StateFolder, console: Console, on_line: Callable[[str], None]
+    ) -> None:
         self.progress = RunProgress()
         self._running = running
         self._state = state
+        self._console = console
         self._on_line = on_line
         # Not Thread.join: after a Ctrl-C in it, Python 3.11 considers a running thread ended.
         self._has_ended = threading.Event()
@@ -80,6 +84,8 @@ class IngestRun:
             for line in self._running.reports():
                 self._pass_on(line)
                 report = parse_report(line)
+                if isinstance(report, StepsChosen) and report.steps == "plain":
+                    self._console.print(f"The Spark app runs in plain PySpark: {report.reason}")
                 if report is not None:
                     self.progress = self.progress.after(report)
         finally:
@@ -121,7 +127,7 @@ def start_ingest(
     ]
     installation = read_installation(console)
     running = start_spark(workspace.lake, workspace.state, workspace.settings, installation, arguments)
-    return IngestRun(running, workspace.state, on_line or _say_nothing)
+    return IngestRun(running, workspace.state, console, on_line or _say_nothing)
 
 
 def app_arguments(
@@ -137,6 +143,7 @@ def app_arguments(
         *("--bronze-table", names.spark_bronze_table),
         *("--silver", f"s3a://{names.silver_bucket}"),
         *("--quarantine", f"s3a://{names.quarantine_bucket}"),
+        "--pinned-jars",
         *(argument for table in tables for argument in ("--tables", str(table))),
         *(["--follow"] if follow else []),
     ]

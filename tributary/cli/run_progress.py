@@ -20,6 +20,7 @@ from spark_app.reports import (
     Report,
     Serviced,
     Started,
+    StepsChosen,
     Stopped,
 )
 from tributary.cli.remedy_words import remedy_words
@@ -79,26 +80,29 @@ class TableProgress:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """All tables of the run, by name."""
+    """All tables of the run, by name, and which steps the app has chosen."""
 
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
+    steps: StepsChosen | None = None
 
     def after(self, report: Report) -> RunProgress:
         """Return the progress after this report."""
         match report:
+            case StepsChosen():
+                return replace(self, steps=report)
             case Started(tables):
-                return RunProgress({**dict.fromkeys(tables, TableProgress()), **self.tables})
+                return replace(self, tables={**dict.fromkeys(tables, TableProgress()), **self.tables})
             case Stopped(outcomes, not_in_catalog):
-                return RunProgress(
-                    {
-                        name: _ended(self._of(name), outcome, not_in_catalog.get(name))
-                        for name, outcome in outcomes.items()
-                    }
-                )
+                ended = {
+                    name: _ended(self._of(name), outcome, not_in_catalog.get(name))
+                    for name, outcome in outcomes.items()
+                }
+                return replace(self, tables=ended)
             case Cataloged() | CatalogFailed() | Serviced():
                 return self
             case Committed() | CaughtUp() | Failed() | Blocked() | Replayed():
-                return RunProgress({**self.tables, report.table: _after(self._of(report.table), report)})
+                after = _after(self._of(report.table), report)
+                return replace(self, tables={**self.tables, report.table: after})
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -138,6 +142,8 @@ def parse_report(line: str) -> Report | None:
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
     match kind:
+        case "steps":
+            return StepsChosen(**found)
         case "started":
             return Started(tuple(found["tables"]))
         case "commit":

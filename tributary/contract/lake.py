@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from tributary.contract.acceleration import Acceleration
 from tributary.contract.aws import Aws
 from tributary.contract.aws_checks import aws_problems, event_size_problems
 from tributary.contract.column_types import ColumnType, NotAColumnType
@@ -173,6 +174,7 @@ class Lake(Entry):
     """A whole lake file.
 
     max_event_mb  None: the kind of Kafka decides
+    acceleration  whether the Spark app may (auto) or must (required) use its Java classes
     tables        the tables that have an entry, in the file's order, with the defaults for the values that
                   the entry leaves out
     aws           None: the file has no `[aws]`
@@ -180,6 +182,7 @@ class Lake(Entry):
 
     name: str
     max_event_mb: MaxEventMegabytes | None = None
+    acceleration: Acceleration = "auto"
     sources: tuple[Source, ...]
     defaults: Defaults
     tables: tuple[tuple[TableName, TablePolicy], ...]
@@ -233,6 +236,7 @@ class Lake(Entry):
 class _LakeSection(Entry):
     name: Annotated[str, named_as(lake_name_problem)]
     max_event_mb: MaxEventMegabytes | None = None
+    acceleration: Acceleration = "auto"
 
 
 class _LakeFile(Entry):
@@ -252,6 +256,7 @@ def _lake_of(file: _LakeFile) -> Lake:
     return Lake(
         name=file.lake.name,
         max_event_mb=file.lake.max_event_mb,
+        acceleration=file.lake.acceleration,
         sources=tuple(source.named(name) for name, source in file.source.items()),
         defaults=file.defaults,
         tables=tuple(

@@ -14,9 +14,11 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
+from spark_app.jvm import java_steps
 from spark_app.positions.postgres import PostgresLog
 from spark_app.run.session import start_session
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
+from spark_app.steps import steps
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.lake import TablePolicy
 
@@ -51,6 +53,7 @@ class Things:
 
 def main(folder: Path) -> None:
     spark = start_session("class training")
+    steps.use(java_steps)
     hudi = HudiTable(spark, str(folder / "silver"), "things", TablePolicy())
     table = TableIngest(
         "shop.public.things", TOPIC, Things(spark), hudi, str(folder / "quarantine"), PostgresLog()
