@@ -43,8 +43,9 @@ coverage: setup ## run the fast tests, and show which lines they leave out
 
 .PHONY: soak
 soak: setup ## test generated histories, damaged events and killed processes for two hours (TRIBUTARY_SOAK_SECONDS, TRIBUTARY_SOAK_SEED)
-	@$(BIN)/pytest tests/spark_app/test_histories.py tests/spark_app/test_damaged_events.py tests/faults \
-		--hypothesis-profile=soak --hypothesis-show-statistics --timeout=0
+	@for steps in plain accelerated; do TRIBUTARY_STEPS=$$steps $(BIN)/pytest tests/spark_app/test_histories.py \
+		tests/spark_app/test_damaged_events.py --hypothesis-profile=soak --hypothesis-show-statistics --timeout=0; done
+	@$(BIN)/pytest tests/faults --hypothesis-profile=soak --hypothesis-show-statistics --timeout=0
 
 .PHONY: bench
 bench: $(INSTALLED) $(FETCHED) ## measure everything in bench/RESULTS.md (some hours); results in bench/results

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import get_args
 
 from rich.console import Console
 
+from bench.acceleration import measure_with
 from bench.benchmarks import BENCHMARKS, run_benchmark
 from bench.results import RESULTS, Figure
 from bench.table import read_figures
+from tributary.contract.acceleration import Acceleration
 
 QUICK_RESULTS = RESULTS / "quick"
 
@@ -26,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unknown benchmark: {', '.join(sorted(unknown))}; choose from {', '.join(BENCHMARKS)}")
     names = options.names or [name for name, of in BENCHMARKS.items() if of.quick or not options.quick]
     folder = options.into or (QUICK_RESULTS if options.quick else RESULTS)
+    measure_with(options.acceleration)
     if problem := _problem_of_folders(folder, options.against):
         parser.error(problem)
     console = Console()
@@ -40,6 +44,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="use little data and finish in a few minutes")
     parser.add_argument("--into", type=Path, metavar="FOLDER", help="the folder for the results")
+    parser.add_argument(
+        "--acceleration",
+        choices=get_args(Acceleration),
+        default="auto",
+        help="measure the app's Java (auto), or plain PySpark (off)",
+    )
     parser.add_argument(
         "--against", type=Path, metavar="FOLDER", help="show the results in this folder next to the new ones"
     )

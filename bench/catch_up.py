@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench import events
+from bench.acceleration import lake_entry
 from bench.driver import Driver, driver
 from bench.events import COLUMNS, DENSE, SPARSE, TABLE, Keys, Shape, Summary, Workload
 from bench.hoodie_streamer import HoodieStreamer, commits, wire_columns
@@ -448,6 +449,7 @@ CATALOG = "bench"
 _LAKE = """
 [lake]
 name = "bench"
+{acceleration}
 
 [source.shop]
 engine = "postgres"
@@ -465,16 +467,20 @@ def policy_of(form: Form, buckets: int) -> TablePolicy:
     """Return the table's policy. The lake file declares the columns if the events carry no schemas."""
     declared = "\n".join(f'{name} = "{data_type}"' for name, data_type in COLUMNS.items())
     lines = [
-        _LAKE,
+        _lake_text(),
         f'[table."{TABLE}"]\nkey = ["{events.KEY}"]\nbuckets = {buckets}',
         *([f'[table."{TABLE}".columns]\n{declared}'] if form == "bare" else []),
     ]
     return parse_lake("\n".join(lines)).policy(TableName.parse(TABLE))
 
 
+def _lake_text() -> str:
+    return _LAKE.format(acceleration=lake_entry())
+
+
 def lake_of(memory: str) -> Lake:
     """Return a lake whose Spark has the given memory."""
-    return parse_lake(f'{_LAKE}\n[local]\nspark_memory = "{memory}"')
+    return parse_lake(f'{_lake_text()}\n[local]\nspark_memory = "{memory}"')
 
 
 def session_options(folder: Path) -> Mapping[str, str]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from bench.acceleration import lake_entry
 from bench.driver import Driver, driver
 from bench.orders import OrdersHistory, Record
 from bench.orders_table import apply_pending, check_orders
@@ -33,9 +34,10 @@ from tributary.contract.table_name import TableName
 from tributary.local import kafka
 
 LAKE = parse_lake(
-    """
+    f"""
     [lake]
     name = "commit-cost"
+    {lake_entry()}
 
     [source.shop]
     engine = "postgres"

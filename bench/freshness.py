@@ -29,6 +29,7 @@ from psycopg.conninfo import make_conninfo
 from rich.console import Console
 
 from bench import probe, workload
+from bench.acceleration import lake_entry
 from bench.probe import Sighting
 from bench.processor_time import ProcessorTimes, read_processor_times
 from bench.resources import Resources, sampled
@@ -55,6 +56,7 @@ CATCH_UP_SECONDS = 900.0
 _LAKE = f"""\
 [lake]
 name = "freshness"
+{{acceleration}}
 
 [source.{SOURCE}]
 engine = "postgres"
@@ -166,7 +168,7 @@ def observe(settings: Settings) -> Observed:
     """Do what `run` does, but return the single observations."""
     folder = Path(tempfile.mkdtemp(prefix="freshness-"))
     try:
-        (folder / "lake.toml").write_text(_LAKE)
+        (folder / "lake.toml").write_text(_LAKE.format(acceleration=lake_entry()))
         workspace = Workspace.open(folder / "lake.toml", folder / "state")
         with _termination_raises():
             try:

@@ -89,12 +89,19 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPipeli
         shutil.rmtree(state.path)
 
 
+def use_usual_steps() -> None:
+    """Use the steps in Java, or those in plain PySpark if TRIBUTARY_STEPS is "plain"."""
+    from spark_app.jvm import java_steps
+    from spark_app.plain import plain_steps
+    from spark_app.steps import steps
+
+    steps.use(plain_steps if os.environ.get("TRIBUTARY_STEPS") == "plain" else java_steps)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of a run, with the jars of the lock."""
-    from spark_app.jvm import java_steps
     from spark_app.run.session import start_session
-    from spark_app.steps import steps
     from tributary.artifacts.java import find_java
     from tributary.local.class_archive import class_archive_options
     from tributary.local.spark_jars import spark_jars
@@ -122,7 +129,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         session = start_session("tests")
     session.sparkContext.setLogLevel("ERROR")
-    steps.use(java_steps)
+    use_usual_steps()
     try:
         yield session
     finally:

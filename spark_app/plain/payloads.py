@@ -124,7 +124,8 @@ class _Splitter:
                 return None, None, value
             if member.name == "schema" and not found:
                 payload = _PAYLOAD_NEXT.match(text, member.end)
-                if payload and self._remember(start := text[: payload.end()].encode(), text, member):
+                start = b"" if payload is None else text[: payload.end()].encode("utf-8", "surrogateescape")
+                if _is_utf8(start) and self._remember(start, text, member):
                     return self._after(value, start, self._starts[start])
             found[member.name] = text[member.start : member.end]
             end = member.end
@@ -137,8 +138,8 @@ class _Splitter:
         return self._document(None if schema == "null" else canonical(schema), found["payload"].encode())
 
     def _remember(self, start: bytes, text: str, schema: Member) -> bool:
-        """Remember the start of a document if it has the schema of a Connect struct."""
-        is_struct = isinstance(schema.value, dict) and schema.value.get("type") == "struct"
+        """Remember the start of a document if there is one, with the schema of a Connect struct."""
+        is_struct = bool(start) and isinstance(schema.value, dict) and schema.value.get("type") == "struct"
         if not is_struct or not isinstance(schema.value.get("fields"), list):
             return False
         if len(self._starts) >= _MOST_STARTS:
@@ -154,6 +155,14 @@ class _Splitter:
     def _document(self, schema: str | None, payload: bytes) -> _Document:
         known = None if schema is None else self._places.get(schema)
         return known, schema, None if payload == b"null" else payload
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _shape_with(shapes: Sequence[ReadableShape], names: set[str]) -> int | None:

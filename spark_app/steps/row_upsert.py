@@ -7,13 +7,13 @@ from typing import NewType, Protocol
 from pyspark.sql import DataFrame
 
 HudiClient = NewType("HudiClient", object)
-"""An opaque handle: org.apache.hudi.client.SparkRDDWriteClient."""
+"""An opaque handle of Hudi's write client."""
 
 HudiMetaClient = NewType("HudiMetaClient", object)
-"""An opaque handle: org.apache.hudi.common.table.HoodieTableMetaClient."""
+"""An opaque handle of Hudi's client of a table's metadata."""
 
 WriteStats = NewType("WriteStats", object)
-"""An opaque handle: java.util.List<org.apache.hudi.common.model.HoodieWriteStat>."""
+"""An opaque handle of Hudi's statistics of the written files."""
 
 
 class RowUpsert(Protocol):

@@ -10,6 +10,7 @@ from spark_app.catalog.glue import glue_client
 from spark_app.jvm import java_steps
 from spark_app.plain import plain_steps
 from spark_app.steps import steps
+from tests.conftest import use_usual_steps
 from tests.spark_app.glue import DATABASE, Glue
 
 
@@ -19,7 +20,7 @@ def each_way(request: pytest.FixtureRequest) -> Iterator[None]:
     request.getfixturevalue("spark")
     steps.use(request.param)
     yield
-    steps.use(java_steps)
+    use_usual_steps()
 
 
 @pytest.fixture(scope="session")
