@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
 import pyspark
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+import spark_app.jvm
 from spark_app.acceleration import choice
 from spark_app.acceleration.choice import NotAccelerated, choose_steps
 from spark_app.acceleration.class_file import read_class
 from spark_app.acceleration.link_check import ReadClass, classes_in, in_jars, missing_links
 from spark_app.acceleration.missing_member import missing_member
-from spark_app.jvm import java_steps
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.postgres import PostgresLog
+from spark_app.sources.event import OffsetRange
 from spark_app.steps import steps
+from spark_app.table.table_ingest import TableIngest
+from tests.conftest import use_usual_steps
+from tests.spark_app.debezium import TOPIC, SourceTable, event_row
+from tests.spark_app.memory_source import MemorySource
 from tributary.contract.acceleration import Acceleration
-from tributary.contract.lake import parse_lake
+from tributary.contract.lake import Storage, TablePolicy, parse_lake
 from tributary.local.spark_jars import classes_jar, spark_jars
 
 BUCKETS = "org/apache/hudi/index/bucket/BucketIdentifier"
@@ -36,7 +46,7 @@ def on_this_machine() -> Iterator[ReadClass]:
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
     yield
-    steps.use(java_steps)
+    use_usual_steps()
 
 
 @pytest.mark.slow
@@ -115,6 +125,42 @@ def test_without_something_auto_runs_plain_and_required_refuses(
 def _renamed(content: bytes, name: str) -> bytes:
     """Return a class with another name in the place of this one, of the same length."""
     return content.replace(name.encode(), b"_" * len(name))
+
+
+@pytest.mark.parametrize("storage", get_args(Storage))
+def test_plain_steps_take_a_table_through_two_batches_without_any_java_of_ours(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, storage: Storage
+) -> None:
+    def refuse(_spark: SparkSession, name: str) -> Any:
+        raise AssertionError(f"plain PySpark has called {name}")
+
+    for module in pkgutil.iter_modules(spark_app.jvm.__path__, "spark_app.jvm."):
+        loaded = importlib.import_module(module.name)
+        if hasattr(loaded, "java_class"):
+            monkeypatch.setattr(loaded, "java_class", refuse)
+    choose_steps(spark, "off")
+    source = SourceTable()
+    source.begin()
+    for number in range(5):
+        source.insert(number, f"first {number}", "long")
+    source.commit()
+    loaded_until = len(source.events)
+    source.begin()
+    source.update(1, "changed", None, body_is_unchanged=True)
+    source.delete(2)
+    source.move(3, 8)
+    source.commit()
+    rows = [event_row(sent, offset) for offset, sent in enumerate(source.events)]
+    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(storage=storage))
+    table = TableIngest(
+        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
+    )
+    table.apply((OffsetRange(0, 0, loaded_until),))
+    table.apply((OffsetRange(0, loaded_until, len(rows)),))
+
+    found = {row["id"]: (row["name"], row["body"]) for row in hudi.read().collect()}
+    first = {number: (f"first {number}", "long") for number in (0, 4)}
+    assert found == {**first, 1: ("changed", "long"), 8: ("first 3", "long")}
 
 
 @pytest.mark.parametrize(
