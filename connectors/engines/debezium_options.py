@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from connectors.deployment import DatabaseAccess, TopicPolicy
+from connectors.deployment import DatabaseAccess, Kafka, TopicPolicy
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA
 from tributary.contract.source import Source
@@ -90,6 +90,23 @@ def login(access: DatabaseAccess) -> dict[str, str]:
         "database.user": access.user,
         "database.password": access.password.placeholder,
         **access.options,
+    }
+
+
+def schema_history(lake: Lake, source: Source, kafka: Kafka) -> dict[str, str]:
+    """Return where Debezium keeps the tables' definitions, for an engine whose log has none."""
+    clients = {
+        f"schema.history.internal.{client}.{option}": value
+        for client in ("producer", "consumer")
+        for option, value in kafka.client_config.items()
+        if option != "bootstrap.servers"
+    }
+    return {
+        "schema.history.internal.kafka.bootstrap.servers": kafka.client_config["bootstrap.servers"],
+        "schema.history.internal.kafka.topic": lake.source_names(source).history_topic,
+        # The default is three seconds, which a busy broker can take.
+        "schema.history.internal.kafka.query.timeout.ms": "30000",
+        **clients,
     }
 
 

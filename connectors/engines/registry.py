@@ -9,6 +9,7 @@ from connectors.engines.engine import Engine
 from connectors.engines.mariadb.engine import MariaDbEngine
 from connectors.engines.mysql.engine import MySqlEngine
 from connectors.engines.postgres.engine import PostgresEngine
+from connectors.engines.sqlserver.engine import SqlServerEngine
 from tributary.contract.remedies import Remedies
 from tributary.contract.source import Source
 
@@ -18,6 +19,7 @@ ENGINES: dict[str, AnyEngine] = {
     "postgres": PostgresEngine(),
     "mysql": MySqlEngine(),
     "mariadb": MariaDbEngine(),
+    "sqlserver": SqlServerEngine(),
 }
 """The engines by the key `engine` of a `[source.NAME]`."""
 

@@ -1,4 +1,4 @@
-"""Unmarked moves: pair the two halves of a changed primary key where the headers that mark them were lost."""
+"""Moves without their marks: changes of a primary key whose headers were lost, or cannot be relied on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from pyspark.sql import functions as F
 from spark_app.positions.source_log import is_known
 
 DELETE, CREATE = "d", "c"
+
+
+def without_moves(changes: DataFrame) -> DataFrame:
+    """Return the changes (`decode.change_type`) with each changed key as a plain delete and a plain create.
+
+    Where other changes share the position of a move, the position cannot tell whether the move was applied
+    before. Both halves are then applied again, like any other change at the last applied position."""
+    nothing = {name: F.lit(None).cast("string").alias(name) for name in ("moved_to", "moved_from")}
+    return changes.select(*[nothing.get(name, F.col(name)) for name in changes.columns])
 
 
 def with_paired_moves(changes: DataFrame) -> DataFrame:

@@ -38,6 +38,10 @@ class BinaryLog:
     def required(self) -> tuple[str, ...]:
         return ("file", "pos", "row")
 
+    @property
+    def isolates_moves(self) -> bool:
+        return True
+
     def position(self, source: Column) -> Column:
         file = F.substring_index(source["file"], ".", -1).cast("bigint")
         row = F.coalesce(source["row"], F.lit(0))

@@ -34,6 +34,10 @@ class PostgresLog:
     def required(self) -> tuple[str, ...]:
         return ("sequence",)
 
+    @property
+    def isolates_moves(self) -> bool:
+        return True
+
     def position(self, source: Column) -> Column:
         own = _own(source)
         # No commit that Debezium knows precedes the first transaction after a snapshot.

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from spark_app.positions.binlog import BinaryLog
 from spark_app.positions.postgres import PostgresLog
 from spark_app.positions.source_log import SourceLog
+from spark_app.positions.sqlserver import ChangeTables
 
 SOURCE_LOGS: Mapping[str, SourceLog] = {
     "postgres": PostgresLog(),
     "mysql": BinaryLog(),
     "mariadb": BinaryLog(),
+    "sqlserver": ChangeTables(),
 }
 """By the name of an engine in the lake file, the reader of its positions."""

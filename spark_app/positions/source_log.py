@@ -30,6 +30,10 @@ class SourceLog(Protocol):
     def required(self) -> tuple[str, ...]:
         """The `fields` that an unwrapped row must have to give its position."""
 
+    @property
+    def isolates_moves(self) -> bool:
+        """Whether no other change has the position that the two halves of a changed primary key share."""
+
     def position(self, source: Column) -> Column:
         """Return a change's place in the order in which Debezium streams, `binary`, never null.
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from spark_app.columns.table_columns import TableColumns
 from spark_app.ledger.ledger import Ledger
 from spark_app.merge.survey import ChangeSurvey, Survey
-from spark_app.merge.unmarked_moves import with_paired_moves
+from spark_app.merge.unmarked_moves import with_paired_moves, without_moves
 from spark_app.positions.source_log import SourceLog
 from spark_app.steps.buckets import Buckets
 from spark_app.steps.held import Held
@@ -70,7 +70,9 @@ class Decoding:
         assert columns is not None, "a batch is decoded once its table's columns are known"
         versions = self.versions.known
         changes = decode(events, versions, columns, self.log)
-        if not self.keeps_headers and not all(version.has_own_key for version in versions):
+        if not self.log.isolates_moves:
+            changes = without_moves(changes)
+        elif not self.keeps_headers and not all(version.has_own_key for version in versions):
             changes = with_paired_moves(changes)
         survey = ChangeSurvey.beside(self.ledger)
         changes = survey.counted(changes)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from connectors.deployment import ConnectorConfig, Deployment, Kafka
+from connectors.deployment import ConnectorConfig, Deployment
 from connectors.engines.binlog.names import server_id, signal_table
-from connectors.engines.debezium_options import BY_DATABASE, login, options_of_all_engines
+from connectors.engines.debezium_options import (
+    BY_DATABASE,
+    login,
+    options_of_all_engines,
+    schema_history,
+)
 from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
@@ -37,7 +42,10 @@ def render(
                 (table.schema, table.table) for table in untaken
             ),
             **_LOSSLESS,
-            **_history(lake, source, deployment.kafka),
+            **schema_history(lake, source, deployment.kafka),
+            # It keeps the definitions of all tables of these databases. Otherwise, it could not read a table
+            # that the lake takes only later.
+            "schema.history.internal.store.only.captured.databases.ddl": "true",
         },
     )
 
@@ -55,26 +63,3 @@ _LOSSLESS: Mapping[str, str] = {
     # Holds the server's writers back only while the connector reads the tables' definitions.
     "snapshot.locking.mode": "minimal",
 }
-
-
-def _history(lake: Lake, source: BinlogSource, kafka: Kafka) -> dict[str, str]:
-    """Return how Debezium keeps the tables' definitions, which it needs to read the rows of the log.
-
-    It keeps those of all tables of its databases. Otherwise, it could not read a table that the lake takes
-    only later.
-    """
-    topic = lake.source_names(source).history_topic
-    clients = {
-        f"schema.history.internal.{client}.{option}": value
-        for client in ("producer", "consumer")
-        for option, value in kafka.client_config.items()
-        if option != "bootstrap.servers"
-    }
-    return {
-        "schema.history.internal.kafka.bootstrap.servers": kafka.client_config["bootstrap.servers"],
-        "schema.history.internal.kafka.topic": topic,
-        "schema.history.internal.store.only.captured.databases.ddl": "true",
-        # The default is three seconds, which a busy broker can take.
-        "schema.history.internal.kafka.query.timeout.ms": "30000",
-        **clients,
-    }

@@ -12,12 +12,14 @@ from pydantic_core import PydanticKnownError
 from tributary.contract.engines.mariadb import MariaDbSource
 from tributary.contract.engines.mysql import MySqlSource
 from tributary.contract.engines.postgres import PostgresSource
+from tributary.contract.engines.sqlserver import SqlServerSource
 from tributary.contract.source import ExistingDatabase, Source
 
 SOURCES: dict[str, type[Source]] = {
     "postgres": PostgresSource,
     "mysql": MySqlSource,
     "mariadb": MariaDbSource,
+    "sqlserver": SqlServerSource,
 }
 """The class of `[source.NAME]`, by the value of its key `engine`."""
 

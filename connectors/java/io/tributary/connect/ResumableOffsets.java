@@ -7,7 +7,7 @@ import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.transforms.Transformation;
 
 /**
- * Lets Debezium resume without a gap from the offset of any record, for PostgreSQL, MySQL and MariaDB.
+ * Lets Debezium resume without a gap from the offset of any record, for PostgreSQL, MySQL, MariaDB and SQL Server.
  *
  * <p>Connect stores the offset of the last record that Kafka has. Two of Debezium's offsets skip changes that were
  * never sent:
@@ -18,8 +18,10 @@ import org.apache.kafka.connect.transforms.Transformation;
  *       ({@code WalPositionLocator.resumeFromLsn}). Without the count and the message type, it reads the transaction
  *       again if other rows share the position, and continues behind the row if not.
  *   <li>A change of a key is sent as three records with the same offset: a delete, a tombstone and an insert. If Kafka
- *       has only the first, Debezium never sends the insert. The first two now let it read the transaction (PostgreSQL)
- *       or the event of the binlog again.
+ *       has only the first, Debezium never sends the insert. The first two now let it read the transaction (PostgreSQL),
+ *       the event of the binlog, or the update (SQL Server) again. SQL Server records most changes of a key as a delete
+ *       and an insert, each with an offset of its own, but one of a single row as an update if its trace flag 8207 is
+ *       on, or if the key is not that of a unique index.
  * </ul>
  *
  * <p>Reading again only repeats events, which the lake recognizes by their positions. The transform changes the map
@@ -28,6 +30,7 @@ import org.apache.kafka.connect.transforms.Transformation;
  */
 public class ResumableOffsets<R extends ConnectRecord<R>> implements Transformation<R> {
     private static final String NEW_KEY = "__debezium.newkey";
+    private static final String EVENT_SERIAL_NO = "event_serial_no";
 
     @Override
     public R apply(R record) {
@@ -39,6 +42,9 @@ public class ResumableOffsets<R extends ConnectRecord<R>> implements Transformat
                 mendPostgres(offset, insertFollows);
             } else if (insertFollows && offset.containsKey("file")) {
                 offset.remove("row");
+            } else if (insertFollows && offset.get(EVENT_SERIAL_NO) instanceof Long count) {
+                // Debezium skips this many rows of the change's position. An update is two rows of a change table.
+                offset.put(EVENT_SERIAL_NO, count - 2);
             }
         }
         return record;

@@ -1,0 +1,160 @@
+"""SQL Server behind the engine interface. Each method delegates to a module."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
+from connectors.engines.definitions import TableDefinition
+from connectors.engines.engine import Awaited, Checked, DatabaseTable, Engine, Login, ReadOffset
+from connectors.engines.sqlserver import (
+    connector,
+    preflight,
+    preparation,
+    progress,
+    reading,
+    signals,
+)
+from connectors.engines.sqlserver.catalog import read_server, read_tables
+from connectors.engines.sqlserver.definitions import definitions_of
+from connectors.engines.sqlserver.names import READER_ROLE, connector_user
+from connectors.engines.sqlserver.session import DRIVER_ERRORS, Session, connect
+from tributary.contract.engines.sqlserver import PORT, SqlServerSource
+from tributary.contract.lake import Lake
+from tributary.contract.online_snapshot import Request
+from tributary.contract.remedies import Remedies, TakeSnapshot, remedies_of
+from tributary.contract.table_name import TableName
+
+
+class SqlServerEngine(Engine[SqlServerSource, Session]):
+    """The engine of sources with `engine = "sqlserver"`."""
+
+    title = "SQL Server"
+    port = PORT
+    plugin = connector.PLUGIN
+    connector_class = connector.CONNECTOR_CLASS
+    keeps_history = True
+    connection_keys = "host, port, user, password, ssl_mode and the database"
+    driver_errors = DRIVER_ERRORS
+
+    def render(
+        self,
+        lake: Lake,
+        source: SqlServerSource,
+        deployment: Deployment,
+        untaken: Collection[TableName] = (),
+    ) -> ConnectorConfig:
+        return connector.render(lake, source, deployment, untaken)
+
+    def user(self, lake: Lake, source: SqlServerSource) -> str:
+        return connector_user(lake, source)
+
+    def access(
+        self, lake: Lake, source: SqlServerSource, host: str, port: int, password: SecretReference
+    ) -> DatabaseAccess:
+        encryption = connector.encryption(source.connection)
+        return DatabaseAccess(host, port, connector_user(lake, source), password, encryption)
+
+    def remedies(self) -> Mapping[str, Remedies]:
+        return {
+            # BaseSourceTask, after the cleanup job has removed the changes from the stored offset on.
+            "The connector is trying to read change stream starting at": remedies_of(
+                [
+                    "SQL Server no longer has the captured changes from which the connector has to continue.",
+                    TakeSnapshot(),
+                ]
+            ),
+            "The db history topic is missing": remedies_of(
+                ["The topic with the tables' definitions is lost.", TakeSnapshot()]
+            ),
+            # Debezium, if a table of its list has no capture instance, or the user may not read its changes.
+            "does not have access to CDC schema": remedies_of(
+                f"Let an administrator prepare the database: the user has to be in the role {READER_ROLE}."
+            ),
+        }
+
+    def remains(self, config: Mapping[str, str]) -> str | None:
+        table = config.get("signal.data.collection")
+        if table is None:
+            return None
+        name = table.partition(".")[2]
+        return (
+            f"Its table remains in the database, and tables stay captured: DROP TABLE {name}; "
+            "EXEC sys.sp_cdc_disable_table for each capture instance tributary_… in cdc.change_tables."
+        )
+
+    def connect(self, source: SqlServerSource, login: Login) -> Session:
+        return connect(source, login)
+
+    def check(self, session: Session, lake: Lake, source: SqlServerSource) -> Checked:
+        will_be_prepared = source.connection is None or source.connection.admin_user is not None
+        server = read_server(session)
+        warnings = preflight.judge_server(source, server, will_be_prepared=will_be_prepared)
+        found = preflight.judge_tables(lake, source, read_tables(session))
+        return replace(found, warnings=(*found.warnings, *warnings))
+
+    def prepare(
+        self,
+        admin: Session,
+        lake: Lake,
+        source: SqlServerSource,
+        password: str,
+        untaken: Collection[TableName],
+    ) -> tuple[str, ...]:
+        preparation.apply_setup(admin, lake, source, password, untaken)
+        return ()
+
+    def check_prepared(
+        self, session: Session, lake: Lake, source: SqlServerSource, untaken: Collection[TableName]
+    ) -> None:
+        facts = read_server(session), read_tables(session)
+        preflight.judge_preparation(lake, source, *facts, sorted(untaken))
+
+    def script(self, lake: Lake, source: SqlServerSource, untaken: Collection[TableName]) -> str:
+        return preparation.setup_script(lake, source, untaken)
+
+    def script_command(self, script: Path) -> str:
+        return f"sqlcmd -b -I -i {script}"
+
+    def forget(self, admin: Session, lake: Lake, source: SqlServerSource) -> None:
+        preparation.forget(admin, lake, source)
+
+    def read_definitions(
+        self,
+        session: Session,
+        lake: Lake,  # noqa: ARG002
+        source: SqlServerSource,
+    ) -> Mapping[TableName, TableDefinition]:
+        return definitions_of(source, read_tables(session))
+
+    def has_rows(self, session: Session, table: TableName) -> bool:
+        return reading.has_rows(session, table)
+
+    def ask_for_snapshot(
+        self, session: Session, lake: Lake, source: SqlServerSource, request: Request
+    ) -> None:
+        signals.ask_for_snapshot(session, lake, source, request)
+
+    def forget_request(self, session: Session, lake: Lake, source: SqlServerSource, request: Request) -> None:
+        signals.forget_request(session, lake, source, request)
+
+    def steps_to_kafka(
+        self, session: Session, lake: Lake, source: SqlServerSource, read_offset: ReadOffset
+    ) -> Iterator[Awaited]:
+        return progress.steps_to_kafka(session, lake, source, read_offset)
+
+    def snapshot(self, session: Session) -> AbstractContextManager[None]:
+        return reading.one_snapshot(session)
+
+    def read_tables(self, session: Session) -> tuple[DatabaseTable, ...]:
+        return reading.tables_of(read_tables(session))
+
+    def read_rows(
+        self, session: Session, table: DatabaseTable, columns: Iterable[str]
+    ) -> Iterator[pa.RecordBatch]:
+        return reading.read_rows(session, table, columns)

@@ -1,0 +1,51 @@
+"""The rows through which Debezium is told to read a table again (io.debezium.pipeline.signal)."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from connectors.engines.engine import NotReadable
+from connectors.engines.sqlserver.preparation import signals_of
+from connectors.engines.sqlserver.session import Session, execute
+from tributary.contract.engines.sqlserver import SqlServerSource
+from tributary.contract.lake import Lake
+from tributary.contract.online_snapshot import Request
+from tributary.contract.remedies import TakeSnapshot
+
+
+def ask_for_snapshot(session: Session, lake: Lake, source: SqlServerSource, request: Request) -> None:
+    """Ask Debezium to read a table again. To ask again for the same request changes nothing.
+
+    Raises `NotReadable`.
+    """
+    data = {"type": "INCREMENTAL", "data-collections": [collection_of(source, request)]}
+    execute(
+        session,
+        f"INSERT INTO {signals_of(lake, source)} (id, type, data) "
+        f"SELECT %s, 'execute-snapshot', %s WHERE NOT EXISTS "
+        f"(SELECT 1 FROM {signals_of(lake, source)} WITH (UPDLOCK, HOLDLOCK) WHERE id = %s);",
+        (request.id, json.dumps(data), request.id),
+    )
+
+
+def forget_request(session: Session, lake: Lake, source: SqlServerSource, request: Request) -> None:
+    """Remove the row of a request that is over."""
+    execute(session, f"DELETE FROM {signals_of(lake, source)} WHERE id = %s;", (request.id,))
+
+
+def collection_of(source: SqlServerSource, request: Request) -> str:
+    """Return the table as Debezium takes it: a regular expression. Raises `NotReadable` if it takes none.
+
+    If no table matches the expression, Debezium reads it as a name. Of names, it removes quotes and splits
+    them at dots (io.debezium.relational.TableIdParser), also when it reads its offset again.
+    """
+    parts = (source.database, request.table.schema, request.table.table)
+    if any(re.search(r"""[\s"'`.\[\]]""", part) for part in parts):
+        raise NotReadable(
+            "Debezium cannot read this table alone, because of the characters in its name or its database's",
+            where=str(request.table),
+            remedy=TakeSnapshot(request.table.source),
+        )
+    # A dot of an expression matches the dot between the names only: no other place of a name has one.
+    return ".".join(map(re.escape, parts))
