@@ -176,8 +176,8 @@ def _source_type(schema: ConnectSchema) -> _SourceType | None:
 
 
 _DECIMALS_WITH_LENGTH = ("DECIMAL", "FIXED", "DEC")
-"""What MySQL and MariaDB call a decimal, perhaps with `UNSIGNED` or `ZEROFILL` behind it. It always has a
-length."""
+"""What MySQL, MariaDB and SQL Server call a decimal, perhaps with `UNSIGNED`, `ZEROFILL` or `IDENTITY` behind
+it. It always has a length."""
 
 _UNDECLARED_LENGTHS = (0, 131_089)
 """The lengths of a numeric without a precision: in a column, and in a domain or an array."""
@@ -191,9 +191,12 @@ def _number_as_text(source: _SourceType | None) -> Conversion | None:
     varchar(p), and so stays text."""
     if source is None:
         return None
-    if source.name == "MONEY":
+    if source.name == "MONEY" and not source.scale:
         return _decimal_from_text(MAX_DECIMAL_PRECISION, 2)
-    if source.name.split(" ")[0] in _DECIMALS_WITH_LENGTH or source.name.startswith("NUMERIC "):
+    # SQL Server calls one with IDENTITY `numeric() identity`.
+    words = source.name.split(" ")
+    name = words[0].removesuffix("()")
+    if name in _DECIMALS_WITH_LENGTH or (name == "NUMERIC" and len(words) > 1):
         return _decimal_from_text(source.length, source.scale or 0)
     is_numeric = source.name == "NUMERIC"
     if source.length in _UNDECLARED_LENGTHS and not source.scale:
@@ -498,6 +501,12 @@ _MILLIS = _Moments(
     minus_infinity=(-9_223_372_036_832_400_000, -9_223_372_036_832_400),
 )
 
+
+def _micros_of(nanos: Column) -> Column:
+    """Return whole microseconds, rounded down, also before 1970."""
+    return F.call_function("div", nanos - F.pmod(nanos, F.lit(1_000)), F.lit(1_000))
+
+
 _DATE = _fallible(
     IntegerType(), DateType(), _DAYS.converted(F.date_from_unix_date, _INFINITE_DAYS, F.date_from_unix_date)
 )
@@ -507,6 +516,8 @@ _TIMESTAMP_MILLIS = _fallible(
 _TIMESTAMP_MICROS = _fallible(
     LongType(), TimestampType(), _MICROS.converted(F.timestamp_micros, _INFINITE_MICROS, F.timestamp_micros)
 )
+_TIMESTAMP_NANOS = _fallible(LongType(), TimestampType(), lambda value: F.timestamp_micros(_micros_of(value)))
+_TIME_NANOS = _time_of_day(lambda nanos: _micros_of(nanos), LongType())
 _TIME_MILLIS = _time_of_day(lambda millis: millis.cast("bigint") * 1_000, IntegerType())
 _TIME_MICROS = _time_of_day(_same, LongType())
 
@@ -523,5 +534,7 @@ _SEMANTIC: dict[str, Callable[[ConnectSchema], Conversion]] = {
     "io.debezium.time.MicroTime": lambda _: _TIME_MICROS,
     "io.debezium.time.Timestamp": lambda _: _TIMESTAMP_MILLIS,
     "io.debezium.time.MicroTimestamp": lambda _: _TIMESTAMP_MICROS,
+    "io.debezium.time.NanoTime": lambda _: _TIME_NANOS,
+    "io.debezium.time.NanoTimestamp": lambda _: _TIMESTAMP_NANOS,
     "io.debezium.time.ZonedTimestamp": _zoned_timestamp,
 }

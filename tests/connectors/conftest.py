@@ -1,4 +1,4 @@
-"""The PostgreSQL server of the connectors' tests."""
+"""The PostgreSQL server of the connectors' tests, and a JVM with the connector for SQL Server."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import secrets
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
 
+from connectors.engines.sqlserver.connector import PLUGIN
+from connectors.plugins import build_plugins, unpack_plugins
+from tests.conftest import running_jvm
 from tributary.local.postgres import (
     PostgresServer,
     connect_as_admin,
@@ -57,3 +61,11 @@ def admin(postgres: PostgresServer, database: str) -> Iterator[psycopg.Connectio
     """A superuser's connection to that database."""
     with connect_as_admin(postgres, database) as connection:
         yield connection
+
+
+@pytest.fixture(scope="session")
+def sqlserver() -> Iterator[Any]:
+    """A JVM with Debezium's connector for SQL Server, and its driver."""
+    plugins = unpack_plugins(build_plugins(names=(PLUGIN,)))
+    with running_jvm([folder / "*" for folder in plugins.iterdir()]) as jvm:
+        yield jvm

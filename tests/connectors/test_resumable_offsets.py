@@ -222,6 +222,18 @@ def test_a_key_change_in_a_binlog_is_read_again_until_its_insert_was_sent(java: 
     assert resumable() == stored
 
 
+def test_an_update_of_a_key_in_sql_server_is_read_again_until_its_insert_was_sent(java: _Java) -> None:
+    stored = {"commit_lsn": "00000027:00000ac0:0003", "change_lsn": "00000027:00000ac0:0002"}
+
+    def resumable(count: int, *headers: str) -> Mapping[str, Any]:
+        return java.resumable(java.offset({**stored, "event_serial_no": count}), headers)
+
+    assert resumable(2, "__debezium.newkey") == {**stored, "event_serial_no": 0}
+    assert resumable(5, "__debezium.newkey") == {**stored, "event_serial_no": 3}
+    assert resumable(2, "__debezium.oldkey") == {**stored, "event_serial_no": 2}
+    assert resumable(2) == {**stored, "event_serial_no": 2}
+
+
 def test_an_offset_of_another_database_stays(java: _Java) -> None:
-    stored = {"change_lsn": "00000027:00000ac0:0002", "event_serial_no": 1}
+    stored = {"transaction_id": None, "resume_token": "8264"}
     assert java.resumable(java.offset(stored), ["__debezium.newkey"]) == stored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +12,6 @@ from py4j.java_gateway import get_field
 from connectors.engines.sqlserver.connector import TRUST_STORE_PASSWORD
 from connectors.engines.sqlserver.engine import SqlServerEngine
 from connectors.engines.sqlserver.signals import collection_of
-from connectors.plugins import build_plugins, unpack_plugins
-from tests.conftest import running_jvm
 from tests.connectors.deployments import aws_deployment, local_deployment
 from tests.connectors.test_options_in_connect import _of_connect
 from tributary.contract.engines.sqlserver import SqlServerSource
@@ -56,14 +54,6 @@ def source_of(lake: Lake) -> SqlServerSource:
     source = lake.source("erp")
     assert isinstance(source, SqlServerSource)
     return source
-
-
-@pytest.fixture(scope="module")
-def sqlserver() -> Iterator[Any]:
-    """A JVM with the connector."""
-    plugins = unpack_plugins(build_plugins(names=(ENGINE.plugin,)))
-    with running_jvm([folder / "*" for folder in plugins.iterdir()]) as jvm:
-        yield jvm
 
 
 def rendered(lake: Lake, deployed: Any = local_deployment) -> dict[str, str]:
