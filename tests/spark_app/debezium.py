@@ -8,11 +8,11 @@ import base64
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 TOPIC = "lake.source.public.things"
 PLACEHOLDER = "__debezium_unavailable_value"
@@ -87,6 +87,13 @@ class SourceTable:
     """`things(id bigint primary key, name text, body text, …)`, whose values can be large enough for TOAST.
 
     A row holds what its last event reported, including the values of columns that were dropped since then."""
+
+    POSITION: ClassVar[Sequence[Mapping[str, object]]] = (
+        {"type": "string", "optional": True, "field": "sequence"},
+        {"type": "int64", "optional": True, "field": "txId"},
+        {"type": "int64", "optional": True, "field": "lsn"},
+    )
+    """The fields of `source` that `_position` fills."""
 
     identity: Identity = "default"
     rows: State = field(default_factory=dict)
@@ -208,10 +215,8 @@ class SourceTable:
         moved_to: int | None = None,
         moved_from: int | None = None,
     ) -> None:
-        is_snapshot = op == "r" and snapshot != "incremental"
-        lsn = self.snapshot_lsn if is_snapshot else self.lsn
-        commit_lsn = None if is_snapshot or self.last_commit_lsn is None else str(self.last_commit_lsn)
         committed_us = START_US + self.tx_id * 1_000_000
+        position = self._position(op, is_snapshot=op == "r" and snapshot != "incremental")
         payload = {
             "before": self._before(op, key, old),
             "after": None if after is None else self._on_the_wire(after),
@@ -219,10 +224,8 @@ class SourceTable:
                 "version": "3.7.0.Final",
                 "ts_ms": committed_us // 1_000,
                 "snapshot": snapshot,
-                "sequence": json.dumps([commit_lsn, str(lsn)]),
                 "ts_us": committed_us,
-                "txId": self.tx_id,
-                "lsn": lsn,
+                **position,
             },
             "op": op,
             "ts_ms": committed_us // 1_000,
@@ -230,8 +233,14 @@ class SourceTable:
         value = _json({"schema": self._envelope_schema(), "payload": payload})
         kinds = {"c": "create", "u": "update", "d": "delete", "r": f"read ({snapshot})", "t": "truncate"}
         kind = "key change" if moved_to or moved_from else kinds[op]
-        what = f"{op} {key} {payload['after']} at {commit_lsn}/{lsn}"
+        what = f"{op} {key} {payload['after']} at {position}"
         self._append(what, kind, key, value=value, moved_to=moved_to, moved_from=moved_from)
+
+    def _position(self, op: str, *, is_snapshot: bool) -> Mapping[str, object]:  # noqa: ARG002
+        """Return where the change is in the source's log, as the envelope's `source` says it."""
+        lsn = self.snapshot_lsn if is_snapshot else self.lsn
+        commit_lsn = None if is_snapshot or self.last_commit_lsn is None else str(self.last_commit_lsn)
+        return {"sequence": json.dumps([commit_lsn, str(lsn)]), "txId": self.tx_id, "lsn": lsn}
 
     def _before(self, op: str, key: int | None, old: Row | None) -> Row | None:
         """Return `before`: the whole old row under FULL.
@@ -289,7 +298,12 @@ class SourceTable:
             "fields": [
                 {**row, "field": "before"},
                 {**row, "field": "after"},
-                {"type": "struct", "fields": _SOURCE, "optional": False, "field": "source"},
+                {
+                    "type": "struct",
+                    "fields": [*_SOURCE, *self.POSITION],
+                    "optional": False,
+                    "field": "source",
+                },
                 {"type": "string", "optional": False, "field": "op"},
                 {"type": "int64", "optional": True, "field": "ts_ms"},
             ],
@@ -302,10 +316,7 @@ _SOURCE = [
     {"type": "string", "optional": False, "field": "version"},
     {"type": "int64", "optional": False, "field": "ts_ms"},
     {"type": "string", "optional": True, "field": "snapshot"},
-    {"type": "string", "optional": True, "field": "sequence"},
     {"type": "int64", "optional": True, "field": "ts_us"},
-    {"type": "int64", "optional": True, "field": "txId"},
-    {"type": "int64", "optional": True, "field": "lsn"},
 ]
 
 

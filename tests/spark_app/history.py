@@ -55,7 +55,7 @@ def histories(draw: st.DrawFn, transactions: int = 8) -> list[SentEvent]:
     for data_type in draw(st.lists(st.sampled_from(LARGE), max_size=2, unique=True)):
         table.add_column(f"large_{data_type.removesuffix('[]')}_{len(data_type)}", data_type)
     for key in draw(st.sets(st.sampled_from(KEYS), max_size=3)):
-        table.rows[key] = {"id": key, **draw(_values(table))}
+        table.rows[key] = {"id": key, **draw(values_of(table))}
     table.snapshot()
     for _ in range(draw(st.integers(1, transactions))):
         between = draw(st.sampled_from(BETWEEN))
@@ -105,7 +105,7 @@ def deliveries(draw: st.DrawFn, events: list[SentEvent], most_partitions: int = 
     return found
 
 
-def _values(table: SourceTable) -> st.SearchStrategy[Row]:
+def values_of(table: SourceTable) -> st.SearchStrategy[Row]:
     return st.fixed_dictionaries(
         {
             name: NAMES
@@ -124,12 +124,12 @@ Act = Callable[[st.DrawFn, SourceTable], None]
 
 def _insert(draw: st.DrawFn, table: SourceTable) -> None:
     if absent := _absent(table):
-        table.insert(draw(st.sampled_from(absent)), **draw(_values(table)))
+        table.insert(draw(st.sampled_from(absent)), **draw(values_of(table)))
 
 
 def _update(draw: st.DrawFn, table: SourceTable) -> None:
     if table.rows:
-        table.change(draw(st.sampled_from(sorted(table.rows))), draw(_values(table)), frozenset())
+        table.change(draw(st.sampled_from(sorted(table.rows))), draw(values_of(table)), frozenset())
 
 
 def _update_part(draw: st.DrawFn, table: SourceTable) -> None:
@@ -137,7 +137,7 @@ def _update_part(draw: st.DrawFn, table: SourceTable) -> None:
     if table.rows:
         others = sorted(table.columns.keys() - {"id", "name"})
         unchanged = frozenset(draw(st.sets(st.sampled_from(others), min_size=1)) if others else ())
-        table.change(draw(st.sampled_from(sorted(table.rows))), draw(_values(table)), unchanged)
+        table.change(draw(st.sampled_from(sorted(table.rows))), draw(values_of(table)), unchanged)
 
 
 def _delete(draw: st.DrawFn, table: SourceTable) -> None:
@@ -149,7 +149,7 @@ def _delete_and_insert(draw: st.DrawFn, table: SourceTable) -> None:
     if table.rows:
         key = draw(st.sampled_from(sorted(table.rows)))
         table.delete(key)
-        table.insert(key, **draw(_values(table)))
+        table.insert(key, **draw(values_of(table)))
 
 
 def _move(draw: st.DrawFn, table: SourceTable) -> None:

@@ -24,6 +24,7 @@ from spark_app.hudi.compaction import schedule_compaction
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import last_commit
 from spark_app.positions.postgres import PostgresLog
+from spark_app.positions.source_log import SourceLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import batch_plan
 from spark_app.table.table_ingest import TableIngest
@@ -301,6 +302,7 @@ class _Run:
     events: list[SentEvent]
     delivery: Delivery
     folder: Path
+    log: SourceLog = field(default_factory=PostgresLog)
     last_seq: dict[str, int] = field(default_factory=dict)
     _table: TableIngest | None = None
 
@@ -322,7 +324,7 @@ class _Run:
                 source=MemorySource(self.spark, rows),
                 hudi=self.hudi,
                 quarantine_path=str(self.folder / "quarantine"),
-                log=PostgresLog(),
+                log=self.log,
             )
         return self._table
 

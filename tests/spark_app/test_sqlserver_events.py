@@ -1,4 +1,4 @@
-"""Events of SQL Server are applied as they came: a recorded one, and those that Debezium's own classes make."""
+"""Events of SQL Server are applied as they came: a recorded one, and those that Debezium's classes make."""
 
 from __future__ import annotations
 
