@@ -25,9 +25,9 @@ _LSNS_OF_A_TRANSACTION = 1_000
 class SqlServerTable(SourceTable):
     """The same table in SQL Server, as its change tables have it.
 
-    The commit of a transaction has a higher LSN than its changes. A changed key is a delete and an insert with
-    one LSN; a statement that changes several keys deletes all rows first. An update has NULL, which Debezium
-    turns into its placeholder, for the large values that it leaves as they are."""
+    The commit of a transaction has a higher LSN than its changes. A changed key is a delete and an insert
+    with one LSN; a statement that changes several keys deletes all rows first. An update has NULL, which
+    Debezium turns into its placeholder, for the large values that it leaves as they are."""
 
     POSITION: ClassVar[Sequence[Mapping[str, object]]] = (
         {"type": "string", "optional": True, "field": "change_lsn"},
