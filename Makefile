@@ -130,7 +130,7 @@ $(BROWSER): tests/browser/package.json tests/browser/package-lock.json tests/bro
 
 $(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt stacks/functions/topics/requirements.txt stacks/functions/database_check/requirements.txt tributary/artifacts/java-requirements.txt
 	@$(BIN)/python -m tributary.artifacts $(LOCKS) --wheels spark_app/requirements.txt \
-		--wheels stacks/functions/topics/requirements.txt --wheels stacks/functions/database_check/requirements.txt
+		--function stacks/functions/topics/requirements.txt --function stacks/functions/database_check/requirements.txt
 	@touch $@
 
 # Apart from the others: only who changes Java needs it.

@@ -8,6 +8,7 @@ from typing import Any
 from stacks.database.binlog.engine import MariaDbOnAws, MySqlOnAws
 from stacks.database.engine import EngineOnAws
 from stacks.database.postgres.engine import PostgresOnAws
+from stacks.database.sqlserver.engine import SqlServerOnAws
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
 
@@ -17,6 +18,7 @@ ENGINES_ON_AWS: dict[str, AnyEngineOnAws] = {
     "postgres": PostgresOnAws(),
     "mysql": MySqlOnAws(),
     "mariadb": MariaDbOnAws(),
+    "sqlserver": SqlServerOnAws(),
 }
 """By what the key `engine` of a `[source.NAME]` says."""
 

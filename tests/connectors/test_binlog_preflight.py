@@ -34,8 +34,7 @@ from connectors.engines.mariadb.engine import MariaDbEngine
 from connectors.engines.mysql.engine import MySqlEngine
 from stacks.functions import database_check
 from stacks.functions.database_check.main import NotPrepared, _query
-from tributary.artifacts.lock import platform_name
-from tributary.artifacts.pip import fetch_wheels
+from tributary.artifacts.pip import LAMBDA, fetch_wheels
 from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.table_name import TableName
@@ -297,7 +296,7 @@ def test_a_prepared_user_has_all_it_needs_and_no_more(maria: MariaDbServer, admi
 def test_the_check_of_a_deployment_finds_what_is_missing_until_the_script_has_run(
     maria: MariaDbServer, admin: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for wheel in fetch_wheels(Path(database_check.__path__[0]) / "requirements.txt", platform_name()):
+    for wheel in fetch_wheels(Path(database_check.__path__[0]) / "requirements.txt", LAMBDA):
         monkeypatch.setattr(sys, "path", [*sys.path, str(wheel)])
     lake = lake_of(tables='["shop.*"]').model_copy(update={"name": "other"})
     source = source_of(lake)

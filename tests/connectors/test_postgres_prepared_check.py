@@ -14,8 +14,7 @@ from connectors.engines.postgres.prepared_check import missing_preparation_query
 from stacks.functions import database_check
 from stacks.functions.database_check.main import NotPrepared, _query
 from tests.postgres_source import postgres_source
-from tributary.artifacts.lock import platform_name
-from tributary.artifacts.pip import fetch_wheels
+from tributary.artifacts.pip import LAMBDA, fetch_wheels
 from tributary.contract.lake import parse_lake
 from tributary.local.postgres import PostgresServer
 
@@ -24,7 +23,7 @@ PASSWORD = "a-password"
 
 @pytest.fixture(autouse=True)
 def _with_the_functions_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    for wheel in fetch_wheels(Path(database_check.__path__[0]) / "requirements.txt", platform_name()):
+    for wheel in fetch_wheels(Path(database_check.__path__[0]) / "requirements.txt", LAMBDA):
         monkeypatch.setattr(sys, "path", [str(wheel), *sys.path])
 
 

@@ -17,9 +17,10 @@ PROJECT = Path(__file__).parents[2]
 WORDS = (
     *("lsn", "slot", "slots", "publication", "publications", "wal", "pgoutput", "psycopg"),
     *("gtid", "binlog", "pymysql", "innodb"),
+    *("pymssql", "sqlcmd", "seqval"),
 )
-"""Own terms of PostgreSQL, and of MySQL and MariaDB. They also count as part of a longer name, such as
-`slot_name` or `PgLsn`."""
+"""Own terms of PostgreSQL, of MySQL and MariaDB, and of SQL Server. They also count as part of a longer name,
+such as `slot_name` or `PgLsn`."""
 
 OF_AN_ENGINE = (
     "connectors/engines/postgres/",
@@ -35,6 +36,9 @@ OF_AN_ENGINE = (
     "tributary/contract/engines/mariadb.py",
     "stacks/database/binlog/",
     "spark_app/positions/binlog.py",
+    "connectors/engines/sqlserver/",
+    "stacks/database/sqlserver/",
+    "spark_app/positions/sqlserver.py",
 )
 """The engine's own folders."""
 
@@ -55,6 +59,10 @@ ONLY_REGISTRIES_IMPORT = {
     "tributary.contract.engines.mariadb": ("tributary/contract/engines/registry.py",),
     "spark_app.positions.binlog": ("spark_app/positions/registry.py",),
     "stacks.database.binlog": ("stacks/database/registry.py",),
+    "connectors.engines.sqlserver": ("connectors/engines/registry.py",),
+    "tributary.contract.engines.sqlserver": ("tributary/contract/engines/registry.py",),
+    "spark_app.positions.sqlserver": ("spark_app/positions/registry.py",),
+    "stacks.database.sqlserver": ("stacks/database/registry.py",),
     "connectors.engines.postgres": ("connectors/engines/registry.py",),
     "tributary.contract.engines.postgres": (
         "tributary/contract/engines/registry.py",

@@ -59,6 +59,16 @@ host = "webshop.example.org"
 secret = "{_SECRET}"
 secret_key = "arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
 """,
+    "sql-server": f"""
+[source.erp]
+engine = "sqlserver"
+database = "ERP"
+tables = ["dbo.*"]
+
+[aws.source.erp]
+host = "erp.example.org"
+secret = "{_SECRET.replace("webshop", "erp")}"
+""",
     "three-engines": f"""
 [source.crm]
 engine = "mysql"

@@ -11,7 +11,7 @@ from rich.console import Console
 from tributary.artifacts.fetch import fetch
 from tributary.artifacts.java import find_java
 from tributary.artifacts.lock import platform_name, read_lock
-from tributary.artifacts.pip import fetch_wheels
+from tributary.artifacts.pip import LAMBDA, Target, fetch_wheels
 from tributary.artifacts.progress import shown_on
 from tributary.contract.errors import TributaryError
 
@@ -24,7 +24,9 @@ def main() -> None:
         with shown_on(console) as progress:
             fetch(artifacts, progress)
         for requirements in arguments.wheels:
-            fetch_wheels(requirements, platform_name())
+            fetch_wheels(requirements, Target(platform_name()))
+        for requirements in arguments.functions:
+            fetch_wheels(requirements, LAMBDA)
         console.print(f"using {find_java()}", highlight=False, soft_wrap=True)
     except TributaryError as error:
         console.print(str(error), style="red", highlight=False, markup=False, soft_wrap=True)
@@ -44,6 +46,15 @@ def _arguments() -> argparse.Namespace:
         type=Path,
         metavar="REQUIREMENTS",
         help="a requirements file with hashes, whose wheels go into the Spark app's package",
+    )
+    parser.add_argument(
+        "--function",
+        dest="functions",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="REQUIREMENTS",
+        help="a requirements file with hashes, whose wheels go into a function on AWS",
     )
     return parser.parse_args()
 

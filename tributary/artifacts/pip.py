@@ -6,6 +6,7 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tributary.artifacts.cache import cached_folder
@@ -13,10 +14,10 @@ from tributary.artifacts.lock import platform_name
 from tributary.contract.errors import TributaryError
 
 # https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
-# Spark's machines on AWS run glibc 2.34; macOS 11 is the first for arm64.
+# Spark's and Lambda's machines on AWS run glibc 2.34; macOS 11 is the first for arm64.
 _TAGS = {
-    "linux-amd64": ("manylinux2014_x86_64", "manylinux_2_17_x86_64"),
-    "linux-arm64": ("manylinux2014_aarch64", "manylinux_2_17_aarch64"),
+    "linux-amd64": ("manylinux2014_x86_64", "manylinux_2_17_x86_64", "manylinux_2_28_x86_64"),
+    "linux-arm64": ("manylinux2014_aarch64", "manylinux_2_17_aarch64", "manylinux_2_28_aarch64"),
     "darwin-amd64": ("macosx_10_12_x86_64", "macosx_11_0_x86_64"),
     "darwin-arm64": ("macosx_11_0_arm64",),
 }
@@ -28,20 +29,35 @@ class PipError(TributaryError):
     """pip could not get the packages that a requirements file pins."""
 
 
-def fetch_wheels(requirements: Path, platform: str) -> tuple[Path, ...]:
-    """Return the wheels that a requirements file pins, for Python 3.11 on `platform`, sorted by name.
+@dataclass(frozen=True)
+class Target:
+    """Where wheels run: a platform, and a version of CPython such as "3.11"."""
+
+    platform: str
+    python: str = "3.11"
+
+
+LAMBDA = Target("linux-arm64", "3.14")
+"""What the functions on AWS run on."""
+
+
+def fetch_wheels(requirements: Path, target: Target) -> tuple[Path, ...]:
+    """Return the wheels that a requirements file pins, for the target, sorted by name.
 
     Cached wheels need no network. Raises PipError if the platform is unknown or pip fails.
     """
-    if platform not in _TAGS:
-        raise PipError("The platform is unknown", found=platform, expected=f"one of {', '.join(PLATFORMS)}")
-    tags = [f"--platform={tag}" for tag in _TAGS[platform]]
+    if target.platform not in _TAGS:
+        expected = f"one of {', '.join(PLATFORMS)}"
+        raise PipError("The platform is unknown", found=target.platform, expected=expected)
+    tags = [f"--platform={tag}" for tag in _TAGS[target.platform]]
+    abis = [f"--abi={abi}" for abi in (f"cp{target.python.replace('.', '')}", "abi3", "none")]
 
     def fill(folder: Path) -> None:
-        target = ["--python-version=3.11", "--implementation=cp", "--abi=cp311", "--abi=abi3", "--abi=none"]
-        _run_pip("download", requirements, [*tags, *target, f"--dest={folder}"])
+        python = [f"--python-version={target.python}", "--implementation=cp", *abis]
+        _run_pip("download", requirements, [*tags, *python, f"--dest={folder}"])
 
-    folder = cached_folder("wheels", f"{platform}-{_digest(requirements)}", fill)
+    name = f"{target.platform}-{target.python}-{_digest(requirements)}"
+    folder = cached_folder("wheels", name, fill)
     return tuple(sorted(folder.glob("*.whl")))
 
 

@@ -13,7 +13,7 @@ from tributary import contract
 from tributary.artifacts.cache import cache_root, cached_folder, sha256_of
 from tributary.artifacts.fetch import fetch
 from tributary.artifacts.lock import platform_name, read_lock
-from tributary.artifacts.pip import fetch_wheels
+from tributary.artifacts.pip import Target, fetch_wheels
 from tributary.artifacts.zips import unpack_zip, write_zip
 from tributary.local.spark_jars import classes_jar
 
@@ -72,7 +72,7 @@ def _modules() -> Iterator[tuple[str, bytes]]:
 
 
 def _wheels(platform: str) -> Iterator[tuple[str, bytes]]:
-    for path in fetch_wheels(_SPARK_APP / "requirements.txt", platform):
+    for path in fetch_wheels(_SPARK_APP / "requirements.txt", Target(platform)):
         with ZipFile(path) as wheel:
             for entry in wheel.infolist():
                 if not entry.is_dir() and _is_called(entry.filename):
