@@ -144,6 +144,7 @@ def test_a_short_retention_and_a_trace_flag_are_warnings() -> None:
         ({"primary_key": (), "unique_keys": ()}, "nothing identifies its rows"),
         ({"kind": "a table in memory"}, "change data capture cannot record it: found a table in memory"),
         ({"primary_key": ("at",)}, "datetime2(7), of which the lake has six decimal places"),
+        ({"columns": (*COLUMNS, ColumnFacts("NAME", 4, "int"))}, "takes two of its columns for one: "),
         ({"table": "or[der]s"}, "Debezium takes brackets in a name for quotes"),
     ],
 )

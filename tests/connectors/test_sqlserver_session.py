@@ -133,7 +133,7 @@ def _encryption_in(prelogin: bytes) -> int | None:
             break
         token, offset, _ = struct.unpack(">BHH", prelogin[start : start + 5])
         if token == ENCRYPTION:
-            return prelogin[offset]
+            return int(prelogin[offset])
     return None
 
 

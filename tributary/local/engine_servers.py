@@ -61,7 +61,7 @@ def server_of(source: Source) -> EngineServer:
         return ENGINE_SERVERS[source.engine]
     except KeyError:
         raise NoServerHere(
-            f"Tributary starts no {engine_of(source).title} server on this machine",
+            f"Tributary starts no {engine_of(source).title} on this machine",
             where=f"[source.{source.name}]",
             found="no connection",
             expected=f"a section [source.{source.name}.connection] that names your own server",

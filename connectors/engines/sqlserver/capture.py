@@ -1,7 +1,7 @@
 """Capture instances: what SQL Server records of a table, and the SQL that finds out what it has to record.
 
 A capture instance keeps the columns and types that its table had when somebody made it. After a change of
-the table, a second one is needed: the server fills both, and Debezium goes on to the newer one where that
+the table, a second one is needed: the server fills both, and Debezium continues with the newer one where that
 begins. A table can have two at a time. The name of one of ours ends with a digest of the columns, so it shows
 whether it fits the table as it is now.
 """
@@ -68,7 +68,7 @@ class Captures:
 
     @property
     def is_current(self) -> bool:
-        """Whether the newest instance records what the lake takes.
+        """Tell whether the newest instance records what the lake takes.
 
         Of somebody else's, only the names of the columns can be compared, and not their types."""
         newest = self.newest
@@ -78,7 +78,7 @@ class Captures:
 
     @property
     def is_full(self) -> bool:
-        """Whether the server allows no further instance."""
+        """Tell whether the server allows no further instance."""
         return len(self.instances) > 1
 
 
@@ -114,7 +114,7 @@ IS_TAKEN = (
     f"c.is_computed = 0 AND c.is_column_set = 0 AND c.is_filestream = 0 AND c.encryption_type IS NULL"
     f" AND {_BASE_TYPE} IN ({', '.join(map(literal, TAKEN_TYPES))})"
 )
-"""The condition for a column that the lake can take. Of a computed column, the server records NULL only."""
+"""The condition for a column that the lake can take. For a computed column, the server records only NULL."""
 
 _TYPE_OF_COLUMN = "LEFT JOIN sys.types AS b ON b.user_type_id = c.system_type_id"
 
@@ -154,8 +154,8 @@ KIND = """CASE WHEN t.is_memory_optimized = 1 THEN N'a table in memory'
 def tables_query(condition: str = "1 = 1") -> str:
     """Return the query for what tables need: their columns that can be taken, and the name of the instance.
 
-    Of a condition, `t` is the table and `s` its schema. The name of the digest's algorithm and the digits of
-    the digest are a part of names in databases: a change makes new capture instances of all tables."""
+    In a condition, `t` is the table and `s` its schema. The digest is a part of names in databases: another
+    way to compute it makes new capture instances of all tables."""
     described = (
         "CONCAT(c.name, N' ', c.system_type_id, N' ', c.max_length, N' ', c.precision, N' ', c.scale,"
         " N' ', c.is_nullable)"

@@ -23,7 +23,7 @@ from connectors.engines.sqlserver.sql import literal
 
 @dataclass(frozen=True)
 class ServerFacts:
-    """A server, and one database of it.
+    """A server, and one of its databases.
 
     None as a value: the session's user may not know.
 

@@ -13,7 +13,7 @@ from tributary.contract.table_name import TableName
 def definitions_of(source: SqlServerSource, tables: Sequence[TableFacts]) -> dict[TableName, TableDefinition]:
     """Return the definitions of all tables that match the source's patterns.
 
-    A table's definition is that of its newest capture instance, because Debezium sees nothing else of it.
+    A table's definition is that of its newest capture instance, because Debezium knows only that.
     Until an instance fits a changed table, Debezium reads values by the old definition, and does not send
     those of a new column. And between two instances of which the first is gone, changes are lost. So a new
     instance means that all rows have to be read again."""

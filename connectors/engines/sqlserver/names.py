@@ -26,7 +26,7 @@ def connector_user(lake: Lake, source: SqlServerSource) -> str:
 
 
 def signal_table(lake: Lake, source: SqlServerSource) -> str:
-    """Return the name of the table through which Debezium is told to read tables again.
+    """Return the name of the table through which we ask Debezium to read tables again.
 
     Each source of a lake has its own, because a connector obeys every row of its table.
     """

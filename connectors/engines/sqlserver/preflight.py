@@ -13,7 +13,7 @@ from connectors.engines.sqlserver.preparation import removal_of
 from tributary.contract.column_names import ALLOWED, is_column_name
 from tributary.contract.engines.sqlserver import SqlServerSource
 from tributary.contract.lake import Lake
-from tributary.contract.remedies import BringUp
+from tributary.contract.remedies import BringUp, remedies_of
 from tributary.contract.table_name import TableName
 
 OLDEST_RELEASE = 14
@@ -74,6 +74,8 @@ def judge_tables(lake: Lake, source: SqlServerSource, tables: Sequence[TableFact
         ),
     ]
     if absent:
+        if source.connection is not None and source.connection.admin_user is None:
+            absent[0].remedies = remedies_of((*absent[0].remedies, _MAY_NOT_SEE))
         raise all_in_one(absent)
     left_out = [
         LeftOut(TableName(source.name, facts.schema, facts.table), problems)
@@ -118,6 +120,10 @@ def judge_preparation(
 
 
 _MOST_SHOWN = 10
+_MAY_NOT_SEE = (
+    "If the table exists, Debezium's user may not see it yet: let an administrator run the SQL that the "
+    "start has written."
+)
 
 
 def _of_the_server(source: SqlServerSource, server: ServerFacts) -> Iterator[Finding]:
@@ -204,6 +210,10 @@ def _table_problems(lake: Lake, source: SqlServerSource, facts: TableFacts) -> I
         yield problem("change data capture cannot record it", facts.kind, "an ordinary table", remedy)
     yield from _capture_problems(name, facts, leave_out)
     yield from _key_problems(lake, name, facts, leave_out)
+    lower = [column.lower() for column in facts.taken]
+    if twice := sorted({column for column in lower if lower.count(column) > 1}):
+        remedy = f"Rename one of the columns, or {leave_out}."
+        yield problem("Debezium takes two of its columns for one", twice[0], "names that differ", remedy)
     for column in facts.taken:
         if not is_column_name(column):
             remedy = f"Rename the column, or {leave_out}."

@@ -87,7 +87,7 @@ def setup_batches(
         f"IF DATABASE_PRINCIPAL_ID({literal(READER_ROLE)}) IS NULL\n  CREATE ROLE {role};",
         f"ALTER ROLE {role} ADD MEMBER {quoted};",
         f"GRANT SELECT ON SCHEMA::cdc TO {role};",
-        # Whether the capture job has come to the log's end.
+        # To see whether the capture job has come to the log's end.
         f"GRANT VIEW DATABASE STATE TO {quoted};",
         f"IF SCHEMA_ID({literal(OWN_SCHEMA)}) IS NULL\n  EXEC (N'CREATE SCHEMA {identifier(OWN_SCHEMA)}');",
         f"IF OBJECT_ID({literal(HEARTBEAT)}) IS NULL\n"

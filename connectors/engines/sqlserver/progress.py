@@ -91,7 +91,7 @@ def unread_until(offset: Mapping[str, Any] | None, end: bytes) -> str | None:
 
 
 def _is_whole(offset: Mapping[str, Any]) -> bool:
-    """Whether the offset's transaction has been sent as a whole: it then names no change of it."""
+    """Tell whether the offset's transaction was sent as a whole. The offset then names no change."""
     return lsn_of(offset.get("change_lsn")) is None
 
 
