@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from connectors.engines.definitions import silent_changes
 from connectors.engines.engine import Checked
 from connectors.engines.forms import BOOLEAN, BYTES, INTEGER, NUMBER
+from connectors.engines.sqlserver import progress
 from connectors.engines.sqlserver.capture import CaptureInstance, Captures, captures_of
 from connectors.engines.sqlserver.catalog import ColumnFacts, ServerFacts, TableFacts
 from connectors.engines.sqlserver.definitions import definitions_of
@@ -22,7 +23,13 @@ from connectors.engines.sqlserver.preflight import (
     judge_server,
     judge_tables,
 )
-from connectors.engines.sqlserver.progress import lsn_of, shown, snapshot_problem, unread_until
+from connectors.engines.sqlserver.progress import (
+    lsn_of,
+    shown,
+    snapshot_problem,
+    steps_to_kafka,
+    unread_until,
+)
 from connectors.engines.sqlserver.reading import batch_of, tables_of
 from connectors.engines.sqlserver.session import number_of, told_by
 from tributary.contract.engines.sqlserver import SqlServerSource
@@ -332,6 +339,48 @@ def test_kafka_has_all_changes_once_the_offset_is_behind_their_transaction() -> 
     assert "snapshot still runs" in str(unread(COMMIT, snapshot="INITIAL", snapshot_completed=False))
     assert unread(COMMIT, snapshot="INITIAL", snapshot_completed=True) is None
     assert "has sent nothing" in str(snapshot_problem(None))
+
+
+@dataclass
+class Database:
+    """What the queries of `steps_to_kafka` see: the heartbeat table, and its change table."""
+
+    written: int = 0
+    recorded: int = 0
+
+    def execute(self, *_: object) -> None:
+        self.written += 1
+
+    def first_row(self, _: object, query: str, __: object = ()) -> Mapping[str, Any] | None:
+        if "cdc.change_tables" in query:
+            return {"name": "tributary_1_aaaaaaaa_CT"}
+        if "[cdc].[tributary_1_aaaaaaaa_CT]" in query:
+            return {"lsn": bytes([0] * 9 + [self.recorded]), "beaten_at": f"{self.recorded:02}"}
+        return {"beaten_at": f"{self.written:02}"}
+
+
+def test_kafka_is_awaited_up_to_a_change_that_the_capture_job_has_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    database, lake = Database(recorded=0), lake_of()
+    monkeypatch.setattr(progress, "execute", database.execute)
+    monkeypatch.setattr(progress, "first_row", database.first_row)
+    offset: dict[str, object] = {}
+    steps = steps_to_kafka(cast("Any", None), lake, source_of(lake), lambda: offset or None)
+
+    assert "has sent nothing" in str(next(steps).lacking())
+    offset.update(commit_lsn="00000000:00000000:0000", change_lsn="NULL")
+    capture = next(steps)
+    assert "SQL Server Agent" in str(capture.lacking())
+    database.recorded = database.written
+    assert capture.lacking() is None
+    debezium = next(steps)
+    assert "has read up to 00000000:00000000:0000" in str(debezium.lacking())
+    # Debezium tells its offset only after a change.
+    assert database.written == 2
+    offset.update(commit_lsn="00000000:00000000:0001")
+    assert debezium.lacking() is None
+    assert next(steps, None) is None
 
 
 def test_rows_of_the_driver_become_a_batch_in_their_forms() -> None:

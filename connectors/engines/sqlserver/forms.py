@@ -77,5 +77,5 @@ _BY_TYPE: Mapping[str, Readable] = {
         TIME_OF_DAY, lambda column: f"LEFT(CONVERT(varchar(16), CAST({column} AS time(7)), 121), 15)"
     ),
 }
-"""By the type's name in sys.types. XML has no exact form, because the server keeps it parsed and writes it in its
-own way."""
+"""By the type's name in sys.types. XML has no exact form, because the server keeps it parsed and writes it in
+its own way."""

@@ -111,6 +111,7 @@ def _capture(lake: Lake, source: SqlServerSource, untaken: Collection[TableName]
     user = identifier(connector_user(lake, source)).replace("'", "''")
     followed = tables_query(is_followed(lake, source, sorted(untaken))).strip()
     return f"""\
+SET CURSOR_CLOSE_ON_COMMIT OFF;
 DECLARE @schema sysname, @table sysname, @id int, @columns nvarchar(max), @instance sysname, @partitioned int;
 DECLARE @newest sysname, @recorded nvarchar(max), @instances int, @switch bit, @grant nvarchar(max);
 DECLARE @failed nvarchar(2000) = N'';

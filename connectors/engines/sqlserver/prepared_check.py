@@ -16,7 +16,7 @@ def missing_preparation_query(lake: Lake, source: SqlServerSource) -> str:
     problems = {
         _IS_CDC_ON: "change data capture is off in the database",
         _ALLOWS_SNAPSHOTS: "the database does not allow snapshot isolation",
-        f"IS_MEMBER({literal(READER_ROLE)}) = 1": f"the user is not a member of the role {READER_ROLE}",
+        _IS_READER: f"the user is not a member of the role {READER_ROLE}",
         **{
             _has_table(schema, table): f"there is no table {schema}.{table} that the user may read"
             for schema, table in own_tables(lake, source)
@@ -40,6 +40,8 @@ def _unrecorded(lake: Lake, source: SqlServerSource) -> str:
 
 
 _IS_CDC_ON = "EXISTS (SELECT 1 FROM sys.databases WHERE database_id = DB_ID() AND is_cdc_enabled = 1)"
+# It is null if there is no such role.
+_IS_READER = f"COALESCE(IS_MEMBER({literal(READER_ROLE)}), 0) = 1"
 _ALLOWS_SNAPSHOTS = (
     "EXISTS (SELECT 1 FROM sys.databases WHERE database_id = DB_ID()"
     " AND snapshot_isolation_state_desc = N'ON')"

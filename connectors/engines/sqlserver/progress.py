@@ -108,15 +108,18 @@ def _last_recorded(session: Session, lake: Lake, source: SqlServerSource) -> Map
     return first_row(session, _RECORDED.format(changes=changes), (lake.name, source.name))
 
 
-_WRITTEN = f"SELECT beaten_at FROM {HEARTBEAT} WHERE lake = %s AND source = %s"
+_TIME = "CONVERT(char(23), beaten_at, 121) AS beaten_at"
+"""As text, which sorts, and which the driver does not convert."""
+
+_WRITTEN = f"SELECT {_TIME} FROM {HEARTBEAT} WHERE lake = %s AND source = %s"
 
 _CHANGE_TABLE = f"""
 SELECT TOP (1) OBJECT_NAME(ct.object_id) AS name FROM cdc.change_tables AS ct
 WHERE ct.source_object_id = OBJECT_ID({literal(HEARTBEAT)}) ORDER BY ct.create_date DESC, ct.object_id DESC
 """
 
-_RECORDED = """
-SELECT TOP (1) [__$start_lsn] AS lsn, beaten_at FROM {changes}
+_RECORDED = f"""
+SELECT TOP (1) [__$start_lsn] AS lsn, {_TIME} FROM {{changes}}
 WHERE lake = %s AND source = %s AND [__$operation] IN (2, 4)
 ORDER BY [__$start_lsn] DESC, [__$command_id] DESC, [__$seqval] DESC
 """

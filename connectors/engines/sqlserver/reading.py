@@ -12,6 +12,7 @@ import pymssql
 from connectors.engines.engine import DatabaseColumn, DatabaseTable, RowsUnreadable
 from connectors.engines.sqlserver.catalog import TableFacts
 from connectors.engines.sqlserver.forms import readable
+from connectors.engines.sqlserver.preparation import HEARTBEAT
 from connectors.engines.sqlserver.session import Session, execute, first_row, told_by
 from connectors.engines.sqlserver.sql import identifier
 from tributary.contract.patterns import OWN_SCHEMA
@@ -25,8 +26,8 @@ def one_snapshot(session: Session) -> Iterator[None]:
     """Let all reads in the context see the database as it is now. The session is in autocommit."""
     execute(session, "SET TRANSACTION ISOLATION LEVEL SNAPSHOT; BEGIN TRANSACTION;")
     try:
-        # The snapshot is of the first read.
-        first_row(session, "SELECT TOP (1) object_id AS id FROM sys.tables")
+        # The snapshot is of the first read of a row.
+        first_row(session, f"SELECT TOP (1) lake FROM {HEARTBEAT}")
         yield
     finally:
         execute(session, "IF @@TRANCOUNT > 0 ROLLBACK; SET TRANSACTION ISOLATION LEVEL READ COMMITTED;")
