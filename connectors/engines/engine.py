@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from pydantic import SecretStr
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
 from connectors.engines.definitions import TableDefinition
 from connectors.engines.forms import Form
+from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
@@ -58,6 +59,10 @@ def all_in_one(problems: Sequence[NotReadyT]) -> NotReadyT:
     first, *others = problems
     first.remedies = remedies_of((*first.remedies, *(f"Also: {other}" for other in others)))
     return first
+
+
+class NotADatabaseUrl(TributaryError):
+    """A text that does not name a database of an engine."""
 
 
 class NotReadable(TributaryError):
@@ -154,6 +159,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
 
     title            what people call the engine
     port             that its servers usually listen on
+    schemes          of URLs that name its databases
     plugin           the set of the plugin lock that its connector runs from
     connector_class  the connector's Java class
     keeps_history    whether its connector keeps the tables' definitions in a topic, the `history_topic`
@@ -163,6 +169,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
 
     title: ClassVar[str]
     port: ClassVar[int]
+    schemes: ClassVar[tuple[str, ...]]
     plugin: ClassVar[str]
     connector_class: ClassVar[str]
     keeps_history: ClassVar[bool] = False
@@ -204,12 +211,22 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     def connect(self, source: SourceT, login: Login) -> SessionT:
         """Open a session in which each statement commits by itself. Raises NotConnected."""
 
-    @abstractmethod
     def check(self, session: SessionT, lake: Lake, source: SourceT) -> Checked:
         """Check the server and the source's tables. A table that cannot be taken is a finding, not an error.
 
         Raises DatabaseNotReady about what concerns the whole database.
         """
+        warnings = self.check_server(session, lake, source)
+        found = self.check_tables(session, lake, source)
+        return replace(found, warnings=(*found.warnings, *warnings))
+
+    @abstractmethod
+    def check_server(self, session: SessionT, lake: Lake, source: SourceT) -> tuple[str, ...]:
+        """Check that the connector can read from the server, and return warnings. Raises DatabaseNotReady."""
+
+    @abstractmethod
+    def check_tables(self, session: SessionT, lake: Lake, source: SourceT) -> Checked:
+        """Find the source's tables that cannot be taken. Raises DatabaseNotReady."""
 
     @abstractmethod
     def prepare(
@@ -237,6 +254,22 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     @abstractmethod
     def forget(self, admin: SessionT, lake: Lake, source: SourceT) -> None:
         """Remove the database's state from which a connector would resume. It may be missing already."""
+
+    # A first lake file.
+
+    @abstractmethod
+    def entries_of(self, address: DatabaseAddress) -> SourceEntries:
+        """Return the engine's own entries of the source at this address. Raises NotADatabaseUrl."""
+
+    @abstractmethod
+    def survey(self, session: SessionT, address: DatabaseAddress) -> Survey:
+        """Read which tables there are. The session's user may have few rights."""
+
+    @abstractmethod
+    def sample(
+        self, session: SessionT, table: SurveyedTable, columns: Iterable[str]
+    ) -> Sequence[Sequence[str | None]]:
+        """Return some rows of a table, each with the text of these columns. Raises RowsUnreadable."""
 
     # Online snapshots. The session is the connector's user's.
 

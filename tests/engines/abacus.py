@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from connectors.engines.engine import (
     ReadOffset,
 )
 from connectors.engines.forms import INTEGER, TEXT, TIME_OF_DAY
+from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.entries import Port, Problem
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
@@ -117,6 +118,7 @@ class AbacusSession:
 class AbacusEngine(Engine[AbacusSource, AbacusSession]):
     title = "Abacus"
     port = PORT
+    schemes = ("abacus",)
     plugin = "debezium-connector-abacus"
     connector_class = "org.example.AbacusConnector"
     connection_keys = "host, port and rods"
@@ -166,12 +168,33 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
         self.server.said.append(f"{login.user} comes to {login.host}:{login.port}")
         return AbacusSession(self.server, login.user)
 
-    def check(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> Checked:
+    def check_server(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> tuple[str, ...]:  # noqa: ARG002
+        return ("a bead is loose",)
+
+    def check_tables(self, session: AbacusSession, lake: Lake, source: AbacusSource) -> Checked:
         session.server.said.append(f"{session.user} checks {lake.name}.{source.name}")
         rusty = TableName(source.name, "counting", "rust")
         problem = DatabaseNotReady("the beads do not slide", where=str(rusty), remedy="Oil it.")
         left_out = (LeftOut(rusty, (problem,)),) if session.server.has_rust else ()
-        return Checked(left_out, warnings=("a bead is loose",))
+        return Checked(left_out)
+
+    def entries_of(self, address: DatabaseAddress) -> SourceEntries:
+        frame = {"frame": address.database} if address.database else {}
+        return SourceEntries(frame, {"rods": int(address.options.get("rods", 13))})
+
+    def survey(self, session: AbacusSession, address: DatabaseAddress) -> Survey:  # noqa: ARG002
+        session.server.said.append(f"{session.user} surveys")
+        columns = {column.name: column.type for column in TABLE.columns}
+        rust = (SurveyedTable("counting", "rust", {}),) if session.server.has_rust else ()
+        return Survey("Abacus 2", (SurveyedTable("counting", "beads", columns, 3, ("id",)), *rust))
+
+    def sample(
+        self,
+        session: AbacusSession,  # noqa: ARG002
+        table: SurveyedTable,  # noqa: ARG002
+        columns: Iterable[str],
+    ) -> Sequence[Sequence[str | None]]:
+        return [["red" for _ in columns]]
 
     def prepare(
         self,

@@ -15,6 +15,7 @@ import typer
 from tributary.cli.commands.console import console
 from tributary.cli.commands.demo import demo
 from tributary.cli.commands.ingest import ingest
+from tributary.cli.commands.init import init
 from tributary.cli.commands.packages import package, plugins
 from tributary.cli.commands.quarantine import quarantine
 from tributary.cli.commands.reading import events, history, query, tables
@@ -43,6 +44,7 @@ app = typer.Typer(
     epilog="Exit status: 0 success, 1 failure or problems found, 2 wrong usage, 130 stopped by Ctrl-C.",
 )
 app.command(rich_help_panel="Run the pipeline")(demo)
+app.command(rich_help_panel="Run the pipeline")(init)
 app.command(rich_help_panel="Run the pipeline")(up)
 app.command(rich_help_panel="Run the pipeline")(down)
 app.command(rich_help_panel="Run the pipeline")(status)

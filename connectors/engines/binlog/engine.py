@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
@@ -20,11 +20,21 @@ from connectors.engines.binlog import (
     progress,
     reading,
     signals,
+    survey,
 )
 from connectors.engines.binlog.names import connector_user
 from connectors.engines.binlog.session import Session, connect
 from connectors.engines.definitions import TableDefinition
-from connectors.engines.engine import Awaited, Checked, DatabaseTable, Engine, Login, ReadOffset
+from connectors.engines.engine import (
+    Awaited,
+    Checked,
+    DatabaseTable,
+    Engine,
+    Login,
+    NotADatabaseUrl,
+    ReadOffset,
+)
+from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.binlog import PORT, BinlogSource
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
@@ -89,8 +99,11 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     def connect(self, source: BinlogSource, login: Login) -> Session:
         return connect(source, login)
 
-    def check(self, session: Session, lake: Lake, source: BinlogSource) -> Checked:
-        return preflight.check(session, lake, source, self.rules)
+    def check_server(self, session: Session, lake: Lake, source: BinlogSource) -> tuple[str, ...]:
+        return preflight.check_server(session, lake, source, self.rules)
+
+    def check_tables(self, session: Session, lake: Lake, source: BinlogSource) -> Checked:
+        return preflight.check_tables(session, lake, source)
 
     def prepare(
         self,
@@ -117,6 +130,28 @@ class BinlogEngine(Engine[BinlogSource, Session]):
 
     def forget(self, admin: Session, lake: Lake, source: BinlogSource) -> None:
         preparation.forget(admin, lake, source)
+
+    def entries_of(self, address: DatabaseAddress) -> SourceEntries:
+        # As the command lines of both engines and their drivers write it.
+        mode = address.options.get("ssl-mode", address.options.get("ssl_mode"))
+        unknown = sorted(address.options.keys() - {"ssl-mode", "ssl_mode"})
+        if unknown or (mode is not None and mode.lower() not in ("disabled", "required")):
+            raise NotADatabaseUrl(
+                "an option that the lake file has no entry for",
+                found=unknown[0] if unknown else f"ssl-mode={mode}",
+                expected="ssl-mode=required or ssl-mode=disabled",
+            )
+        if mode is None and address.host in ("localhost", "127.0.0.1"):
+            mode = "disabled"  # Few servers have a certificate for their own machine.
+        return SourceEntries({}, {} if mode is None else {"ssl_mode": mode.lower()})
+
+    def survey(self, session: Session, address: DatabaseAddress) -> Survey:
+        return survey.survey(session, address.database)
+
+    def sample(
+        self, session: Session, table: SurveyedTable, columns: Iterable[str]
+    ) -> Sequence[Sequence[str | None]]:
+        return survey.sample(session, table, columns)
 
     def read_definitions(
         self,

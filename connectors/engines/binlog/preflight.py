@@ -130,12 +130,16 @@ OF_BOTH = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
 """The wanted variables of both engines."""
 
 
-def check(session: Session, lake: Lake, source: BinlogSource, rules: Rules) -> Checked:
-    """Check the server, and find the tables that the lake cannot keep exact. Raises ServerNotReady."""
+def check_server(session: Session, lake: Lake, source: BinlogSource, rules: Rules) -> tuple[str, ...]:
+    """Check the server, and return warnings. Raises ServerNotReady."""
     server = read_server(session)
     judge_server(lake, source, server, rules)
-    found = judge_tables(lake, source, read_tables(session))
-    return Checked(found.left_out, found.parts, (*found.warnings, *_warnings_of_server(server)))
+    return tuple(_warnings_of_server(server))
+
+
+def check_tables(session: Session, lake: Lake, source: BinlogSource) -> Checked:
+    """Find the tables that the lake cannot keep exact. Raises ServerNotReady."""
+    return judge_tables(lake, source, read_tables(session))
 
 
 def check_user(session: Session, lake: Lake, source: BinlogSource) -> None:

@@ -12,6 +12,7 @@ class MariaDbEngine(BinlogEngine):
     """The engine of sources with `engine = "mariadb"`."""
 
     title = "MariaDB"
+    schemes = ("mariadb",)
     plugin = "debezium-connector-mariadb"
     connector_class = "io.debezium.connector.mariadb.MariaDbConnector"
     client = "mariadb"

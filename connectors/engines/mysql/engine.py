@@ -12,6 +12,7 @@ class MySqlEngine(BinlogEngine):
     """The engine of sources with `engine = "mysql"`."""
 
     title = "MySQL"
+    schemes = ("mysql",)
     plugin = "debezium-connector-mysql"
     connector_class = "io.debezium.connector.mysql.MySqlConnector"
     client = "mysql"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from connectors.engines.engine import (
     DatabaseTable,
     Engine,
     Login,
+    NotADatabaseUrl,
     NotConnected,
     ReadOffset,
 )
@@ -29,8 +30,10 @@ from connectors.engines.postgres import (
     reading,
     signals,
     slot,
+    survey,
 )
 from connectors.engines.postgres.names import replication_slot, replication_user
+from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.postgres import PORT, PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
@@ -43,6 +46,7 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
 
     title = "PostgreSQL"
     port = PORT
+    schemes = ("postgresql", "postgres")
     plugin = connector.PLUGIN
     connector_class = connector.CONNECTOR_CLASS
     connection_keys = "host, port, database, user, password and sslmode"
@@ -97,8 +101,13 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
             found = " ".join(str(error).split()) or type(error).__name__
             raise NotConnected(f"database {source.database}", found) from error
 
-    def check(self, session: psycopg.Connection, lake: Lake, source: PostgresSource) -> Checked:
+    def check_server(
+        self, session: psycopg.Connection, lake: Lake, source: PostgresSource
+    ) -> tuple[str, ...]:
         preflight.check_server(session, lake, source)
+        return ()
+
+    def check_tables(self, session: psycopg.Connection, lake: Lake, source: PostgresSource) -> Checked:
         found = preflight.check_tables(session, lake, source)
         published_whole = preflight.warnings_before_publishing(session, lake, source)
         return Checked(found.left_out, found.parts, (*found.warnings, *published_whole))
@@ -130,6 +139,30 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
 
     def forget(self, admin: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
         slot.drop_slot(admin, replication_slot(lake, source))
+
+    def entries_of(self, address: DatabaseAddress) -> SourceEntries:
+        if not address.database:
+            raise NotADatabaseUrl(
+                "the URL names no database",
+                found=f"{address.scheme}://{address.user}@{address.host}",
+                expected=f"{address.scheme}://user@host/database",
+            )
+        known = {"sslmode", "sslrootcert"}
+        if unknown := sorted(address.options.keys() - known):
+            raise NotADatabaseUrl(
+                "an option that the lake file has no entry for",
+                found=unknown[0],
+                expected=" or ".join(sorted(known)),
+            )
+        return SourceEntries({"database": address.database}, dict(address.options))
+
+    def survey(self, session: psycopg.Connection, address: DatabaseAddress) -> Survey:  # noqa: ARG002
+        return survey.survey(session)
+
+    def sample(
+        self, session: psycopg.Connection, table: SurveyedTable, columns: Iterable[str]
+    ) -> Sequence[Sequence[str | None]]:
+        return survey.sample(session, table, columns)
 
     def read_definitions(
         self, session: psycopg.Connection, lake: Lake, source: PostgresSource
