@@ -16,10 +16,10 @@ from rich.console import Console
 from connectors.worker import as_properties
 from spark_app.acceleration.choice import choose_steps
 from spark_app.run.session import start_session
-from tributary.cli.ingest_run import read_installation
 from tributary.contract.lake import Lake
 from tributary.local.spark import LOG_SETTINGS, log_settings, spark_environment, spark_properties
 from tributary.local.state import LocalSettings, StateFolder, write_private_file
+from tributary.operations.runs.ingest_run import read_installation
 
 
 @dataclass(frozen=True)

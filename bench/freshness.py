@@ -34,7 +34,6 @@ from bench.probe import Sighting
 from bench.processor_time import ProcessorTimes, read_processor_times
 from bench.resources import Resources, sampled
 from bench.results import Figure, Results, quantile
-from tributary.cli.ingest_run import IngestRun, start_ingest
 from tributary.cli.run_watch import stop_run
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
@@ -47,6 +46,7 @@ from tributary.local.process import read_process
 from tributary.local.spark import SERVICE as SPARK
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import read_source_tables, reconcile, wait_until_lake_holds
+from tributary.operations.runs.ingest_run import IngestRun, start_ingest
 from tributary.operations.source_links import source_links
 from tributary.operations.workspace import Workspace
 

@@ -19,10 +19,10 @@ from rich.console import Console
 from bench.orders import OrdersHistory
 from bench.results import Figure, Results, WrongResult
 from bench.servers import StorageAndKafka, storage_and_kafka
-from tributary.cli.ingest_run import read_installation, start_ingest
 from tributary.contract.table_name import TableName
 from tributary.local import kafka
 from tributary.local.class_archive import prepare_class_archive
+from tributary.operations.runs.ingest_run import read_installation, start_ingest
 from tributary.operations.workspace import Workspace
 
 LAKE_FILE = """

@@ -14,6 +14,7 @@ from tributary.operations.workspace import Workspace
 COMMANDS = (
     "demo",
     "init",
+    "start",
     "up",
     "down",
     "snapshot",

@@ -16,9 +16,9 @@ from spark_app.jvm.classes_jar import CLASSES_JAR
 from tributary.artifacts.cache import sha256_of
 from tributary.artifacts.lock import platform_name, read_lock
 from tributary.artifacts.pip import PipError
-from tributary.cli import packaging
-from tributary.cli.packaging import build_jars, build_package, unpack_package
 from tributary.local.spark_jars import classes_jar
+from tributary.operations.runs import packaging
+from tributary.operations.runs.packaging import build_jars, build_package, unpack_package
 
 
 @pytest.fixture(scope="module")

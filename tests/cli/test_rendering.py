@@ -17,8 +17,8 @@ from spark_app.reports import Blocked, CaughtUp, Committed, Freshness, Started
 from tributary.api.tables import UnknownTable, resolve_names
 from tributary.cli.live_view import live_view, progress_table
 from tributary.cli.rendering import as_json, bytes_text, moment_text, positions_text, rows_of, value_text
-from tributary.cli.run_progress import RunProgress
 from tributary.contract.table_name import TableName
+from tributary.operations.runs.run_progress import RunProgress
 
 ORDERS, LINES = TableName("shop", "public", "orders"), TableName("shop", "public", "lines")
 OTHER = TableName("erp", "public", "orders")

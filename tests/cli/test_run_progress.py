@@ -19,7 +19,7 @@ from spark_app.reports import (
     Started,
     Stopped,
 )
-from tributary.cli.run_progress import RunProgress, parse_report
+from tributary.operations.runs.run_progress import RunProgress, parse_report
 
 NAMES = st.sampled_from(["shop.public.orders", 'shop.public."odd.name"'])
 COUNTS = st.integers(0, 10**9)

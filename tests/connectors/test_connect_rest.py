@@ -20,9 +20,9 @@ from connectors.connect_rest import (
     TaskStatus,
 )
 from connectors.deployment import ConnectorConfig
-from tributary.cli.remedy_words import remedy_words
 from tributary.contract.remedies import CheckStatus, in_words
 from tributary.local.connector_state import ConnectorKeeper
+from tributary.operations.remedy_words import remedy_words
 
 TRACE = (
     "org.apache.kafka.connect.errors.ConnectException: outer\n"

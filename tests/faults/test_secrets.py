@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from tests.faults.whole_pipeline import Pipeline
-from tributary.cli.packaging import build_package, unpack_package
 from tributary.local import spark
 from tributary.local.pipeline import SERVICES_OF_EVERY_LAKE
+from tributary.operations.runs.packaging import build_package, unpack_package
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

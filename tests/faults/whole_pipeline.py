@@ -23,7 +23,6 @@ from tests.faults.injected import Harm, Injected
 from tests.faults.s3_faults import FaultyS3, faulty_s3
 from tests.local.landed import PATIENCE_SECONDS, wait_until
 from tests.soak import SOAKS
-from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.contract.errors import TributaryError
 from tributary.local import spark
 from tributary.local.databases import DatabaseUnreachable
@@ -31,6 +30,7 @@ from tributary.local.pipeline import down
 from tributary.local.process import read_process
 from tributary.local.state import LocalSettings, StateFolder, choose_ports
 from tributary.operations.kafka_topics import read_topic_ends
+from tributary.operations.runs.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.operations.workspace import Workspace
 
 LAKE = f"""

@@ -15,9 +15,7 @@ from typing import Any, TypeVar
 
 from rich.console import Console
 
-from tributary.cli.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.cli.live_view import Show, live_view
-from tributary.cli.run_progress import RunProgress
 from tributary.cli.run_watch import stop_run
 from tributary.cli.startup_view import start_pipeline
 from tributary.contract.errors import TributaryError
@@ -33,6 +31,8 @@ from tributary.operations.reconcile.proof import (
     reconcile,
     wait_until_lake_holds,
 )
+from tributary.operations.runs.ingest_run import IngestFailed, IngestRun, start_ingest
+from tributary.operations.runs.run_progress import RunProgress
 from tributary.operations.source_links import source_links
 from tributary.operations.workspace import Workspace
 from tributary.tickit.generator import generate

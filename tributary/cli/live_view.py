@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 
 from tributary.cli.rendering import duration_text, positions_text
-from tributary.cli.run_progress import RunProgress, TableProgress
+from tributary.operations.runs.run_progress import RunProgress, TableProgress
 
 Show = Callable[[RunProgress], None]
 

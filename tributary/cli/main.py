@@ -23,10 +23,11 @@ from tributary.cli.commands.rebuild import new_epoch, rebuild
 from tributary.cli.commands.reconcile import reconcile
 from tributary.cli.commands.services import down, status, up
 from tributary.cli.commands.snapshot import snapshot
+from tributary.cli.commands.start import start
 from tributary.cli.commands.submit import submit
-from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages
 from tributary.contract.errors import TributaryError
+from tributary.operations.remedy_words import remedy_words
 
 FAILURE = 1
 INTERRUPTED = 128 + signal.SIGINT
@@ -39,12 +40,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="The tables of an operational database as queryable, always-current lake tables.\n\n"
-    "tributary demo shows the whole pipeline on this machine. For a database of your own, describe it in "
-    "lake.toml, then run tributary up, tributary ingest --follow, and tributary query.",
+    "tributary demo shows the whole pipeline on this machine. For a database of your own, tributary init "
+    "writes lake.toml, and tributary start shows its tables in the browser.",
     epilog="Exit status: 0 success, 1 failure or problems found, 2 wrong usage, 130 stopped by Ctrl-C.",
 )
 app.command(rich_help_panel="Run the pipeline")(demo)
 app.command(rich_help_panel="Run the pipeline")(init)
+app.command(rich_help_panel="Run the pipeline")(start)
 app.command(rich_help_panel="Run the pipeline")(up)
 app.command(rich_help_panel="Run the pipeline")(down)
 app.command(rich_help_panel="Run the pipeline")(status)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from tributary.cli.ingest_run import IngestRun
 from tributary.cli.live_view import live_view
 from tributary.cli.rendering import messages
+from tributary.operations.runs.ingest_run import IngestRun
 
 PATIENCE_SECONDS = 60.0
 _SECONDS_BETWEEN_LOOKS = 0.25

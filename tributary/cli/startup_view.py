@@ -8,10 +8,10 @@ from rich.console import Console
 
 from tributary.artifacts.progress import shown_on
 from tributary.cli.left_out_view import print_left_out
-from tributary.cli.remedy_words import remedy_words
 from tributary.contract.source import Source
 from tributary.local.pipeline import RunningPipeline, Seed, up
 from tributary.local.startup import State
+from tributary.operations.remedy_words import remedy_words
 from tributary.operations.workspace import Workspace
 
 _SHOWN_STATES = {"ready": "ready", "running": "was running"}

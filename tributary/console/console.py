@@ -13,6 +13,7 @@ from tributary.api.tables import read_quarantined_tables
 from tributary.console.view import Kept, LakeView, read_view
 from tributary.contract.remedies import Words
 from tributary.contract.table_name import TableName
+from tributary.operations.runs.follower import Follower
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ MOST_ROWS_SHOWN = 1000
 class Console:
     """A lake on this machine, read when a page asks.
 
-    words  how to word remedies
+    words     how to word remedies
+    follower  the ingest that this process keeps running, if it does
     """
 
     workspace: Workspace
     words: Words
+    follower: Follower | None = None
     _view: Kept[LakeView] = field(init=False)
 
     def __post_init__(self) -> None:

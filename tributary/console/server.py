@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable
 
 from fastapi import Response
@@ -13,13 +15,18 @@ from tributary.console.metrics import CONTENT_TYPE, exposition
 from tributary.console.pages import ask, pipeline, quarantine, row, table, tables
 
 HOST = "127.0.0.1"
+_SECONDS_BETWEEN_LOOKS = 0.5
+_is_over = threading.Event()
 
 
 def serve(console: Console, port: int, on_start: Callable[[], None]) -> None:
     """Serve the console until a signal ends it. `on_start` is called once it answers."""
     add_routes(console)
+    # Uvicorn's lifespan task logs the signal that ends the server as an error, with a traceback.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: "CancelledError" not in record.getMessage())
     app.add_middleware(OwnPagesOnly, hosts=frozenset(f"{name}:{port}" for name in (HOST, "localhost")))
     app.on_startup(on_start)
+    app.timer(_SECONDS_BETWEEN_LOOKS, lambda: app.shutdown() if _is_over.is_set() else None)
     ui.run(
         host=HOST,
         port=port,
@@ -31,6 +38,11 @@ def serve(console: Console, port: int, on_start: Callable[[], None]) -> None:
         binding_refresh_interval=None,  # No page binds values, so nothing has to be compared all the time.
         favicon="🌊",
     )
+
+
+def stop_serving() -> None:
+    """Let `serve` return, from any thread, even before it answers."""
+    _is_over.set()
 
 
 def add_routes(console: Console) -> None:

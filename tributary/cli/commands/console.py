@@ -12,9 +12,9 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
-from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import output
 from tributary.contract.errors import TributaryError
+from tributary.operations.remedy_words import remedy_words
 from tributary.operations.workspace import Workspace
 
 PORT = 8642
@@ -36,18 +36,25 @@ def console(
     somebody has to do something.
     """
     from tributary.console.console import Console
-    from tributary.console.server import HOST, serve
-    from tributary.local.state import is_free
+    from tributary.console.server import serve
 
     workspace = Workspace.open(lake, state)
+    require_free(port)
+    serve(Console(workspace, remedy_words), port, on_start=lambda: say_address(port))
+
+
+def require_free(port: int) -> None:
+    """Raise `PortTaken` if another process listens on the port."""
+    from tributary.local.state import is_free
+
     if not is_free(port):
         raise PortTaken(
             "the console's port is in use",
-            where=f"{HOST}:{port}",
+            where=f"127.0.0.1:{port}",
             remedy="Stop that process, or name another port with --port.",
         )
-    serve(
-        Console(workspace, remedy_words),
-        port,
-        on_start=lambda: output.print(f"The console is at http://{HOST}:{port}", highlight=False),
-    )
+
+
+def say_address(port: int) -> None:
+    """Print where the console is."""
+    output.print(f"The console is at http://127.0.0.1:{port}", highlight=False)

@@ -67,11 +67,11 @@ def ingest(
     The exit status is 0 only if no table has an error. With --json, each report of the Spark app is a line of
     JSON.
     """
-    from tributary.cli.ingest_run import FILES, start_ingest
     from tributary.cli.run_watch import watch_run
     from tributary.operations.kafka_topics import read_table_names
     from tributary.operations.kafka_wait import wait_until_kafka_holds_all, wait_until_tables_are_read
     from tributary.operations.reconcile.barrier import Patience
+    from tributary.operations.runs.ingest_run import FILES, start_ingest
     from tributary.operations.snapshots.keeper import SnapshotKeeper
 
     chosen = events_source(events_from)

@@ -11,9 +11,9 @@ import typer
 from pydantic import SecretStr
 
 from tributary.cli.commands.options import DEFAULT_LAKE_FILE, AsJson, LakeFile
-from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages, output, print_json, print_table
 from tributary.contract.errors import TributaryError
+from tributary.operations.remedy_words import remedy_words
 
 if TYPE_CHECKING:
     from tributary.operations.first_look.database_url import DatabaseUrl

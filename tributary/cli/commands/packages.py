@@ -55,7 +55,7 @@ def package(
     and the jars that EMR does not bring.
     """
     from tributary.artifacts.cache import sha256_of
-    from tributary.cli.packaging import build_jars, build_package
+    from tributary.operations.runs.packaging import build_jars, build_package
 
     built = [build_package(out, platform), *build_jars(out)]
     if as_json:

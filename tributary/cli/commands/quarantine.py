@@ -102,8 +102,8 @@ def replay(
 
     An old event never undoes a newer one. Events that still cannot be read stay in quarantine.
     """
-    from tributary.cli.ingest_run import start_ingest
     from tributary.cli.run_watch import watch_run
+    from tributary.operations.runs.ingest_run import start_ingest
 
     workspace = Workspace.open(lake, state)
     known = [table.name for table in _quarantined_tables(workspace)[1]]

@@ -19,8 +19,8 @@ from tributary.cli.rendering import messages, output, print_table
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tributary.cli.ingest_run import Command
-    from tributary.cli.run_progress import RunProgress
+    from tributary.operations.runs.ingest_run import Command
+    from tributary.operations.runs.run_progress import RunProgress
 
 
 def rebuild(
@@ -89,9 +89,9 @@ def _run(
     as_json: bool,
     options: Sequence[str] = (),
 ) -> RunProgress:
-    from tributary.cli.ingest_run import start_ingest
     from tributary.cli.run_watch import watch_run
     from tributary.operations.kafka_topics import read_table_names
+    from tributary.operations.runs.ingest_run import start_ingest
 
     workspace.require("kafka")
     known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)

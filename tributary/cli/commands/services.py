@@ -19,9 +19,9 @@ from tributary.cli.commands.options import (
 )
 from tributary.cli.left_out_view import left_out_facts, print_left_out
 from tributary.cli.outcome_view import outcome_facts, print_outcome
-from tributary.cli.remedy_words import remedy_words
 from tributary.cli.rendering import messages, output, print_json, print_table
 from tributary.contract.remedies import in_words
+from tributary.operations.remedy_words import remedy_words
 from tributary.operations.snapshots.view import paragraph, snapshot_facts
 from tributary.operations.workspace import Workspace
 

@@ -23,8 +23,8 @@ from spark_app.reports import (
     StepsChosen,
     Stopped,
 )
-from tributary.cli.remedy_words import remedy_words
 from tributary.contract.remedies import Remedies, in_words, remedies_from_json
+from tributary.operations.remedy_words import remedy_words
 
 State = Literal["waiting", "reading", "caught up", "retrying", "blocked", "replayed", "ended"]
 RECENT = timedelta(minutes=5)

@@ -11,14 +11,14 @@ from rich.console import Console
 from spark_app.reports import StepsChosen
 from tributary.artifacts.java import find_java
 from tributary.artifacts.progress import shown_on
-from tributary.cli.packaging import build_package, unpack_package
-from tributary.cli.run_progress import RunProgress, parse_report
 from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName
 from tributary.local.process import read_log_tail
 from tributary.local.spark import RunningSpark, SparkInstallation, start_spark, stop_spark
 from tributary.local.spark_jars import spark_jars
 from tributary.local.state import StateFolder
+from tributary.operations.runs.packaging import build_package, unpack_package
+from tributary.operations.runs.run_progress import RunProgress, parse_report
 from tributary.operations.workspace import Workspace
 
 FILES = "files:"

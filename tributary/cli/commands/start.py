@@ -1,0 +1,131 @@
+"""The command `start`: everything that it takes to see a lake, in one process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tributary.cli.commands.console import PORT, require_free, say_address
+from tributary.cli.commands.init import ask_for_password
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    LakeFile,
+    StateFolderPath,
+)
+from tributary.cli.rendering import messages, output
+from tributary.operations.remedy_words import remedy_words
+from tributary.operations.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tributary.operations.runs.run_progress import RunProgress
+
+
+def start(
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="The console's, on 127.0.0.1.")
+    ] = PORT,
+    keep_servers: Annotated[
+        bool, typer.Option("--keep-servers", help="At the end, leave the servers up for other commands.")
+    ] = False,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+) -> None:
+    """Start the pipeline, follow the database, and show the lake in the browser, until Ctrl-C.
+
+    This is tributary up, tributary ingest --follow and tributary console in one. Ctrl-C lets the current
+    commits finish, and stops all of it. The data stays, and the next start resumes from it.
+
+    If the Spark app or a server dies, the command says so and starts it again. If the Spark app dies over and
+    over, the command ends with the reason. Passwords come from the environment variables that the lake file
+    names. On a terminal, the command asks for those that are missing.
+    """
+    from tributary.cli.startup_view import start_pipeline
+    from tributary.console.console import Console
+    from tributary.console.server import serve, stop_serving
+    from tributary.local import pipeline
+    from tributary.operations.runs.follower import Follower
+    from tributary.operations.runs.ingest_run import start_ingest
+    from tributary.operations.snapshots.keeper import SnapshotKeeper
+
+    workspace = Workspace.open(lake, state)
+    require_free(port)
+    _ask_for_missing_passwords(workspace)
+    try:
+        start_pipeline(workspace, messages)
+        follower = Follower(
+            start=lambda: start_ingest(workspace, messages, follow=True),
+            tell=_tell,
+            words=remedy_words,
+            on_progress=_first_rows(),
+            mend=lambda: _mend(workspace),
+            on_end=stop_serving,
+        )
+        keeper = SnapshotKeeper(workspace, _tell)
+        with follower.running(), keeper.running():
+            serve(Console(workspace, remedy_words, follower), port, on_start=lambda: _say_start(port))
+        if follower.failure is not None:
+            raise follower.failure
+    finally:
+        if not keep_servers:
+            output.print("Stopping the servers …", style="dim")
+            pipeline.down(workspace.state)
+
+
+def _say_start(port: int) -> None:
+    say_address(port)
+    output.print("Press Ctrl-C to stop everything. The data stays.", style="dim")
+
+
+def _tell(text: str) -> None:
+    messages.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _ask_for_missing_passwords(workspace: Workspace) -> None:
+    """Put passwords that nobody has set into this process's environment, if somebody can be asked."""
+    if not sys.stdin.isatty():
+        return
+    for source in workspace.lake.sources:
+        if (own := source.connection) is None:
+            continue
+        replicator = own.user or "the replication user"
+        for variable, user in ((own.admin_password_env, own.admin_user), (own.password_env, replicator)):
+            if variable is not None and not os.environ.get(variable):
+                os.environ[variable] = ask_for_password(str(user), own.host).get_secret_value()
+
+
+def _mend(workspace: Workspace) -> str | None:
+    """Start the servers that have died, and return their names."""
+    from tributary.cli.startup_view import start_pipeline
+    from tributary.local.pipeline import SERVICES
+    from tributary.local.process import has_died
+
+    died = [name for name in SERVICES if has_died(name, workspace.state.run)]
+    if not died:
+        return None
+    _tell(f"{' and '.join(died)} died. The log says why: {workspace.state.log(died[0])}")
+    start_pipeline(workspace, messages)
+    return " and ".join(died)
+
+
+def _first_rows() -> Callable[[RunProgress], None]:
+    """Return a function that says when tables have their first rows, and what goes wrong with a table."""
+    with_rows = 0
+    failures: dict[str, str] = {}
+
+    def show(progress: RunProgress) -> None:
+        nonlocal with_rows, failures
+        count = sum(1 for table in progress.tables.values() if table.commits or table.state == "caught up")
+        if count > with_rows:
+            with_rows = count
+            output.print(f"{count} of {len(progress.tables)} tables are in the lake.", highlight=False)
+        for name, failure in progress.failures.items():
+            if failures.get(name) != failure:
+                _tell(f"{name}: {failure}")
+        failures = dict(progress.failures)
+
+    return show
