@@ -22,6 +22,7 @@ from spark_app.run.lake_file import WatchedLakeFile
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
 from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.run.pause_files import PauseFiles
 from spark_app.run.session import start_session, tables_at_once
 from spark_app.run.snapshot_files import SnapshotFiles
 from spark_app.run.table_task import TableTask, run_for_each_table
@@ -78,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcomes=OutcomeFiles(spark),
             follow=options.follow,
             snapshots=SnapshotFiles(spark, options.quarantine),
+            pauses=PauseFiles(spark, options.quarantine),
             catalog=_catalog(lake, options, progress),
             metrics=metrics,
             pace=_pace(spark, options),

@@ -103,6 +103,22 @@ class Blocked:
 
 
 @dataclass(frozen=True)
+class Paused:
+    """Somebody has paused the table. It stays as it is until somebody resumes it."""
+
+    event: ClassVar[str] = "paused"
+    table: str
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """The table goes on after a pause."""
+
+    event: ClassVar[str] = "resumed"
+    table: str
+
+
+@dataclass(frozen=True)
 class Replayed:
     """The number of a table's quarantined events that were applied, and of those left in quarantine."""
 
@@ -165,6 +181,8 @@ Report = (
     | CaughtUp
     | Failed
     | Blocked
+    | Paused
+    | Resumed
     | Replayed
     | Serviced
     | Cataloged

@@ -15,9 +15,19 @@ from pyspark.sql import SparkSession
 
 from spark_app.acceleration.missing_member import missing_member
 from spark_app.catalog.sync import CatalogSync
-from spark_app.reports import Blocked, CaughtUp, Failed, ProgressWriter, Started, Stopped
+from spark_app.reports import (
+    Blocked,
+    CaughtUp,
+    Failed,
+    Paused,
+    ProgressWriter,
+    Resumed,
+    Started,
+    Stopped,
+)
 from spark_app.run.metrics import MetricsSender
 from spark_app.run.outcome import OutcomeStore
+from spark_app.run.pause_files import PauseStore
 from spark_app.run.snapshot_files import SnapshotStore
 from spark_app.run.table_run import TableRun
 from spark_app.run.turns import Queue, SharedTurns
@@ -83,6 +93,7 @@ class Ingest:
 
     table_of   returns a topic's table, or None if the topic does not belong to the lake
     snapshots  has the online snapshots whose ends are to be applied, if given
+    pauses     says which tables are paused, if given
     catalog    shows the tables to query engines, if given
     metrics    reports the tables' state to CloudWatch, if given
     """
@@ -94,6 +105,7 @@ class Ingest:
     outcomes: OutcomeStore
     follow: bool
     snapshots: SnapshotStore | None = None
+    pauses: PauseStore | None = None
     catalog: CatalogSync | None = None
     metrics: MetricsSender | None = None
     pace: Pace = Pace()
@@ -101,6 +113,7 @@ class Ingest:
     _runs: dict[str, TableRun] = field(default_factory=dict)
     _last_service_at: float = 0.0
     _next_look_at_all: float = 0.0
+    _knows_pauses: bool = False
 
     def run(self) -> bool:
         """Run to the end. Return whether every table is healthy and its catalog entry is up to date.
@@ -113,6 +126,7 @@ class Ingest:
             while not self.stop.is_set():
                 if time.monotonic() >= next_discovery:
                     self._discover_again()
+                    self._look_for_pauses()
                     self._look_for_snapshots()
                     self._record_outcomes()
                     next_discovery = time.monotonic() + self.pace.discovery_seconds
@@ -173,6 +187,26 @@ class Ingest:
             return
         for run in self._runs.values():
             run.snapshot = ended.get(run.table.name)
+
+    def _look_for_pauses(self) -> None:
+        """Find the tables that are paused. If they cannot be read, that is an error only at the start."""
+        if self.pauses is None:
+            return
+        try:
+            paused = self.pauses.read_paused()
+        except PASSING_FAILURES as error:
+            if not self._knows_pauses:
+                raise
+            print(f"Cannot read which tables are paused: {error}", file=sys.stderr)
+            return
+        self._knows_pauses = True
+        for run in self._runs.values():
+            was_paused, run.is_paused = run.is_paused, run.table.name in paused
+            if run.is_paused and not was_paused:
+                self.progress.write(Paused(run.table.name))
+            elif was_paused and not run.is_paused:
+                run.set_going()
+                self.progress.write(Resumed(run.table.name))
 
     def _wait_for_work(self) -> None:
         """Wait until a table's turn ends or the next poll is due."""
@@ -390,7 +424,8 @@ class Ingest:
 
     def _measure(self, metrics: MetricsSender) -> None:
         for run in self._runs.values():
-            metrics.offer(run.state)
+            if not run.is_paused:
+                metrics.offer(run.state)
 
     def _record_outcomes(self) -> None:
         """Store changed outcomes. The next discovery retries those that cannot be written now."""

@@ -31,6 +31,7 @@ class TableRun:
     last_turn_at   when its last commit or service began. To recover is no turn.
     last_event_at  when its topic last had new events
     snapshot       an online snapshot that Kafka holds to its end
+    is_paused      a person wants the table to stay as it is for now
     """
 
     table: TableIngest
@@ -53,9 +54,15 @@ class TableRun:
     last_event_at: float | None = None
     snapshot: Read | None = None
     is_in_service: bool = False
+    is_paused: bool = False
 
     def set_well(self) -> None:
         self.attempts, self.error, self.outcome, self.is_known = 0, None, None, True
+        self.got_on_at = time.monotonic()
+
+    def set_going(self) -> None:
+        """Take note that the table goes on after a pause, which was no time without progress."""
+        self.is_caught_up = False
         self.got_on_at = time.monotonic()
 
     def set_outcome(self, state: State, error: Exception) -> None:
@@ -115,4 +122,4 @@ class TableRun:
         if self.working is not None:
             return False
         is_at_target = self.target is not None and self.is_caught_up and self.ended_snapshot is None
-        return self.is_blocked or is_at_target
+        return self.is_blocked or self.is_paused or is_at_target

@@ -17,6 +17,8 @@ COMMANDS = (
     "start",
     "up",
     "down",
+    "pause",
+    "resume",
     "snapshot",
     "status",
     "ingest",

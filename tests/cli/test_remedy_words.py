@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 import typer
 
-from tributary.cli import main, remedy_words
+from tributary.cli import main
 from tributary.cli.aws import remedy_words as remedy_words_on_aws
 from tributary.cli.aws.remedy_words import worded_for_aws
 from tributary.contract.errors import TributaryError
@@ -32,6 +32,7 @@ from tributary.contract.remedies import (
     TakeSnapshot,
     Words,
 )
+from tributary.operations import remedy_words
 
 PROJECT = Path(__file__).parents[2]
 TABLE = 'shop.public."odd name"'

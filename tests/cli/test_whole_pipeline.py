@@ -299,6 +299,47 @@ def test_after_every_kind_of_change_the_lake_equals_the_database(tributary: Trib
     assert "3 tables, 53 rows, identical" in tributary.run("reconcile")
 
 
+def test_a_paused_table_stays_as_it_is_beside_a_running_ingest_until_it_is_resumed(
+    tributary: Tributary,
+) -> None:
+    def amount() -> str:
+        return str(tributary.json("query", "SELECT amount FROM orders WHERE id = 30")[0]["amount"])
+
+    def city() -> str:
+        return str(tributary.json("query", "SELECT city FROM customers WHERE name = 'customer 6'")[0]["city"])
+
+    before, told = city(), tributary.run("pause", "customers")
+    assert "tributary resume shop.public.customers" in told
+    assert tributary.json("pause", "public.customers") == []
+    process = tributary.start("ingest", "--follow", "--json")
+    try:
+        with tributary.connect() as connection:
+            connection.execute("UPDATE customers SET city = 'Bonn' WHERE name = 'customer 6'")
+            connection.execute("UPDATE orders SET amount = 7 WHERE id = 30")
+        wait_until(lambda: amount() == "7.00", "the table that is not paused")
+        tributary.run("pause", "orders")
+        wait_until(lambda: _states(tributary)["customers"]["events_behind"] == 1, "the paused table's event")
+        assert _states(tributary)["customers"]["state"] == "paused"
+        assert [one["paused_since"] is not None for one in tributary.json("tables")] == [True, False, True]
+        assert "is paused since" in tributary.run("status")
+        told = tributary.run("reconcile", status=1)
+        assert "shop.public.customers: it is paused" in " ".join(told.split())
+        assert city() == before
+        assert tributary.json("resume", "public.*") == ["shop.public.customers", "shop.public.orders"]
+        wait_until(lambda: city() == "Bonn", "the resumed table")
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=600)
+    assert process.returncode == 130, errors
+    events = [
+        report for report in map(json.loads, output.splitlines()) if report["event"] in ("paused", "resumed")
+    ]
+    assert events[0] == {"event": "paused", "table": "shop.public.customers"}
+    assert {"event": "resumed", "table": "shop.public.customers"} in events
+    assert tributary.run("resume", "customers") == "None of them was paused.\n"
+    assert tributary.json("reconcile")["identical"]
+
+
 def test_tables_and_history_show_rows_positions_and_commits(tributary: Tributary) -> None:
     tables = {table["table"]: table for table in tributary.json("tables")}
     rows = tributary.json("query", "SELECT count(*) AS n FROM customers WHERE NOT _deleted")

@@ -6,18 +6,20 @@ import io
 import json
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, cast
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.reports import Committed, ProgressWriter
 from spark_app.run.loop import Ingest, Pace
 from spark_app.run.metrics import MetricsSender, TableState
 from spark_app.run.outcome import Outcome
+from spark_app.run.pause_files import PauseStore
 from spark_app.sources.event import OffsetRange, TopicExtent, ranges_from
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
@@ -156,6 +158,7 @@ def ingest(
     tables: dict[str, FakeTable],
     follow: bool = False,
     outcomes: FakeOutcomes | None = None,
+    pauses: PauseStore | None = None,
 ) -> tuple[Ingest, io.StringIO]:
     out = io.StringIO()
     run = Ingest(
@@ -165,6 +168,7 @@ def ingest(
         progress=ProgressWriter(out),
         outcomes=outcomes or FakeOutcomes(),
         follow=follow,
+        pauses=pauses,
         pace=FAST,
     )
     return run, out
@@ -184,6 +188,64 @@ def test_a_run_once_ends_when_every_table_is_where_its_topic_ended_at_the_start(
     assert tables["b"].position == 3
     assert 10 <= tables["a"].position <= 12
     assert reports(out)[-1]["tables"] == {"a": "ok", "b": "ok"}
+
+
+@dataclass
+class FakePauses:
+    """Tells one answer after the other, and the last one from then on."""
+
+    answers: Sequence[frozenset[str] | Exception]
+    before: Callable[[], None] = lambda: None
+    asked: int = 0
+
+    def read_paused(self) -> frozenset[str]:
+        self.before()
+        answer = self.answers[min(self.asked, len(self.answers) - 1)]
+        self.asked += 1
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_a_paused_table_stays_as_it_is_and_the_others_go_on() -> None:
+    tables = {"a": FakeTable("a"), "b": FakeTable("b")}
+    run, out = ingest(FakeSource({"a": 4, "b": 8}), tables, pauses=FakePauses([frozenset({"a"})]))
+
+    assert run.run()
+    assert (tables["a"].position, tables["a"].attempts, tables["b"].position) == (0, 0, 8)
+    assert {"event": "paused", "table": "a"} in reports(out)
+
+
+def test_a_resumed_table_continues_where_it_was_while_the_run_follows() -> None:
+    table, source = FakeTable("a"), FakeSource({"a": 4})
+    paused = frozenset({"a"})
+    answers: list[frozenset[str] | Exception]
+    answers = [frozenset(), paused, OSError("S3 is away"), paused, paused, frozenset(), frozenset()]
+    positions: list[int] = []
+
+    def look() -> None:
+        positions.append(table.position)
+        if len(positions) == 2:
+            source.ends["a"] = 9
+        if table.position == 9:
+            run.stop.set()
+
+    run, out = ingest(source, {"a": table}, follow=True, pauses=FakePauses(answers, look))
+    run.pace = replace(FAST, discovery_seconds=0.1)
+
+    assert run.run()
+    assert positions[:6] == [0, 4, 4, 4, 4, 4]
+    assert table.position == 9
+    events = [report["event"] for report in reports(out)]
+    assert [event for event in events if event in ("paused", "resumed")] == ["paused", "resumed"]
+
+
+def test_a_run_does_not_begin_as_long_as_nobody_knows_which_tables_are_paused() -> None:
+    table = FakeTable("a")
+    run, _ = ingest(FakeSource({"a": 4}), {"a": table}, pauses=FakePauses([OSError("S3 is away")]))
+    with pytest.raises(OSError, match="S3 is away"):
+        run.run()
+    assert table.position == 0
 
 
 def test_a_passing_failure_is_tried_again_from_what_the_table_holds() -> None:

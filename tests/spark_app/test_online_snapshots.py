@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
+from spark_app.run.pause_files import PauseFiles
 from spark_app.run.snapshot_files import SnapshotFiles
 from spark_app.sources.event import OffsetRange
 from spark_app.table.rebuild import rebuild_table
@@ -30,6 +31,8 @@ from tributary.contract.online_snapshot import (
     Requested,
     to_json,
 )
+from tributary.contract.pause import PAUSES_FOLDER, Pause
+from tributary.contract.pause import to_json as pause_to_json
 from tributary.contract.table_name import TableName
 
 NAME = TableName("source", "public", "things")
@@ -214,6 +217,20 @@ def test_only_records_of_ended_snapshots_reach_the_run(spark: SparkSession, tmp_
         assert store.read_ended() == ({str(NAME): record} if isinstance(record, Read) else {})
     file.write_text('{"state": "read", "of": "another version"}')
     assert store.read_ended() == {}
+
+
+def test_the_records_of_paused_tables_reach_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    store = PauseFiles(spark, f"file:{tmp_path}")
+    assert store.read_paused() == frozenset()
+    names = (NAME, TableName("source", "public", 'od.d"one'))
+    for number, name in enumerate(names):
+        file = tmp_path / PAUSES_FOLDER / f"source/public/{number}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(pause_to_json(Pause(name, "2026-01-02T03:04:05+00:00")))
+    assert store.read_paused() == {str(name) for name in names}
+    file.write_text("no record")
+    (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+    assert store.read_paused() == {str(NAME)}
 
 
 def _with_rows(spark: SparkSession, path: Path, policy: TablePolicy) -> tuple[TableIngest, SourceTable]:

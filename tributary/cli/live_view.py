@@ -17,7 +17,13 @@ Show = Callable[[RunProgress], None]
 
 _REFRESHES_PER_SECOND = 4
 _SECONDS_BETWEEN_LINES = 5.0
-_STATE_STYLE = {"caught up": "green", "ended": "green", "retrying": "yellow", "blocked": "red"}
+_STATE_STYLE = {
+    "caught up": "green",
+    "ended": "green",
+    "retrying": "yellow",
+    "blocked": "red",
+    "paused": "yellow",
+}
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from tributary.cli.commands.demo import demo
 from tributary.cli.commands.ingest import ingest
 from tributary.cli.commands.init import init
 from tributary.cli.commands.packages import package, plugins
+from tributary.cli.commands.pause import pause, resume
 from tributary.cli.commands.quarantine import quarantine
 from tributary.cli.commands.reading import events, history, query, tables
 from tributary.cli.commands.rebuild import new_epoch, rebuild
@@ -51,6 +52,8 @@ app.command(rich_help_panel="Run the pipeline")(up)
 app.command(rich_help_panel="Run the pipeline")(down)
 app.command(rich_help_panel="Run the pipeline")(status)
 app.command(rich_help_panel="Run the pipeline")(ingest)
+app.command(rich_help_panel="Run the pipeline")(pause)
+app.command(rich_help_panel="Run the pipeline")(resume)
 app.command(rich_help_panel="Run the pipeline")(snapshot)
 app.command(rich_help_panel="Run the pipeline")(rebuild)
 app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)

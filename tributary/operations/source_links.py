@@ -7,6 +7,7 @@ from functools import partial
 from connectors.connect_rest import ConnectRest
 from tributary.local.databases import SourceDatabase
 from tributary.local.left_out import read_left_out
+from tributary.operations.pauses import pause_files
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.workspace import Workspace
 
@@ -27,6 +28,7 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
             kafka_bootstrap=workspace.settings.kafka_bootstrap,
             files=workspace.files,
             read_offset=partial(connect.offset, workspace.lake.source_names(source).connector),
+            read_paused=pause_files(workspace).read,
             left_out={name: " ".join(one.reasons) for name, one in left_out.items()},
         )
         for source in workspace.lake.sources

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from spark_app.run.outcome import Outcome
 from tributary.api.timeline import Commit
 from tributary.contract.online_snapshot import Record
+from tributary.contract.pause import Pause
 from tributary.contract.table_name import TableName
 from tributary.local import spark
 from tributary.local.left_out import LeftOutTable, read_left_out
 from tributary.local.status import PipelineStatus
+from tributary.operations.pauses import pause_files
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.silent import read_orphans
 from tributary.operations.snapshots.view import is_different, state_of
@@ -30,6 +32,7 @@ class TableState:
     left_out  why the last start could not take it, if it could not
     ingests   whether an ingest is running
     snapshot  the online snapshot that is under way or that somebody has to ask for, if any
+    paused    since when somebody has paused it, if so
     commit    the last commit that applied events, if there is one and its server runs
     """
 
@@ -41,12 +44,17 @@ class TableState:
     snapshot: Record | None = None
     is_orphan: bool = False
     commit: Commit | None = None
+    paused: Pause | None = None
 
     @property
     def state(self) -> str:
         """The state in a word or two, such as "well" or "blocked"."""
         if self.left_out is not None:
             return "left out"
+        if self.outcome is not None and self.outcome.state == "blocked":
+            return self.outcome.state
+        if self.paused is not None:
+            return "paused"
         if self.outcome is not None:
             return self.outcome.state
         if self.is_orphan:
@@ -72,9 +80,15 @@ def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[Tabl
     files = record_files(workspace) if "s3" in running else None
     applied = {lag.snapshot for lag in lags}
     records = {} if files is None else {t: r for t, r in files.read().items() if r.request.id not in applied}
+    paused = {} if "s3" not in running else pause_files(workspace).read()
     orphans = () if files is None else read_orphans(files, workspace.lake, [lag.table for lag in lags])
     return tuple(
-        replace(table, snapshot=records.get(table.table), is_orphan=table.table in orphans)
+        replace(
+            table,
+            snapshot=records.get(table.table),
+            is_orphan=table.table in orphans,
+            paused=paused.get(table.table),
+        )
         for table in table_states(lags, outcomes, left_out, ingests=spark.SERVICE in running)
     )
 

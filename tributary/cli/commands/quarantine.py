@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tributary.api.quarantine import QuarantinedEvent, read_quarantine
-from tributary.api.tables import LakeTable, find_table, read_quarantined_tables, resolve_names
+from tributary.api.tables import LakeTable, find_table, read_quarantined_tables
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
@@ -103,17 +103,14 @@ def replay(
     An old event never undoes a newer one. Events that still cannot be read stay in quarantine.
     """
     from tributary.cli.run_watch import watch_run
-    from tributary.operations.runs.ingest_run import start_ingest
+    from tributary.operations.runs.tasks import start_replay
 
     workspace = Workspace.open(lake, state)
-    known = [table.name for table in _quarantined_tables(workspace)[1]]
-    wanted = resolve_names(tables or (), known)
-    if not known:
+    on_line = typer.echo if as_json else None
+    run = start_replay(workspace, messages, tables or (), events_from, on_line)
+    if run is None:
         messages.print("Nothing is in quarantine.")
         return
-    run = start_ingest(
-        workspace, messages, "replay", events_from, wanted or known, on_line=typer.echo if as_json else None
-    )
     watch_run(run, messages, is_shown=False)
     if not as_json:
         rows = [

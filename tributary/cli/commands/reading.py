@@ -30,6 +30,7 @@ from tributary.cli.rendering import (
     rows_of,
 )
 from tributary.local.left_out import read_left_out
+from tributary.operations.pauses import pause_files
 from tributary.operations.workspace import Workspace
 
 _READERS = 8
@@ -72,12 +73,16 @@ def tables(
 ) -> None:
     """List the tables of the lake: rows, last commit, and the position that each has reached in Kafka.
 
+    A paused table is marked. Its rows are those of the time when it was paused.
+
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
     mended.
     """
     workspace = Workspace.open(lake, state)
     with ThreadPoolExecutor(_READERS) as pool:
         found = list(pool.map(_facts, workspace.open_lake.tables()))
+    paused = {str(table): one.since for table, one in pause_files(workspace).read().items()}
+    found = [{**each, "paused_since": paused.get(each["table"])} for each in found]
     left_out = read_left_out(workspace.state, workspace.lake)
     if as_json:
         missing = [
@@ -96,7 +101,7 @@ def tables(
     columns = ("table", "storage", "rows", "position", "last commit (UTC)", "fresh p95", "quarantined")
     rows = [
         (
-            one["table"],
+            f"{one['table']} (paused)" if one["paused_since"] else one["table"],
             one["storage"].replace("_", " "),
             f"{one['rows']:,}",
             positions_text(one["positions"]),

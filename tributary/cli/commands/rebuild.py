@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,10 +16,6 @@ from tributary.cli.commands.options import (
 )
 from tributary.cli.rendering import messages, output, print_table
 from tributary.operations.workspace import Workspace
-
-if TYPE_CHECKING:
-    from tributary.operations.runs.ingest_run import Command
-    from tributary.operations.runs.run_progress import RunProgress
 
 
 def rebuild(
@@ -49,8 +44,13 @@ def rebuild(
     type has changed gets a type that holds all its values, so a rebuild also unblocks a table after such a
     change. The next ingest continues where the rebuild ended. No ingest may run during a rebuild.
     """
-    options = ["--since-snapshot"] if since_snapshot else []
-    progress = _run(Workspace.open(lake, state), "rebuild", events_from, tables, as_json, options)
+    from tributary.cli.run_watch import watch_run
+    from tributary.operations.runs.tasks import start_rebuild
+
+    workspace, on_line = Workspace.open(lake, state), typer.echo if as_json else None
+    run = start_rebuild(workspace, messages, tables, events_from, on_line, since_snapshot=since_snapshot)
+    watch_run(run, messages, is_shown=False)
+    progress = run.progress
     if not as_json:
         rows = [
             (name, f"{one.rows:,}", f"{one.events:,}", f"{one.quarantined:,}")
@@ -73,30 +73,18 @@ def new_epoch(
     are lost to the table, unless Debezium takes a new snapshot. docs/operate.md says how to check that. A
     table whose topic has not changed is refused.
     """
-    progress = _run(Workspace.open(lake, state), "new-epoch", "kafka", tables, as_json)
+    from tributary.cli.run_watch import watch_run
+    from tributary.operations.kafka_topics import read_table_names
+    from tributary.operations.runs.ingest_run import start_ingest
+
+    workspace, on_line = Workspace.open(lake, state), typer.echo if as_json else None
+    workspace.require("kafka")
+    wanted = resolve_names(tables, read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
+    run = start_ingest(workspace, messages, "new-epoch", "kafka", wanted, on_line=on_line)
+    watch_run(run, messages, is_shown=False)
+    progress = run.progress
     if not as_json:
         for name in sorted(progress.tables):
             output.print(
                 f"{name} will continue at the beginning of its topic.", markup=False, highlight=False
             )
-
-
-def _run(
-    workspace: Workspace,
-    command: Command,
-    events_from: Literal["kafka", "bronze"],
-    tables: list[str],
-    as_json: bool,
-    options: Sequence[str] = (),
-) -> RunProgress:
-    from tributary.cli.run_watch import watch_run
-    from tributary.operations.kafka_topics import read_table_names
-    from tributary.operations.runs.ingest_run import start_ingest
-
-    workspace.require("kafka")
-    known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
-    wanted = resolve_names(tables, known)
-    on_line = typer.echo if as_json else None
-    run = start_ingest(workspace, messages, command, events_from, wanted, on_line=on_line, options=options)
-    watch_run(run, messages, is_shown=False)
-    return run.progress

@@ -177,6 +177,7 @@ def _facts(found: PipelineStatus, tables: Sequence[TableState], is_well: bool) -
                     left_out_facts(one.left_out) if one.left_out else outcome_facts(one.outcome, remedy_words)
                 ),
                 "state": one.state,
+                "paused_since": None if one.paused is None else one.paused.since,
                 "snapshot": None if one.snapshot is None else snapshot_facts(one.snapshot),
             }
             for one in tables
@@ -220,6 +221,9 @@ def _print_status(found: PipelineStatus, tables: Sequence[TableState]) -> None:
             print_left_out(one.left_out, output)
         elif one.outcome is not None:
             print_outcome(one.table, one.outcome, remedy_words)
+        elif one.paused is not None:
+            text = f"\n{one.table} is paused since {one.paused.since}: tributary resume {one.table}"
+            output.print(text, markup=False, highlight=False, soft_wrap=True)
         elif one.is_orphan:
             text = f"\n{one.table} is an orphan: its source no longer has it. Its rows stay as they are."
             output.print(text, markup=False, highlight=False, soft_wrap=True)

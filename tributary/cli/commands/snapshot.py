@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +18,6 @@ from tributary.cli.rendering import messages, output, print_json
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tributary.contract.online_snapshot import Record
     from tributary.contract.table_name import TableName
 
 
@@ -45,54 +43,18 @@ def snapshot(
 
     The exit status is 1 if a table could not be read.
     """
-    from tributary.api.tables import resolve_names
-    from tributary.contract.online_snapshot import Failed
-    from tributary.operations.kafka_topics import read_table_names
-    from tributary.operations.snapshots.keeper import (
-        SECONDS_BETWEEN_STEPS,
-        SnapshotKeeper,
-        is_unread,
-        record_files,
-    )
-    from tributary.operations.snapshots.silent import ask
+    from tributary.operations.snapshots.asking import read_again
 
     workspace = Workspace.open(lake, state)
-    workspace.require("kafka", "s3", "connect")
-    files = record_files(workspace)
-    if tables:
-        known = set(read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
-        for source in workspace.lake.sources:
-            look = files.read_look(source.name)
-            known |= set() if look is None else set(look.tables)
-        wanted: Collection[TableName] = resolve_names(tables, sorted(known))
-        ask(files, wanted, "somebody asked for it")
-    else:
-        wanted = [table for table, record in files.read().items() if is_unread(record)]
-    keeper = SnapshotKeeper(workspace, messages.print)
-    records: Mapping[TableName, Record] = {}
     with messages.status("waiting for Kafka") as shown:
-        while wanted:
-            records = keeper.step()
-            unread = [records[table] for table in wanted if table in records and is_unread(records[table])]
-            if not unread:
-                break
-            shown.update("; ".join(map(_progress, unread[:3])))
-            time.sleep(SECONDS_BETWEEN_STEPS)
-    failed = {t: r.problem for t in wanted if isinstance(r := records.get(t), Failed)}
+        found = read_again(workspace, tables or (), messages.print, shown.update)
+    wanted, failed = found.tables, found.failed
     if as_json:
         print_json([{"table": str(t), "problem": failed.get(t)} for t in sorted(wanted)])
     else:
         _print(wanted, failed, ingests=_ingests(workspace))
     if failed:
         raise typer.Exit(1)
-
-
-def _progress(record: Record) -> str:
-    from tributary.contract.online_snapshot import Reading
-
-    if isinstance(record, Reading) and record.total:
-        return f"{record.request.table}: {record.rows:,} of {record.total:,} rows"
-    return f"{record.request.table}: waiting for the connector"
 
 
 def _print(wanted: Collection[TableName], failed: Mapping[TableName, str], *, ingests: bool) -> None:

@@ -35,6 +35,7 @@ _COLORS = {
     "left out": "warning",
     "differs": "warning",
     "orphan": "grey",
+    "paused": "warning",
     "waiting": "info",
 }
 

@@ -21,7 +21,7 @@ _COLUMNS: list[dict[str, Any]] = [
 ]
 _COLOR_OF_STATE = {
     "text-red-600": "x == 'blocked'",
-    "text-orange-600": "x == 'left out' || x == 'differs'",
+    "text-orange-600": "x == 'left out' || x == 'differs' || x == 'paused'",
     "text-green-700": "x == 'well'",
 }
 

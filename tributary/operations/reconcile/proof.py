@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ class SourceLink:
     connect      opens a session of the engine as the connector's user
     read_offset  reads the connector's offset from Kafka Connect
     left_out     tables that the lake does not take, with the reason
+    read_paused  returns the tables that somebody has paused
     """
 
     lake: Lake
@@ -44,6 +45,7 @@ class SourceLink:
     files: LakeFiles
     read_offset: ReadOffset
     left_out: Mapping[TableName, str] = field(default_factory=dict)
+    read_paused: Callable[[], Collection[TableName]] = frozenset
 
     @property
     def engine(self) -> AnyEngine:
@@ -147,7 +149,9 @@ def _round(
             for name, table in read_source_tables(link.source, reader).items()
             if before is None or name in before
         }
-        wait_until_lake_holds(link, writer, [name for name in tables if name not in link.left_out], patience)
+        paused = link.read_paused()
+        followed = [name for name in tables if name not in link.left_out and name not in paused]
+        wait_until_lake_holds(link, writer, followed, patience)
         filesystem, names = link.files.filesystem, link.lake.names
         places = read_silver_tables(filesystem, names, names.silver_bucket)
         silver = {table.name: table for table in places}
@@ -157,6 +161,9 @@ def _round(
             known = before[name] if before is not None else TableProof(name)
             if name in link.left_out:
                 proofs[name] = replace(known, problem=f"it is left out: {link.left_out[name]}")
+                continue
+            if name in paused:
+                proofs[name] = replace(known, problem="it is paused, so it is behind its source")
                 continue
             try:
                 proofs[name] = _look_at_table(link, reader, table, silver.get(name), known)

@@ -16,8 +16,10 @@ from spark_app.reports import (
     Committed,
     Failed,
     Freshness,
+    Paused,
     Replayed,
     Report,
+    Resumed,
     Serviced,
     Started,
     StepsChosen,
@@ -26,7 +28,7 @@ from spark_app.reports import (
 from tributary.contract.remedies import Remedies, in_words, remedies_from_json
 from tributary.operations.remedy_words import remedy_words
 
-State = Literal["waiting", "reading", "caught up", "retrying", "blocked", "replayed", "ended"]
+State = Literal["waiting", "reading", "caught up", "retrying", "blocked", "paused", "replayed", "ended"]
 RECENT = timedelta(minutes=5)
 """How old the commits are, at most, whose freshness is shown."""
 
@@ -100,7 +102,7 @@ class RunProgress:
                 return replace(self, tables=ended)
             case Cataloged() | CatalogFailed() | Serviced():
                 return self
-            case Committed() | CaughtUp() | Failed() | Blocked() | Replayed():
+            case Committed() | CaughtUp() | Failed() | Blocked() | Paused() | Resumed() | Replayed():
                 after = _after(self._of(report.table), report)
                 return replace(self, tables={**self.tables, report.table: after})
 
@@ -157,6 +159,10 @@ def parse_report(line: str) -> Report | None:
             return Failed(**found)
         case "blocked":
             return Blocked(**{**found, "remedies": remedies_from_json(found["remedies"])})
+        case "paused":
+            return Paused(**found)
+        case "resumed":
+            return Resumed(**found)
         case "replayed":
             return Replayed(**found)
         case "serviced":
@@ -170,7 +176,10 @@ def parse_report(line: str) -> Report | None:
     return None
 
 
-def _after(table: TableProgress, report: Committed | CaughtUp | Failed | Blocked | Replayed) -> TableProgress:
+def _after(
+    table: TableProgress,
+    report: Committed | CaughtUp | Failed | Blocked | Paused | Resumed | Replayed,
+) -> TableProgress:
     well = replace(table, error=None, remedies=())
     match report:
         case CaughtUp():
@@ -179,6 +188,10 @@ def _after(table: TableProgress, report: Committed | CaughtUp | Failed | Blocked
             return replace(well, state="retrying", error=error)
         case Blocked(error=error, remedies=remedies):
             return replace(well, state="blocked", error=error, remedies=remedies)
+        case Paused():
+            return replace(table, state="paused")
+        case Resumed():
+            return replace(well, state="waiting")
         case Replayed(applied=applied, left=left):
             return replace(well, state="replayed", replayed=applied, quarantined=left)
     fresh = table.freshness

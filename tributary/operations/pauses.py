@@ -1,0 +1,86 @@
+"""Pause tables and let them go on. A running ingest obeys within seconds, and the next one does, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tributary.api.tables import resolve_names
+from tributary.contract.naming import LakeNames
+from tributary.contract.pause import PAUSES_FOLDER, Pause, from_json, pause_name, to_json
+from tributary.contract.table_name import TableName
+from tributary.operations.kafka_topics import read_table_names
+from tributary.operations.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pyarrow.fs import S3FileSystem
+
+
+@dataclass(frozen=True)
+class PauseFiles:
+    """The files below `location`, the quarantine bucket, or bucket and prefix."""
+
+    filesystem: S3FileSystem
+    names: LakeNames
+    location: str
+
+    def read(self) -> Mapping[TableName, Pause]:
+        """Return the pauses by their tables."""
+        from pyarrow.fs import FileSelector, FileType
+
+        folder = FileSelector(f"{self.location}/{PAUSES_FOLDER}", recursive=True, allow_not_found=True)
+        pauses = {}
+        for info in self.filesystem.get_file_info(folder):
+            if info.type != FileType.File:
+                continue
+            try:
+                with self.filesystem.open_input_stream(info.path) as stream:
+                    pause = from_json(stream.read().decode())
+            except FileNotFoundError:
+                continue  # Somebody has resumed the table meanwhile.
+            if pause is not None:
+                pauses[pause.table] = pause
+        return pauses
+
+    def write(self, pause: Pause) -> None:
+        with self.filesystem.open_output_stream(self._path(pause.table)) as stream:
+            stream.write(to_json(pause).encode())
+
+    def remove(self, table: TableName) -> None:
+        self.filesystem.delete_file(self._path(table))
+
+    def _path(self, table: TableName) -> str:
+        return f"{self.location}/{pause_name(self.names.table_path(table))}"
+
+
+def pause_files(workspace: Workspace) -> PauseFiles:
+    """Return the lake's pauses. Raises PipelineDown."""
+    lake = workspace.open_lake
+    return PauseFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
+
+
+def pause(workspace: Workspace, tables: Sequence[str]) -> tuple[TableName, ...]:
+    """Pause the tables, and return those that were not paused yet. Raises UnknownTable and PipelineDown."""
+    workspace.require("kafka", "s3")
+    files = pause_files(workspace)
+    known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
+    wanted, paused = resolve_names(tables, known), files.read()
+    new = tuple(table for table in wanted if table not in paused)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    for table in new:
+        files.write(Pause(table, now))
+    return new
+
+
+def resume(workspace: Workspace, tables: Sequence[str]) -> tuple[TableName, ...]:
+    """Let the tables go on, and return those that were paused. Raises UnknownTable and PipelineDown."""
+    workspace.require("kafka", "s3")
+    files = pause_files(workspace)
+    paused = files.read()
+    known = {*read_table_names(workspace.settings.kafka_bootstrap, workspace.lake), *paused}
+    wanted = tuple(table for table in resolve_names(tables, sorted(known)) if table in paused)
+    for table in wanted:
+        files.remove(table)
+    return wanted

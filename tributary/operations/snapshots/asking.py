@@ -1,0 +1,78 @@
+"""Ask for online snapshots of tables, and see them through until Kafka holds the tables."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from tributary.api.tables import resolve_names
+from tributary.contract.online_snapshot import Failed, Reading, Record
+from tributary.contract.table_name import TableName
+from tributary.operations.kafka_topics import read_table_names
+from tributary.operations.snapshots.keeper import (
+    SECONDS_BETWEEN_STEPS,
+    SnapshotKeeper,
+    is_unread,
+    record_files,
+)
+from tributary.operations.snapshots.silent import ask
+from tributary.operations.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class ReadAgain:
+    """The tables that were to be read again. `failed` says why some could not be."""
+
+    tables: tuple[TableName, ...]
+    failed: Mapping[TableName, str]
+
+
+def read_again(
+    workspace: Workspace,
+    tables: Sequence[str],
+    tell: Callable[[str], None],
+    show: Callable[[str], None],
+    stop: threading.Event | None = None,
+) -> ReadAgain:
+    """Ask for snapshots of the tables, and return once Kafka holds them. None: of those that wait for one.
+
+    tell  gets what a person should know
+    show  gets how far the reading is, which replaces what it got before
+    stop  ends the waiting. The reading goes on as soon as somebody takes it further.
+
+    Raises UnknownTable, PipelineDown and the errors of `SnapshotKeeper.step`.
+    """
+    stop = stop or threading.Event()
+    wanted = _asked(workspace, tables)
+    keeper = SnapshotKeeper(workspace, tell, stop)
+    records: Mapping[TableName, Record] = {}
+    while wanted and not stop.is_set():
+        records = keeper.step()
+        unread = [records[table] for table in wanted if table in records and is_unread(records[table])]
+        if not unread:
+            break
+        show("; ".join(map(_progress, unread[:3])))
+        stop.wait(SECONDS_BETWEEN_STEPS)
+    failed = {table: one.problem for table in wanted if isinstance(one := records.get(table), Failed)}
+    return ReadAgain(tuple(sorted(wanted)), failed)
+
+
+def _asked(workspace: Workspace, tables: Sequence[str]) -> Collection[TableName]:
+    workspace.require("kafka", "s3", "connect")
+    files = record_files(workspace)
+    if not tables:
+        return [table for table, record in files.read().items() if is_unread(record)]
+    known = set(read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
+    for source in workspace.lake.sources:
+        look = files.read_look(source.name)
+        known |= set() if look is None else set(look.tables)
+    wanted = resolve_names(tables, sorted(known))
+    ask(files, wanted, "somebody asked for it")
+    return wanted
+
+
+def _progress(record: Record) -> str:
+    if isinstance(record, Reading) and record.total:
+        return f"{record.request.table}: {record.rows:,} of {record.total:,} rows"
+    return f"{record.request.table}: waiting for the connector"
