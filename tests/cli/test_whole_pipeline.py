@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.browser.chromium import chromium
 from tests.console import pages
-from tests.console.walk import Walk, served
+from tests.console.walk import Walk, answers, environment, free_port, served
 from tests.local.landed import wait_until
 from tests.spark_app.debezium import SourceTable
 from tributary.local.databases import SourceDatabase
@@ -88,7 +88,12 @@ class Tributary:
         if arguments[0] != "down":
             options += ["--lake", str(self.lake_file)]
         return subprocess.Popen(
-            [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+            [*command, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+            env=environment(),
         )
 
     def run(self, *arguments: str, status: int = 0) -> str:
@@ -391,13 +396,59 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
         pages.ask(walk, "SELECT count(*) * 1000 AS n FROM customers", "7000")
         pages.ask(walk, "SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration")
         pages.ask(walk, "SELECT '<script>document.title = \"owned\"</script>' AS x", "<script>")
-        pages.fit_on_a_phone(walk)
+        pages.fit_on_a_phone(walk, "shop.public.orders")
+
+        orders = "/table/shop.public.orders"
+        pages.change_your_mind(walk, orders, "Pause")
+        pages.press(walk, orders, "Pause", ends_with="shop.public.orders is paused.")
+        assert _states(tributary)["orders"]["state"] == "paused"
+        pages.press(walk, orders, "Resume", ends_with="shop.public.orders goes on.")
+        assert _states(tributary)["orders"]["state"] == "well"
+        pages.press(walk, orders, "Read again", ends_with="shop.public.orders was read again.")
+        pages.press(walk, "/quarantine", "Replay", ends_with="0 applied, 1 left in quarantine")
+        tributary.run("ingest")
+        assert _states(tributary)["orders"]["state"] == "well"
 
         assert walk.problems == []
         metrics = requests.get(f"{address}/metrics", timeout=30).text
         assert 'tributary_table_events_behind{table="shop.public.orders"}' in metrics
         foreign = requests.get(address, headers={"Origin": "http://evil.example"}, timeout=30)
         assert foreign.status_code == 403
+
+
+def test_start_follows_and_serves_and_mends_and_stops_it_all(tributary: Tributary) -> None:
+    tributary.run("down")
+    port = free_port()
+    process = tributary.start("start", "--port", str(port))
+    try:
+        address = f"http://127.0.0.1:{port}"
+        wait_until(lambda: answers(address), "the console of tributary start")
+        with tributary.connect() as connection:
+            connection.execute("UPDATE customers SET city = 'Ulm' WHERE name = 'customer 6'")
+        question = "SELECT city FROM customers WHERE name = 'customer 6'"
+        wait_until(lambda: tributary.json("query", question) == [{"city": "Ulm"}], "the updated row")
+        with chromium() as browser:
+            customers = "/table/shop.public.customers"
+            pages.press(Walk(address, browser), customers, "Rebuild", ends_with="customers has 7 rows")
+        (first, *_) = _spark_processes(tributary.state)
+        wait_until(lambda: bool(_spark_processes(tributary.state)), "the ingest after the rebuild")
+        for one in _spark_processes(tributary.state):
+            one.kill()
+        with tributary.connect() as connection:
+            connection.execute("UPDATE customers SET city = 'Jena' WHERE name = 'customer 6'")
+        wait_until(lambda: tributary.json("query", question) == [{"city": "Jena"}], "the row after a crash")
+        assert not first.is_running()
+    finally:
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=600)
+    assert process.returncode == 130, errors
+    assert f"The console is at {address}" in output
+    assert "3 of 3 tables are in the lake." in output
+    assert "The ingest has ended" in errors
+    assert "It starts again in" in errors
+    assert "Traceback" not in errors
+    assert {one["state"] for one in tributary.json("status", status=1)["services"]} == {"stopped"}
+    tributary.run("up")
 
 
 def test_down_and_up_keep_everything(tributary: Tributary) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tests.committed import RENEW
 from tests.console.walk import Walk
+from tributary.console.pages.frame import table_path
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -60,9 +61,27 @@ def ask(walk: Walk, query: str, answer: str) -> None:
         assert "owned" not in page.title()
 
 
-def fit_on_a_phone(walk: Walk) -> None:
+def press(walk: Walk, path: str, button: str, *, place: int = 0, ends_with: str) -> None:
+    """A click on a button asks first. After the second click, the page shows how it ended."""
+    with walk.page(path) as page:
+        page.get_by_role("button", name=button, exact=True).nth(place).click()
+        page.get_by_text("The same as: tributary").first.wait_for()
+        page.get_by_role("button", name=f"{button} now").click()
+        page.get_by_text(ends_with).first.wait_for()
+
+
+def change_your_mind(walk: Walk, path: str, button: str) -> None:
+    """A click on Cancel starts nothing."""
+    with walk.page(path) as page:
+        page.get_by_role("button", name=button, exact=True).first.click()
+        page.get_by_role("button", name="Cancel").click()
+        page.wait_for_timeout(1500)
+        assert page.get_by_text("running", exact=True).count() == 0
+
+
+def fit_on_a_phone(walk: Walk, table: str) -> None:
     """No page is wider than a phone in the dark."""
-    for path in ("/", "/tables", "/row", "/quarantine", "/ask"):
+    for path in ("/", "/tables", table_path(table), "/row", "/quarantine", "/ask"):
         with walk.page(path, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
             page.get_by_role("link", name="Pipeline").wait_for()
             page.wait_for_timeout(300)

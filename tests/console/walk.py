@@ -22,27 +22,41 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 60.0
 
 
+def free_port() -> int:
+    """Return a port of loopback on which nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def environment() -> dict[str, str]:
+    """Return the environment without the variables by which NiceGUI knows that it runs below pytest."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+
+
+def answers(address: str) -> bool:
+    """Return whether a console answers there."""
+    try:
+        requests.get(f"{address}/healthz", timeout=30)
+    except requests.ConnectionError:
+        return False
+    return True
+
+
 @contextmanager
 def served(lake_file: Path, state: Path) -> Iterator[str]:
     """Serve a console with the installed command, and yield its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(Path(sys.executable).with_name("tributary")), "console", "--port", str(port)]
-    # NiceGUI behaves differently below pytest, which it knows by these variables.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    process = subprocess.Popen([*command, "--lake", str(lake_file), "--state", str(state)], env=environment)
+    process = subprocess.Popen([*command, "--lake", str(lake_file), "--state", str(state)], env=environment())
     address = f"http://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                requests.get(f"{address}/healthz", timeout=30)
-                break
-            except requests.ConnectionError:
-                assert process.poll() is None, f"the console ended with status {process.returncode}"
-                assert time.monotonic() < deadline, "the console does not answer"
-                time.sleep(0.2)
+        while not answers(address):
+            assert process.poll() is None, f"the console ended with status {process.returncode}"
+            assert time.monotonic() < deadline, "the console does not answer"
+            time.sleep(0.2)
         yield address
     finally:
         process.terminate()

@@ -10,6 +10,8 @@ from tributary.api.quarantine import QuarantinedEvent, read_quarantine
 from tributary.api.row_events import RowEvent
 from tributary.api.sql import Limits
 from tributary.api.tables import read_quarantined_tables
+from tributary.console.actions import Actions
+from tributary.console.jobs import Jobs
 from tributary.console.view import Kept, LakeView, read_view
 from tributary.contract.remedies import Words
 from tributary.contract.table_name import TableName
@@ -32,15 +34,24 @@ class Console:
 
     words     how to word remedies
     follower  the ingest that this process keeps running, if it does
+    may_act   whether the pages have buttons that change something
     """
 
     workspace: Workspace
     words: Words
     follower: Follower | None = None
+    may_act: bool = True
+    jobs: Jobs = field(init=False)
     _view: Kept[LakeView] = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", Jobs(self.words))
         object.__setattr__(self, "_view", Kept(lambda: read_view(self.workspace), SECONDS_BETWEEN_LOOKS))
+
+    @property
+    def actions(self) -> Actions:
+        """What the buttons do, as far as it can be done now."""
+        return Actions(self.workspace, self.follower)
 
     async def view(self) -> LakeView:
         """Return the state of everything, at most two seconds old."""

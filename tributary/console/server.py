@@ -27,6 +27,7 @@ def serve(console: Console, port: int, on_start: Callable[[], None]) -> None:
     app.add_middleware(OwnPagesOnly, hosts=frozenset(f"{name}:{port}" for name in (HOST, "localhost")))
     app.on_startup(on_start)
     app.timer(_SECONDS_BETWEEN_LOOKS, lambda: app.shutdown() if _is_over.is_set() else None)
+    app.on_shutdown(console.jobs.close)
     ui.run(
         host=HOST,
         port=port,

@@ -26,21 +26,24 @@ class PortTaken(TributaryError):
 
 def console(
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="On 127.0.0.1.")] = PORT,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Show everything, but no button that changes something.")
+    ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
 ) -> None:
     """Serve pages that show the lake in a browser, on this machine only, until Ctrl-C.
 
     They show the way of a row with the health of each part, all tables, a table's commits, every event of a
-    row, what is in quarantine, and the answers to SQL. Prometheus reads /metrics. /healthz tells whether
-    somebody has to do something.
+    row, what is in quarantine, and the answers to SQL. Buttons pause, resume, rebuild and replay, and read a
+    table again. Prometheus reads /metrics. /healthz tells whether somebody has to do something.
     """
     from tributary.console.console import Console
     from tributary.console.server import serve
 
     workspace = Workspace.open(lake, state)
     require_free(port)
-    serve(Console(workspace, remedy_words), port, on_start=lambda: say_address(port))
+    serve(Console(workspace, remedy_words, may_act=not read_only), port, on_start=lambda: say_address(port))
 
 
 def require_free(port: int) -> None:

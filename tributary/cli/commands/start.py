@@ -32,6 +32,9 @@ def start(
     keep_servers: Annotated[
         bool, typer.Option("--keep-servers", help="At the end, leave the servers up for other commands.")
     ] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Show no button in the console that changes something.")
+    ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
 ) -> None:
@@ -67,7 +70,11 @@ def start(
         )
         keeper = SnapshotKeeper(workspace, _tell)
         with follower.running(), keeper.running():
-            serve(Console(workspace, remedy_words, follower), port, on_start=lambda: _say_start(port))
+            serve(
+                Console(workspace, remedy_words, follower, may_act=not read_only),
+                port,
+                on_start=lambda: _say_start(port),
+            )
         if follower.failure is not None:
             raise follower.failure
     finally:

@@ -8,6 +8,7 @@ from nicegui import ui
 
 from tributary.api.quarantine import QuarantinedEvent
 from tributary.console.console import Console
+from tributary.console.pages.buttons import action_button, jobs_panel
 from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, show_error, table_path
 from tributary.contract.errors import TributaryError
 
@@ -30,11 +31,15 @@ def add(console: Console) -> None:
                 ui.label("Nothing is in quarantine.").classes("text-lg")
                 return
             ui.label(
-                "These events could not be read. All others were applied. Once the cause is mended, "
-                "tributary quarantine replay applies them at their places."
+                "These events could not be read. All others were applied. Once the cause is mended, a replay "
+                "applies them at their places."
             )
+            jobs_panel(console, map(str, found))
             for name, events in found.items():
-                ui.link(str(name), table_path(name)).classes("text-lg font-bold")
+                with ui.row().classes("items-center gap-3"):
+                    ui.link(str(name), table_path(name)).classes("text-lg font-bold break-all")
+                    if console.may_act:
+                        action_button(console, console.actions.replay(str(name)), str(name))
                 reasons = Counter(event.reason for event in events)
                 ui.label(", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()))
                 for event in events[:_MOST_SHOWN]:

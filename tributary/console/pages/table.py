@@ -10,7 +10,9 @@ from urllib.parse import quote
 from nicegui import ui
 
 from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
+from tributary.console.pages.buttons import action_button, jobs_panel
 from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, show_error, state_badge
+from tributary.console.view import LakeView
 from tributary.contract.errors import TributaryError
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ def add(console: Console) -> None:
                 for state in (table.state for table in view.tables if str(table.table) == name):
                     state_badge(state)
                 ui.link("A row's life", f"/row?table={quote(name, safe='')}")
+            _buttons(console, name, view)
             try:
                 table = await asyncio.to_thread(console.table, name)
                 commits = await asyncio.to_thread(table.history, _COMMITS)
@@ -70,6 +73,39 @@ def add(console: Console) -> None:
                 chart.options["series"] = _chart(now)["series"]
 
             ui.timer(2 * SECONDS_BETWEEN_LOOKS, look)
+
+
+def _buttons(console: Console, name: str, view: LakeView) -> None:
+    state = next((table for table in view.tables if str(table.table) == name), None)
+    if state is None or not console.may_act:
+        return
+
+    @ui.refreshable
+    def buttons(is_paused: bool) -> None:
+        actions = console.actions
+        with ui.row().classes("gap-2"):
+            for action in (
+                actions.resume(name) if is_paused else actions.pause(name),
+                actions.snapshot(name),
+                actions.rebuild(name),
+            ):
+                action_button(console, action, name)
+            if is_paused:
+                ui.label("This table is paused.").classes("self-center text-orange-600")
+
+    is_shown_paused = state.paused is not None
+    buttons(is_shown_paused)
+    jobs_panel(console, [name])
+
+    async def look() -> None:
+        nonlocal is_shown_paused
+        now = await console.view()
+        is_paused = any(table.paused is not None for table in now.tables if str(table.table) == name)
+        if is_paused != is_shown_paused:
+            is_shown_paused = is_paused
+            buttons.refresh(is_paused)
+
+    ui.timer(SECONDS_BETWEEN_LOOKS, look)
 
 
 def _settings(console: Console, table: Table) -> None:
