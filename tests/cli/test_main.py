@@ -17,6 +17,7 @@ COMMANDS = (
     "start",
     "up",
     "down",
+    "alerts",
     "pause",
     "resume",
     "snapshot",

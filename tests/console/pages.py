@@ -79,9 +79,20 @@ def change_your_mind(walk: Walk, path: str, button: str) -> None:
         assert page.get_by_text("running", exact=True).count() == 0
 
 
+def search_a_log(walk: Walk, part: str, text: str, *, found: str) -> None:
+    """The log of a part is there, and a search leaves only the entries with a text."""
+    with walk.page(f"/logs?part={part}") as page:
+        page.get_by_text(found).first.wait_for()
+        page.get_by_label("with the text").fill("no log has this")
+        page.get_by_text("No such entry.").wait_for()
+        page.get_by_label("with the text").fill(text)
+        page.get_by_text(found).first.wait_for()
+        keep(page, "console-logs")
+
+
 def fit_on_a_phone(walk: Walk, table: str) -> None:
     """No page is wider than a phone in the dark."""
-    for path in ("/", "/tables", table_path(table), "/row", "/quarantine", "/ask"):
+    for path in ("/", "/tables", table_path(table), "/row", "/quarantine", "/logs?part=connect", "/ask"):
         with walk.page(path, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
             page.get_by_role("link", name="Pipeline").wait_for()
             page.wait_for_timeout(300)

@@ -62,6 +62,25 @@ def connections(draw: st.DrawFn) -> dict[str, Any]:
     return connection
 
 
+ADDRESSES = st.from_regex(r"[a-z]{1,5}@[a-z]{1,5}\.example", fullmatch=True)
+ALERTS = some(
+    {"webhook_env": VARIABLES},
+    freshness=DURATIONS,
+    lag=st.integers(0, 10**9),
+    quarantine=st.integers(0, 10**9),
+    blocked=st.just(True),
+    smtp=some(
+        {
+            "host": st.just("mail.example"),
+            "sender": ADDRESSES,
+            "recipients": st.lists(ADDRESSES, min_size=1, max_size=2, unique=True),
+        },
+        port=st.integers(1, 65535),
+        security=st.sampled_from(["starttls", "tls", "none"]),
+    ),
+)
+
+
 @st.composite
 def lake_files(draw: st.DrawFn) -> dict[str, Any]:
     """Return a valid file. Each table entry names a table that a whole-schema pattern of its source takes."""
@@ -92,6 +111,7 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
         **({"defaults": draw(some({}, **POLICIES))} if draw(st.booleans()) else {}),
         **({"table": tables} if tables else {}),
         **({"local": local} if local else {}),
+        **({"alerts": draw(ALERTS)} if draw(st.booleans()) else {}),
     }
 
 

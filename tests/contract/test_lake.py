@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from connectors.deployment import MAX_EVENT_MB
 from tests.contract.lake_files import lake_files, toml
 from tests.postgres_source import postgres_source
+from tributary.contract.alerts import Alerts, Smtp
 from tributary.contract.engines.binlog import BinlogConnection, BinlogSource
 from tributary.contract.engines.postgres import PostgresConnection, PostgresSource
 from tributary.contract.lake import (
@@ -201,6 +202,23 @@ MISTAKES = {
         "[source.shop.connection].user",
         "fewer rights",
     ),
+    "alerts that reach nobody": (f"{MINIMAL}[alerts]\nlag = 5", "[alerts]", "webhook_env"),
+    "alerts without a rule": (
+        f'{MINIMAL}[alerts]\nblocked = false\nwebhook_env = "HOOK"',
+        "[alerts]",
+        "freshness, lag, quarantine",
+    ),
+    "half of a login at a mail server": (
+        f'{MINIMAL}[alerts.smtp]\nhost = "h"\nsender = "a@b.c"\nrecipients = ["a@b.c"]\nuser = "u"',
+        "[alerts.smtp]",
+        "password_env",
+    ),
+    "a password without encryption": (
+        f'{MINIMAL}[alerts.smtp]\nhost = "h"\nsender = "a@b.c"\nrecipients = ["a@b.c"]\nuser = "u"\n'
+        'password_env = "P"\nsecurity = "none"',
+        "[alerts.smtp]",
+        "starttls",
+    ),
     "a server to verify with nothing": (
         f'{MINIMAL}[source.shop.connection]\nhost = "h"\npassword_env = "A"\nsslmode = "verify-ca"',
         "[source.shop.connection]",
@@ -256,7 +274,7 @@ def test_the_lake_file_of_the_project_is_valid() -> None:
 
 
 def test_the_reference_has_every_entry_and_its_default() -> None:
-    reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[aws]`")[0]
+    reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[alerts]`")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
     of_binlog = (BinlogSource, BinlogConnection)
     models = (*of_binlog, PostgresSource, PostgresConnection, Events, TablePolicy, Local)
@@ -269,6 +287,21 @@ def test_the_reference_has_every_entry_and_its_default() -> None:
             default, default
         )
         assert cell.strip('`"') in {str(expected), "required", *_EXPLAINED_DEFAULTS}, name
+
+
+def test_the_reference_has_every_entry_of_alerts() -> None:
+    text = (ROOT / "docs" / "lake-file.md").read_text()
+    section, mail = re.split(
+        r"^###? `\[alerts\.smtp\]`", text.partition("## `[alerts]`")[2], flags=re.MULTILINE
+    )
+    for found, model in ((section, Alerts), (mail.partition("\n## ")[0], Smtp)):
+        rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", found, re.MULTILINE))
+        assert [*rows] == [name for name in model.model_fields if name != "smtp"]
+        for name, cell in rows.items():
+            field = model.model_fields[name]
+            default = "required" if field.is_required() else field.default
+            words = "none" if default is None else "true" if default is True else str(default)
+            assert cell.strip('`"') == words, name
 
 
 def test_the_reference_marks_the_entries_with_defaults_for_all_tables() -> None:
@@ -324,7 +357,14 @@ def _file_of(lake: Lake) -> dict[str, Any]:
         "defaults": {key: _text(value) for key, value in lake.defaults},
         "table": tables,
         "local": {key: value for key, value in lake.local if value is not None},
+        **({} if lake.alerts is None else {"alerts": _entries(lake.alerts.model_dump(exclude_none=True))}),
     }
+
+
+def _entries(values: dict[str, Any]) -> dict[str, Any]:
+    return _lists(
+        {key: _entries(value) if isinstance(value, dict) else _text(value) for key, value in values.items()}
+    )
 
 
 def _text(value: Any) -> Any:

@@ -44,13 +44,31 @@ def read_quarantine(filesystem: S3FileSystem, path: str) -> tuple[QuarantinedEve
     return tuple(latest[position] for position in sorted(latest))
 
 
+def count_quarantine(filesystem: S3FileSystem, path: str) -> int:
+    """Return the number of events in the quarantine folder of a table, without reading their bytes."""
+    from pyarrow import parquet
+
+    columns = ["topic", "partition", "offset"]
+    positions: set[tuple[Any, ...]] = set()
+    for file in _files(filesystem, path):
+        found = parquet.read_table(file, filesystem=filesystem, columns=columns)
+        positions.update(zip(*(found[column].to_pylist() for column in columns), strict=True))
+    return len(positions)
+
+
 def _read_events(filesystem: S3FileSystem, path: str) -> Iterator[QuarantinedEvent]:
     from pyarrow import parquet
+
+    for file in _files(filesystem, path):
+        rows: list[dict[str, Any]] = parquet.read_table(file, filesystem=filesystem).to_pylist()
+        yield from (QuarantinedEvent(**row) for row in rows)
+
+
+def _files(filesystem: S3FileSystem, path: str) -> Iterator[str]:
     from pyarrow.fs import FileSelector, FileType
 
     for info in filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True)):
         # Spark's own files, such as _SUCCESS and leftovers of an unfinished attempt, start with these.
         hidden = any(part.startswith(("_", ".")) for part in info.path.removeprefix(path).split("/"))
         if info.type == FileType.File and not hidden and info.path.endswith(".parquet"):
-            rows: list[dict[str, Any]] = parquet.read_table(info.path, filesystem=filesystem).to_pylist()
-            yield from (QuarantinedEvent(**row) for row in rows)
+            yield info.path

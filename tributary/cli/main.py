@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import typer
 
+from tributary.cli.commands.alerts import alerts
 from tributary.cli.commands.console import console
 from tributary.cli.commands.demo import demo
 from tributary.cli.commands.ingest import ingest
@@ -58,6 +59,7 @@ app.command(rich_help_panel="Run the pipeline")(snapshot)
 app.command(rich_help_panel="Run the pipeline")(rebuild)
 app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)
 app.command(rich_help_panel="Look at the lake")(console)
+app.command(rich_help_panel="Look at the lake")(alerts)
 app.command(rich_help_panel="Look at the lake")(query)
 app.command(rich_help_panel="Look at the lake")(tables)
 app.command(rich_help_panel="Look at the lake")(history)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from tributary.console.jobs import Jobs
 from tributary.console.view import Kept, LakeView, read_view
 from tributary.contract.remedies import Words
 from tributary.contract.table_name import TableName
+from tributary.operations.logs import Level, LogEntry, Redaction, chosen, known_secrets, read_log
 from tributary.operations.runs.follower import Follower
 from tributary.operations.workspace import Workspace
 
@@ -71,6 +73,12 @@ class Console:
         tables = read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)
         found = {table.name: read_quarantine(filesystem, table.path) for table in tables}
         return {name: events for name, events in found.items() if events}
+
+    def log(self, part: str, at_least: Level, having: str) -> Sequence[LogEntry]:
+        """Return the latest entries of a part's log, without secrets."""
+        state = self.workspace.state
+        redaction = Redaction.of(known_secrets(self.workspace.lake, state.read_settings()))
+        return chosen(read_log(state, part, redaction), at_least, having)
 
     async def row_events(self, table: str, key: str) -> tuple[RowEvent, ...]:
         """Return every event of a row. Raises UnknownTable, NotAKey, LakeUnreadable and PipelineDown."""

@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from tributary.contract.acceleration import Acceleration
+from tributary.contract.alerts import Alerts
 from tributary.contract.aws import Aws
 from tributary.contract.aws_checks import aws_problems, event_size_problems
 from tributary.contract.column_types import ColumnType, NotAColumnType
@@ -177,6 +178,7 @@ class Lake(Entry):
     acceleration  whether the Spark app may (auto) or must (required) use its Java classes
     tables        the tables that have an entry, in the file's order, with the defaults for the values that
                   the entry leaves out
+    alerts        None: the file has no `[alerts]`
     aws           None: the file has no `[aws]`
     """
 
@@ -187,6 +189,7 @@ class Lake(Entry):
     defaults: Defaults
     tables: tuple[tuple[TableName, TablePolicy], ...]
     local: Local
+    alerts: Alerts | None = None
     aws: Aws | None = None
 
     @cached_property
@@ -249,6 +252,7 @@ class _LakeFile(Entry):
     defaults: Defaults = Defaults()
     table: dict[str, TablePolicy] = Field(default_factory=dict)
     local: Local = Local()
+    alerts: Alerts | None = None
     aws: Aws | None = None
 
 
@@ -263,6 +267,7 @@ def _lake_of(file: _LakeFile) -> Lake:
             (TableName.parse(name), entry.with_defaults(file.defaults)) for name, entry in file.table.items()
         ),
         local=file.local,
+        alerts=file.alerts,
         aws=file.aws,
     )
 
@@ -270,7 +275,11 @@ def _lake_of(file: _LakeFile) -> Lake:
 def _check_together(file: _LakeFile, where: str) -> None:
     """Check what only several entries together show. Raises LakeFileError."""
     for problem in chain(
-        _connection_problems(file), _table_problems(file), _port_problems(file), _aws_problems(file)
+        _connection_problems(file),
+        _table_problems(file),
+        _port_problems(file),
+        () if file.alerts is None else file.alerts.problems(),
+        _aws_problems(file),
     ):
         where = f"{where}, entry {problem.entry}"
         raise LakeFileError(problem.what, where=where, found=problem.found, expected=problem.expected)

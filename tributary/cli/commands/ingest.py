@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +18,7 @@ from tributary.cli.commands.options import (
 )
 from tributary.cli.rendering import messages, output
 from tributary.contract.table_name import TableName
+from tributary.operations.remedy_words import remedy_words
 from tributary.operations.workspace import Workspace
 
 
@@ -68,6 +69,7 @@ def ingest(
     JSON.
     """
     from tributary.cli.run_watch import watch_run
+    from tributary.operations.alerts.keeper import AlertKeeper
     from tributary.operations.kafka_topics import read_table_names
     from tributary.operations.kafka_wait import wait_until_kafka_holds_all, wait_until_tables_are_read
     from tributary.operations.reconcile.barrier import Patience
@@ -99,7 +101,11 @@ def ingest(
         on_line=typer.echo if as_json else None,
     )
     keeper = SnapshotKeeper(workspace, messages.print)
-    with keeper.running() if follow and chosen == "kafka" else nullcontext():
+    alerts = AlertKeeper(workspace, messages.print, remedy_words)
+    with ExitStack() as beside:
+        if follow and chosen == "kafka":
+            beside.enter_context(keeper.running())
+            beside.enter_context(alerts.running())
         watch_run(run, messages if as_json else output, is_shown=not as_json)
     if chosen == "kafka" and not follow:
         # The run has applied what was read again.

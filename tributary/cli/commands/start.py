@@ -51,6 +51,7 @@ def start(
     from tributary.console.console import Console
     from tributary.console.server import serve, stop_serving
     from tributary.local import pipeline
+    from tributary.operations.alerts.keeper import AlertKeeper
     from tributary.operations.runs.follower import Follower
     from tributary.operations.runs.ingest_run import start_ingest
     from tributary.operations.snapshots.keeper import SnapshotKeeper
@@ -69,7 +70,8 @@ def start(
             on_end=stop_serving,
         )
         keeper = SnapshotKeeper(workspace, _tell)
-        with follower.running(), keeper.running():
+        alerts = AlertKeeper(workspace, _tell, remedy_words)
+        with follower.running(), keeper.running(), alerts.running():
             serve(
                 Console(workspace, remedy_words, follower, may_act=not read_only),
                 port,

@@ -127,7 +127,8 @@ def _to_look_at(console: Console, view: LakeView) -> None:
     for connector in failed:
         _problem(connector.name, connector.failure or "", in_words(connector.remedies, console.words))
     for service in died:
-        _problem(service.name, f"The server died. Its log: {service.log}", "")
+        path = f"/logs?part={service.name}"
+        _problem(service.name, f"The server died. Its log: {service.log}", "", path)
     for table in view.to_look_at:
         name, path = str(table.table), table_path(table.table)
         if table.left_out is not None:

@@ -1,0 +1,160 @@
+"""Evaluate the alerts of a lake as long as an ingest follows it: one process at a time does it."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from tributary.api.quarantine import count_quarantine
+from tributary.api.tables import read_quarantined_tables
+from tributary.contract.alerts import Alerts
+from tributary.contract.remedies import Words
+from tributary.contract.table_name import TableName
+from tributary.local import kafka, s3
+from tributary.local.status import read_status
+from tributary.operations.alerts.rules import Ages, Alert, Observation, is_known, judge
+from tributary.operations.alerts.sending import Channel, NotSent, channels
+from tributary.operations.alerts.sent import SentAlert, changes, read_sent, write_sent
+from tributary.operations.table_states import read_table_states
+from tributary.operations.workspace import Workspace
+
+SECONDS_BETWEEN_LOOKS = 15.0
+SECONDS_BETWEEN_COUNTS = 60.0
+"""How long to wait before the events in quarantine are counted again."""
+
+FILE = "alerts.json"
+
+
+@dataclass
+class AlertKeeper:
+    """Sends an alert when a rule is broken first, and tells when it no longer is.
+
+    tell     gets what could not be sent, for a person at the terminal
+    observe  returns the state of the lake
+    """
+
+    workspace: Workspace
+    tell: Callable[[str], None]
+    words: Words
+    observe: Callable[[], Observation] | None = None
+    through: Sequence[Channel] | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    _ages: Ages = field(default_factory=Ages)
+    _quarantined: Mapping[TableName, int] | None = None
+    _next_count: float = 0.0
+    _told: str = ""
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run in a thread as long as the context lasts, if the lake file has `[alerts]`."""
+        if self.workspace.lake.alerts is None:
+            yield
+            return
+        thread = threading.Thread(target=self.run, name="alerts", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.stop.set()
+            thread.join()
+
+    def run(self) -> None:
+        """Evaluate the rules until `stop` is set. What fails is told once, and tried again."""
+        while not self.stop.is_set():
+            try:
+                self.step()
+                self._told = ""
+            except Exception as error:  # noqa: BLE001  A fault of the alerts must not end the ingest.
+                self._tell(f"The alerts cannot be evaluated now: {type(error).__name__}: {error}")
+            self.stop.wait(SECONDS_BETWEEN_LOOKS)
+
+    def step(self) -> None:
+        """Evaluate the rules once, unless another process does."""
+        rules = self.workspace.lake.alerts
+        if rules is None:
+            return
+        with self._alone() as is_alone:
+            if not is_alone:
+                return
+            observed = (self.observe or self._observe)()
+            alerts = judge(rules, observed, self._ages.of(observed), self.words)
+            for channel in self.through if self.through is not None else channels(rules):
+                self._send(channel, alerts, observed)
+
+    def _send(self, channel: Channel, alerts: Sequence[Alert], observed: Observation) -> None:
+        path = self.workspace.state.path / FILE
+        everything = dict(read_sent(path))
+        sent = {one.key: one for one in everything.get(channel.name, ())}
+        known = [one.key for one in sent.values() if is_known(one.rule, one.subject, observed)]
+        found = changes(sent.values(), alerts, known)
+        lake = self.workspace.lake.name
+        try:
+            for alert in found.new:
+                channel.send(f"[{lake}] {alert.subject}: {alert.rule}", alert.text)
+                since = observed.at.isoformat(timespec="seconds")
+                sent[alert.key] = SentAlert(
+                    rule=alert.rule, subject=alert.subject, text=alert.text, since=since
+                )
+            for one in found.over:
+                channel.send(
+                    f"[{lake}] {one.subject}: {one.rule} resolved",
+                    f"It is over. Since {one.since} it was: {one.text}",
+                )
+                del sent[one.key]
+        except NotSent as error:
+            self._tell(error.text(self.words))
+        finally:
+            if found.new or found.over:
+                write_sent(path, {**everything, channel.name: tuple(sent.values())})
+
+    def _observe(self) -> Observation:
+        pipeline = read_status(self.workspace.state)
+        running = {service.name for service in pipeline.services if service.state == "running"}
+        if not {kafka.SERVICE, s3.SERVICE} <= running:
+            return Observation(datetime.now(UTC), pipeline, None)
+        tables = read_table_states(self.workspace, pipeline)
+        return Observation(datetime.now(UTC), pipeline, tables, self._count_quarantined())
+
+    def _count_quarantined(self) -> Mapping[TableName, int] | None:
+        rules: Alerts | None = self.workspace.lake.alerts
+        if rules is None or rules.quarantine is None:
+            return None
+        if self._quarantined is None or time.monotonic() >= self._next_count:
+            self._next_count = time.monotonic() + SECONDS_BETWEEN_COUNTS
+            lake = self.workspace.open_lake
+            filesystem = lake.files.filesystem
+            found = read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)
+            self._quarantined = {table.name: count_quarantine(filesystem, table.path) for table in found}
+        return self._quarantined
+
+    def _tell(self, text: str) -> None:
+        if text != self._told:
+            self._told = text
+            self.tell(text)
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Yield whether no other process evaluates the alerts while the context lasts."""
+        with (self.workspace.state.path / "alerts.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
+
+def send_test(alerts: Alerts, lake: str) -> Iterator[tuple[str, NotSent | None]]:
+    """Send a message by each channel, and yield its name with the error, if there was one."""
+    for channel in channels(alerts):
+        try:
+            channel.send(f"[{lake}] test", "This message came from tributary alerts --test.")
+        except NotSent as error:
+            yield channel.name, error
+        else:
+            yield channel.name, None

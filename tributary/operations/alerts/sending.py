@@ -1,0 +1,117 @@
+"""Send an alert: to a webhook in Slack's form, or by mail. Errors never show a URL or a password."""
+
+from __future__ import annotations
+
+import os
+import smtplib
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.message import EmailMessage
+from typing import Protocol
+
+import requests
+
+from tributary.contract.alerts import Alerts, Smtp
+from tributary.contract.errors import TributaryError
+
+SECONDS = 10.0
+
+
+class NotSent(TributaryError):
+    """An alert did not reach its place."""
+
+
+class Channel(Protocol):
+    """A way to send. `name` is what the state folder and messages call it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def send(self, title: str, text: str) -> None:
+        """Send one message. Raises NotSent."""
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """A webhook that takes Slack's messages. The variable holds its URL, which is a secret."""
+
+    variable: str
+    environment: Mapping[str, str]
+    name: str = "webhook"
+
+    def send(self, title: str, text: str) -> None:
+        url = _secret(self.environment, self.variable, "[alerts].webhook_env")
+        # Slack reads these three characters as markup.
+        plain = f"*{title}*\n{text}".replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        try:
+            answer = requests.post(url, json={"text": plain}, timeout=SECONDS)
+        except requests.RequestException as error:
+            # The error's own text has the URL.
+            raise _not_sent(self.name, type(error).__name__) from None
+        if not answer.ok:
+            raise _not_sent(self.name, f"status {answer.status_code}")
+
+
+@dataclass(frozen=True)
+class Mail:
+    """A mail server."""
+
+    smtp: Smtp
+    environment: Mapping[str, str]
+    name: str = "mail"
+
+    def send(self, title: str, text: str) -> None:
+        message = EmailMessage()
+        message["Subject"] = " ".join(title.split())
+        message["From"] = self.smtp.sender
+        message["To"] = ", ".join(self.smtp.recipients)
+        message.set_content(text)
+        try:
+            with self._session() as session:
+                session.send_message(message)
+        except (OSError, smtplib.SMTPException) as error:
+            raise _not_sent(self.name, f"{type(error).__name__}: {error}") from None
+
+    def _session(self) -> smtplib.SMTP:
+        smtp, context = self.smtp, ssl.create_default_context()
+        if smtp.security == "tls":
+            session: smtplib.SMTP = smtplib.SMTP_SSL(smtp.host, smtp.port, timeout=SECONDS, context=context)
+        else:
+            session = smtplib.SMTP(smtp.host, smtp.port, timeout=SECONDS)
+        try:
+            if smtp.security == "starttls":
+                session.starttls(context=context)
+            if smtp.user is not None and smtp.password_env is not None:
+                password = _secret(self.environment, smtp.password_env, "[alerts.smtp].password_env")
+                session.login(smtp.user, password)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+
+def channels(alerts: Alerts, environment: Mapping[str, str] | None = None) -> tuple[Channel, ...]:
+    """Return the ways to send that the lake file names."""
+    variables = os.environ if environment is None else environment
+    found: list[Channel] = []
+    if alerts.webhook_env is not None:
+        found.append(Webhook(alerts.webhook_env, variables))
+    if alerts.smtp is not None:
+        found.append(Mail(alerts.smtp, variables))
+    return tuple(found)
+
+
+def _secret(environment: Mapping[str, str], variable: str, entry: str) -> str:
+    found = environment.get(variable)
+    if found:
+        return found
+    raise NotSent(
+        f"the environment variable {variable} is empty or missing",
+        where=entry,
+        remedy=f"Set it where the ingest runs: export {variable}=…",
+    )
+
+
+def _not_sent(name: str, found: str) -> NotSent:
+    return NotSent(f"the alert could not be sent by {name}", found=found, remedy="It is sent again later.")
