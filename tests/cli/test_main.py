@@ -26,6 +26,7 @@ COMMANDS = (
     "rebuild",
     "new-epoch",
     "query",
+    "export",
     "tables",
     "history",
     "events",

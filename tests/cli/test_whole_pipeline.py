@@ -328,7 +328,7 @@ def test_a_paused_table_stays_as_it_is_beside_a_running_ingest_until_it_is_resum
         assert all(one["paused_since"] for one in tributary.json("tables"))
         assert "is paused since" in tributary.run("status")
         told = tributary.run("reconcile", status=1)
-        assert "shop.public.customers: it is paused" in " ".join(told.split())
+        assert "shop.public.customers: cannot be compared: it is paused" in " ".join(told.split())
         assert city() == before
         assert tributary.json("resume", "public.*") == ["shop.public.customers", "shop.public.orders"]
         wait_until(lambda: city() == "Bonn", "the resumed table")
@@ -354,6 +354,17 @@ def test_tables_and_history_show_rows_positions_and_commits(tributary: Tributary
     assert (commits[-1]["events"], commits[-1]["positions"]) == (50, {"0": 50})
     assert "20" in tributary.run("history", "public.orders")
     assert "merge on read" in tributary.run("tables")
+
+
+def test_a_table_is_exported_as_it_was(tributary: Tributary, tmp_path: Path) -> None:
+    path = tmp_path / "orders.json"
+    first = tributary.json("history", "orders")[-1]["instant"]
+    condition = ("--where", "id <= 2 OR id = 6", "--as-of", first)
+    told = tributary.run("export", "orders", "--to", "json", "--plain", "--out", str(path), *condition)
+    assert f"3 rows of shop.public.orders are in {path}." in told
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {row["id"]: row["amount"] for row in rows} == {1: "1.10", 2: "2.20", 6: "6.60"}
+    assert "_op" not in rows[0]
 
 
 def test_an_unreadable_event_is_in_quarantine_with_its_bytes_and_harms_nothing(tributary: Tributary) -> None:

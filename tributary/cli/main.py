@@ -15,6 +15,7 @@ import typer
 from tributary.cli.commands.alerts import alerts
 from tributary.cli.commands.console import console
 from tributary.cli.commands.demo import demo
+from tributary.cli.commands.export import export
 from tributary.cli.commands.ingest import ingest
 from tributary.cli.commands.init import init
 from tributary.cli.commands.packages import package, plugins
@@ -61,6 +62,7 @@ app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)
 app.command(rich_help_panel="Look at the lake")(console)
 app.command(rich_help_panel="Look at the lake")(alerts)
 app.command(rich_help_panel="Look at the lake")(query)
+app.command(rich_help_panel="Look at the lake")(export)
 app.command(rich_help_panel="Look at the lake")(tables)
 app.command(rich_help_panel="Look at the lake")(history)
 app.command(rich_help_panel="Look at the lake")(events)
