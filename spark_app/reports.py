@@ -112,7 +112,7 @@ class Paused:
 
 @dataclass(frozen=True)
 class Resumed:
-    """The table goes on after a pause."""
+    """The table continues after a pause."""
 
     event: ClassVar[str] = "resumed"
     table: str

@@ -61,7 +61,7 @@ class TableRun:
         self.got_on_at = time.monotonic()
 
     def set_going(self) -> None:
-        """Take note that the table goes on after a pause, which was no time without progress."""
+        """Note that the table continues after a pause, which does not count as time without progress."""
         self.is_caught_up = False
         self.got_on_at = time.monotonic()
 

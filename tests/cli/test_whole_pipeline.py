@@ -25,6 +25,7 @@ from tests.browser.chromium import chromium
 from tests.console import pages
 from tests.console.walk import Walk, answers, environment, free_port, served
 from tests.local.landed import wait_until
+from tests.operations.receivers import webhook
 from tests.spark_app.debezium import SourceTable
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import down
@@ -45,6 +46,10 @@ tables = ["public.*"]
 
 [table."shop.public.customers"]
 deletes = "soft"
+
+[alerts]
+quarantine = 0
+webhook_env = "TESTS_WEBHOOK"
 """
 SCHEMA = """
 CREATE TABLE orders (
@@ -82,7 +87,7 @@ class Tributary:
     lake_file: Path
     state: Path
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         command = [str(Path(sys.executable).with_name("tributary")), *arguments]
         options = ["--state", str(self.state)]
         if arguments[0] != "down":
@@ -93,7 +98,7 @@ class Tributary:
             stderr=subprocess.PIPE,
             text=True,
             process_group=0,
-            env=environment(),
+            env={**environment(), **variables},
         )
 
     def run(self, *arguments: str, status: int = 0) -> str:
@@ -415,7 +420,7 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
         pages.change_your_mind(walk, orders, "Pause")
         pages.press(walk, orders, "Pause", ends_with="shop.public.orders is paused.")
         assert _states(tributary)["orders"]["state"] == "paused"
-        pages.press(walk, orders, "Resume", ends_with="shop.public.orders goes on.")
+        pages.press(walk, orders, "Resume", ends_with="shop.public.orders continues.")
         assert _states(tributary)["orders"]["state"] == "well"
         pages.press(walk, orders, "Read again", ends_with="shop.public.orders was read again.")
         pages.press(walk, "/quarantine", "Replay", ends_with="0 applied, 1 left in quarantine")
@@ -425,14 +430,37 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
         assert walk.problems == []
         metrics = requests.get(f"{address}/metrics", timeout=30).text
         assert 'tributary_table_events_behind{table="shop.public.orders"}' in metrics
-        foreign = requests.get(address, headers={"Origin": "http://evil.example"}, timeout=30)
-        assert foreign.status_code == 403
+        # Neither a page nor the way by which buttons talk to the console.
+        for path in ("", "/_nicegui_ws/socket.io/?EIO=4&transport=polling"):
+            for origin, status in (("http://evil.example", 403), (address, 200)):
+                found = requests.get(f"{address}{path}", headers={"Origin": origin}, timeout=30)
+                assert found.status_code == status, (path, origin)
+    with served(tributary.lake_file, tributary.state, "--read-only") as address, chromium() as browser:
+        pages.find_no_button(Walk(address, browser), "/table/shop.public.orders")
 
 
 def test_start_follows_and_serves_and_mends_and_stops_it_all(tributary: Tributary) -> None:
     tributary.run("down")
     port = free_port()
-    process = tributary.start("start", "--port", str(port))
+    with webhook() as (url, got):
+        output, errors = _start_and_stop(tributary, port, url)
+    assert got[0][1]["text"].startswith(
+        "*[cli-test] shop.public.orders: quarantine*\n1 events are in quarantine"
+    )
+    assert f"The console is at http://127.0.0.1:{port}" in output
+    assert "3 of 3 tables are in the lake." in output
+    assert "The ingest has ended" in errors
+    assert "It starts again in" in errors
+    assert "Traceback" not in errors
+    assert {one["state"] for one in tributary.json("status", status=1)["services"]} == {"stopped"}
+    (alert,) = tributary.json("alerts")
+    assert (alert["channel"], alert["rule"]) == ("webhook", "quarantine")
+    tributary.run("up")
+
+
+def _start_and_stop(tributary: Tributary, port: int, url: str) -> tuple[str, str]:
+    """Let `tributary start` follow, rebuild, and survive the death of Spark. Return what it has said."""
+    process = tributary.start("start", "--port", str(port), TESTS_WEBHOOK=url)
     try:
         address = f"http://127.0.0.1:{port}"
         wait_until(lambda: answers(address), "the console of tributary start")
@@ -455,13 +483,7 @@ def test_start_follows_and_serves_and_mends_and_stops_it_all(tributary: Tributar
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=600)
     assert process.returncode == 130, errors
-    assert f"The console is at {address}" in output
-    assert "3 of 3 tables are in the lake." in output
-    assert "The ingest has ended" in errors
-    assert "It starts again in" in errors
-    assert "Traceback" not in errors
-    assert {one["state"] for one in tributary.json("status", status=1)["services"]} == {"stopped"}
-    tributary.run("up")
+    return output, errors
 
 
 def test_down_and_up_keep_everything(tributary: Tributary) -> None:

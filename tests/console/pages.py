@@ -79,6 +79,13 @@ def change_your_mind(walk: Walk, path: str, button: str) -> None:
         assert page.get_by_text("running", exact=True).count() == 0
 
 
+def find_no_button(walk: Walk, path: str) -> None:
+    """The page is complete, but nothing on it changes anything."""
+    with walk.page(path) as page:
+        page.get_by_text("Commits, newest first").wait_for()
+        assert page.get_by_role("button", name="Pause", exact=True).count() == 0
+
+
 def search_a_log(walk: Walk, part: str, text: str, *, found: str) -> None:
     """The log of a part is there, and a search leaves only the entries with a text."""
     with walk.page(f"/logs?part={part}") as page:

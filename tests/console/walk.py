@@ -45,10 +45,10 @@ def answers(address: str) -> bool:
 
 
 @contextmanager
-def served(lake_file: Path, state: Path) -> Iterator[str]:
+def served(lake_file: Path, state: Path, *options: str) -> Iterator[str]:
     """Serve a console with the installed command, and yield its address."""
     port = free_port()
-    command = [str(Path(sys.executable).with_name("tributary")), "console", "--port", str(port)]
+    command = [str(Path(sys.executable).with_name("tributary")), "console", "--port", str(port), *options]
     process = subprocess.Popen([*command, "--lake", str(lake_file), "--state", str(state)], env=environment())
     address = f"http://127.0.0.1:{port}"
     try:

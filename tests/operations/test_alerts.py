@@ -1,26 +1,19 @@
-"""Each rule tells of what breaks it, once, and once more when it is over, through a real server."""
+"""An alert is sent once, and once more when it is over, through a real server."""
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from email import message_from_bytes, policy
-from email.message import EmailMessage
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiosmtpd.controller import Controller
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.console.views import NOW, ORDERS, blocked, commit, left_out, view_of, well
-from tests.console.walk import free_port
+from tests.operations.receivers import mail_server, webhook
 from tributary.contract.alerts import Alerts, Smtp
 from tributary.contract.lake import parse_lake
 from tributary.contract.pause import Pause
@@ -208,32 +201,6 @@ def test_what_a_channel_has_told_is_always_what_is_open(steps: list[set[str]]) -
         assert open_in_the_reader_s_mind == step
 
 
-@contextmanager
-def webhook(status: int = 200) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the URL of a real HTTP server, and what it has got."""
-    got: list[Any] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            got.append((self.headers["Content-Type"], json.loads(body)))
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/services/s3cret", got
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_a_webhook_gets_a_message_in_the_form_of_slack() -> None:
     with webhook() as (url, got):
         Webhook("HOOK", {"HOOK": url}).send("[shop] <b>&", "it is\nblocked")
@@ -248,29 +215,6 @@ def test_a_webhook_that_fails_is_told_without_its_url() -> None:
     with pytest.raises(NotSent, match="HOOK is empty or missing"):
         Webhook("HOOK", {}).send("t", "x")
     assert "s3cret" not in f"{refused.value} {gone.value}"
-
-
-class Mails:
-    """What a real mail server has got."""
-
-    def __init__(self) -> None:
-        self.got: list[tuple[str, list[str], EmailMessage]] = []
-
-    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802
-        message = message_from_bytes(envelope.content, policy=policy.default)
-        self.got.append((envelope.mail_from, envelope.rcpt_tos, message))
-        return "250 OK"
-
-
-@contextmanager
-def mail_server() -> Iterator[tuple[int, Mails]]:
-    mails, port = Mails(), free_port()
-    controller = Controller(mails, hostname="127.0.0.1", port=port)
-    controller.start()
-    try:
-        yield port, mails
-    finally:
-        controller.stop()
 
 
 SMTP = Smtp(host="127.0.0.1", security="none", sender="lake@shop.example", recipients=("ops@shop.example",))

@@ -50,7 +50,7 @@ class Actions:
             "Pause",
             "pause",
             f"The ingest leaves {table} as it is within seconds, until somebody resumes it. Kafka and bronze "
-            "go on collecting its events, and all other tables go on.",
+            "keep collecting its events, and all other tables continue.",
             f"tributary pause {shlex.quote(table)}",
             partial(_pause, self.workspace, table),
         )
@@ -69,7 +69,7 @@ class Actions:
             "Read again",
             "refresh",
             f"The connector reads all rows of {table} from the database once more, in small parts, while "
-            "everything goes on. At the end, rows that the database no longer has disappear from the lake.",
+            "everything keeps running. At the end, rows that the database no longer has leave the lake.",
             f"tributary snapshot {shlex.quote(table)}",
             partial(_snapshot, self.workspace, table),
         )
@@ -97,7 +97,7 @@ class Actions:
     def _run_of_spark(self, title: str, icon: str, meaning: str, command: str, work: Work) -> Action:
         """Return an action that needs the Spark app for itself."""
         if self.follower is not None:
-            wait = "The ingest of all tables waits meanwhile, and then goes on."
+            wait = "The ingest of all tables waits meanwhile, and then continues."
             return Action(
                 title, icon, f"{meaning} {wait}", command, partial(_in_between, self.follower, work)
             )
@@ -122,7 +122,7 @@ def _pause(workspace: Workspace, table: str, _job: Job, _stop: threading.Event) 
 
 def _resume(workspace: Workspace, table: str, _job: Job, _stop: threading.Event) -> str:
     changed = pauses.resume(workspace, [table])
-    return f"{table} goes on." if changed else f"{table} was not paused."
+    return f"{table} continues." if changed else f"{table} was not paused."
 
 
 def _snapshot(workspace: Workspace, table: str, job: Job, stop: threading.Event) -> str:

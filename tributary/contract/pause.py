@@ -1,4 +1,4 @@
-"""A pause of one table: the Spark app leaves the table as it is, until somebody lets it go on.
+"""A pause of one table: the Spark app leaves the table as it is, until somebody resumes it.
 
 Its record is a small file on the lake's storage. The side that pauses writes it, and the Spark app reads it.
 The table's position stays in its last commit, so it continues where it was.

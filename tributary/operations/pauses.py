@@ -1,4 +1,4 @@
-"""Pause tables and let them go on. A running ingest obeys within seconds, and the next one does, too."""
+"""Pause and resume tables. A running ingest obeys within seconds, and the next one does, too."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def pause(workspace: Workspace, tables: Sequence[str]) -> tuple[TableName, ...]:
 
 
 def resume(workspace: Workspace, tables: Sequence[str]) -> tuple[TableName, ...]:
-    """Let the tables go on, and return those that were paused. Raises UnknownTable and PipelineDown."""
+    """Resume the tables, and return those that were paused. Raises UnknownTable and PipelineDown."""
     workspace.require("kafka", "s3")
     files = pause_files(workspace)
     paused = files.read()

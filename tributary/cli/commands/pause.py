@@ -27,9 +27,9 @@ def pause(
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Leave tables as they are, while all others go on. Nothing is lost.
+    """Leave tables as they are, while all others continue. Nothing is lost.
 
-    A running ingest finishes the table's current commit and obeys within seconds. Kafka and bronze go on
+    A running ingest finishes the table's current commit and obeys within seconds. Kafka and bronze keep
     collecting the table's events. The pause outlasts restarts of everything, until tributary resume.
     """
     from tributary.operations import pauses
@@ -39,7 +39,7 @@ def pause(
         print_json([str(table) for table in changed])
         return
     for table in changed:
-        _say(f"{table} is paused. To let it go on, run tributary resume {table}.")
+        _say(f"{table} is paused. To let it continue, run tributary resume {table}.")
     if not changed:
         _say("All of them were paused already.")
 
@@ -50,7 +50,7 @@ def resume(
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Let paused tables go on, each where it was.
+    """Let paused tables continue, each where it was.
 
     A running ingest applies what came meanwhile, or the next one does.
     """
@@ -61,7 +61,7 @@ def resume(
         print_json([str(table) for table in changed])
         return
     for table in changed:
-        _say(f"{table} goes on.")
+        _say(f"{table} continues.")
     if not changed:
         _say("None of them was paused.")
 

@@ -64,7 +64,7 @@ class AlertKeeper:
             thread.join()
 
     def run(self) -> None:
-        """Evaluate the rules until `stop` is set. What fails is told once, and tried again."""
+        """Evaluate the rules until `stop` is set. A failure is reported once, and tried again."""
         while not self.stop.is_set():
             try:
                 self.step()

@@ -65,7 +65,7 @@ class Ages:
             commit = table.commit
             if commit is None:
                 continue
-            # A commit shows that the table goes on, and how old its changes were.
+            # A commit shows that the table makes progress, and how old its changes were.
             if commit.completed > since:
                 self._behind_since[table.table] = commit.completed
                 ages[table.table] = observed.at - commit.completed

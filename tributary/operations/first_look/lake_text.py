@@ -239,9 +239,8 @@ def _pattern(table: TableLook) -> TablePattern | None:
 
 def _in_pattern(name: str) -> str:
     """Return the name as a part of a pattern: a character that has a meaning there stands for any."""
-    plain = name.replace(".", "?")
-    blanks = len(plain) - len(plain.strip())
-    return plain if not blanks else "".join("?" if character.isspace() else character for character in plain)
+    plain = re.sub(r"^!", "?", name.replace(".", "?"))
+    return plain if plain == plain.strip() else re.sub(r"\s", "?", plain)
 
 
 def _comment(text: str, indent: str = "") -> Iterator[str]:
