@@ -445,7 +445,7 @@ def test_start_follows_and_serves_and_mends_and_stops_it_all(tributary: Tributar
     with webhook() as (url, got):
         output, errors = _start_and_stop(tributary, port, url)
     assert got[0][1]["text"].startswith(
-        "*[cli-test] shop.public.orders: quarantine*\n1 events are in quarantine"
+        "*[cli-test] shop.public.orders: quarantine*\n1 event is in quarantine"
     )
     assert f"The console is at http://127.0.0.1:{port}" in output
     assert "3 of 3 tables are in the lake." in output

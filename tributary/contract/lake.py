@@ -61,7 +61,8 @@ def read_lake(path: Path | str) -> Lake:
         raise LakeFileError(
             "there is no such lake file",
             where=str(path),
-            remedy="Name it with --lake (for cdk: -c lake=FILE), or change to the folder with lake.toml.",
+            remedy="Name it with --lake (for cdk: -c lake=FILE), or change to the folder with lake.toml. "
+            "For a database without a lake file, tributary init writes one.",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise LakeFileError("the lake file cannot be read", where=str(path), found=str(error)) from error

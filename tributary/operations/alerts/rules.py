@@ -115,7 +115,8 @@ def _judged(
     if rules.quarantine is not None:
         for table_name, count in sorted((observed.quarantined or {}).items()):
             if count > rules.quarantine:
-                text = f"{count:,} events are in quarantine, more than {rules.quarantine:,}."
+                events = "1 event is" if count == 1 else f"{count:,} events are"
+                text = f"{events} in quarantine, more than {rules.quarantine:,}."
                 yield Alert("quarantine", str(table_name), text)
 
 
