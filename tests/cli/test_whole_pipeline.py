@@ -448,7 +448,7 @@ def test_start_follows_and_serves_and_mends_and_stops_it_all(tributary: Tributar
         "*[cli-test] shop.public.orders: quarantine*\n1 event is in quarantine"
     )
     assert f"The console is at http://127.0.0.1:{port}" in output
-    assert "3 of 3 tables are in the lake." in output
+    assert "2 of 2 tables are in the lake." in output
     assert "The ingest has ended" in errors
     assert "It starts again in" in errors
     assert "Traceback" not in errors
