@@ -13,7 +13,7 @@ from connectors.engines.survey import SAMPLED_ROWS, SECONDS_FOR_A_SAMPLE, Survey
 from tributary.contract.patterns import OWN_SCHEMA
 
 _BYTES_PER_ROW = 128
-"""Of a table that was never analyzed. It only has to be right to a factor of some."""
+"""The assumed size of a row in a table that was never analyzed. A rough value is enough for buckets."""
 
 
 def survey(connection: psycopg.Connection) -> Survey:

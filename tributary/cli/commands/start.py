@@ -41,7 +41,7 @@ def start(
     """Start the pipeline, follow the database, and show the lake in the browser, until Ctrl-C.
 
     This is tributary up, tributary ingest --follow and tributary console in one. Ctrl-C lets the current
-    commits finish, and stops all of it. The data stays, and the next start resumes from it.
+    commits finish, and stops everything. The data stays, and the next start resumes from it.
 
     If the Spark app or a server dies, the command says so and starts it again. If the Spark app dies over and
     over, the command ends with the reason. Passwords come from the environment variables that the lake file

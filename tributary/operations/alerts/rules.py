@@ -54,7 +54,7 @@ class Ages:
     _behind_since: dict[TableName, datetime] = field(default_factory=dict)
 
     def of(self, observed: Observation) -> Mapping[TableName, timedelta]:
-        """Return the age of the oldest change that each table has not applied, as far as it can be told."""
+        """Return the age of the oldest change that each table has not applied, as far as it is known."""
         ages = {}
         for table in observed.tables or ():
             if not table.behind or table.paused is not None:

@@ -106,7 +106,7 @@ class Follower:
                     reason = error.text(self.words)
                     self.tell(f"The ingest has ended: {reason} It starts again in {delay:g} s.")
                     self.stop.wait(delay)
-        except Exception as error:  # noqa: BLE001  Whatever it is, a person has to hear of it.
+        except Exception as error:  # noqa: BLE001  A person has to see any error.
             self.failure = IngestFailed(
                 "the ingest cannot continue", found=f"{type(error).__name__}: {error}"
             )

@@ -39,7 +39,7 @@ def read_again(
 
     tell  gets what a person should know
     show  gets how far the reading is, which replaces what it got before
-    stop  ends the waiting. The reading goes on as soon as somebody takes it further.
+    stop  ends the waiting. The reading continues as soon as somebody takes it further.
 
     Raises UnknownTable, PipelineDown and the errors of `SnapshotKeeper.step`.
     """
