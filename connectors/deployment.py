@@ -188,6 +188,7 @@ class Deployment:
     databases       by the source's name
     bronze_bucket   without s3://
     s3_endpoint     None: Amazon S3
+    hash_salt       the salt of hashed columns; None: no table has any
     """
 
     kafka: Kafka
@@ -196,6 +197,7 @@ class Deployment:
     databases: Mapping[str, DatabaseAccess]
     s3_endpoint: S3Endpoint | None = None
     topics: TopicPolicy = TopicPolicy()
+    hash_salt: SecretReference | None = None
 
 
 @dataclass(frozen=True)

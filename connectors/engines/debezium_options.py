@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from connectors.deployment import DatabaseAccess, Kafka, TopicPolicy
+from connectors.deployment import DatabaseAccess, Deployment, Kafka, SecretReference, TopicPolicy
+from tributary.contract.column_names import is_column_name
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA
 from tributary.contract.source import Source
@@ -20,6 +21,12 @@ a database, and for those without. Its defaults map several tables to one topic.
 
 RESUMABLE_OFFSETS = "io.tributary.connect.ResumableOffsets"
 """Our own transform, which lets Debezium resume without a gap from the offset of any record."""
+
+MASKED_COLUMNS = "io.tributary.connect.MaskedColumns"
+"""Our own transform, which masks and hashes columns."""
+
+_TRANSFORMS = ("resumableOffsets", "dropSignals")
+_MASKING = "maskedColumns"
 
 _LOSSLESS: Mapping[str, str] = {
     "tombstones.on.delete": "true",
@@ -55,7 +62,7 @@ _JSON_WITH_SCHEMAS: Mapping[str, str] = {
 
 
 def options_of_all_engines(
-    lake: Lake, source: Source, topics: TopicPolicy, signal_table: str, topic_names: str
+    lake: Lake, source: Source, deployment: Deployment, signal_table: str, topic_names: str
 ) -> dict[str, str]:
     """Return the options that every source's connector has.
 
@@ -70,10 +77,11 @@ def options_of_all_engines(
         **_keys(lake, source),
         **_LOSSLESS,
         **_JSON_WITH_SCHEMAS,
-        **_pace(topics),
-        **_topics(source, topics),
+        **_pace(deployment.topics),
+        **_topics(source, deployment.topics),
         "heartbeat.interval.ms": "5000",
         **_snapshots_on_demand(lake, source, signal_table),
+        **_hidden_columns(lake, source, deployment.hash_salt),
         # By default, headers of each record hold the connector's name, task and run.
         "extended.headers.enabled": "false",
         # Otherwise MSK Connect keeps restarting a connector that uses a configuration provider.
@@ -125,6 +133,38 @@ def _keys(lake: Lake, source: Source) -> dict[str, str]:
     return {"message.key.columns": ";".join(keys)} if keys else {}
 
 
+def _hidden_columns(lake: Lake, source: Source, salt: SecretReference | None) -> dict[str, str]:
+    """Return how columns are left out, masked and hashed.
+
+    `column.exclude.list` holds regular expressions of `schema.table.column`, separated by commas. Debezium
+    does not even read these columns in a snapshot. The transform knows a table by its topic.
+    """
+    names, options = lake.source_names(source), dict[str, str]()
+    left_out: list[str] = []
+    for table, policy in lake.tables:
+        hidden = policy.hidden
+        if table.source != source.name or not hidden.all:
+            continue
+        place = f"(?-i){_literally(table.schema)}\\.{_literally(table.table)}\\."
+        left_out += [place + _literally(column) for column in sorted(hidden.left_out)]
+        topic = names.topic(table.schema, table.table)
+        for option, columns in {
+            "mask": policy.mask,
+            "hash": policy.hash,
+            # The lake file cannot see all keys. Names with other characters are no columns of a lake's key.
+            "key": tuple(filter(is_column_name, sorted(hidden.left_out))),
+        }.items():
+            if columns:
+                options[f"transforms.{_MASKING}.{option}.{topic}"] = ",".join(columns)
+    if options:
+        options["transforms"] = ",".join((*_TRANSFORMS, _MASKING))
+        options[f"transforms.{_MASKING}.type"] = MASKED_COLUMNS
+    if lake.hashes_columns_of(source):
+        assert salt is not None, "a deployment of a lake that hashes columns has a salt"
+        options[f"transforms.{_MASKING}.salt"] = salt.placeholder
+    return ({"column.exclude.list": ",".join(left_out)} if left_out else {}) | options
+
+
 def _literally(name: str) -> str:
     return re.sub(r"[^0-9A-Za-z]", lambda character: f"\\x{{{ord(character[0]):x}}}", name)
 
@@ -150,7 +190,7 @@ def _snapshots_on_demand(lake: Lake, source: Source, signal_table: str) -> dict[
         "predicates.isSignal.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
         "predicates.isSignal.pattern": re.escape(names.topic_name(OWN_SCHEMA, signal_table)),
         # Connect stores the offsets of dropped records, too.
-        "transforms": "resumableOffsets,dropSignals",
+        "transforms": ",".join(_TRANSFORMS),
         "transforms.resumableOffsets.type": RESUMABLE_OFFSETS,
         "transforms.dropSignals.type": "org.apache.kafka.connect.transforms.Filter",
         "transforms.dropSignals.predicate": "isSignal",

@@ -53,6 +53,7 @@ class TableDefinition:
 
     names_identify  the database tells no other identities than names: a column with another name, or another
                     table with this name, cannot be told from one that was dropped and a new one
+    taken           what of the table the lake file keeps out of the lake; empty: nothing
     """
 
     identity: str
@@ -61,12 +62,15 @@ class TableDefinition:
     parts: tuple[PartDefinition, ...] = ()
     followed: bool = True
     names_identify: bool = False
+    taken: str = ""
 
     @property
     def fingerprint(self) -> str:
         """A digest that differs after every change but one of rows."""
         found = asdict(self)
         del found["followed"]
+        if not self.taken:
+            del found["taken"]
         for part in found["parts"]:
             del part["came_full"]
         return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:32]
@@ -104,7 +108,8 @@ def silent_changes(before: TableDefinition, now: TableDefinition) -> SilentChang
     None: nothing did. A change of a definition does not always say whether rows were changed. If they may
     have been, the answer is yes."""
     reasons_of = _reasons_by_name if now.names_identify else _reasons_for_all_rows
-    reasons = tuple(reasons_of(before, now))
+    hidden = ["the lake file hides other columns or rows of it now"] if before.taken != now.taken else []
+    reasons = (*reasons_of(before, now), *hidden)
     new_parts = [part for part in _without(now.parts, before.parts) if part.came_full]
     came = tuple(f"the partition {part.name} came with rows" for part in new_parts)
     if reasons:

@@ -144,7 +144,8 @@ class DatabaseColumn:
 class DatabaseTable:
     """A table as the database's catalog describes it. `primary_key` is empty if the table has none.
 
-    relation  stands for the table's rows, in the engine's own language
+    relation   stands for the table's rows, in the engine's own language
+    condition  holds for the rows to read, in the engine's own language; None: for all
     """
 
     schema: str
@@ -152,6 +153,7 @@ class DatabaseTable:
     columns: tuple[DatabaseColumn, ...]
     primary_key: tuple[str, ...]
     relation: str = ""
+    condition: str | None = None
 
 
 class Engine(ABC, Generic[SourceT, SessionT]):
@@ -316,6 +318,8 @@ class Engine(ABC, Generic[SourceT, SessionT]):
         self, session: SessionT, table: DatabaseTable, columns: Iterable[str]
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows in a snapshot: these columns in their forms. Each of the columns must have a form.
+
+        Only an engine whose sources have `filters_rows` gets a table with a condition.
 
         Raises RowsUnreadable.
         """

@@ -355,7 +355,8 @@ def test_a_wrong_password_names_the_server_and_not_the_password(maria: MariaDbSe
 def test_what_changes_rows_without_an_event_is_seen_in_the_catalog(
     admin: Session, change: str, is_seen: bool
 ) -> None:
-    source = source_of(lake_of())
+    lake = lake_of()
+    source = source_of(lake)
     for name in ("t", "other"):
         execute(admin, f"CREATE TABLE {name} (id int PRIMARY KEY, a int)")
         execute(admin, f"INSERT INTO {name} VALUES (1, 1)")
@@ -364,9 +365,9 @@ def test_what_changes_rows_without_an_event_is_seen_in_the_catalog(
         "CREATE TABLE parts (id int PRIMARY KEY, a int) PARTITION BY RANGE (id) "
         "(PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN MAXVALUE)",
     )
-    before = read_definitions(admin, source)
+    before = read_definitions(admin, lake, source)
     execute(admin, change)
-    now = read_definitions(admin, source)
+    now = read_definitions(admin, lake, source)
 
     seen = {t.table for t in before.keys() & now.keys() if silent_changes(before[t], now[t]) is not None}
 

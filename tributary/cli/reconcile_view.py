@@ -39,6 +39,7 @@ def reconciliation_facts(found: Reconciliation) -> dict[str, Any]:
                 "unsettled": [_facts(one, table.pairing) for one in table.findings.unsettled],
                 "mismatched_columns": dict(table.pairing.mismatched) if table.pairing else {},
                 "uncompared_columns": list(table.pairing.uncompared) if table.pairing else [],
+                "left_out_columns": list(table.pairing.left_out) if table.pairing else [],
                 "dropped_columns": list(table.pairing.dropped) if table.pairing else [],
             }
             for table in found.tables
@@ -57,6 +58,9 @@ def _print_table(table: TableProof) -> None:
     if table.pairing.uncompared:
         columns = ", ".join(table.pairing.uncompared)
         _say(f"{table.name}: not compared, because their type has no exact form: {columns}", "yellow")
+    if table.pairing.left_out:
+        columns = ", ".join(table.pairing.left_out)
+        _say(f"{table.name}: not compared, because the lake file leaves them out: {columns}", "dim")
     if table.pairing.dropped:
         _say(
             f"{table.name}: in the lake only, dropped in the source: {', '.join(table.pairing.dropped)}",

@@ -41,8 +41,9 @@ from tributary.contract.entries import (
     toml_key,
 )
 from tributary.contract.errors import TributaryError
+from tributary.contract.hidden_columns import HiddenColumns, hidden_problems
 from tributary.contract.naming import LakeNames, SourceNames, lake_name_problem, source_name_problem
-from tributary.contract.source import Source
+from tributary.contract.source import EnvironmentVariable, Source
 from tributary.contract.table_name import NotATableName, TableName
 
 Storage = Literal["merge_on_read", "copy_on_write"]
@@ -97,7 +98,15 @@ def _names_or_nothing(value: object, validate: ValidatorFunctionWrapHandler) -> 
     return () if value == () else validate(value)
 
 
-PartitionColumns = Annotated[Names, WrapValidator(_names_or_nothing)]
+NamesOrNothing = Annotated[Names, WrapValidator(_names_or_nothing)]
+RowCondition = Annotated[
+    str,
+    # Debezium and Kafka Connect would split or replace a text with the other characters.
+    matching(
+        r"(?=.*\S)(?:(?!\$\{|--|/\*|;)[^\x00-\x1f])+",
+        "a condition of SQL in one line, without ; and comments and ${",
+    ),
+]
 ColumnTypes = Annotated[tuple[tuple[str, ColumnType], ...], PlainValidator(_column_types)]
 Repair = Literal["automatic", "manual"]
 Buckets = Annotated[int, Field(ge=1, le=1024)]
@@ -140,11 +149,25 @@ class TablePolicy(Defaults):
     key           the columns that identify a row; None for the primary key that Debezium reports
     partition_by  columns by which the files are partitioned; their values must not change for a key
     columns       for events without schemas: all columns and their types in the source
+    leave_out     columns that never leave the source
+    mask          columns of which only a constant text leaves the source
+    hash          columns of which only a hash with a secret salt leaves the source
+    rows          a condition of SQL: only these rows leave the source
+
+    A name in `leave_out`, `mask` or `hash` that ends with a question mark may be missing in the table.
     """
 
     key: Names | None = None
-    partition_by: PartitionColumns = ()
+    partition_by: NamesOrNothing = ()
     columns: ColumnTypes | None = None
+    leave_out: NamesOrNothing = ()
+    mask: NamesOrNothing = ()
+    hash: NamesOrNothing = ()
+    rows: RowCondition | None = None
+
+    @property
+    def hidden(self) -> HiddenColumns:
+        return HiddenColumns.parse(self.leave_out, self.mask, self.hash)
 
     def may_be_quarantined(self, events: int) -> float:
         """Return how many of this many events may be set aside."""
@@ -177,6 +200,7 @@ class Lake(Entry):
 
     max_event_mb  None: the kind of Kafka decides
     acceleration  whether the Spark app may (auto) or must (required) use its Java classes
+    hash_salt_env the variable with the salt of hashed columns; None: a generated one
     tables        the tables that have an entry, in the file's order, with the defaults for the values that
                   the entry leaves out
     alerts        None: the file has no `[alerts]`
@@ -186,6 +210,7 @@ class Lake(Entry):
     name: str
     max_event_mb: MaxEventMegabytes | None = None
     acceleration: Acceleration = "auto"
+    hash_salt_env: EnvironmentVariable | None = None
     sources: tuple[Source, ...]
     defaults: Defaults
     tables: tuple[tuple[TableName, TablePolicy], ...]
@@ -199,6 +224,15 @@ class Lake(Entry):
 
     def source_names(self, source: Source) -> SourceNames:
         return self.names.source(source.name, source.topic_form)
+
+    @property
+    def hashes_columns(self) -> bool:
+        """Tell whether a table has hashed columns, so that the lake needs a salt."""
+        return any(map(self.hashes_columns_of, self.sources))
+
+    def hashes_columns_of(self, source: Source) -> bool:
+        """Tell whether a table of the source has hashed columns."""
+        return any(table.source == source.name and policy.hash for table, policy in self.tables)
 
     @property
     def table_topics_regex(self) -> str:
@@ -241,6 +275,7 @@ class _LakeSection(Entry):
     name: Annotated[str, named_as(lake_name_problem)]
     max_event_mb: MaxEventMegabytes | None = None
     acceleration: Acceleration = "auto"
+    hash_salt_env: EnvironmentVariable | None = None
 
 
 class _LakeFile(Entry):
@@ -262,6 +297,7 @@ def _lake_of(file: _LakeFile) -> Lake:
         name=file.lake.name,
         max_event_mb=file.lake.max_event_mb,
         acceleration=file.lake.acceleration,
+        hash_salt_env=file.lake.hash_salt_env,
         sources=tuple(source.named(name) for name, source in file.source.items()),
         defaults=file.defaults,
         tables=tuple(
@@ -316,9 +352,21 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
                 expected = f"key, with columns that it names: {', '.join(names)}"
                 found = ", ".join(key) or "no key"
                 yield Problem(f"{entry}.columns", "columns without a key", found, expected)
+        yield from hidden_problems(entry, file.table[text])
+        if file.table[text].rows is not None and source is not None and not source.filters_rows:
+            found = f'engine = "{source.engine}"'
+            expected = "PostgreSQL, the only engine that can filter the rows that it sends"
+            yield Problem(f"{entry}.rows", "a filter of rows that the database cannot apply", found, expected)
+        elif file.table[text].rows is not None and not all(map(_is_plain, (name.schema, name.table))):
+            expected = "a table whose names have only letters, digits and underscores"
+            yield Problem(f"{entry}.rows", "a filter of rows that Debezium cannot apply", str(name), expected)
         if name in seen:
             yield Problem(entry, "a second entry for this table", str(name), "one entry for a table")
         seen.add(name)
+
+
+def _is_plain(name: str) -> bool:
+    return re.fullmatch(r"[A-Za-z0-9_]+", name) is not None
 
 
 def _port_problems(file: _LakeFile) -> Iterator[Problem]:

@@ -124,10 +124,12 @@ class Source(Entry):
     connection  None: the server that `tributary up` starts
     events      the format of events from another connector than Tributary's
 
-    existing    the engine's class of `[aws.source.NAME]`
+    existing      the engine's class of `[aws.source.NAME]`
+    filters_rows  the engine can send only some rows of a table
     """
 
     existing: ClassVar[type[ExistingDatabase]] = ExistingDatabase
+    filters_rows: ClassVar[bool] = False
 
     engine: str
     tables: PatternTexts

@@ -17,7 +17,7 @@ from connectors.deployment import (
 from connectors.worker import local_worker
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
-from tributary.local import connect, kafka, mariadb, postgres, s3
+from tributary.local import connect, hash_salt, kafka, mariadb, postgres, s3
 from tributary.local.databases import SourceDatabase
 from tributary.local.engine_servers import ENGINE_SERVERS
 from tributary.local.server_files import ServerFiles
@@ -129,10 +129,13 @@ class Servers:
             },
             s3_endpoint=S3Endpoint(self.settings.s3_endpoint, s3.REGION),
             topics=self.topics,
+            hash_salt=DirectorySecret(str(secrets), hash_salt.SECRET) if self.lake.hashes_columns else None,
         )
 
     def _worker_secrets(self) -> dict[str, str]:
         databases = [self.database(source) for source in self.lake.sources]
         secrets = {database.secret_name: database.replication_password for database in databases}
         secrets[_CATALOG_SECRET] = self.settings.secrets.catalog
+        if self.lake.hashes_columns:
+            secrets[hash_salt.SECRET] = hash_salt.hash_salt(self.lake, self.settings)
         return {name: secret.get_secret_value() for name, secret in secrets.items()}

@@ -70,6 +70,12 @@ class Secrets(_Value):
         return SecretStr(hmac.digest(key, source.encode(), "sha256").hex())
 
     @property
+    def hash_salt(self) -> SecretStr:
+        """The salt of hashed columns. All sources share it, so that their hashes can be joined."""
+        key = self.replication.get_secret_value().encode()
+        return SecretStr(hmac.digest(key, b"salt of hashed columns", "sha256").hex())
+
+    @property
     def mariadb_admin(self) -> SecretStr:
         key = self.replication.get_secret_value().encode()
         return SecretStr(hmac.digest(key, b"administrator of MariaDB", "sha256").hex())

@@ -6,6 +6,7 @@ from functools import partial
 
 from connectors.connect_rest import ConnectRest
 from tributary.local.databases import SourceDatabase
+from tributary.local.hash_salt import hash_salt
 from tributary.local.left_out import read_left_out
 from tributary.operations.pauses import pause_files
 from tributary.operations.reconcile.proof import SourceLink
@@ -29,6 +30,11 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
             files=workspace.files,
             read_offset=partial(connect.offset, workspace.lake.source_names(source).connector),
             read_paused=pause_files(workspace).read,
+            hash_salt=(
+                partial(hash_salt, workspace.lake, workspace.settings)
+                if workspace.lake.hashes_columns_of(source)
+                else None
+            ),
             left_out={name: " ".join(one.reasons) for name, one in left_out.items()},
         )
         for source in workspace.lake.sources

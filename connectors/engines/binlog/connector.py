@@ -34,9 +34,7 @@ def render(
             "connector.class": connector_class,
             **login(deployment.databases[source.name]),
             "database.server.id": str(server_id(lake, source)),
-            **options_of_all_engines(
-                lake, source, deployment.topics, signal_table(lake, source), BY_DATABASE
-            ),
+            **options_of_all_engines(lake, source, deployment, signal_table(lake, source), BY_DATABASE),
             "database.include.list": source.patterns.debezium_schema_regex,
             "table.include.list": source.patterns.debezium_regex_without(
                 (table.schema, table.table) for table in untaken

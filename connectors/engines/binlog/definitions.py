@@ -11,11 +11,13 @@ import pymysql
 from connectors.engines.binlog.reading import NOT_THE_SYSTEMS
 from connectors.engines.binlog.session import Session, rows_of
 from connectors.engines.definitions import ColumnDefinition, TableDefinition
+from connectors.engines.hidden_columns import as_taken
 from tributary.contract.engines.binlog import BinlogSource
+from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 
 
-def read_definitions(session: Session, source: BinlogSource) -> dict[TableName, TableDefinition]:
+def read_definitions(session: Session, lake: Lake, source: BinlogSource) -> dict[TableName, TableDefinition]:
     """Read the definitions of all tables that match the source's patterns.
 
     The server tells no identity of a column, only its name. InnoDB has a number for each table and partition,
@@ -26,7 +28,7 @@ def read_definitions(session: Session, source: BinlogSource) -> dict[TableName, 
     for row in rows_of(session, _COLUMNS):
         columns.setdefault((row["db"], row["tbl"]), []).append(_column(row))
     numbers = _numbers(session)
-    return {
+    found = {
         TableName(source.name, row["db"], row["tbl"]): TableDefinition(
             identity=f"{row['db']}.{row['tbl']}",
             files=numbers.get((row["db"], row["tbl"]), row["made"] or ""),
@@ -36,6 +38,7 @@ def read_definitions(session: Session, source: BinlogSource) -> dict[TableName, 
         for row in rows_of(session, _TABLES)
         if source.matches(row["db"], row["tbl"])
     }
+    return {name: as_taken(definition, lake.policy(name)) for name, definition in found.items()}
 
 
 def _numbers(session: Session) -> dict[tuple[str, str], str]:

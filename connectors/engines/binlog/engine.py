@@ -156,10 +156,10 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     def read_definitions(
         self,
         session: Session,
-        lake: Lake,  # noqa: ARG002
+        lake: Lake,
         source: BinlogSource,
     ) -> Mapping[TableName, TableDefinition]:
-        return definitions.read_definitions(session, source)
+        return definitions.read_definitions(session, lake, source)
 
     def has_rows(self, session: Session, table: TableName) -> bool:
         return reading.has_rows(session, table)

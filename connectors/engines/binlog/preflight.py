@@ -19,6 +19,7 @@ from connectors.engines.binlog.names import (
 from connectors.engines.binlog.reading import NOT_THE_SYSTEMS
 from connectors.engines.binlog.session import Session, first_row, rows_of
 from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut, all_in_one
+from connectors.engines.hidden_columns import hidden_column_problems
 from tributary.contract.column_names import ALLOWED, is_column_name
 from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake
@@ -351,8 +352,9 @@ def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iter
         remedy = f"Let the application or a trigger change the rows, or {leave_out}."
         yield problem(what, found, expected, remedy)
     yield from _key_problems(lake, name, facts, leave_out)
+    hidden = lake.policy(name).hidden
     for column in facts.columns:
-        if not is_column_name(column):
+        if not is_column_name(column) and column not in hidden.left_out:
             remedy = f"Rename the column, or {leave_out}."
             yield problem("a lake table cannot have a column with this name", repr(column), ALLOWED, remedy)
         elif len(column) > 1 and column[0] == column[-1] and column[0] in "\"'`":
@@ -361,6 +363,8 @@ def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iter
     for column in lake.policy(name).partition_by:
         if column not in facts.types:
             yield _no_such_column(f'[table."{name}"].partition_by', column, facts)
+    key = lake.policy(name).key or facts.primary_key
+    yield from hidden_column_problems(name, lake.policy(name), facts.columns, key, ServerNotReady)
 
 
 _NOT_KEPT = ("MEMORY", "BLACKHOLE", "FEDERATED", "CONNECT", "SPIDER", "NDBCLUSTER", "NDB")

@@ -8,6 +8,7 @@ from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, S
 from connectors.engines.debezium_options import BY_SCHEMA, login, options_of_all_engines
 from connectors.engines.postgres.names import publication, replication_slot, replication_user, signal_table
 from connectors.engines.postgres.preparation import heartbeat_query
+from connectors.engines.postgres.row_filters import row_filters
 from tributary.contract.engines.postgres import PostgresSource, SslMode
 from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
@@ -30,7 +31,7 @@ def render(
             "connector.class": CONNECTOR_CLASS,
             **login(deployment.databases[source.name]),
             "database.dbname": source.database,
-            **options_of_all_engines(lake, source, deployment.topics, signal_table(lake, source), BY_SCHEMA),
+            **options_of_all_engines(lake, source, deployment, signal_table(lake, source), BY_SCHEMA),
             "plugin.name": "pgoutput",
             SLOT_OPTION: replication_slot(lake, source),
             # A connector with a backlog finds its place in the log and then opens the slot again, often
@@ -43,11 +44,24 @@ def render(
                 (table.schema, table.table) for table in untaken
             ),
             **_LOSSLESS,
+            **_snapshots_of_some_rows(lake, source),
             "heartbeat.action.query": heartbeat_query(lake, source),
             # A logical message, from an application's own pg_logical_emit_message, is not a row.
             "message.prefix.exclude.list": ".*",
         },
     )
+
+
+def _snapshots_of_some_rows(lake: Lake, source: PostgresSource) -> dict[str, str]:
+    """Return how a snapshot reads only the rows that the publication's filter lets pass."""
+    option = "snapshot.select.statement.overrides"
+    statements = {
+        f"{table.schema}.{table.table}": f'SELECT * FROM "{table.schema}"."{table.table}" WHERE ({rows})'
+        for table, rows in row_filters(lake, source).items()
+    }
+    if not statements:
+        return {}
+    return {option: ",".join(statements)} | {f"{option}.{name}": sql for name, sql in statements.items()}
 
 
 def access_at(

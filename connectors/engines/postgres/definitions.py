@@ -6,6 +6,7 @@ import psycopg
 from psycopg import sql
 
 from connectors.engines.definitions import ColumnDefinition, PartDefinition, TableDefinition
+from connectors.engines.hidden_columns import as_taken
 from connectors.engines.postgres.names import publication
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
@@ -28,7 +29,8 @@ def read_definitions(
             if not source.patterns.matches(schema, table):
                 continue
             of_parts = tuple(_part(connection, *part) for part in parts)
-            found[TableName(source.name, schema, table)] = TableDefinition(
+            name = TableName(source.name, schema, table)
+            definition = TableDefinition(
                 identity=str(oid),
                 files="" if of_parts else str(files),
                 columns=tuple(
@@ -38,6 +40,7 @@ def read_definitions(
                 parts=of_parts,
                 followed=was_followed and not any(part.came_full for part in of_parts),
             )
+            found[name] = as_taken(definition, lake.policy(name))
     return found
 
 

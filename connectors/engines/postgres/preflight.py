@@ -12,6 +12,7 @@ from psycopg.rows import class_row, dict_row
 
 from connectors.engines.absent import entries_without_table, patterns_without_table
 from connectors.engines.engine import DatabaseNotReady, LeftOut, all_in_one
+from connectors.engines.hidden_columns import hidden_column_problems
 from connectors.engines.postgres.names import (
     HEARTBEAT_SCHEMA,
     HEARTBEAT_TABLE,
@@ -21,6 +22,11 @@ from connectors.engines.postgres.names import (
     signal_table,
 )
 from connectors.engines.postgres.preparation import PRINTING, whole_schemas
+from connectors.engines.postgres.row_filters import (
+    OLDEST_VERSION_WITH_FILTERS,
+    filters_mark,
+    row_filters,
+)
 from tributary.contract.column_names import ALLOWED, is_column_name
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
@@ -155,7 +161,16 @@ class PostgresFindings:
 
 def check_server(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> None:
     """Check that the server can replicate logically to one more reader. Raises PostgresNotReady."""
-    judge_server(source, _read_server(connection, replication_slot(lake, source)), _address(connection))
+    server = _read_server(connection, replication_slot(lake, source))
+    judge_server(source, server, _address(connection))
+    if server.version < OLDEST_VERSION_WITH_FILTERS and (filtered := sorted(row_filters(lake, source))):
+        raise PostgresNotReady(
+            "the database server cannot filter the rows that it sends",
+            where=f'[table."{filtered[0]}"].rows, {_address(connection)}',
+            found=f"PostgreSQL {server.release}",
+            expected=f"PostgreSQL {OLDEST_VERSION_WITH_FILTERS} or newer",
+            remedy="Upgrade the server, or remove the entry rows from the lake file.",
+        )
 
 
 def check_tables(connection: psycopg.Connection, lake: Lake, source: PostgresSource) -> PostgresFindings:
@@ -455,9 +470,11 @@ def _table_problems(
         remedy = f"Rename the column, or {leave_out}."
         yield problem("Debezium confuses a column with another one", f"the column {column}", None, remedy)
     for column in facts.columns:
-        if not is_column_name(column):
+        if not is_column_name(column) and column not in lake.policy(name).hidden.left_out:
             remedy = f"Rename the column, or {leave_out}."
             yield problem("a lake table cannot have a column with this name", repr(column), ALLOWED, remedy)
+    key = _key_of(lake, name, facts)
+    yield from hidden_column_problems(name, lake.policy(name), facts.columns, key, PostgresNotReady)
     for column in lake.policy(name).partition_by:
         if column not in facts.columns:
             entry = f'[table."{name}"].partition_by'
@@ -774,7 +791,7 @@ def _replication_problems(
     name = publication(lake, source)
     with connection.cursor(row_factory=class_row(RoleFacts)) as cursor:
         role = cursor.execute(_ROLE).fetchall()[0]
-    publishes_all = connection.execute(_PUBLICATION, (name,)).fetchone()
+    found = connection.execute(_PUBLICATION, (name,)).fetchone()
     published = _published(connection, name)
     unreadable = [table for table in taken if not _is_readable(connection, *table)]
     if role.name != replication_user(lake, source):
@@ -794,9 +811,11 @@ def _replication_problems(
     yield from _printing_problems(connection, role.name)
     if unreadable:
         yield f"{role.name} may not read {_listed(unreadable)}", "SELECT on every table that the lake takes"
-    if publishes_all is None:
+    if found is None:
         yield "no publication", f"the publication {name}"
-    elif not publishes_all[0]:
+    elif found[1] != filters_mark(lake, source):
+        yield f"the publication {name} with other row filters", "those of the lake file"
+    elif not found[0]:
         yield "a publication that leaves out a kind of change", "insert, update, delete and truncate"
     elif missing := [table for table in taken if table not in published]:
         yield f"a publication without {_listed(missing)}", "one with every table that the lake takes"
@@ -841,7 +860,9 @@ AND has_table_privilege(c.oid, 'DELETE')
 """
 
 _PUBLICATION = """
-SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s
+SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate,
+  coalesce(obj_description(oid, 'pg_publication'), '')
+FROM pg_publication WHERE pubname = %s
 """
 
 

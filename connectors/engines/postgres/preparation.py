@@ -22,6 +22,7 @@ from connectors.engines.postgres.names import (
     replication_user,
     signal_table,
 )
+from connectors.engines.postgres.row_filters import filters_mark, row_filters
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
@@ -98,7 +99,7 @@ def setup_statements(
         *_heartbeat(role),
         *_signals(signals_of(lake, source), role),
         *_unsafe_tables(),
-        *_matched_tables(source, untaken),
+        *_matched_tables(lake, source, untaken),
         _replica_identity_guard(),
         _rights(role),
         *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
@@ -321,13 +322,19 @@ def _unsafe_tables() -> tuple[str, ...]:
     )
 
 
-def _matched_tables(source: PostgresSource, untaken: Collection[TableName]) -> tuple[str, ...]:
+def _matched_tables(lake: Lake, source: PostgresSource, untaken: Collection[TableName]) -> tuple[str, ...]:
+    cases = "".join(
+        f"\n    WHEN (n.nspname, c.relname) = ({_literal(table.schema)}, {_literal(table.table)})"
+        f" THEN {_literal(f' WHERE ({rows})')}"
+        for table, rows in sorted(row_filters(lake, source).items())
+    )
+    filtered = f"CASE{cases}\n    ELSE '' END AS filter" if cases else "'' AS filter"
     names = ", ".join(f"({_literal(each.schema)}, {_literal(each.table)})" for each in sorted(untaken))
     exclude = f"\n  AND (n.nspname, c.relname) NOT IN ({names})" if names else ""
     return (
         "-- The tables that the lake takes.\nDROP TABLE IF EXISTS pg_temp.tributary_matched",
         "CREATE TEMPORARY TABLE tributary_matched AS\n"
-        "SELECT c.oid, n.nspname, c.relname, c.relreplident\n"
+        f"SELECT c.oid, n.nspname, c.relname, c.relreplident, {filtered}\n"
         "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace\n"
         f"WHERE {_taken(source)}{exclude}",
     )
@@ -440,14 +447,18 @@ def _publication(lake: Lake, source: PostgresSource) -> str:
           INTO published FROM pg_publication_tables WHERE pubname = {name};
           SELECT coalesce(array_agg(nspname), '{{}}')
           INTO schemas FROM pg_namespace WHERE nspname IN ({schemas})
-            AND nspname NOT IN (SELECT nspname FROM pg_temp.tributary_unsafe);
+            AND nspname NOT IN (SELECT nspname FROM pg_temp.tributary_unsafe)
+            -- PostgreSQL ignores the filter of a table whose schema is published whole.
+            AND nspname NOT IN (SELECT nspname FROM pg_temp.tributary_matched WHERE filter <> '');
           SELECT string_agg(format('%I.%I', nspname, relname), ', ' ORDER BY nspname, relname)
           INTO unsafe FROM pg_temp.tributary_unsafe WHERE nspname IN ({schemas});
           SELECT coalesce(string_agg(format('TABLES IN SCHEMA %I, ', nspname), '' ORDER BY nspname), '')
           INTO whole FROM unnest(schemas) AS nspname;
-          SELECT coalesce(string_agg(format('%I.%I, ', nspname, relname), '' ORDER BY nspname, relname), '')
+          SELECT coalesce(string_agg(format('%I.%I%s, ', nspname, relname, filter), ''
+            ORDER BY nspname, relname), '')
           INTO single FROM pg_temp.tributary_matched WHERE nspname <> ALL (schemas);
-          SELECT coalesce(string_agg(format('%I.%I, ', nspname, relname), '' ORDER BY nspname, relname), '')
+          SELECT coalesce(string_agg(format('%I.%I%s, ', nspname, relname, filter), ''
+            ORDER BY nspname, relname), '')
           INTO wanted FROM pg_temp.tributary_matched;
           BEGIN
             IF whole <> '' AND CAST(current_setting('server_version_num') AS int) < 150000 THEN
@@ -468,6 +479,7 @@ def _publication(lake: Lake, source: PostgresSource) -> str:
             RAISE WARNING 'tables created later are published only after another `tributary up`, because '
                           'publishing the whole schema would also publish %', unsafe;
           END IF;
+{_filters(lake, source)}\
           -- Debezium took its snapshot when it created the slot.
           IF EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = {slot}) THEN
             FOR added IN SELECT * FROM pg_temp.tributary_matched
@@ -483,6 +495,43 @@ def _publication(lake: Lake, source: PostgresSource) -> str:
         END
         $tributary$"""
     )
+
+
+def _filters(lake: Lake, source: PostgresSource) -> str:
+    """Return the part of the publication's block that checks its row filters, and marks the publication.
+
+    PostgreSQL refuses an application's updates and deletes of a table with a filter that reads other columns
+    than those of the replica identity. It says so only then.
+    """
+    mark, name = filters_mark(lake, source), _literal(publication(lake, source))
+    comment = _literal(mark) if mark else "NULL"
+    marking = f"EXECUTE format('COMMENT ON PUBLICATION %I IS %L', {name}, {comment});\n"
+    return indent((_FILTER_CHECK.replace("PUBLICATION", name) if mark else "") + marking, " " * 10)
+
+
+# A column in a condition has its line in pg_depend.
+_FILTER_CHECK = """\
+SELECT string_agg(format('%I of %I.%I', a.attname, n.nspname, c.relname), ', ' ORDER BY c.relname)
+INTO unsafe
+FROM pg_temp.tributary_matched m
+JOIN pg_publication_rel r ON r.prrelid = m.oid
+JOIN pg_publication p ON p.oid = r.prpubid AND p.pubname = PUBLICATION
+JOIN pg_depend d ON d.classid = CAST('pg_publication_rel' AS regclass) AND d.objid = r.oid
+  AND d.refclassid = CAST('pg_class' AS regclass) AND d.refobjid = m.oid AND d.refobjsubid > 0
+JOIN pg_attribute f ON f.attrelid = m.oid AND f.attnum = d.refobjsubid
+JOIN pg_class c ON c.oid = m.oid OR c.oid IN (SELECT relid FROM pg_partition_tree(m.oid))
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = f.attname
+WHERE m.filter <> '' AND c.relreplident <> 'f' AND NOT EXISTS (
+  SELECT FROM pg_index i WHERE i.indrelid = c.oid AND a.attnum = ANY (i.indkey)
+    AND CASE c.relreplident WHEN 'd' THEN i.indisprimary ELSE i.indisreplident END);
+IF unsafe IS NOT NULL THEN
+  RAISE EXCEPTION 'with this row filter, applications could no longer update the table, because it reads %',
+    unsafe
+    USING DETAIL = 'rows that read only columns of the replica identity, or REPLICA IDENTITY FULL',
+          HINT = 'ALTER TABLE … REPLICA IDENTITY FULL, or remove the entry rows from the lake file.';
+END IF;
+"""
 
 
 def _heartbeat_removal(lake: Lake, source: PostgresSource) -> str:

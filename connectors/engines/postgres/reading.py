@@ -71,6 +71,8 @@ def read_rows(
     wanted = [by_name[name] for name in columns]
     schema = pa.schema([(column.name, column.form.arrow) for column in wanted if column.form is not None])
     query = f"SELECT {', '.join(column.expression for column in wanted)} FROM {table.relation}"
+    if table.condition is not None:
+        query = f"{query} WHERE ({table.condition})"
     try:
         # A savepoint, so that an error does not end the snapshot.
         with (

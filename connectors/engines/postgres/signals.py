@@ -9,6 +9,7 @@ import psycopg
 
 from connectors.engines.engine import NotReadable
 from connectors.engines.postgres.preparation import signals_of
+from connectors.engines.postgres.row_filters import row_filters
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
@@ -23,8 +24,9 @@ def ask_for_snapshot(
     Raises `NotReadable`.
     """
     data: dict[str, object] = {"type": "INCREMENTAL", "data-collections": [_collection(request)]}
-    if request.condition is not None:
-        data["additional-conditions"] = [{"data-collection": ".*", "filter": request.condition}]
+    conditions = [request.condition, row_filters(lake, source).get(request.table)]
+    if given := [f"({condition})" for condition in conditions if condition is not None]:
+        data["additional-conditions"] = [{"data-collection": ".*", "filter": " AND ".join(given)}]
     connection.execute(
         f"INSERT INTO {signals_of(lake, source)} (id, type, data) VALUES (%s, 'execute-snapshot', %s) "
         "ON CONFLICT (id) DO NOTHING".encode(),

@@ -74,6 +74,8 @@ class ExistingPostgres(ExistingDatabase):
 class PostgresSource(Source):
     """A database of a PostgreSQL server."""
 
+    filters_rows: ClassVar[bool] = True
+
     existing: ClassVar[type[ExistingDatabase]] = ExistingPostgres
 
     engine: Literal["postgres"]

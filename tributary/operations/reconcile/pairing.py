@@ -25,6 +25,7 @@ class Pairing:
     dropped     columns that only the lake still has
     mismatched  columns whose types do not belong together, with the reason
     uncompared  columns of a type whose values cannot be compared exactly
+    left_out    columns that never leave the database
     """
 
     key: tuple[str, ...]
@@ -33,14 +34,20 @@ class Pairing:
     dropped: tuple[str, ...]
     mismatched: Mapping[str, str]
     uncompared: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([(name, form.arrow) for name, form in self.forms.items()])
 
 
-def pair(table: DatabaseTable, lake: pa.Schema, key: tuple[str, ...]) -> Pairing:
-    """Pair the columns of a database table with those of its lake table."""
+def pair(
+    table: DatabaseTable, lake: pa.Schema, key: tuple[str, ...], left_out: tuple[str, ...] = ()
+) -> Pairing:
+    """Pair the columns of a database table with those of its lake table.
+
+    `table` does not have the columns in `left_out`.
+    """
     forms: dict[str, Form] = {}
     mismatched: dict[str, str] = {}
     uncompared: list[str] = []
@@ -57,9 +64,9 @@ def pair(table: DatabaseTable, lake: pa.Schema, key: tuple[str, ...]) -> Pairing
             forms[column.name] = form
         else:
             mismatched[column.name] = f"{column.type} in the database is {lake.field(place).type} in the lake"
-    stored = {column.name for column in table.columns}
+    stored = {*left_out, *(column.name for column in table.columns)}
     dropped = [name for name in lake.names if name not in stored and name not in APP_COLUMNS]
-    return Pairing(key, forms, tuple(unheard), tuple(dropped), mismatched, tuple(uncompared))
+    return Pairing(key, forms, tuple(unheard), tuple(dropped), mismatched, tuple(uncompared), left_out)
 
 
 def comparable_lake_rows(lake: pa.Table, pairing: Pairing) -> Iterator[pa.RecordBatch]:

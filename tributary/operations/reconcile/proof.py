@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+from pydantic import SecretStr
 
 from connectors.engines.engine import Awaited, DatabaseTable, ReadOffset, RowsUnreadable
 from connectors.engines.registry import AnyEngine, engine_of
@@ -21,6 +23,7 @@ from tributary.contract.table_name import TableName
 from tributary.operations.kafka_topics import Positions, read_topic_ends
 from tributary.operations.reconcile.barrier import Patience, wait_for_connector, wait_for_lake
 from tributary.operations.reconcile.comparison import compare
+from tributary.operations.reconcile.hidden import Hiding
 from tributary.operations.reconcile.pairing import Pairing, comparable_lake_rows, pair
 from tributary.operations.reconcile.rounds import Findings
 
@@ -36,6 +39,7 @@ class SourceLink:
     read_offset  reads the connector's offset from Kafka Connect
     left_out     tables that the lake does not take, with the reason
     read_paused  returns the tables that somebody has paused
+    hash_salt    returns the salt of hashed columns; None: no table has any
     """
 
     lake: Lake
@@ -46,6 +50,7 @@ class SourceLink:
     read_offset: ReadOffset
     left_out: Mapping[TableName, str] = field(default_factory=dict)
     read_paused: Callable[[], Collection[TableName]] = frozenset
+    hash_salt: Callable[[], SecretStr] | None = None
 
     @property
     def engine(self) -> AnyEngine:
@@ -182,14 +187,16 @@ def _look_at_table(
     known: TableProof,
 ) -> TableProof:
     lake = pa.table({}) if silver is None else read_table(link.files, silver)
-    pairing = pair(table, lake.schema, _key(link, table, silver, known.name))
+    salt = None if link.hash_salt is None else link.hash_salt().get_secret_value().encode()
+    hiding = Hiding(link.lake.policy(known.name), table, lake.schema, salt)
+    pairing = pair(hiding.sent, lake.schema, _key(link, table, silver, known.name), hiding.left_out)
     if not pairing.key:
         return replace(known, problem="it has no primary key, and lake.toml sets no key for it")
     unfit = [column for column in pairing.key if column not in pairing.forms]
     if unfit:
         return replace(known, problem=f"its key column {unfit[0]} cannot be compared")
     comparison = compare(
-        link.engine.read_rows(reader, table, pairing.forms),
+        hiding.read(partial(link.engine.read_rows, reader), pairing.schema),
         comparable_lake_rows(lake, pairing),
         pairing.schema,
         pairing.key,
