@@ -161,7 +161,7 @@ def _hidden_columns(lake: Lake, source: Source, salt: SecretReference | None) ->
         options[f"transforms.{_MASKING}.type"] = MASKED_COLUMNS
     if lake.hashes_columns_of(source):
         assert salt is not None, "a deployment of a lake that hashes columns has a salt"
-        options[f"transforms.{_MASKING}.salt"] = salt.placeholder
+        options[f"transforms.{_MASKING}.salt.password"] = salt.placeholder
     return ({"column.exclude.list": ",".join(left_out)} if left_out else {}) | options
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct, IDependable
 
@@ -21,7 +23,7 @@ from tributary.contract.source import Source
 class DebeziumSource(MskConnector):
     """The connector of one source.
 
-    secret    holds the password with which Debezium logs in to the database
+    secrets   hold the password with which Debezium logs in to the database, and the salt of hashed columns
     database  exists once the database is prepared
     """
 
@@ -34,7 +36,7 @@ class DebeziumSource(MskConnector):
         kafka: KafkaCluster,
         network: NetworkStack,
         plugin: ConnectorPlugin,
-        secret: secretsmanager.ISecret,
+        secrets: Sequence[secretsmanager.ISecret],
         database: IDependable,
     ) -> None:
         stack = TributaryStack.of(scope)
@@ -48,7 +50,7 @@ class DebeziumSource(MskConnector):
             capacity=Capacity(stack.aws.connect.debezium_mcus),
             clients=network.debezium,
             kafka=debezium_access(kafka, stack.lake, source),
-            rights=read_access(secret, stack.aws.region),
+            rights=[right for secret in secrets for right in read_access(secret, stack.aws.region)],
             after=[database],
         )
         super().__init__(scope, construct_id, kafka, network, parts)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from aws_cdk import Aws, CfnOutput
 from constructs import Construct
 
-from connectors.deployment import Deployment, GlueCatalog, MskIamKafka
+from connectors.deployment import Deployment, GlueCatalog, MskIamKafka, SecretsManagerSecret
 from stacks.base import TributaryStack
 from stacks.connect.bronze_sink import BronzeSink
 from stacks.connect.connector_plugin import ConnectorPlugin, ConnectPlugins
 from stacks.connect.debezium_source import DebeziumSource
 from stacks.database.registry import ENGINES_ON_AWS
+from stacks.database.secrets import SALT_KEY
 from stacks.kafka.settings import topic_policy
 from stacks.kafka.stack import StreamingStack
 from stacks.network import NetworkStack
@@ -45,13 +46,14 @@ class ConnectStack(TributaryStack):
         plugins: ConnectPlugins,
     ) -> None:
         super().__init__(scope, "connect", lake, "connectors of MSK Connect")
-        kafka = streaming.kafka
+        kafka, salt = streaming.kafka, database.hash_salt
         deployment = Deployment(
             kafka=MskIamKafka(kafka.bootstrap_servers),
             catalog=GlueCatalog(self.aws.region),
             bronze_bucket=self.names.bucket("bronze", Aws.ACCOUNT_ID, self.aws.region),
             databases=database.access,
             topics=topic_policy(self.aws.kafka, lake.max_event_mb),
+            hash_salt=None if salt is None else SecretsManagerSecret(salt.name, SALT_KEY),
         )
         source_plugins = {
             engine: ConnectorPlugin(self, ENGINES_ON_AWS[engine].plugin_construct, plugin)
@@ -66,7 +68,7 @@ class ConnectStack(TributaryStack):
                 kafka,
                 network,
                 source_plugins[source.engine],
-                database.secrets[source.name],
+                [database.secrets[source.name], *([salt] if salt and lake.hashes_columns_of(source) else [])],
                 database.ready[source.name],
             )
             for source in lake.sources

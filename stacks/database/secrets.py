@@ -1,4 +1,4 @@
-"""The two secrets of a database: the administrator's, which rotates, and Debezium's, which does not."""
+"""The secrets of databases: the administrator's, which rotates, Debezium's, and the salt of hashes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ ADMIN = "lakeadmin"
 
 UNSAFE_CHARACTERS = " %+~`#$&*()|[]{}:;<>?!'/@\"\\,=^"
 """Characters that need escapes in URLs, shells or TOML. No password contains them."""
+
+
+SALT_KEY = "salt"
+"""The key of the secret `HashSalt` that holds the salt."""
 
 
 class AdminSecret(rds.DatabaseSecret):
@@ -74,6 +78,36 @@ class ReplicationSecret(secretsmanager.Secret):
             skip(self, {"CKV_AWS_149": _AWS_KEY})
 
 
+class HashSalt(secretsmanager.Secret):
+    """The salt of the lake's hashed columns. It is kept if the databases are: another one gives other hashes.
+
+    name  a literal, as for `ReplicationSecret`
+    key   None: Secrets Manager's own key
+    """
+
+    def __init__(self, scope: Construct, key: kms.IKey | None) -> None:
+        stack = _stack_of(scope)
+        self.name = f"tributary/{stack.lake.name}/hash-salt"
+        super().__init__(
+            scope,
+            "HashSalt",
+            secret_name=self.name,
+            description="The salt of hashed columns",
+            encryption_key=key,
+            generate_secret_string=secretsmanager.SecretStringGenerator(
+                secret_string_template="{}",
+                generate_string_key=SALT_KEY,
+                password_length=64,
+                exclude_punctuation=True,
+            ),
+            removal_policy=stack.of_data,
+        )
+        acknowledge(self, _SALT_NOT_ROTATED)
+        if key is None:
+            acknowledge(self, _WITHOUT_A_KEY)
+            skip(self, {"CKV_AWS_149": _AWS_KEY})
+
+
 def read_access(secret: secretsmanager.ISecret, region: str) -> list[iam.PolicyStatement]:
     """Return the permissions to read a secret, and to decrypt it if it has a key of the account."""
     statements = [
@@ -102,6 +136,10 @@ _NOT_ROTATED = dict.fromkeys(
     ("AwsSolutions-SMG4", *(f"{pack}-SecretsManagerRotationEnabled" for pack in _NIST_AND_HIPAA)),
     "Kafka Connect reads the password only when a task starts. A rotated password would stop the connector "
     "at its next connection. The role may only read the lake's tables, and write Tributary's own two.",
+)
+_SALT_NOT_ROTATED = dict.fromkeys(
+    ("AwsSolutions-SMG4", *(f"{pack}-SecretsManagerRotationEnabled" for pack in _NIST_AND_HIPAA)),
+    "Another salt would give the same value another hash. Then rows could not be joined or compared.",
 )
 _AWS_KEY = (
     "Secrets Manager encrypts it with its own key in the account, aws/secretsmanager, because "

@@ -11,6 +11,7 @@ from stacks.base import TributaryStack
 from stacks.database.engine import SourceDatabase
 from stacks.database.key import DatabaseKey
 from stacks.database.registry import engine_on_aws, own_sources
+from stacks.database.secrets import HashSalt
 from stacks.network import NetworkStack
 from tributary.contract.lake import Lake
 
@@ -20,6 +21,7 @@ class DatabaseStack(TributaryStack):
 
     databases  the database of each source, by its name
     own        the databases that the stack creates, because no `[aws.source.NAME]` names an existing one
+    hash_salt  the salt of hashed columns; None: no table has any
     """
 
     def __init__(self, scope: Construct, lake: Lake, network: NetworkStack) -> None:
@@ -33,11 +35,12 @@ class DatabaseStack(TributaryStack):
         }
         self.own: dict[str, SourceDatabase] = {}
         own = own_sources(lake)
-        encrypts = self.aws.storage.encryption == "kms" and bool(own)
+        encrypts = self.aws.storage.encryption == "kms" and bool(own or lake.hashes_columns)
         key: kms.IKey | None = DatabaseKey(self, "Key") if encrypts else None
         for engine, sources in own.items():
             self.own.update(engine.add_own(self, sources, network, key))
         self.databases.update(self.own)
+        self.hash_salt: HashSalt | None = HashSalt(self, key) if lake.hashes_columns else None
 
     @property
     def access(self) -> dict[str, DatabaseAccess]:

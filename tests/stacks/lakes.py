@@ -87,6 +87,13 @@ host = "stock.example.org"
 port = 3307
 secret = "{_SECRET.replace("webshop", "stock")}"
 """,
+    "hidden-columns": """
+[table."web.public.accounts"]
+leave_out = ["ssn"]
+mask = ["phone"]
+hash = ["email"]
+rows = "country = 'DE'"
+""",
     "serverless-kafka": """
 [aws.kafka]
 kind = "serverless"

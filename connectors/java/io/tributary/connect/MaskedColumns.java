@@ -37,7 +37,8 @@ import org.apache.kafka.connect.transforms.Transformation;
  *   <li>{@code mask.TOPIC}, {@code hash.TOPIC}: the columns of the topic's table, as a list. A column whose name ends
  *       with a question mark may be missing.
  *   <li>{@code key.TOPIC}: columns that must not be part of the key, because the connector leaves them out.
- *   <li>{@code salt}: the key of the HMAC.
+ *   <li>{@code salt.password}: the key of the HMAC. Debezium logs all options of a task, but not the values of those
+ *       whose names end like this (Configuration.PASSWORD_PATTERN).
  * </ul>
  *
  * <p>It fails rather than letting a value pass: if a column is missing, which may have another name now, or is part of
@@ -46,7 +47,7 @@ import org.apache.kafka.connect.transforms.Transformation;
 public class MaskedColumns<R extends ConnectRecord<R>> implements Transformation<R> {
     public static final String MASK = "*****";
 
-    private static final String SALT = "salt";
+    private static final String SALT = "salt.password";
     private static final String PLACEHOLDER = "__debezium_unavailable_value";
     private static final byte[] PLACEHOLDER_BYTES = PLACEHOLDER.getBytes(StandardCharsets.UTF_8);
     private static final Set<Object> PLACEHOLDER_TEXTS = Set.of(
