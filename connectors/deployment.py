@@ -159,7 +159,7 @@ MAX_EVENT_MB = 16
 class TopicPolicy:
     """The retention and size limits of a table's topic, no matter who creates the topic.
 
-    retention        how long Kafka keeps events. Bronze keeps them forever.
+    retention        how long Kafka keeps events. `[bronze]` says how long bronze does.
     max_event_mb     the largest event that producer and topic accept, in mebibytes: a row's before and after,
                      with their schema
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import sys
 from collections.abc import Mapping, Sequence, Set
@@ -20,6 +21,7 @@ from spark_app.positions.registry import SOURCE_LOGS
 from spark_app.reports import ProgressWriter, StepsChosen
 from spark_app.run.lake_file import WatchedLakeFile
 from spark_app.run.loop import Ingest, Pace, StopRequest
+from spark_app.run.maintenance import maintain
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.pause_files import PauseFiles
@@ -30,6 +32,7 @@ from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EventSource
 from spark_app.sources.files import FilesSource
 from spark_app.sources.kafka import MSK_IAM, KafkaSource
+from spark_app.table.erase import erase_key
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
@@ -69,6 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
         progress.write(StepsChosen(chosen.steps, chosen.reason))
         table_of = partial(_table, spark, lake_file, named, options, source)
+        if options.command == "maintain":
+            bronze = _bronze(spark, lake, options)
+            retention = lake.bronze.retention
+            return 0 if maintain(bronze, table_of, retention, progress, OutcomeFiles(spark)) else 1
         if task := _task(options):
             return 0 if run_for_each_table(source, table_of, task, progress, OutcomeFiles(spark)) else 1
         run = Ingest(
@@ -98,6 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _task(options: argparse.Namespace) -> TableTask | None:
     if options.command == "rebuild":
         return partial(rebuild_table, since_snapshot=options.since_snapshot)
+    if options.command == "erase":
+        return partial(erase_key, key=options.key)
     return TASKS.get(options.command)
 
 
@@ -122,7 +131,19 @@ def _parser() -> argparse.ArgumentParser:
     _add_common(new_epoch, default_source="kafka")
     compact = commands.add_parser("compact", help="run the table services now; nothing else may write")
     _add_common(compact, default_source="kafka")
+    erase = commands.add_parser("erase", help="forget a key of one table; nothing else may write")
+    _add_common(erase, default_source="kafka")
+    erase.add_argument("--key", required=True, type=_key, metavar="JSON", help='such as {"id": "7"}')
+    maintain = commands.add_parser("maintain", help="keep bronze small, while the sink keeps writing to it")
+    _add_common(maintain, default_source="bronze")
     return parser
+
+
+def _key(text: str) -> Mapping[str, str]:
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no JSON object of texts")
+    return found
 
 
 def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
@@ -198,7 +219,7 @@ def _is_wanted(lake: Lake, named: Set[TableName], table: TableName) -> bool:
 
 def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> EventSource:
     if options.source == "bronze":
-        return BronzeSource(spark, options.bronze_table or lake.names.spark_bronze_table)
+        return _bronze(spark, lake, options)
     if options.source.startswith(FILES):
 
         def policy_of(topic: str) -> TablePolicy:
@@ -213,6 +234,10 @@ def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> Eve
         group_prefix=lake.names.spark_group_prefix,
         client_options={**(MSK_IAM if options.msk_iam else {}), **dict(options.kafka_options)},
     )
+
+
+def _bronze(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> BronzeSource:
+    return BronzeSource(spark, options.bronze_table or lake.names.spark_bronze_table)
 
 
 def _metrics(lake: Lake, options: argparse.Namespace) -> MetricsSender | None:

@@ -138,6 +138,46 @@ class Serviced:
 
 
 @dataclass(frozen=True)
+class Erased:
+    """A key is forgotten in bronze, in the table with its history, and in quarantine.
+
+    events       of the key that were blanked in bronze
+    rows         of the table that were removed, such as one whose delete is soft
+    quarantined  events that were removed from quarantine
+    linked       other keys that rows of this key had before or got later, as JSON
+    """
+
+    event: ClassVar[str] = "erased"
+    table: str
+    key: Mapping[str, str]
+    events: int
+    rows: int
+    quarantined: int
+    linked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trimmed:
+    """A table's old events were removed from bronze. `kept_from`: the first offset that is still there."""
+
+    event: ClassVar[str] = "trimmed"
+    table: str
+    events: int
+    kept_from: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class BronzeServiced:
+    """What was done for bronze as a whole."""
+
+    event: ClassVar[str] = "bronze_serviced"
+    merged_files: int
+    expired_snapshots: int
+    orphan_files: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Cataloged:
     """The table's catalog entry, under `name`, is up to date and has this number of partitions."""
 
@@ -185,6 +225,9 @@ Report = (
     | Resumed
     | Replayed
     | Serviced
+    | Erased
+    | Trimmed
+    | BronzeServiced
     | Cataloged
     | CatalogFailed
     | Stopped

@@ -32,6 +32,7 @@ REACH_INTO_THE_JVM = {
     "spark_app/run/pause_files.py": "reads through Hadoop's file system, which knows S3's credentials",
     "spark_app/run/snapshot_files.py": "reads through Hadoop's file system, which knows S3's credentials",
     "spark_app/run/session.py": "trims Hadoop's configuration and caches Py4J's look-ups",
+    "spark_app/sources/bronze_upkeep.py": "asks Iceberg to merge files and to expire snapshots",
     "spark_app/sources/files.py": "lists files through Hadoop's file system",
     "spark_app/sources/kafka.py": "asks Kafka for offsets with the client that Spark brings",
     "spark_app/table/quarantine.py": "deletes through Hadoop's file system",

@@ -37,8 +37,10 @@ class _Bounds:
     settled: str
 
 
-def clean(table: TableAccess) -> None:
+def clean(table: TableAccess, oldest: str | None = None) -> None:
     """Remove outdated files, merge old log files, and record in the timeline which states are still whole.
+
+    `oldest` is the instant of the oldest state to keep; None: the table's `history` decides.
 
     A file is outdated if only states before the table's `history` need it. After many commits, the files that
     one of them replaced are outdated, too. If a file slice was superseded longer ago than a query may run,
@@ -47,7 +49,7 @@ def clean(table: TableAccess) -> None:
     if not active.getWriteTimeline().filterInflightsAndRequested().empty():
         # An unfinished commit's files would look like a state of the table. The next commit removes them.
         return
-    bounds = _bounds(table)
+    bounds = _bounds(table) if oldest is None else _Bounds(oldest, oldest)
     with _threads() as threads:
         files = _all_files(table, threads)
         outdated = outdated_files(files, bounds.oldest, replaced_groups(table, active, bounds.oldest))

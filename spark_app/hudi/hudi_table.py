@@ -139,6 +139,10 @@ class HudiTable:
         """Remove the files that no state within the table's history needs."""
         cleaning.clean(self.access)
 
+    def forget_earlier_states(self) -> None:
+        """Remove all files that the latest state does not need, also under queries that are running."""
+        cleaning.clean(self.access, oldest=self.existing_timeline().last_instant)
+
     def remove_leftovers(self) -> None:
         """Remove files that an ended process left and that make Hudi fail."""
         recovery.remove_leftovers(self.access)

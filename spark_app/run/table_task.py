@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from spark_app.reports import Blocked, Committed, ProgressWriter, Replayed, Serviced, Started, Stopped
+from spark_app.reports import (
+    Blocked,
+    Committed,
+    Erased,
+    ProgressWriter,
+    Replayed,
+    Serviced,
+    Started,
+    Stopped,
+    Trimmed,
+)
 from spark_app.run.outcome import OutcomeStore
 from spark_app.sources.event import EventSource
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import remedies_for_table
 
-TableTask = Callable[[TableIngest], Committed | Replayed | Serviced]
+TableTask = Callable[[TableIngest], Committed | Replayed | Serviced | Erased | Trimmed]
 
 
 def run_for_each_table(

@@ -64,7 +64,7 @@ def rebuild_table(
             found=f"epoch {before.epoch}",
             remedy=["Remove the table's folder in silver, and take a new snapshot.", TakeSnapshot()],
         )
-    ranges = _all_ranges(table, before, patience_seconds)
+    ranges = _all_ranges(table, before, patience_seconds, since_snapshot)
     timeline = table.hudi.timeline()
     mode = _Replacing(
         name=table.name,
@@ -101,10 +101,13 @@ def _ledger_of(table: TableIngest) -> Ledger:
         return Ledger(table.topic)
 
 
-def _all_ranges(table: TableIngest, before: Ledger, patience_seconds: float) -> tuple[OffsetRange, ...]:
+def _all_ranges(
+    table: TableIngest, before: Ledger, patience_seconds: float, since_snapshot: bool
+) -> tuple[OffsetRange, ...]:
     """Return the ranges from the topic's first event to the last one that the source holds.
 
-    Waits until the source holds everything that the table has applied."""
+    If the source no longer holds the first events, only a later snapshot can bring all rows. Waits until the
+    source holds everything that the table has applied."""
     deadline = time.monotonic() + patience_seconds
     while True:
         extent = table.source.extents(frozenset({table.topic}))[table.topic]
@@ -120,15 +123,23 @@ def _all_ranges(table: TableIngest, before: Ledger, patience_seconds: float) -> 
             )
         time.sleep(_SECONDS_BETWEEN_LOOKS)
     lost = {partition: first for partition, first in extent.beginning.items() if first > 0}
-    if lost:
+    if lost and not since_snapshot:
         raise PositionLost(
             what="The source does not hold the first events of the table any more",
             where=f"topic {table.topic}",
             found=f"events from {positions_text(lost)} on",
             expected="events from offset 0 on",
-            remedy="Rebuild from bronze, which keeps all events.",
+            remedy=[
+                "Rebuild from bronze if it still holds them, which [bronze].retention decides. Otherwise "
+                "take a new snapshot, and rebuild from its events alone (--since-snapshot).",
+                TakeSnapshot(),
+            ],
         )
-    ranges = tuple(OffsetRange(partition, 0, end) for partition, end in sorted(extent.end.items()) if end)
+    ranges = tuple(
+        OffsetRange(partition, extent.beginning.get(partition, 0), end)
+        for partition, end in sorted(extent.end.items())
+        if end
+    )
     _check_each_once(table, ranges)
     return ranges
 

@@ -169,7 +169,7 @@ class TableIngest:
                 found=f"events up to {positions_text(extent.end)}",
             )
         ledger = state.ledger.next_epoch(extent.topic_id)
-        return self._commit_without_events(self._stored().where(F.lit(False)), ledger, phases)
+        return self._commit_without_events(self.stored().where(F.lit(False)), ledger, phases)
 
     def is_snapshot_end_due(self, snapshot: Read) -> bool:
         """Return whether to call `end_snapshot` now."""
@@ -184,7 +184,7 @@ class TableIngest:
         quarantined = count_quarantined(found and found[0], snapshot)
         applied = applied_snapshot(snapshot, quarantined, state.ledger.snapshot)
         ledger = replace(state.ledger.next_commit(), snapshot=applied)
-        stored = self._stored()
+        stored = self.stored()
         gone = stored.where(is_gone(stored, applied, state.ledger.epoch))
         return self._commit_without_events(as_deleted(gone, applied), ledger, phases)
 
@@ -207,7 +207,14 @@ class TableIngest:
             self.services.run_all()
         return Serviced(self.name, round(time.monotonic() - started, 3))
 
-    def _stored(self) -> DataFrame:
+    def rewrite(self, rows: DataFrame) -> None:
+        """Replace the table's rows by these, in one commit without events.
+
+        Raises `AnotherWriter` and `ClockIsBehind`."""
+        ledger = self.parts.commits.replace_all(rows, self.state.ledger, retyped=())
+        self._state = replace(self.state, ledger=ledger)
+
+    def stored(self) -> DataFrame:
         """Return the table's rows in the form in which they are written."""
         stored = self.hudi.read()
         return stored.select(*[name for name in stored.columns if not name.startswith(HUDI_PREFIX)])

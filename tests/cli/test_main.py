@@ -25,6 +25,8 @@ COMMANDS = (
     "ingest",
     "rebuild",
     "new-epoch",
+    "maintain",
+    "erase",
     "query",
     "export",
     "tables",

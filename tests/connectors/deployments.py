@@ -62,6 +62,7 @@ def local_deployment(lake: Lake = LAKE) -> Deployment:
             )
             for source in lake.sources
         },
+        hash_salt=DirectorySecret("/state/secrets", "hash-salt") if lake.hashes_columns else None,
     )
 
 
@@ -80,4 +81,7 @@ def aws_deployment(lake: Lake = LAKE) -> Deployment:
             )
             for source in lake.sources
         },
+        hash_salt=(
+            SecretsManagerSecret(f"tributary/{lake.name}/hash-salt", "salt") if lake.hashes_columns else None
+        ),
     )

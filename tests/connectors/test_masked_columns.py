@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.deployment import ConnectorConfig, DirectorySecret
+from connectors.deployment import ConnectorConfig
 from connectors.engines.registry import engine_of
 from tests.connectors.deployments import local_deployment
 from tributary.contract.hidden_columns import MASK
@@ -48,9 +48,7 @@ def _lake(engine: str = "postgres", rows: str = "country = 'DE'") -> Lake:
 
 
 def _rendered(lake: Lake) -> ConnectorConfig:
-    salted = local_deployment(lake)
-    deployment = type(salted)(**{**vars(salted), "hash_salt": DirectorySecret("/state/secrets", "hash-salt")})
-    return engine_of(lake.sources[0]).render(lake, lake.sources[0], deployment)
+    return engine_of(lake.sources[0]).render(lake, lake.sources[0], local_deployment(lake))
 
 
 @pytest.mark.parametrize("engine", ["postgres", "mysql", "mariadb"])

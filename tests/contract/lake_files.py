@@ -42,6 +42,15 @@ POLICIES: Mapping[str, st.SearchStrategy[Any]] = {
 }
 
 
+HIDDEN: Mapping[str, st.SearchStrategy[Any]] = {
+    # None of these is a column of COLUMNS.
+    "leave_out": st.just(["hidden column, left out", "hidden_1?"]),
+    "mask": st.just(["hidden_2"]),
+    "hash": st.just(["hidden_3", "hidden_4?"]),
+    "rows": st.just("hidden_5 > 'a, b'"),
+}
+
+
 @st.composite
 def connections(draw: st.DrawFn) -> dict[str, Any]:
     connection: dict[str, Any] = draw(
@@ -100,7 +109,7 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
             )
         )
         for table in draw(st.lists(PLAIN.filter(lambda table: len(table) < 3), max_size=2, unique=True)):
-            entry = some({}, **POLICIES, key=COLUMNS, partition_by=COLUMNS)
+            entry = some({}, **POLICIES, key=COLUMNS, partition_by=COLUMNS, **HIDDEN)
             tables[str(TableName(name, schema, table))] = draw(entry)
     ports = draw(st.lists(st.integers(1, 65535), min_size=4, max_size=4, unique=True))
     names = ("postgres_port", "kafka_port", "connect_port", "s3_port")
@@ -112,6 +121,7 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
         **({"table": tables} if tables else {}),
         **({"local": local} if local else {}),
         **({"alerts": draw(ALERTS)} if draw(st.booleans()) else {}),
+        **({"bronze": {"retention": draw(DURATIONS)}} if draw(st.booleans()) else {}),
     }
 
 

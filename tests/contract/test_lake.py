@@ -20,6 +20,7 @@ from tributary.contract.alerts import Alerts, Smtp
 from tributary.contract.engines.binlog import BinlogConnection, BinlogSource
 from tributary.contract.engines.postgres import PostgresConnection, PostgresSource
 from tributary.contract.lake import (
+    Bronze,
     Defaults,
     Lake,
     LakeFileError,
@@ -277,9 +278,9 @@ def test_the_reference_has_every_entry_and_its_default() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[alerts]`")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
     of_binlog = (BinlogSource, BinlogConnection)
-    models = (*of_binlog, PostgresSource, PostgresConnection, Events, TablePolicy, Local)
+    models = (*of_binlog, PostgresSource, PostgresConnection, Events, TablePolicy, Local, Bronze)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
-    assert rows.keys() == {"name", "max_event_mb", *fields} - {"connection", "events"}
+    assert rows.keys() == {"name", "max_event_mb", "hash_salt_env", *fields} - {"connection", "events"}
     assert rows.pop("max_event_mb").strip("`") == str(MAX_EVENT_MB)
     for name, cell in rows.items():
         default = fields[name].default if name in fields else None
@@ -358,6 +359,7 @@ def _file_of(lake: Lake) -> dict[str, Any]:
         "table": tables,
         "local": {key: value for key, value in lake.local if value is not None},
         **({} if lake.alerts is None else {"alerts": _entries(lake.alerts.model_dump(exclude_none=True))}),
+        "bronze": {key: _text(value) for key, value in lake.bronze if value is not None},
     }
 
 

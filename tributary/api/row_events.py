@@ -93,7 +93,7 @@ def read_row_events(
     """
     found: dict[tuple[int, int], RowEvent] = {}
     for row in _rows(filesystem, bronze, namespace, topic):
-        if _is_of(row["key"], key):
+        if is_of(row["key"], key):
             found[row["k_partition"], row["k_offset"]] = _event(row)
     return tuple(found[place] for place in sorted(found))
 
@@ -115,7 +115,7 @@ def _rows(filesystem: S3FileSystem, bronze: str, namespace: str, topic: str) -> 
                 yield from batch.to_pylist()
 
 
-def _is_of(found: bytes | None, key: Mapping[str, str] | str) -> bool:
+def is_of(found: bytes | None, key: Mapping[str, str] | str) -> bool:
     payload = _payload(found)
     if not isinstance(payload, dict) or not payload:
         return False

@@ -16,6 +16,7 @@ from tributary.cli.commands.alerts import alerts
 from tributary.cli.commands.console import console
 from tributary.cli.commands.demo import demo
 from tributary.cli.commands.export import export
+from tributary.cli.commands.forgetting import erase, maintain
 from tributary.cli.commands.ingest import ingest
 from tributary.cli.commands.init import init
 from tributary.cli.commands.packages import package, plugins
@@ -59,6 +60,8 @@ app.command(rich_help_panel="Run the pipeline")(resume)
 app.command(rich_help_panel="Run the pipeline")(snapshot)
 app.command(rich_help_panel="Run the pipeline")(rebuild)
 app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)
+app.command(rich_help_panel="Run the pipeline")(maintain)
+app.command(rich_help_panel="Run the pipeline")(erase)
 app.command(rich_help_panel="Look at the lake")(console)
 app.command(rich_help_panel="Look at the lake")(alerts)
 app.command(rich_help_panel="Look at the lake")(query)

@@ -181,6 +181,12 @@ class TablePolicy(Defaults):
         return self.model_copy(update=missing)
 
 
+class Bronze(Entry):
+    """`[bronze]`: how long bronze keeps events that the tables have applied. None: forever."""
+
+    retention: Duration | None = None
+
+
 class Local(Entry):
     """`[local]`: settings of `tributary up` on this machine. A port of None means any free port."""
 
@@ -216,6 +222,7 @@ class Lake(Entry):
     tables: tuple[tuple[TableName, TablePolicy], ...]
     local: Local
     alerts: Alerts | None = None
+    bronze: Bronze = Bronze()
     aws: Aws | None = None
 
     @cached_property
@@ -289,6 +296,7 @@ class _LakeFile(Entry):
     table: dict[str, TablePolicy] = Field(default_factory=dict)
     local: Local = Local()
     alerts: Alerts | None = None
+    bronze: Bronze = Bronze()
     aws: Aws | None = None
 
 
@@ -305,6 +313,7 @@ def _lake_of(file: _LakeFile) -> Lake:
         ),
         local=file.local,
         alerts=file.alerts,
+        bronze=file.bronze,
         aws=file.aws,
     )
 

@@ -10,10 +10,12 @@ from typing import Any, Literal
 
 from spark_app.reports import (
     Blocked,
+    BronzeServiced,
     Cataloged,
     CatalogFailed,
     CaughtUp,
     Committed,
+    Erased,
     Failed,
     Freshness,
     Paused,
@@ -24,6 +26,7 @@ from spark_app.reports import (
     Started,
     StepsChosen,
     Stopped,
+    Trimmed,
 )
 from tributary.contract.remedies import Remedies, in_words, remedies_from_json
 from tributary.operations.remedy_words import remedy_words
@@ -86,6 +89,10 @@ class RunProgress:
 
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     steps: StepsChosen | None = None
+    """All tables of the run, by name, and what it has done to keep events and history small."""
+
+    tables: Mapping[str, TableProgress] = field(default_factory=dict)
+    upkeep: tuple[Erased | Trimmed | BronzeServiced, ...] = ()
 
     def after(self, report: Report) -> RunProgress:
         """Return the progress after this report."""
@@ -105,6 +112,21 @@ class RunProgress:
             case Committed() | CaughtUp() | Failed() | Blocked() | Paused() | Resumed() | Replayed():
                 after = _after(self._of(report.table), report)
                 return replace(self, tables={**self.tables, report.table: after})
+                return replace(
+                    self,
+                    tables={
+                        name: _ended(self._of(name), outcome, not_in_catalog.get(name))
+                        for name, outcome in outcomes.items()
+                    },
+                )
+            case Erased() | Trimmed() | BronzeServiced():
+                return RunProgress(self.tables, (*self.upkeep, report))
+            case Cataloged() | CatalogFailed() | Serviced():
+                return self
+            case Committed() | CaughtUp() | Failed() | Blocked() | Replayed():
+                return replace(
+                    self, tables={**self.tables, report.table: _after(self._of(report.table), report)}
+                )
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -167,6 +189,13 @@ def parse_report(line: str) -> Report | None:
             return Replayed(**found)
         case "serviced":
             return Serviced(**found)
+        case "erased":
+            return Erased(**{**found, "linked": tuple(found["linked"])})
+        case "trimmed":
+            kept_from = {int(partition): offset for partition, offset in found["kept_from"].items()}
+            return Trimmed(**{**found, "kept_from": kept_from})
+        case "bronze_serviced":
+            return BronzeServiced(**found)
         case "cataloged":
             return Cataloged(**found)
         case "catalog_failed":

@@ -1,4 +1,6 @@
-"""Values that the lake file hides appear nowhere behind the connector, on a pipeline of two databases."""
+"""Hidden values appear nowhere behind the connector, and erased rows nowhere in the lake.
+
+All of it on one pipeline of two databases."""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -282,6 +285,85 @@ def test_a_renamed_column_stops_the_connector_and_nothing_leaks(pipeline: Pipeli
     }
 
 
+def test_an_erased_row_is_in_no_file_of_the_lake_and_the_sink_goes_on(pipeline: Pipeline) -> None:
+    with pipeline.database("maria") as maria:
+        execute(
+            maria, "INSERT INTO people (id, email, note) VALUES (77, 'x', 'forgetme'), (78, 'y', 'stays')"
+        )
+        execute(maria, "UPDATE people SET note = 'forgetme too' WHERE id = 77")
+    pipeline.run("ingest")
+    refused = pipeline.run("erase", "people", "77", status=1)
+    assert "still in the source" in refused
+    with pipeline.database("maria") as maria:
+        execute(maria, "DELETE FROM people WHERE id = 77")
+    pipeline.run("ingest")
+    assert in_buckets(pipeline, b"forgetme") == {"bronze", "silver"}
+
+    found = pipeline.json("erase", "people", "77")
+    assert found["key"] == {"id": "77"}
+    assert (found["events"], found["rows"]) == (5, 1)  # The soft-deleted row, and the delete's tombstone.
+    assert found["remains"]["searched"] > 0
+    assert in_buckets(pipeline, b"forgetme") == set()
+    assert pipeline.json("events", "people", "77") == []
+    assert "is in none" in pipeline.run("erase", "people", "id=77")
+
+    with pipeline.database("maria") as maria:
+        execute(maria, "UPDATE people SET note = 'goes on' WHERE id = 78")
+    pipeline.run("ingest")
+    assert all(table["identical"] for table in pipeline.json("reconcile")["tables"])
+    wait_until(lambda: len(pipeline.json("events", "people", "78")) == 2, "the sink's next events")
+    # Each event is once in bronze, although the sink's coordinator starts anew.
+    pipeline.run("down")
+    pipeline.run("up")
+    with pipeline.database("maria") as maria:
+        execute(maria, "UPDATE people SET note = 'and on' WHERE id = 78")
+    wait_until(lambda: len(pipeline.json("events", "people", "78")) == 3, "the sink's last events")
+    pipeline.run("ingest")
+    pipeline.run("rebuild", "people")
+    assert all(table["identical"] for table in pipeline.json("reconcile")["tables"])
+
+
+def test_maintenance_leaves_few_files_and_an_exact_lake(pipeline: Pipeline) -> None:
+    files = count_of_bronze_files(pipeline)
+    pipeline.run("maintain")
+    (report,) = pipeline.json("maintain")
+    assert report["event"] == "bronze_serviced"
+    with pipeline.database("maria") as maria:
+        execute(maria, "UPDATE people SET note = 'after maintenance' WHERE id = 78")
+    wait_until(lambda: len(pipeline.json("events", "people", "78")) >= 4, "the sink's next events")
+    pipeline.run("maintain")
+    assert count_of_bronze_files(pipeline) < files
+    pipeline.run("ingest")
+    pipeline.run("rebuild", "people")
+    assert all(table["identical"] for table in pipeline.json("reconcile")["tables"])
+
+    text = pipeline.lake_file.read_text()
+    pipeline.lake_file.write_text(f'{text}\n[bronze]\nretention = "1m"\n')
+    wait_until(
+        lambda: any(one["event"] == "trimmed" and one["events"] for one in pipeline.json("maintain")),
+        "old events",
+        patience_seconds=180,
+        poll_seconds=20,
+    )
+    told = pipeline.run("rebuild", "people", status=1)
+    assert "does not hold the first events" in told
+    assert all(table["identical"] for table in pipeline.json("reconcile")["tables"])
+
+
+def in_buckets(pipeline: Pipeline, content: bytes) -> set[str]:
+    """Return the kinds of buckets with files that hold this content, also compressed."""
+    found = set()
+    for kind in ("bronze", "silver", "quarantine"):
+        for path in (pipeline.workspace.state.s3 / "buckets").glob(f"*{kind}*/**/*"):
+            if path.is_file() and content in b"".join(_contents(path)):
+                found.add(kind)
+    return found
+
+
+def count_of_bronze_files(pipeline: Pipeline) -> int:
+    return len([*(pipeline.workspace.state.s3 / "buckets").glob("*bronze*/**/*.parquet")])
+
+
 def everything_behind_the_connectors(pipeline: Pipeline) -> Iterator[tuple[str, bytes]]:
     """Yield Kafka's records, all files of the S3 server, Connect's files and all logs, with their places."""
     yield from _records(pipeline)
@@ -290,9 +372,15 @@ def everything_behind_the_connectors(pipeline: Pipeline) -> Iterator[tuple[str, 
         for path in folder.rglob("*"):
             if not path.is_file() or "plugin" in path.parts:
                 continue
-            yield f"file {path}", path.read_bytes()
-            if path.suffix == ".parquet" and path.stat().st_size:
-                yield f"parquet {path}", repr(pq.read_table(path).to_pylist()).encode()
+            for kind, content in zip(("file", "parquet"), _contents(path), strict=False):
+                yield f"{kind} {path}", content
+
+
+def _contents(path: Path) -> Iterator[bytes]:
+    """Yield a file's bytes, and what it holds compressed."""
+    yield path.read_bytes()
+    if path.suffix == ".parquet" and path.stat().st_size:
+        yield repr(pq.ParquetFile(path).read().to_pylist()).encode()
 
 
 def _records(pipeline: Pipeline) -> Iterator[tuple[str, bytes]]:

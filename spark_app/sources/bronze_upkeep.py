@@ -1,0 +1,207 @@
+"""Changes of bronze while the sink keeps appending to it: blanked events, removed events, fewer files.
+
+Each change is a commit of Iceberg's. The sink needs the offsets of its control topic that its last snapshot
+holds (`org.apache.iceberg.connect.channel.Coordinator#lastCommittedOffsetsForTable`). Without them, it could
+commit the same files twice after a crash. So the snapshots from the last one with these offsets on are kept,
+or a new one repeats the offsets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+CONTENT = ("key", "value", "moved_to", "moved_from")
+"""The columns with an event's content."""
+
+SINK_OFFSETS = "kafka.connect.offsets."
+"""The beginning of the snapshot's property in which the sink keeps its offsets."""
+
+SMALL_FILES = 5
+"""Files of a topic are merged once there are this many small ones."""
+
+_ATTEMPTS = 5
+_SECONDS_BETWEEN_ATTEMPTS = 3.0
+_CONFLICTS = ("ValidationException", "CommitFailedException")
+
+# Otherwise, a change of a topic's events fails if the sink has appended others meanwhile.
+_ISOLATION = {f"write.{kind}.isolation-level": "snapshot" for kind in ("update", "delete")}
+
+
+@dataclass(frozen=True)
+class BronzeUpkeep:
+    """Changes the Iceberg table with the full name `table`, which exists."""
+
+    spark: SparkSession
+    table: str
+
+    def events(self, topic: str) -> DataFrame:
+        """Return all events of the topic, also blank ones."""
+        self.spark.catalog.refreshTable(self.table)
+        return self.spark.read.table(self.table).where(F.col("k_topic") == topic)
+
+    def blank(self, topic: str, where: str) -> None:
+        """Remove the content of events, and keep their offsets: they look like tombstones without a key.
+
+        `where` is a condition of SQL. So it stays known which events there were, and none seems to be lost.
+        """
+        columns = [name for name in CONTENT if name in self.spark.read.table(self.table).columns]
+        values = ", ".join(f"{name} = NULL" for name in columns)
+        self._change(f"UPDATE {self.table} SET {values} WHERE k_topic = {_literal(topic)} AND ({where})")
+
+    def remove_before(self, topic: str, offsets: Mapping[int, int]) -> None:
+        """Remove the events of each partition before an offset."""
+        ranges = " OR ".join(
+            f"(k_partition = {partition} AND k_offset < {offset})"
+            for partition, offset in sorted(offsets.items())
+        )
+        if ranges:
+            self._change(f"DELETE FROM {self.table} WHERE k_topic = {_literal(topic)} AND ({ranges})")
+
+    def merge_small_files(self) -> int:
+        """Merge small files into larger ones. Return how many files were merged."""
+        result = (
+            self._actions.rewriteDataFiles(self._iceberg)
+            .option("min-input-files", str(SMALL_FILES))
+            .option("partial-progress.enabled", "false")
+            .execute()
+        )
+        return int(result.rewrittenDataFilesCount())
+
+    def expire_snapshots(self) -> int:
+        """Remove snapshots that nobody needs, and the files that only they have. Return how many there were.
+
+        The snapshots from the sink's last one on stay.
+        """
+        table = self._iceberg
+        needed = {int(snapshot.snapshotId()) for snapshot in _since_the_sinks_last(table)}
+        return self._expire(needed)
+
+    def expire_all_snapshots_but_one(self) -> None:
+        """Remove all earlier snapshots and their files, so that bronze holds nothing of what was blanked."""
+        for _ in range(_ATTEMPTS):
+            offsets = _sink_offsets(self._iceberg)
+            if offsets:
+                append = self._iceberg.newAppend()
+                for name, value in offsets.items():
+                    append = append.set(name, value)
+                append.commit()
+            # The sink may have committed between.
+            if _sink_offsets(self._iceberg) == offsets:
+                break
+        current = self._iceberg.currentSnapshot()
+        if current is not None:
+            self._expire({int(current.snapshotId())})
+
+    def remove_orphans(self, older_than: timedelta) -> int:
+        """Remove files of no snapshot, which a failed commit has left. Return how many there were.
+
+        A file that the sink is still writing belongs to no snapshot, either.
+        """
+        before = int((time.time() - older_than.total_seconds()) * 1000)
+        found = self._actions.deleteOrphanFiles(self._iceberg).olderThan(before).execute()
+        return sum(1 for _ in found.orphanFileLocations())
+
+    def _expire(self, needed: set[int]) -> int:
+        unneeded = [
+            int(snapshot.snapshotId())
+            for snapshot in self._iceberg.snapshots()
+            if int(snapshot.snapshotId()) not in needed
+        ]
+        if unneeded:
+            expire = self._iceberg.expireSnapshots().expireOlderThan(0).cleanExpiredFiles(True)
+            for snapshot in unneeded:
+                expire = expire.expireSnapshotId(snapshot)
+            expire.commit()
+        return len(unneeded)
+
+    def _change(self, statement: str) -> None:
+        """Run a statement that changes rows, again if another commit came between."""
+        self._set_isolation()
+        for attempt in range(1, _ATTEMPTS + 1):
+            self.spark.catalog.refreshTable(self.table)
+            try:
+                self.spark.sql(statement)
+                return
+            except (Py4JJavaError, PySparkException) as error:
+                if attempt == _ATTEMPTS or not any(name in str(error) for name in _CONFLICTS):
+                    raise
+                time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
+
+    def _set_isolation(self) -> None:
+        properties = self._iceberg.properties()
+        missing = {name: value for name, value in _ISOLATION.items() if properties.get(name) != value}
+        if missing:
+            update = self._iceberg.updateProperties()
+            for name, value in missing.items():
+                update = update.set(name, value)
+            update.commit()
+
+    @property
+    def _iceberg(self) -> Any:
+        """Iceberg's own table, as it is now."""
+        self.spark.catalog.refreshTable(self.table)
+        return self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+            self.spark._jsparkSession, self.table
+        )
+
+    @cached_property
+    def _actions(self) -> Any:
+        return self._jvm.org.apache.iceberg.spark.actions.SparkActions.get(self.spark._jsparkSession)
+
+    @property
+    def _jvm(self) -> Any:
+        return self.spark._jvm
+
+
+def has_key(key: Mapping[str, str]) -> Column:
+    """Return whether an event of bronze has this key. It is compared with the text of the JSON's values."""
+    return F.expr(key_condition(key))
+
+
+def key_condition(key: Mapping[str, str], column: str = "key") -> str:
+    """Return `has_key` as SQL, also for a header that names a key."""
+    text = f"decode({column}, 'UTF-8')"
+    return " AND ".join(
+        f"coalesce(get_json_object({text}, {_literal(f'$.payload.{name}')}), "
+        f"get_json_object({text}, {_literal(f'$.{name}')})) = {_literal(value)}"
+        for name, value in key.items()
+    )
+
+
+def _since_the_sinks_last(table: Any) -> Iterator[Any]:
+    """Yield the snapshots from the current one back to the last one that has the sink's offsets."""
+    snapshot = table.currentSnapshot()
+    while snapshot is not None:
+        yield snapshot
+        if _offsets_of(snapshot):
+            return
+        parent = snapshot.parentId()
+        snapshot = None if parent is None else table.snapshot(parent)
+
+
+def _sink_offsets(table: Any) -> Mapping[str, str]:
+    *_, last = [None, *_since_the_sinks_last(table)]
+    return {} if last is None else _offsets_of(last)
+
+
+def _offsets_of(snapshot: Any) -> Mapping[str, str]:
+    return {
+        str(name): str(value)
+        for name, value in dict(snapshot.summary()).items()
+        if str(name).startswith(SINK_OFFSETS)
+    }
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,147 @@
+"""The commands that remove events and states from the lake: `erase` and `maintain`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tributary.api.row_events import parse_key
+from tributary.api.tables import resolve_names
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    AsJson,
+    LakeFile,
+    StateFolderPath,
+)
+from tributary.cli.rendering import messages, output, print_json, print_table
+from tributary.operations.workspace import Workspace
+
+if TYPE_CHECKING:
+    from spark_app.reports import Erased
+    from tributary.operations.erasure import Remains
+
+
+def erase(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as sales or shop.public.sales.")],
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="A value, such as 7, or columns, such as order=7,line=2.")
+    ],
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Forget a row that was deleted in the source: in bronze, in the table and its history, in quarantine.
+
+    The key's events in bronze lose their content and keep their offsets. The table's files are rewritten
+    without the row, and time travel of this table starts again. Afterwards the command searches all files and
+    says what it found. Kafka keeps its copy of the events until their retention ends.
+
+    No ingest may run meanwhile. A row that is still in the source is refused.
+
+    The exit status is 0 only if no file holds the key any more.
+
+    Example: tributary erase users 7
+    """
+    from spark_app.reports import Erased
+    from tributary.cli.ingest_run import start_ingest
+    from tributary.cli.run_watch import watch_run
+    from tributary.operations.erasure import search
+    from tributary.operations.kafka_topics import read_table_names
+
+    workspace = Workspace.open(lake, state)
+    workspace.require("kafka", "s3", "postgres")
+    (name,) = resolve_names([table], read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
+    options = ["--key", json.dumps(_texts(key))]
+    run = start_ingest(workspace, messages, "erase", "kafka", [name], options=options)
+    watch_run(run, messages, is_shown=False)
+    (erased,) = (report for report in run.progress.upkeep if isinstance(report, Erased))
+    remains = search(workspace.open_lake, name, key, erased.key)
+    _tell(erased, remains, as_json=as_json)
+    if not remains.is_empty:
+        raise typer.Exit(1)
+
+
+def maintain(
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Keep bronze small: remove old events, merge small files, and remove snapshots that nobody needs.
+
+    Events go once they are older than [bronze].retention in the lake file, and their table has applied them.
+    Without that entry all events stay. The sink keeps writing meanwhile, but no ingest may run.
+    """
+    from spark_app.reports import BronzeServiced, Trimmed
+    from tributary.cli.ingest_run import start_ingest
+    from tributary.cli.run_watch import watch_run
+
+    workspace = Workspace.open(lake, state)
+    workspace.require("s3", "postgres")
+    run = start_ingest(workspace, messages, "maintain", "bronze")
+    watch_run(run, messages, is_shown=False)
+    reports = run.progress.upkeep
+    if as_json:
+        print_json([{"event": report.event, **asdict(report)} for report in reports])
+        return
+    trimmed = [report for report in reports if isinstance(report, Trimmed) and report.events]
+    if trimmed:
+        rows = [
+            (one.table, f"{one.events:,}", ", ".join(f"{p}:{o}" for p, o in one.kept_from.items()))
+            for one in trimmed
+        ]
+        print_table(("table", "events removed", "first one kept"), rows, (False, True, False))
+    for report in reports:
+        if isinstance(report, BronzeServiced):
+            _say(
+                f"Bronze: {report.merged_files:,} small files merged, {report.expired_snapshots:,} snapshots "
+                f"and {report.orphan_files:,} files without a snapshot removed."
+            )
+    if not reports:
+        _say("Bronze holds no events yet.")
+
+
+def _texts(key: str) -> Mapping[str, str]:
+    """Return the key by its columns. One value without a name gets an empty name."""
+    parsed = parse_key(key)
+    return {"": parsed} if isinstance(parsed, str) else dict(parsed)
+
+
+def _tell(erased: Erased, remains: Remains, *, as_json: bool) -> None:
+    from connectors.deployment import TopicPolicy
+
+    until = datetime.now(UTC) + TopicPolicy().retention
+    if as_json:
+        print_json(
+            {
+                **asdict(erased),
+                "remains": asdict(remains),
+                "in_kafka_until": until.isoformat(timespec="seconds"),
+            }
+        )
+        return
+    _say(
+        f"{erased.table}: erased {erased.events:,} events in bronze, {erased.rows:,} rows and "
+        f"{erased.quarantined:,} events in quarantine."
+    )
+    if remains.is_empty:
+        _say(f"Searched bronze, the quarantine and {remains.searched:,} files of silver: the key is in none.")
+    else:
+        found = (*remains.files, *remains.unsearched)
+        _say(
+            f"Still there: {remains.events:,} events in bronze, {remains.quarantined:,} in quarantine, and "
+            f"in silver {', '.join(found) or 'nothing'}. Files of an interrupted commit of the sink go after "
+            "three days, with: tributary maintain"
+        )
+    for other in erased.linked:
+        _say(f"The row also had the key {other}. Erase that key, too, if it is about the same person.")
+    _say(f"Kafka holds the events until {until:%Y-%m-%d %H:%M} UTC at the latest.")
+
+
+def _say(text: str) -> None:
+    output.print(text, markup=False, highlight=False, soft_wrap=True)
