@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 
 from connectors.engines.binlog import preflight as binlog
 from connectors.engines.definitions import SilentChanges, silent_changes
+from connectors.engines.engine import NotReadable
 from connectors.engines.postgres.definitions import read_definitions
 from connectors.engines.postgres.names import publication, replication_user
 from connectors.engines.postgres.preflight import (
@@ -20,11 +22,13 @@ from connectors.engines.postgres.preflight import (
     check_server,
     judge_tables,
 )
-from connectors.engines.postgres.preparation import PostgresSetupFailed, apply_postgres_setup
+from connectors.engines.postgres.preparation import PostgresSetupFailed, apply_postgres_setup, signals_of
+from connectors.engines.postgres.signals import ask_for_snapshot
 from tests.connectors.test_postgres_check import ORDERS, SERVER
 from tests.connectors.test_postgres_setup import PASSWORD, drop_role, log_in, own_tables, published
 from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, LakeFileError, parse_lake
+from tributary.contract.online_snapshot import Request
 from tributary.contract.table_name import TableName
 from tributary.local.postgres import PostgresServer
 
@@ -91,6 +95,22 @@ def test_only_the_rows_of_the_filter_are_published_and_all_other_tables_whole(
 
     prepare(shop, lake_of())
     assert set(filters(shop, lake).values()) == {None}
+
+
+@pytest.mark.slow
+def test_a_process_with_an_older_lake_file_does_not_ask_for_filtered_rows(shop: psycopg.Connection) -> None:
+    shop.execute("ALTER TABLE customers REPLICA IDENTITY FULL")
+    older, lake = lake_of(), lake_of("rows = \"country = 'DE'\"")
+    request = Request("r1", TableName("shop", "public", "customers"), ("asked",), 0, "id > 5")
+    prepare(shop, lake)
+    with pytest.raises(NotReadable, match="other row filters"):
+        ask_for_snapshot(shop, older, postgres_source(older), request)
+    ask_for_snapshot(shop, lake, postgres_source(lake), request)
+
+    asked = shop.execute(f"SELECT data FROM {signals_of(lake, postgres_source(lake))}".encode()).fetchall()
+    assert [json.loads(row[0])["additional-conditions"] for row in asked] == [
+        [{"data-collection": ".*", "filter": "(id > 5) AND (country = 'DE')"}]
+    ]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import psycopg
 
 from connectors.engines.engine import NotReadable
 from connectors.engines.postgres.preparation import signals_of
-from connectors.engines.postgres.row_filters import row_filters
+from connectors.engines.postgres.row_filters import check_filters, row_filters
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
@@ -23,6 +23,7 @@ def ask_for_snapshot(
 
     Raises `NotReadable`.
     """
+    check_filters(connection, lake, source)
     data: dict[str, object] = {"type": "INCREMENTAL", "data-collections": [_collection(request)]}
     conditions = [request.condition, row_filters(lake, source).get(request.table)]
     if given := [f"({condition})" for condition in conditions if condition is not None]:
