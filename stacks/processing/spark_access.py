@@ -25,7 +25,7 @@ def job_access(
     in_kafka = spark_access(kafka, lake_stack.lake)
     statements = (
         *package.read_access(),
-        *_reading(lake_stack, "bronze"),
+        *(_writing(lake_stack, "bronze") if _maintains(lake_stack) else _reading(lake_stack, "bronze")),
         *_writing(lake_stack, "silver"),
         *_writing(lake_stack, "quarantine"),
         *_catalog_access(lake_stack),
@@ -91,9 +91,18 @@ def _catalog_access(lake_stack: LakeStack) -> Iterator[iam.PolicyStatement]:
     )
     bronze_table = lake_stack.lake.names.bronze_table.rsplit(".", 1)[1]
     yield iam.PolicyStatement(
-        actions=["glue:GetDatabase", "glue:GetTable"],
+        actions=[
+            "glue:GetDatabase",
+            "glue:GetTable",
+            *(["glue:UpdateTable"] if _maintains(lake_stack) else []),
+        ],
         resources=_in_catalog(lake_stack, lake_stack.bronze_database, bronze_table),
     )
+
+
+def _maintains(lake_stack: LakeStack) -> bool:
+    """Tell whether the app may change bronze (`tributary submit maintain`)."""
+    return lake_stack.lake.bronze.retention is not None
 
 
 def _in_catalog(stack: TributaryStack, database: str, table: str) -> list[str]:

@@ -46,6 +46,7 @@ JOBS = [
     Job("replay"),
     Job("new-epoch"),
     Job("compact"),
+    Job("maintain"),
 ]
 
 

@@ -139,6 +139,21 @@ def _validate(printed: dict[str, Any]) -> None:
     assert printed["parameters"].keys() <= shape.members.keys()
 
 
+def test_maintenance_needs_a_retention_with_which_the_lake_was_deployed(
+    on_emr: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["submit", "maintain"]) == 1
+    assert "[bronze].retention" in capsys.readouterr().err
+    assert not steps_of(on_emr)
+    for wrong in (["sales"], ["--from", "kafka"]):
+        assert main.run(["submit", "maintain", *wrong]) == 2
+
+    (tmp_path / "lake.toml").write_text(f'{LAKE}[bronze]\nretention = "90d"\n')
+    assert main.run(["submit", "maintain"]) == 0
+    (step,) = steps_of(on_emr)
+    assert step["Name"] == "tributary-shop-maintain"
+
+
 @pytest.mark.parametrize("second", ["follow", "ingest", "compact"])
 def test_a_second_job_is_refused_while_one_runs_and_the_running_step_is_named(
     second: str, on_emr: Deployed, capsys: pytest.CaptureFixture[str]

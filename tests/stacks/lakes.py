@@ -93,6 +93,9 @@ leave_out = ["ssn"]
 mask = ["phone"]
 hash = ["email"]
 rows = "country = 'DE'"
+
+[bronze]
+retention = "90d"
 """,
     "serverless-kafka": """
 [aws.kafka]

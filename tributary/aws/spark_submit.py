@@ -18,7 +18,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.naming import LakeNames
 from tributary.contract.remedies import BringUp
 
-Command = Literal["ingest", "rebuild", "replay", "new-epoch", "compact"]
+Command = Literal["ingest", "rebuild", "replay", "new-epoch", "compact", "maintain"]
 """The commands of `spark_app.main`."""
 
 HUDI_JAR = "/usr/lib/hudi/hudi-spark-bundle.jar"

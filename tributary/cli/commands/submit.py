@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tributary.cli.aws.jobs import Call, JobPlace, JobRun
     from tributary.contract.lake import Lake
 
-Start = Literal["ingest", "follow", "rebuild", "compact", "replay", "new-epoch"]
+Start = Literal["ingest", "follow", "rebuild", "compact", "maintain", "replay", "new-epoch"]
 Operation = Literal[Start, "stop"]
 
 _NAMES_TABLES = ("rebuild", "new-epoch")
-_TAKES_NO_TABLE = ("ingest", "follow", "stop")
+_TAKES_NO_TABLE = ("ingest", "follow", "maintain", "stop")
 _SECONDS_BETWEEN_LOOKS = 10.0
 
 
@@ -31,8 +31,9 @@ def submit(
         Operation,
         typer.Argument(
             help="ingest: until all is caught up; follow: until it is stopped; rebuild: recreate tables from "
-            "bronze; compact: compact merge-on-read tables; replay: apply quarantined events; new-epoch: "
-            "continue at the beginning of recreated topics; stop: end the running job."
+            "bronze; compact: compact merge-on-read tables; maintain: keep bronze small; replay: apply "
+            "quarantined events; new-epoch: continue at the beginning of recreated topics; stop: end the "
+            "running job."
         ),
     ],
     tables: Annotated[
@@ -136,6 +137,8 @@ def _check_usage(
         raise typer.BadParameter(f"{operation} needs one table or more", param_hint="TABLE")
     if operation in _TAKES_NO_TABLE and tables:
         raise typer.BadParameter(f"{operation} is for all tables of the lake", param_hint="TABLE")
+    if operation == "maintain" and events_from is not None:
+        raise typer.BadParameter("maintain works on bronze alone", param_hint="--from")
     if events_from not in (None, "kafka", "bronze") and not str(events_from).startswith("files:s3://"):
         raise typer.BadParameter("expected kafka, bronze or files:s3://…", param_hint="--from")
 
@@ -158,7 +161,15 @@ def _job(
 
 def _check_source(deployed: DeployedLake, operation: Start, source: str | None) -> None:
     """Raise an error if the operation needs bronze's Iceberg table but another sink writes plain files."""
-    default = "bronze" if operation in ("rebuild", "replay") else "kafka"
+    if operation == "maintain" and deployed.lake.bronze.retention is None:
+        raise TributaryError(
+            "The job may not change bronze",
+            where=f"lake {deployed.lake.name}, entry [bronze].retention",
+            found="no such entry",
+            expected="how long bronze keeps events",
+            remedy="Set it, and deploy the lake. The deployment then allows the Spark role to change bronze.",
+        )
+    default = "bronze" if operation in ("rebuild", "replay", "maintain") else "kafka"
     if deployed.session.aws.connect.sink is not None and (source or default) == "bronze":
         raise TributaryError(
             f"{operation} cannot read bronze as a table, because another sink writes it",
