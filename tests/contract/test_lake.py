@@ -280,8 +280,12 @@ def test_the_reference_has_every_entry_and_its_default() -> None:
     of_binlog = (BinlogSource, BinlogConnection)
     models = (*of_binlog, PostgresSource, PostgresConnection, Events, TablePolicy, Local, Bronze)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
-    assert rows.keys() == {"name", "max_event_mb", "hash_salt_env", *fields} - {"connection", "events"}
+    assert rows.keys() == {"name", "max_event_mb", "acceleration", "hash_salt_env", *fields} - {
+        "connection",
+        "events",
+    }
     assert rows.pop("max_event_mb").strip("`") == str(MAX_EVENT_MB)
+    assert rows.pop("acceleration").strip('`"') == parse_lake(MINIMAL).acceleration
     for name, cell in rows.items():
         default = fields[name].default if name in fields else None
         expected = {timedelta(hours=24): "24h", timedelta(minutes=20): "20m", None: "none", (): "none"}.get(

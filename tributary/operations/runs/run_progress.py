@@ -85,13 +85,14 @@ class TableProgress:
 
 @dataclass(frozen=True)
 class RunProgress:
-    """All tables of the run, by name, and which steps the app has chosen."""
+    """All tables of the run, by name.
+
+    steps   which steps the app has chosen
+    upkeep  what it has done to keep events and history small
+    """
 
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     steps: StepsChosen | None = None
-    """All tables of the run, by name, and what it has done to keep events and history small."""
-
-    tables: Mapping[str, TableProgress] = field(default_factory=dict)
     upkeep: tuple[Erased | Trimmed | BronzeServiced, ...] = ()
 
     def after(self, report: Report) -> RunProgress:
@@ -112,21 +113,8 @@ class RunProgress:
             case Committed() | CaughtUp() | Failed() | Blocked() | Paused() | Resumed() | Replayed():
                 after = _after(self._of(report.table), report)
                 return replace(self, tables={**self.tables, report.table: after})
-                return replace(
-                    self,
-                    tables={
-                        name: _ended(self._of(name), outcome, not_in_catalog.get(name))
-                        for name, outcome in outcomes.items()
-                    },
-                )
             case Erased() | Trimmed() | BronzeServiced():
-                return RunProgress(self.tables, (*self.upkeep, report))
-            case Cataloged() | CatalogFailed() | Serviced():
-                return self
-            case Committed() | CaughtUp() | Failed() | Blocked() | Replayed():
-                return replace(
-                    self, tables={**self.tables, report.table: _after(self._of(report.table), report)}
-                )
+                return replace(self, upkeep=(*self.upkeep, report))
 
     @property
     def failures(self) -> Mapping[str, str]:
