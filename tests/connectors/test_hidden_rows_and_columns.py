@@ -98,6 +98,19 @@ def test_only_the_rows_of_the_filter_are_published_and_all_other_tables_whole(
 
 
 @pytest.mark.slow
+def test_the_administrators_sql_refuses_columns_that_do_not_exist(shop: psycopg.Connection) -> None:
+    """A deployment runs it, too, without the check of the tables."""
+    prepare(shop, lake_of('leave_out = ["note", "gone?"]'))
+    with pytest.raises(PostgresSetupFailed, match=r'namely "Note" of public.customers'):
+        prepare(shop, lake_of('leave_out = ["Note"]'))
+    name = TableName("shop", "public", "customers")
+    lake = lake_of('mask = ["nte"]')
+    with pytest.raises(PostgresSetupFailed, match=r"namely nte"):
+        prepare(shop, lake)
+    apply_postgres_setup(shop, lake, postgres_source(lake), PASSWORD, [name])  # The table is not taken.
+
+
+@pytest.mark.slow
 def test_a_process_with_an_older_lake_file_does_not_ask_for_filtered_rows(shop: psycopg.Connection) -> None:
     shop.execute("ALTER TABLE customers REPLICA IDENTITY FULL")
     older, lake = lake_of(), lake_of("rows = \"country = 'DE'\"")

@@ -101,6 +101,7 @@ def setup_statements(
         *_unsafe_tables(),
         *_matched_tables(lake, source, untaken),
         _replica_identity_guard(),
+        *_hidden_columns_guard(lake, source),
         _rights(role),
         *(_rights_on_later_tables(role, schema) for schema in whole_schemas(source)),
         _publication(lake, source),
@@ -369,6 +370,40 @@ def _replica_identity_guard() -> str:
         END
         $tributary$"""
     )
+
+
+def _hidden_columns_guard(lake: Lake, source: PostgresSource) -> tuple[str, ...]:
+    """Refuse hidden columns that a table does not have: the column that was meant would not be hidden."""
+    columns = ",\n      ".join(
+        f"({_literal(table.schema)}, {_literal(table.table)}, {_literal(column)})"
+        for table, policy in lake.tables
+        if table.source == source.name
+        for column in sorted(policy.hidden.required)
+    )
+    if not columns:
+        return ()
+    guard = dedent(
+        """\
+        -- Columns that must not leave the database have to be there.
+        DO $tributary$
+        DECLARE
+          missing text;
+        BEGIN
+          SELECT string_agg(format('%I of %I.%I', col, nspname, relname), ', ' ORDER BY nspname, relname, col)
+          INTO missing FROM (VALUES
+              COLUMNS
+            ) AS hidden (sch, tbl, col)
+          JOIN pg_temp.tributary_matched ON nspname = sch AND relname = tbl
+          WHERE NOT EXISTS (SELECT FROM pg_attribute a
+            WHERE a.attrelid = oid AND a.attname = col AND a.attnum > 0 AND NOT a.attisdropped);
+          IF missing IS NOT NULL THEN
+            RAISE EXCEPTION 'a column to leave out, mask or hash does not exist, namely %', missing
+              USING HINT = 'Write its name as it is now. One that may be missing ends with a question mark.';
+          END IF;
+        END
+        $tributary$"""
+    )
+    return (guard.replace("COLUMNS", columns),)
 
 
 def _rights(role: str) -> str:
