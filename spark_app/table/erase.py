@@ -46,7 +46,11 @@ def erase_key(
         (row["k_partition"], row["k_offset"]) for row in events.select("k_partition", "k_offset").collect()
     ]
     linked = _linked(events, key)
-    rows = _erase_rows(table, key, places)
+    # If bronze has all events and none of the key, the table never had it, or an interrupted run erased it.
+    is_unknown = not places and not any(
+        bronze.extents(frozenset({table.topic}))[table.topic].beginning.values()
+    )
+    rows = 0 if is_unknown else _erase_rows(table, key, places)
     quarantined = _erase_quarantined(table, key)
     if places:
         upkeep.blank(table.topic, key_condition(key))

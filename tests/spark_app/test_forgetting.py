@@ -137,7 +137,9 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     assert table.ledger.positions == {0: end}
     assert read_quarantine(bronze.spark, table.quarantine_path, 0) is None
 
-    assert erase_key(table, {"id": "1"}).events == 0
+    instant = table.hudi.timeline().last_instant
+    assert erase_key(table, {"id": "1"}).events == erase_key(table, {"id": "4711"}).rows == 0
+    assert table.hudi.timeline().last_instant == instant  # No history was lost for a wrong key.
     rebuild_table(table)
     assert {key: row for key, row in _rows(table).items() if key in shop.rows} == expected
     assert _where_in_files(tmp_path, SECRET) == set()

@@ -129,6 +129,8 @@ def _tell(erased: Erased, remains: Remains, *, as_json: bool) -> None:
         f"{erased.table}: erased {erased.events:,} events in bronze, {erased.rows:,} rows and "
         f"{erased.quarantined:,} events in quarantine."
     )
+    if not (erased.events or erased.rows or erased.quarantined):
+        _say("There was no event of this key. Is it the right one?")
     if remains.is_empty:
         _say(f"Searched bronze, the quarantine and {remains.searched:,} files of silver: the key is in none.")
     else:
