@@ -19,8 +19,6 @@ class NotJson(ValueError):
 class Number(str):
     """A number as it is written."""
 
-    __slots__ = ()
-
     @property
     def is_whole(self) -> bool:
         return self.removeprefix("-").isdecimal()

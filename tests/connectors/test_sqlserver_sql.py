@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from connectors.engines.sqlserver import capture, catalog, preparation, prepared_check, progress
+from connectors.engines.sqlserver import capture, catalog, preparation, prepared_check, progress, survey
 from connectors.engines.sqlserver.forms import _BY_TYPE, readable
 from connectors.engines.sqlserver.names import connector_user
 from connectors.engines.sqlserver.sql import identifier, like, literal
+from connectors.engines.survey import SurveyedTable
 from tests.contract.lake_files import IDENTIFIERS
 from tributary.contract.engines.sqlserver import SqlServerSource
 from tributary.contract.lake import Lake, parse_lake
@@ -59,6 +60,12 @@ QUERIES = {
     "the capture job": (catalog._SECONDS_BEHIND, ("seconds",)),
     "tables": (catalog._TABLES, ("schema", "table", "id", "kind")),
     "keys": (catalog._KEYS, ("schema", "table", "name", "is_primary", "column")),
+    "rows of each table": (survey.ROWS, ("id", "about")),
+    "whether a user may prepare": (survey.MAY_PREPARE, ("may",)),
+    "a sample": (
+        survey.sample_query(SurveyedTable("dbo", "o]dd", {"a": "int", "b'c": "text"}), ["a", "b'c"]),
+        ("c0", "c1"),
+    ),
     "what is missing": (prepared_check.missing_preparation_query(LAKE, source_of()), ("problem",)),
     "the change table": (progress._CHANGE_TABLE, ("name",)),
     "the recorded change": (progress._RECORDED.format(changes="[cdc].[x]"), ("lsn", "beaten_at")),

@@ -38,7 +38,7 @@ def render(
             "connector.class": CONNECTOR_CLASS,
             **login(deployment.databases[source.name]),
             "database.names": source.database,
-            **options_of_all_engines(lake, source, deployment.topics, signals, BY_SCHEMA),
+            **options_of_all_engines(lake, source, deployment, signals, BY_SCHEMA),
             # Debezium's names of tables begin with the database here.
             "signal.data.collection": f"{source.database}.{OWN_SCHEMA}.{signals}",
             "table.include.list": source.patterns.debezium_regex_without(

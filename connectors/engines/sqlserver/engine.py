@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
 from connectors.engines.definitions import TableDefinition
-from connectors.engines.engine import Awaited, Checked, DatabaseTable, Engine, Login, ReadOffset
+from connectors.engines.engine import (
+    Awaited,
+    Checked,
+    DatabaseTable,
+    Engine,
+    Login,
+    NotADatabaseUrl,
+    ReadOffset,
+)
 from connectors.engines.sqlserver import (
     connector,
     preflight,
@@ -19,11 +26,18 @@ from connectors.engines.sqlserver import (
     progress,
     reading,
     signals,
+    survey,
 )
 from connectors.engines.sqlserver.catalog import read_server, read_tables
 from connectors.engines.sqlserver.definitions import definitions_of
 from connectors.engines.sqlserver.names import READER_ROLE, connector_user
 from connectors.engines.sqlserver.session import DRIVER_ERRORS, Session, connect
+from connectors.engines.survey import (
+    DatabaseAddress,
+    SourceEntries,
+    Survey,
+    SurveyedTable,
+)
 from tributary.contract.engines.sqlserver import PORT, SqlServerSource
 from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Request
@@ -35,6 +49,7 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
     """The engine of sources with `engine = "sqlserver"`."""
 
     title = "SQL Server"
+    schemes = ("sqlserver", "mssql")
     port = PORT
     plugin = connector.PLUGIN
     connector_class = connector.CONNECTOR_CLASS
@@ -91,12 +106,12 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
     def connect(self, source: SqlServerSource, login: Login) -> Session:
         return connect(source, login)
 
-    def check(self, session: Session, lake: Lake, source: SqlServerSource) -> Checked:
+    def check_server(self, session: Session, lake: Lake, source: SqlServerSource) -> tuple[str, ...]:  # noqa: ARG002
         will_be_prepared = source.connection is None or source.connection.admin_user is not None
-        server = read_server(session)
-        warnings = preflight.judge_server(source, server, will_be_prepared=will_be_prepared)
-        found = preflight.judge_tables(lake, source, read_tables(session))
-        return replace(found, warnings=(*found.warnings, *warnings))
+        return preflight.judge_server(source, read_server(session), will_be_prepared=will_be_prepared)
+
+    def check_tables(self, session: Session, lake: Lake, source: SqlServerSource) -> Checked:
+        return preflight.judge_tables(lake, source, read_tables(session))
 
     def prepare(
         self,
@@ -123,6 +138,31 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
 
     def forget(self, admin: Session, lake: Lake, source: SqlServerSource) -> None:
         preparation.forget(admin, lake, source)
+
+    def entries_of(self, address: DatabaseAddress) -> SourceEntries:
+        if not address.database:
+            raise NotADatabaseUrl(
+                "the URL names no database",
+                found=f"{address.scheme}://{address.user}@{address.host}",
+                expected=f"{address.scheme}://user@host/database",
+            )
+        mode = address.options.get("ssl_mode")
+        unknown = sorted(address.options.keys() - {"ssl_mode"})
+        if unknown or mode not in (None, "disabled", "required"):
+            raise NotADatabaseUrl(
+                "an option that the lake file has no entry for",
+                found=unknown[0] if unknown else f"ssl_mode={mode}",
+                expected="ssl_mode=required or ssl_mode=disabled",
+            )
+        return SourceEntries({"database": address.database}, {} if mode is None else {"ssl_mode": mode})
+
+    def survey(self, session: Session, address: DatabaseAddress) -> Survey:  # noqa: ARG002
+        return survey.survey(session)
+
+    def sample(
+        self, session: Session, table: SurveyedTable, columns: Iterable[str]
+    ) -> Sequence[Sequence[str | None]]:
+        return survey.sample(session, table, columns)
 
     def read_definitions(
         self,

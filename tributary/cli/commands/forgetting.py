@@ -49,10 +49,10 @@ def erase(
     Example: tributary erase users 7
     """
     from spark_app.reports import Erased
-    from tributary.cli.ingest_run import start_ingest
     from tributary.cli.run_watch import watch_run
     from tributary.operations.erasure import search
     from tributary.operations.kafka_topics import read_table_names
+    from tributary.operations.runs.ingest_run import start_ingest
 
     workspace = Workspace.open(lake, state)
     workspace.require("kafka", "s3", "postgres")
@@ -78,8 +78,8 @@ def maintain(
     Without that entry all events stay. The sink keeps writing meanwhile, but no ingest may run.
     """
     from spark_app.reports import BronzeServiced, Trimmed
-    from tributary.cli.ingest_run import start_ingest
     from tributary.cli.run_watch import watch_run
+    from tributary.operations.runs.ingest_run import start_ingest
 
     workspace = Workspace.open(lake, state)
     workspace.require("s3", "postgres")
