@@ -18,6 +18,8 @@ from spark_app.catalog.glue import GlueCatalog, glue_client
 from spark_app.catalog.sync import CatalogSync
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.registry import SOURCE_LOGS
+from spark_app.registry.opened import open_registry
+from spark_app.registry.registry import SchemaRegistry
 from spark_app.reports import ProgressWriter, StepsChosen
 from spark_app.run.lake_file import WatchedLakeFile
 from spark_app.run.loop import Ingest, Pace, StopRequest
@@ -71,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         source = _source(spark, lake, options)
         progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
         progress.write(StepsChosen(chosen.steps, chosen.reason))
-        table_of = partial(_table, spark, lake_file, named, options, source)
+        registry = open_registry(lake.registry, options.apicurio, options.glue_endpoint)
+        table_of = partial(_table, spark, lake_file, named, options, source, registry)
         if options.command == "maintain":
             bronze = _bronze(spark, lake, options)
             retention = lake.bronze.retention
@@ -119,7 +122,6 @@ def _parser() -> argparse.ArgumentParser:
     ingest.add_argument(
         "--glue-database", metavar="NAME", help="show the tables in this database of the Glue catalog"
     )
-    ingest.add_argument("--glue-endpoint", metavar="URL", help="the address of a Glue other than AWS's")
     replay = commands.add_parser("replay", help="apply the quarantined events that are readable now")
     _add_common(replay, default_source="bronze")
     rebuild = commands.add_parser("rebuild", help="rebuild tables from their events, each in one commit")
@@ -192,6 +194,12 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
         dest="has_pinned_jars",
         action="store_true",
         help="the class path has exactly the jars for which the app's Java was compiled, so do not check it",
+    )
+    command.add_argument("--glue-endpoint", metavar="URL", help="the address of a Glue other than AWS's")
+    command.add_argument(
+        "--apicurio",
+        metavar="URL",
+        help="the address of an Apicurio in place of the registry in the lake file",
     )
     command.add_argument("--tables", action="append", default=[], metavar="SOURCE.SCHEMA.TABLE")
 
@@ -274,6 +282,7 @@ def _table(
     named: Set[TableName],
     options: argparse.Namespace,
     source: EventSource,
+    registry: SchemaRegistry | None,
     topic: str,
 ) -> TableIngest | None:
     lake = lake_file.current() if options.command == "ingest" and options.follow else lake_file.lake
@@ -292,6 +301,7 @@ def _table(
         log=SOURCE_LOGS[of_source.engine],
         older=_older(spark, options),
         written=of_source.events,
+        registry=registry,
     )
 
 

@@ -208,7 +208,7 @@ class BatchApplier:
 
         No table holds the position then. After a restart, the same events are set aside again. The quarantine
         still has each only once."""
-        bad = undecodable(events)
+        bad = undecodable(events, self.parts.versions.refused)
         count = bad.count()
         folder = self._set_aside(events, bad, count, count, ranges)
         self.parts.aside.count(count, count)

@@ -69,7 +69,7 @@ class Decoding:
         columns = self.mode.columns(self.versions)
         assert columns is not None, "a batch is decoded once its table's columns are known"
         versions = self.versions.known
-        changes = decode(events, versions, columns, self.log)
+        changes = decode(events, (*versions, *self.versions.refused), columns, self.log)
         if not self.log.isolates_moves:
             changes = without_moves(changes)
         elif not self.keeps_headers and not all(version.has_own_key for version in versions):

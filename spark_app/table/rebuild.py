@@ -165,7 +165,7 @@ def _parts_anew(table: TableIngest, timeline: Timeline) -> TableParts:
         log=table.parts.log,
         hudi=table.hudi,
         reader=TopicReader(table.topic, table.source),
-        versions=SchemaVersions(table.hudi.policy, table.written),
+        versions=SchemaVersions(table.hudi.policy, table.written, table.registry),
         aside=SettingAside(table.topic, table.quarantine_path, table.hudi.policy),
         commits=KnownCommits(table.name, table.hudi, timeline.requested),
     )

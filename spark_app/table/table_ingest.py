@@ -16,6 +16,7 @@ from spark_app.ledger.ledger import Ledger
 from spark_app.ledger.topic_checks import AnotherTopic, check_topic
 from spark_app.merge.gone_rows import as_deleted, is_gone
 from spark_app.positions.source_log import SourceLog
+from spark_app.registry.registry import SchemaRegistry
 from spark_app.reports import Committed, Serviced
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, positions_text
 from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, committed_report
@@ -47,6 +48,7 @@ class TableIngest:
     log              how the engine of the source gives positions
     older            has the events that `source` no longer holds
     written          how the topic's events are written
+    registry         has the schemas of events that only name them
 
     It recovers from the table itself at its first use, and after `forget`."""
 
@@ -60,15 +62,17 @@ class TableIngest:
         log: SourceLog,
         older: EventSource | None = None,
         written: Events | None = None,
+        registry: SchemaRegistry | None = None,
     ) -> None:
         self.quarantine_path: Final = quarantine_path
         self.written: Final = written or Events()
+        self.registry: Final = registry
         self.parts: Final = TableParts(
             name=name,
             log=log,
             hudi=hudi,
             reader=TopicReader(topic, source, older),
-            versions=SchemaVersions(hudi.policy, self.written),
+            versions=SchemaVersions(hudi.policy, self.written, registry),
             aside=SettingAside(topic, quarantine_path, hudi.policy),
             commits=KnownCommits(name, hudi),
         )

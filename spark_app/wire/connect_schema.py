@@ -42,10 +42,10 @@ WRITTEN_AS_NUMBER, WRITTEN_AS_BASE64 = (_WRITTEN_AS, "number"), (_WRITTEN_AS, "b
 """Parameters of a decimal that say how its JSON is written, where that is certain."""
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
-SOURCE_TYPE, SOURCE_LENGTH, SOURCE_SCALE = (
-    f"__debezium.source.column.{of}" for of in ("type", "length", "scale")
+SOURCE_NAME, SOURCE_TYPE, SOURCE_LENGTH, SOURCE_SCALE = (
+    f"__debezium.source.column.{of}" for of in ("name", "type", "length", "scale")
 )
-"""Parameters with a column's type in the source (Debezium's `column.propagate.source.type`)."""
+"""Parameters with a column's name and type in the source (Debezium's `column.propagate.source.type`)."""
 
 _NUMBERS = frozenset({"scale", "connect.decimal.precision", SOURCE_LENGTH, SOURCE_SCALE})
 """Parameters that are whole numbers, written as text."""

@@ -28,7 +28,7 @@ from spark_app.sources.event import EVENT
 from spark_app.steps.steps import Name, Projections, steps
 from spark_app.wire.connect_schema import ConnectSchema
 from spark_app.wire.form import KEY_COLUMN, VersionReading
-from spark_app.wire.forms import FORMS, documents, parsed, schemas_of, unread_reason, with_documents
+from spark_app.wire.forms import FORMS, documents, opened, parsed, schemas_of, unread_reason, with_documents
 from spark_app.wire.json_document import KEY, VALUE
 from spark_app.wire.lake_types import Conversion, conversion
 from spark_app.wire.payload_shapes import SHAPES, PayloadShape, operation_of, source_type
@@ -89,21 +89,22 @@ def decode(
     """Decode events (`EVENT`) to changes (`change_type(columns)`). Tombstones are left out.
 
     `versions` are all versions that may occur. An event of any other version gets the reason
-    `unknown_schema`. `log` belongs to the engine that the events came from."""
+    `unknown_schema`, and an event of a refused version has that version's reason. `log` belongs to the engine
+    that the events came from."""
     return _projections(versions, columns, log, steps().name).apply(events)
 
 
-def undecodable(events: DataFrame) -> DataFrame:
+def undecodable(events: DataFrame, refused: tuple[SchemaVersion, ...] = ()) -> DataFrame:
     """Return why events cannot be decoded while no table's key is known.
 
     Columns: `topic, partition, offset, reason, message`. Tombstones are left out. So are truncates, because
-    there is no table yet that they could empty."""
+    there is no table yet that they could empty. `refused` are the versions whose events cannot be read."""
     is_truncate = F.coalesce(operation_of(F.col(VALUE)["payload"]) == TRUNCATE, F.lit(False))
     is_without_key = (F.col("reason") == UNKNOWN_SCHEMA) & F.col("key").isNull()
     found = (
         with_documents(events.where(F.col("value").isNotNull()), {})
         .where(~is_truncate)
-        .select(*_POSITION, "key", unread_reason(()).alias("reason"))
+        .select(*_POSITION, "key", unread_reason(_refused(refused)).alias("reason"))
     )
     reason = F.when(is_without_key, MISSING_KEY).otherwise(F.col("reason"))
     return undecoded(found.select(*_POSITION, reason.alias("reason")))
@@ -124,10 +125,26 @@ def _projections(
 
     They are cached: building and analyzing hundreds of expressions takes longer than reading hundreds of
     events."""
-    readers = [_VersionReader.of(number, version, columns, log) for number, version in enumerate(versions)]
-    taken_apart = (*map(F.col, EVENT.fieldNames()), *documents(schemas_of(versions)))
-    parsed, read = _parsed(readers), _read(readers, columns, source_type(log))
-    return steps().projections(EVENT, "value", (taken_apart, parsed, read, _change(columns, log)))
+    readable = [version for version in versions if version.refused is None]
+    readers = [_VersionReader.of(number, version, columns, log) for number, version in enumerate(readable)]
+    readings, refused = [reader.reading for reader in readers], _refused(versions)
+    taken_apart = (
+        *map(F.col, EVENT.fieldNames()),
+        *documents(schemas_of(readable)),
+        *(column.alias(name) for name, column in opened(readings).items()),
+    )
+    read = _read(readers, refused, columns, source_type(log))
+    selects = (taken_apart, _parsed(readers), read, _change(columns, log))
+    return steps().projections(EVENT, "value", selects)
+
+
+def _refused(versions: Sequence[SchemaVersion]) -> list[VersionReading]:
+    nothing = StructType([])
+    return [
+        VersionReading(number, version, nothing, nothing)
+        for number, version in enumerate(versions)
+        if version.refused is not None
+    ]
 
 
 def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
@@ -140,11 +157,17 @@ def _parsed(readers: Sequence[_VersionReader]) -> tuple[Column, ...]:
     )
 
 
-def _read(readers: Sequence[_VersionReader], columns: TableColumns, source: StructType) -> tuple[Column, ...]:
+def _read(
+    readers: Sequence[_VersionReader],
+    refused: Sequence[VersionReading],
+    columns: TableColumns,
+    source: StructType,
+) -> tuple[Column, ...]:
     is_read = _any([reader.is_of_version for reader in readers])
+    readings = [*(reader.reading for reader in readers), *refused]
     return (
         *map(F.col, _POSITION),
-        F.when(~is_read, unread_reason([reader.reading for reader in readers])).alias("unreadable"),
+        F.when(~is_read, unread_reason(readings)).alias("unreadable"),
         F.coalesce(_of_version(readers, lambda r: r.has_key(), BooleanType()), F.lit(False)).alias("has_key"),
         _of_version(readers, lambda r: r.problem(), StringType()).alias("problem"),
         _of_version(readers, lambda r: r.has_unnamed_column(), BooleanType()).alias("has_unnamed_column"),
@@ -242,10 +265,19 @@ class _VersionReader:
         return F.col(self.reading.name("moved_from"))["payload"]
 
     def parsed_moves(self) -> list[Column]:
-        return [
-            steps().read_payload(F.col(name), self.reading.key).alias(self.reading.name(name))
-            for name in ("moved_to", "moved_from")
-        ]
+        return [self._parsed_move(name) for name in ("moved_to", "moved_from")]
+
+    def _parsed_move(self, header: str) -> Column:
+        """Return the key in a header. It is JSON in all wire forms, with the names of the key's fields."""
+        sent_as, key = dict(self.version.sent_as), self.reading.key
+        sent = StructType(
+            [StructField(sent_as.get(field.name, field.name), field.dataType) for field in key.fields]
+        )
+        read = steps().read_payload(F.col(header), sent)
+        if sent != key:
+            renamed = F.struct(read["payload"].cast(key).alias("payload"))
+            read = F.when(read.isNotNull(), renamed)
+        return read.alias(self.reading.name(header))
 
     def has_key(self) -> Column:
         if not self.version.key:

@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 from pyspark.sql import Column
 from pyspark.sql.types import StructType
 
+from spark_app.registry.registry import SchemaRegistry
 from spark_app.wire.payload_shapes import SHAPES, PayloadShape
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion
 from tributary.contract.lake import TablePolicy
@@ -49,6 +50,11 @@ class WireForm(Protocol):
 
     name: ClassVar[str]
 
+    def opened(self, readings: Sequence[VersionReading], /) -> Mapping[str, Column]:
+        """Return the columns, by name, that `parsed` uses beside those of an `EVENT` and its documents.
+
+        Each is computed once for an event, however often `parsed` uses it."""
+
     def parsed(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
         """Return the columns, by name, in which the payloads of this form's versions are parsed.
 
@@ -61,7 +67,7 @@ class WireForm(Protocol):
         The type is `struct<payload, problem string, has_unnamed boolean>` (`read_payload`)."""
 
     def reason(self, readings: Sequence[VersionReading]) -> Column:
-        """Return why an event that looks like this form has none of the versions (`REASONS`).
+        """Return why an event that looks like this form has none of the readable versions (`REASONS`).
 
         Null for an event of another form."""
 
@@ -75,8 +81,12 @@ class LearnedForm(WireForm, Protocol):
 
         Null for a known schema and for events of other forms."""
 
-    def learned(self, texts: SchemaTexts, policy: TablePolicy, written: Events) -> SchemaVersion:
-        """Return the version that a schema describes. Raises `UnreadableSchema`."""
+    def learned(
+        self, texts: SchemaTexts, policy: TablePolicy, written: Events, registry: SchemaRegistry | None, /
+    ) -> SchemaVersion:
+        """Return the version that a schema describes. `registry` has the schemas that events only name.
+
+        The version of a schema that cannot be used is `refused`. Raises `UnreadableSchema`."""
 
 
 @runtime_checkable

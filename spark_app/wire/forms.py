@@ -8,17 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_app.registry.registry import SchemaRegistry
 from spark_app.sources.event import EVENT
 from spark_app.wire.form import DeclaredForm, LearnedForm, VersionReading, WireForm
 from spark_app.wire.json_document import KnownSchemas, is_json, is_utf8
 from spark_app.wire.json_with_schemas import JsonWithSchemas
 from spark_app.wire.json_without_schemas import JsonWithoutSchemas
 from spark_app.wire.reasons import NO_SCHEMA, NOT_JSON, NOT_UTF8
+from spark_app.wire.registry_avro import RegistryAvro
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
-FORMS: dict[str, WireForm] = {form.name: form for form in (JsonWithSchemas(), JsonWithoutSchemas())}
+FORMS: dict[str, WireForm] = {
+    form.name: form for form in (JsonWithSchemas(), JsonWithoutSchemas(), RegistryAvro())
+}
 """The forms by name. An event has at most one form."""
 
 SchemasOfForms = Mapping[str, Sequence[SchemaTexts]]
@@ -73,11 +77,22 @@ def new_schemas(events: DataFrame, known: SchemasOfForms) -> DataFrame:
     )
 
 
-def learned_version(form: str, texts: SchemaTexts, policy: TablePolicy, written: Events) -> SchemaVersion:
+def learned_version(
+    form: str, texts: SchemaTexts, policy: TablePolicy, written: Events, registry: SchemaRegistry | None
+) -> SchemaVersion:
     """Return the version that a schema of `new_schemas` describes. Raises `UnreadableSchema`."""
     found = FORMS[form]
     assert isinstance(found, LearnedForm), "only a form that carries schemas has new ones"
-    return found.learned(texts, policy, written)
+    return found.learned(texts, policy, written, registry)
+
+
+def opened(readings: Sequence[VersionReading]) -> Mapping[str, Column]:
+    """Return the columns, by name, that all forms compute once for an event, before its payload is parsed."""
+    return {
+        name: column
+        for form in FORMS.values()
+        for name, column in form.opened(_of_form(form, readings)).items()
+    }
 
 
 def parsed(readings: Sequence[VersionReading]) -> Mapping[str, Column]:
@@ -90,7 +105,7 @@ def parsed(readings: Sequence[VersionReading]) -> Mapping[str, Column]:
 
 
 def unread_reason(readings: Sequence[VersionReading]) -> Column:
-    """Return why an event has none of the versions (`REASONS`)."""
+    """Return why an event has none of the readable versions (`REASONS`)."""
     value = F.col("value")
     of_no_form = F.when(~is_utf8(value), NOT_UTF8).when(~is_json(value), NOT_JSON).otherwise(NO_SCHEMA)
     of_forms = [form.reason(_of_form(form, readings)) for form in FORMS.values()]

@@ -10,6 +10,7 @@ from typing import ClassVar
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_app.registry.registry import SchemaRegistry
 from spark_app.steps.steps import steps
 from spark_app.wire.connect_schema import ConnectSchema, UnreadableSchema, parse_schema, with_decimals
 from spark_app.wire.form import KEY_COLUMN, VersionReading
@@ -19,6 +20,8 @@ from spark_app.wire.reasons import MISMATCH, NO_SCHEMA, UNKNOWN_SCHEMA
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, Shape
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Decimals, Events
+
+Columns = tuple[tuple[str, ConnectSchema], ...]
 
 _VALUE_COLUMN = "value"
 
@@ -35,8 +38,13 @@ class JsonWithSchemas:
         is_readable = value.isNotNull() & (F.col("key").isNull() | key.isNotNull() | has_bare_key())
         return F.when(is_readable & ~is_known, F.struct(key.alias("key"), value.alias("value")))
 
-    def learned(self, texts: SchemaTexts, policy: TablePolicy, written: Events) -> SchemaVersion:
+    def learned(
+        self, texts: SchemaTexts, policy: TablePolicy, written: Events, _registry: SchemaRegistry | None, /
+    ) -> SchemaVersion:
         return read_schema_version(texts, policy.key, written.decimals)
+
+    def opened(self, _readings: Sequence[VersionReading], /) -> Mapping[str, Column]:
+        return {}
 
     def parsed(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
         found = {}
@@ -78,9 +86,20 @@ def read_schema_version(
     `UnreadableSchema` if a text is no Connect schema, or if the value's schema is neither an envelope nor an
     unwrapped row."""
     value = with_decimals(parse_schema(texts.value), decimals)
-    shape, row = _row_of(value)
-    form = JsonWithSchemas.name
     own_key = () if texts.key is None else with_decimals(parse_schema(texts.key), decimals).fields
+    shape, row = row_of(value)
+    return schema_version(JsonWithSchemas.name, texts, shape, row, own_key, key_columns)
+
+
+def schema_version(
+    form: str,
+    texts: SchemaTexts,
+    shape: Shape,
+    row: Columns,
+    own_key: Columns,
+    key_columns: tuple[str, ...] | None,
+) -> SchemaVersion:
+    """Return the version with this row, and with the key of the record or, if it has none, of the row."""
     if own_key:
         return SchemaVersion(form, texts, own_key, row, shape)
     fields = dict(row)
@@ -90,7 +109,10 @@ def read_schema_version(
     return SchemaVersion(form, texts, key, row, shape, has_own_key=False)
 
 
-def _row_of(value: ConnectSchema) -> tuple[Shape, tuple[tuple[str, ConnectSchema], ...]]:
+def row_of(value: ConnectSchema) -> tuple[Shape, Columns]:
+    """Return the shape of a value with this schema, and the columns of its row.
+
+    Raises `UnreadableSchema` if it is neither an envelope nor an unwrapped row."""
     after = value.field("after")
     if after is not None and after.type == "struct" and value.field("op") is not None:
         return "envelope", after.fields

@@ -34,6 +34,9 @@ class JsonWithoutSchemas:
         key = tuple((name, fields[name]) for name in policy.key or ())
         return tuple(SchemaVersion(self.name, None, key, row, shape, has_own_key=False) for shape in _SHAPES)
 
+    def opened(self, _readings: Sequence[VersionReading], /) -> Mapping[str, Column]:
+        return {}
+
     def parsed(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
         if not readings:
             return {}

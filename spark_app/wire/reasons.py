@@ -13,6 +13,10 @@ UNKNOWN_OPERATION = "unknown_operation"
 MISSING_KEY = "missing_key"
 UNNAMED_COLUMN = "unnamed_column"
 MISSING_ROW = "missing_row"
+NOT_AVRO = "not_avro"
+UNKNOWN_SCHEMA_ID = "unknown_schema_id"
+OTHER_REGISTRY = "other_registry"
+NO_REGISTRY = "no_registry"
 
 REASONS = {
     NOT_UTF8: "The value is not UTF-8 text.",
@@ -28,5 +32,11 @@ REASONS = {
     "the table's key in the lake file.",
     UNNAMED_COLUMN: "The event has no schema, and its row has a column that the lake file does not name.",
     MISSING_ROW: "The event has no row, but its operation needs one.",
+    NOT_AVRO: "The bytes after the schema's id are not Avro of that schema.",
+    UNKNOWN_SCHEMA_ID: "The schema registry has no Avro schema with the id that the event names.",
+    OTHER_REGISTRY: "The event names its schema in the way of another kind of registry than that of the "
+    "lake file.",
+    NO_REGISTRY: "The event looks like Avro whose schema is in a registry, and the lake file has no section "
+    "[registry].",
 }
 """The code of each reason and its meaning."""

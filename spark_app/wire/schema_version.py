@@ -27,12 +27,23 @@ class SchemaTexts:
 
 
 @dataclass(frozen=True)
+class AvroReading:
+    """A schema to read Avro with, and the type, as Spark's JSON, that reading gives."""
+
+    schema: str
+    type_json: str
+
+
+@dataclass(frozen=True)
 class SchemaVersion:
     """The columns of a record's key and row, in the events of one version of the source table.
 
     form         the name of the wire form (`spark_app.wire.forms`)
-    texts        the schemas that the version's events carry; None if they carry none
+    texts        the schemas that the version's events carry, or their ids; None if they carry none
     has_own_key  the record's key holds the key. If not, the row does.
+    sent_as      columns that the events give another name, and that name
+    key_avro     how to read the key and the value, if they are Avro
+    refused      why no event of this version can be read (`REASONS`); None if they can
     """
 
     form: str
@@ -41,6 +52,10 @@ class SchemaVersion:
     row: tuple[tuple[str, ConnectSchema], ...]
     shape: Shape = "envelope"
     has_own_key: bool = True
+    sent_as: tuple[tuple[str, str], ...] = ()
+    key_avro: AvroReading | None = None
+    value_avro: AvroReading | None = None
+    refused: str | None = None
 
 
 def columns_of(version: SchemaVersion) -> TableColumns:

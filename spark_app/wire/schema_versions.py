@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from pyspark.sql import DataFrame
 
+from spark_app.registry.registry import SchemaRegistry
 from spark_app.wire.connect_schema import UnreadableSchema
 from spark_app.wire.forms import declared_versions, learned_version, new_schemas, schemas_of
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion
@@ -14,37 +16,59 @@ from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
 REMEMBERED_VERSIONS = 8
+REFUSED_FOR_SECONDS = 30.0
+"""After this time, a registry is asked again for a schema that it did not have."""
 
 
 @dataclass
 class SchemaVersions:
-    """Learns schemas from events. `written` describes how a foreign connector writes them."""
+    """Learns schemas from events.
+
+    written   how a foreign connector writes them
+    registry  has the schemas that events only name; None: the lake has no registry
+    """
 
     policy: TablePolicy
     written: Events
+    registry: SchemaRegistry | None = None
     learned: tuple[SchemaVersion, ...] = field(default=(), init=False)
     """The versions that the events brought, oldest first."""
     _unreadable: tuple[SchemaVersion, ...] = field(default=(), init=False)
     """Versions whose schema could not be read, so their columns are unknown."""
+    _refused: dict[SchemaVersion, float] = field(default_factory=dict, init=False)
+    """Versions whose events cannot be read, and when that was found."""
 
     @property
     def known(self) -> tuple[SchemaVersion, ...]:
         """The versions that the lake file declares, and the learned ones."""
         return (*self._declared, *self.learned)
 
+    @property
+    def refused(self) -> tuple[SchemaVersion, ...]:
+        """The versions of which it was found lately that their events cannot be read, and why."""
+        now = time.monotonic()
+        lately = {each: at for each, at in self._refused.items() if now - at < REFUSED_FOR_SECONDS}
+        self._refused = lately
+        return tuple(lately)
+
     def learn(self, events: DataFrame) -> bool:
-        """Read the schemas that the events bring; return whether one was new. One Spark job."""
+        """Read the schemas that the events bring; return whether one was new. One Spark job.
+
+        Raises `RegistryAway` or `RegistryRefused` if the registry does not give the schemas."""
         found: list[SchemaVersion] = []
-        seen = schemas_of((*self.learned, *self._unreadable))
+        seen = schemas_of((*self.learned, *self._unreadable, *self.refused))
         for row in new_schemas(events, seen).collect():
             form, texts = row["form"], SchemaTexts(row["key"], row["value"])
             try:
-                found.append(learned_version(form, texts, self.policy, self.written))
+                found.append(learned_version(form, texts, self.policy, self.written, self.registry))
             except UnreadableSchema:
                 # The version's events go to quarantine, with the text that could not be read.
                 unreadable = SchemaVersion(form, texts, key=(), row=())
                 self._unreadable = (*self._unreadable, unreadable)[-REMEMBERED_VERSIONS:]
-        self.learned = (*self.learned[-REMEMBERED_VERSIONS:], *found)
+        readable = [version for version in found if version.refused is None]
+        self.learned = (*self.learned[-REMEMBERED_VERSIONS:], *readable)
+        now = time.monotonic()
+        self._refused |= {version: now for version in found if version.refused is not None}
         return bool(found)
 
     @cached_property

@@ -10,7 +10,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark_app.steps.payloads import ClosedStruct
 from spark_app.steps.steps import steps
-from spark_app.wire.avro_file import read_avro_schema, value_of_record
+from spark_app.wire.avro_file import value_of_record
+from spark_app.wire.avro_schema import read_avro_schema
 from spark_app.wire.payload_shapes import operation_of
 
 _WRAPPER = StructType([StructField("value", StringType())])

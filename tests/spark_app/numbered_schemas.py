@@ -9,6 +9,7 @@ from typing import ClassVar
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_app.registry.registry import SchemaRegistry
 from spark_app.steps.steps import steps
 from spark_app.wire.connect_schema import UnreadableSchema
 from spark_app.wire.form import VersionReading
@@ -39,12 +40,17 @@ class NumberedSchemas:
         is_new = number.isNotNull() & ~number.isin([texts.value for texts in known])
         return F.when(is_new, F.struct(F.lit(None).cast("string").alias("key"), number.alias("value")))
 
-    def learned(self, texts: SchemaTexts, policy: TablePolicy, written: Events) -> SchemaVersion:
+    def learned(
+        self, texts: SchemaTexts, policy: TablePolicy, written: Events, _registry: SchemaRegistry | None, /
+    ) -> SchemaVersion:
         schema = self.registry.get(int(texts.value, 16))
         if schema is None:
             raise UnreadableSchema(what="The registry lacks a schema", found=texts.value)
         version = read_schema_version(SchemaTexts(None, schema), policy.key, written.decimals)
         return replace(version, form=self.name, texts=texts)
+
+    def opened(self, _readings: Sequence[VersionReading], /) -> Mapping[str, Column]:
+        return {}
 
     def parsed(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
         start = len(MARK) + _NUMBER_BYTES

@@ -43,6 +43,7 @@ from tributary.contract.entries import (
 from tributary.contract.errors import TributaryError
 from tributary.contract.hidden_columns import HiddenColumns, hidden_problems
 from tributary.contract.naming import LakeNames, SourceNames, lake_name_problem, source_name_problem
+from tributary.contract.registry import Registry
 from tributary.contract.source import EnvironmentVariable, Source
 from tributary.contract.table_name import NotATableName, TableName
 
@@ -210,6 +211,7 @@ class Lake(Entry):
     tables        the tables that have an entry, in the file's order, with the defaults for the values that
                   the entry leaves out
     alerts        None: the file has no `[alerts]`
+    registry      None: the file has no `[registry]`
     aws           None: the file has no `[aws]`
     """
 
@@ -223,6 +225,7 @@ class Lake(Entry):
     local: Local
     alerts: Alerts | None = None
     bronze: Bronze = Bronze()
+    registry: Registry | None = None
     aws: Aws | None = None
 
     @cached_property
@@ -297,6 +300,7 @@ class _LakeFile(Entry):
     local: Local = Local()
     alerts: Alerts | None = None
     bronze: Bronze = Bronze()
+    registry: Registry | None = None
     aws: Aws | None = None
 
 
@@ -314,6 +318,7 @@ def _lake_of(file: _LakeFile) -> Lake:
         local=file.local,
         alerts=file.alerts,
         bronze=file.bronze,
+        registry=file.registry,
         aws=file.aws,
     )
 
@@ -325,6 +330,7 @@ def _check_together(file: _LakeFile, where: str) -> None:
         _table_problems(file),
         _port_problems(file),
         () if file.alerts is None else file.alerts.problems(),
+        _registry_problems(file),
         _aws_problems(file),
     ):
         where = f"{where}, entry {problem.entry}"
@@ -388,6 +394,16 @@ def _port_problems(file: _LakeFile) -> Iterator[Problem]:
                 f"{port}, also the port of {users[port]}",
                 "a port of its own",
             )
+
+
+def _registry_problems(file: _LakeFile) -> Iterator[Problem]:
+    if file.registry is not None:
+        yield from file.registry.problems()
+        return
+    for name, source in file.source.items():
+        if source.format == "avro":
+            expected = 'a section [registry] with kind = "apicurio", "confluent" or "glue"'
+            yield Problem(f"[source.{name}].format", "Avro without a schema registry", '"avro"', expected)
 
 
 def _aws_problems(file: _LakeFile) -> Iterator[Problem]:

@@ -26,6 +26,7 @@ from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
 if TYPE_CHECKING:
     from tributary.contract.aws import Aws
 
+Format = Literal["json", "avro"]
 Decimals = Literal["number", "base64"]
 Times = Literal["adaptive", "adaptive_time_microseconds", "connect", "microseconds", "isostring"]
 
@@ -122,6 +123,8 @@ class Source(Entry):
     tables      patterns as the file has them; `patterns` holds them parsed
     partitions  of each table's Kafka topic
     connection  None: the server that `tributary up` starts
+    format      in which Tributary's own connector writes events: JSON with schemas, or Avro whose schemas are
+                in the lake's registry
     events      the format of events from another connector than Tributary's
 
     existing      the engine's class of `[aws.source.NAME]`
@@ -135,6 +138,7 @@ class Source(Entry):
     tables: PatternTexts
     partitions: Annotated[int, Field(ge=1, le=256)] = 1
     connection: Connection | None = None
+    format: Format = "json"
     events: Events = Events()
 
     _name: str = PrivateAttr(default="")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_app.wire.avro_file import UnreadableAvro, read_avro_schema
+from spark_app.wire.avro_schema import UnreadableAvro, read_avro_schema
 from spark_app.wire.connect_schema import ConnectSchema, parse_schema
 from tests.spark_app.test_recorded_events import recorded
 from tests.spark_app.wire_forms import avro_schema

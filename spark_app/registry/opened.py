@@ -1,0 +1,44 @@
+"""Open the registry that a lake file names."""
+
+from __future__ import annotations
+
+import os
+
+from spark_app.registry.glue import GlueRegistry
+from spark_app.registry.http import ApicurioRegistry, ConfluentRegistry, Login
+from spark_app.registry.registry import KeptSchemas, RegistryRefused, SchemaRegistry
+from tributary.contract.registry import Registry
+
+
+def open_registry(
+    registry: Registry | None, apicurio: str | None = None, glue_endpoint: str | None = None
+) -> SchemaRegistry | None:
+    """Return the registry, or None if there is none. Sends no request.
+
+    apicurio  the address of the Apicurio that `tributary up` has started in the registry's place
+    """
+    if apicurio is not None:
+        return KeptSchemas(ApicurioRegistry(apicurio).schema)
+    if registry is None:
+        return None
+    if registry.kind == "glue":
+        return KeptSchemas(GlueRegistry(registry.region, glue_endpoint).schema)
+    if registry.address is None:
+        return None
+    asked = ApicurioRegistry if registry.kind == "apicurio" else ConfluentRegistry
+    return KeptSchemas(asked(registry.address, _login(registry)).schema)
+
+
+def _login(registry: Registry) -> Login | None:
+    if registry.user is None or registry.password_env is None:
+        return None
+    password = os.environ.get(registry.password_env)
+    if password is None:
+        raise RegistryRefused(
+            "The schema registry's password is missing",
+            where=f"the environment variable {registry.password_env}",
+            found="nothing",
+            expected=f"the password of {registry.user}",
+            remedy="Set the variable, and start the command again.",
+        )
+    return Login(registry.user, password)

@@ -1,0 +1,235 @@
+"""Avro whose schemas are in a registry: a few bytes that name the schema, and a record.
+
+The converters of AWS Glue, Confluent and Apicurio write it (`spark_app.registry.framing`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import ClassVar
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spark_app.jvm.inflated import inflated
+from spark_app.registry.framing import (
+    GLUE_VERSION,
+    INT32_BYTES,
+    INT32_START,
+    INT64_BYTES,
+    INT64_START,
+    NO_INT32,
+    PLAIN,
+    UUID_BYTES,
+    UUID_START,
+    ZERO,
+    ZLIB,
+    Framing,
+    SchemaId,
+)
+from spark_app.registry.registry import OtherFraming, SchemaRegistry, SchemaUnknown
+from spark_app.wire.avro_record import avro_reading, is_damaged, payload_as_wire, read_avro
+from spark_app.wire.avro_schema import AvroSchema, UnreadableAvro, read_avro_schema
+from spark_app.wire.connect_schema import (
+    SOURCE_NAME,
+    ConnectSchema,
+    UnreadableSchema,
+    parse_schema,
+    with_decimals,
+)
+from spark_app.wire.form import KEY_COLUMN, VersionReading
+from spark_app.wire.json_with_schemas import row_of, schema_version
+from spark_app.wire.reasons import (
+    MISMATCH,
+    NO_REGISTRY,
+    NOT_AVRO,
+    OTHER_REGISTRY,
+    UNKNOWN_SCHEMA,
+    UNKNOWN_SCHEMA_ID,
+)
+from spark_app.wire.schema_version import AvroReading, SchemaTexts, SchemaVersion
+from tributary.contract.lake import TablePolicy
+from tributary.contract.source import Events
+
+_VALUE_RECORD, _KEY_RECORD, _VALUE = "avro_value", "avro_key", "value"
+_BODY_STARTS: Mapping[Framing, int] = {"int32": INT32_START, "int64": INT64_START, "uuid": UUID_START}
+
+
+class RegistryAvro:
+    """Reads events whose value names its schema. If the key does not, the key is taken from the row."""
+
+    name: ClassVar = "registry_avro"
+
+    def new_schema(self, known: Sequence[SchemaTexts]) -> Column:
+        value, key = _schema_id(F.col("value")), _schema_id(F.col("key"))
+        is_known = _any([(value == texts.value) & key.eqNullSafe(F.lit(texts.key)) for texts in known])
+        is_new = value.isNotNull() & ~F.coalesce(is_known, F.lit(False))
+        return F.when(is_new, F.struct(key.alias("key"), value.alias("value")))
+
+    def learned(
+        self, texts: SchemaTexts, policy: TablePolicy, written: Events, registry: SchemaRegistry | None
+    ) -> SchemaVersion:
+        """Return the version that the schemas with these ids describe.
+
+        Its events are refused if there are no such schemas, or if they are of something else. Raises
+        `RegistryAway` or `RegistryRefused`."""
+        if registry is None:
+            return self._refused(texts, NO_REGISTRY)
+        try:
+            value = read_avro_schema(registry.schema(SchemaId.parse(texts.value)))
+            key = None if texts.key is None else read_avro_schema(registry.schema(SchemaId.parse(texts.key)))
+            return self._version(texts, value, key, policy, written)
+        except OtherFraming:
+            return self._refused(texts, OTHER_REGISTRY)
+        except SchemaUnknown:
+            return self._refused(texts, UNKNOWN_SCHEMA_ID)
+        except (UnreadableAvro, UnreadableSchema):
+            return self._refused(texts, UNKNOWN_SCHEMA)
+
+    def opened(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
+        found = {}
+        for reading in _readable(readings):
+            version = reading.version
+            is_of_version = _is_of(version)
+            assert version.value_avro is not None, "a readable version of Avro has its schema"
+            value = _read(F.col("value"), _texts(version).value, version.value_avro)
+            # The flag tells a record that zlib could not read from an event of another version.
+            found[reading.name(_VALUE_RECORD)] = F.when(is_of_version, F.struct(value.alias("record")))
+            key_id = _texts(version).key
+            if version.has_own_key and key_id is not None and version.key_avro is not None:
+                key = _read(F.col("key"), key_id, version.key_avro)
+                found[reading.name(_KEY_RECORD)] = F.when(is_of_version, F.struct(key.alias("record")))
+        return found
+
+    def parsed(self, readings: Sequence[VersionReading]) -> Mapping[str, Column]:
+        found = {}
+        for reading in _readable(readings):
+            version = reading.version
+            assert version.value_avro is not None, "a readable version of Avro has its schema"
+            names = dict(version.sent_as)
+            row_in = ("before", "after") if version.shape == "envelope" else ()
+            opened = F.col(reading.name(_VALUE_RECORD))
+            read = payload_as_wire(opened["record"], version.value_avro, reading.value, names, row_in)
+            is_bad = is_damaged(opened["record"], version.value_avro)
+            found[reading.name(_VALUE)] = _found(opened, read.value, is_bad, read.has_failed)
+            if version.has_own_key and version.key_avro is not None:
+                opened_key = F.col(reading.name(_KEY_RECORD))
+                key = payload_as_wire(opened_key["record"], version.key_avro, reading.key, names, ())
+                is_bad_key = is_damaged(opened_key["record"], version.key_avro)
+                found[reading.name(KEY_COLUMN)] = _found(opened_key, key.value, is_bad_key, key.has_failed)
+        return found
+
+    def value(self, reading: VersionReading) -> Column:
+        return F.col(reading.name(_VALUE))
+
+    def reason(self, readings: Sequence[VersionReading]) -> Column:
+        refused = [
+            F.when(_is_of(reading.version), F.lit(reading.version.refused))
+            for reading in readings
+            if reading.version.refused is not None
+        ]
+        is_of_form = _schema_id(F.col("value")).isNotNull()
+        return F.when(is_of_form, F.coalesce(*refused, F.lit(UNKNOWN_SCHEMA)))
+
+    def _refused(self, texts: SchemaTexts, reason: str) -> SchemaVersion:
+        return SchemaVersion(self.name, texts, key=(), row=(), refused=reason)
+
+    def _version(
+        self,
+        texts: SchemaTexts,
+        value: AvroSchema,
+        key: AvroSchema | None,
+        policy: TablePolicy,
+        written: Events,
+    ) -> SchemaVersion:
+        shape, sent = row_of(_connect(value, written))
+        names = {field: column.parameter(SOURCE_NAME) or field for field, column in sent}
+        if len(set(names.values())) < len(names):
+            # Of an unwrapped row's fields, a person may have renamed some.
+            names = {field: field for field in names}
+        row = tuple((names[field], column) for field, column in sent)
+        own_key = () if key is None else _connect(key, written).fields
+        # The fields of a key do not say which columns they are, but have the names that the row's have.
+        named_key = tuple((names.get(field, field), column) for field, column in own_key)
+        version = schema_version(self.name, texts, shape, row, named_key, policy.key)
+        return replace(
+            version,
+            sent_as=tuple((column, field) for field, column in names.items() if column != field),
+            key_avro=None if key is None else avro_reading(key),
+            value_avro=avro_reading(value),
+        )
+
+
+def _connect(schema: AvroSchema, written: Events) -> ConnectSchema:
+    # The schema itself says how its decimals are written.
+    return with_decimals(parse_schema(schema.connect), written.decimals)
+
+
+def _schema_id(framed: Column) -> Column:
+    """Return the id that bytes begin with, as `SchemaId` writes it; null if they begin with none."""
+    first, second = framed.substr(1, 1), framed.substr(2, 1)
+    is_glue = (first == F.lit(GLUE_VERSION)) & second.isin(PLAIN, ZLIB) & (F.length(framed) > UUID_START)
+    is_zero = first == F.lit(ZERO)
+    is_int64 = framed.substr(2, INT32_BYTES) == F.lit(NO_INT32)
+    return (
+        F.when(is_glue, _digits("uuid", framed.substr(3, UUID_BYTES)))
+        .when(
+            is_zero & is_int64 & (F.length(framed) > INT64_START),
+            _digits("int64", framed.substr(2, INT64_BYTES)),
+        )
+        .when(
+            is_zero & ~is_int64 & (F.length(framed) > INT32_START),
+            _digits("int32", framed.substr(2, INT32_BYTES)),
+        )
+    )
+
+
+def _digits(framing: Framing, written: Column) -> Column:
+    return F.concat(F.lit(f"{framing}:"), F.lower(F.hex(written)))
+
+
+def _is_of(version: SchemaVersion) -> Column:
+    """Return whether an event names the version's schemas."""
+    texts = _texts(version)
+    has_value = _names_schema(F.col("value"), texts.value)
+    if texts.key is None:
+        return has_value & _schema_id(F.col("key")).isNull()
+    return has_value & _names_schema(F.col("key"), texts.key)
+
+
+def _names_schema(framed: Column, schema_id: str) -> Column:
+    found = SchemaId.parse(schema_id)
+    begins_so = framed.substr(1, _BODY_STARTS[found.framing]).isin(*found.starts)
+    has_record = F.length(framed) > _BODY_STARTS[found.framing]
+    return F.coalesce(begins_so & has_record, F.lit(False))
+
+
+def _read(framed: Column, schema_id: str, reading: AvroReading) -> Column:
+    framing = SchemaId.parse(schema_id).framing
+    body = framed.substr(F.lit(_BODY_STARTS[framing] + 1), F.length(framed))
+    if framing == "uuid":
+        body = F.when(framed.substr(2, 1) == F.lit(ZLIB), inflated(body)).otherwise(body)
+    return read_avro(body, reading)
+
+
+def _found(opened: Column, payload: Column, is_bad: Column, has_failed: Column | None) -> Column:
+    """Return the payload in the form of `read_payload`."""
+    problem = F.when(F.coalesce(is_bad, F.lit(True)), NOT_AVRO)
+    if has_failed is not None:
+        problem = problem.when(has_failed, MISMATCH)
+    found = F.struct(payload.alias("payload"), problem.alias("problem"), F.lit(False).alias("has_unnamed"))
+    return F.when(opened.isNotNull(), found)
+
+
+def _readable(readings: Sequence[VersionReading]) -> list[VersionReading]:
+    return [reading for reading in readings if reading.version.refused is None]
+
+
+def _texts(version: SchemaVersion) -> SchemaTexts:
+    assert version.texts is not None, "a version of Avro is known by the ids of its schemas"
+    return version.texts
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    return reduce(lambda one, other: one | other, conditions, F.lit(False))
