@@ -1,7 +1,7 @@
 """Compile our Java classes for Kafka Connect, which each source's plugin contains.
 
 `SecretsManagerConfigProvider` reads `${…}` values from AWS Secrets Manager: AWS's own provider
-(aws-samples/msk-config-providers) is in no Maven repository. `ResumableOffsets` and `MaskedColumns` are
+(aws-samples/msk-config-providers) is in no Maven repository. `ResumableOffsets`, `MaskedColumns` and `KeptNulls` are
 transforms. Their sources are in connectors/java.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from connectors.engines.debezium_options import MASKED_COLUMNS, RESUMABLE_OFFSETS
+from connectors.engines.debezium_options import KEPT_NULLS, MASKED_COLUMNS, RESUMABLE_OFFSETS
 from connectors.worker import SECRETS_MANAGER_PROVIDER
 from tributary.artifacts.fetch import fetch
 from tributary.artifacts.java_compiler import compile_jar, compiled_from
@@ -25,7 +25,11 @@ _SERVICES = {
     f"META-INF/services/{kind}": "".join(f"{name}\n" for name in class_names).encode()
     for kind, class_names in {
         "org.apache.kafka.common.config.provider.ConfigProvider": (SECRETS_MANAGER_PROVIDER,),
-        "org.apache.kafka.connect.transforms.Transformation": (MASKED_COLUMNS, RESUMABLE_OFFSETS),
+        "org.apache.kafka.connect.transforms.Transformation": (
+            MASKED_COLUMNS,
+            RESUMABLE_OFFSETS,
+            KEPT_NULLS,
+        ),
     }.items()
 }
 """Connect finds a class in a plugin only through these files. The class name alone is not enough."""

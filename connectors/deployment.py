@@ -151,6 +151,36 @@ class DatabaseAccess:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class ApicurioAccess:
+    """An Apicurio server. Its address has no path. `user` is None if nobody has to log in."""
+
+    address: str
+    user: str | None = None
+    password: SecretReference | None = None
+
+
+@dataclass(frozen=True)
+class ConfluentAccess:
+    """A registry with Confluent's interface. `user` is None if nobody has to log in."""
+
+    address: str
+    user: str | None = None
+    password: SecretReference | None = None
+
+
+@dataclass(frozen=True)
+class GlueAccess:
+    """A registry of AWS Glue. `endpoint` is the address of a Glue other than AWS's."""
+
+    region: str
+    name: str
+    endpoint: str | None = None
+
+
+RegistryAccess = ApicurioAccess | ConfluentAccess | GlueAccess
+
+
 MAX_EVENT_MB = 16
 """The default size limit of an event, in mebibytes."""
 
@@ -189,6 +219,7 @@ class Deployment:
     bronze_bucket   without s3://
     s3_endpoint     None: Amazon S3
     hash_salt       the salt of hashed columns; None: no table has any
+    registry        of the schemas of Avro events; None: no source has any
     """
 
     kafka: Kafka
@@ -198,6 +229,7 @@ class Deployment:
     s3_endpoint: S3Endpoint | None = None
     topics: TopicPolicy = TopicPolicy()
     hash_salt: SecretReference | None = None
+    registry: RegistryAccess | None = None
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,12 @@ import hashlib
 import json
 import shutil
 import tarfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from connectors import avro_converter
+from connectors.avro_converter import LOCK
 from connectors.connect_classes import JAR, compile_classes, inputs_digest
 from connectors.engines.registry import engine_of, source_plugins
 from tributary.artifacts.cache import cached_folder, is_intact, sha256_of
@@ -17,8 +19,8 @@ from tributary.artifacts.fetch import FetchProgress, fetch
 from tributary.artifacts.lock import Artifact, read_lock
 from tributary.artifacts.zips import unpack_zip, write_zip
 from tributary.contract.lake import Lake
+from tributary.contract.registry import RegistryKind
 
-LOCK = Path(__file__).with_name("plugins.lock.json")
 _LAYOUT = 1
 """The zip's format version. Increase it when the same artifacts must give a different zip."""
 
@@ -35,27 +37,39 @@ class Plugin:
 def plugins_for(lake: Lake) -> frozenset[str]:
     """Return the sets of the plugin lock that a lake needs: its engines' connectors, and the sink."""
     of_lake = {engine_of(source).plugin for source in lake.sources}
-    return frozenset(read_lock(LOCK).sets.keys() - (source_plugins() - of_lake))
+    return frozenset(_plugin_sets() - (source_plugins() - of_lake))
 
 
 def build_plugins(
     out: Path | None = None,
     progress: Callable[[FetchProgress], None] | None = None,
     names: Collection[str] | None = None,
+    avro: RegistryKind | None = None,
 ) -> tuple[Plugin, ...]:
     """Build one zip for each set of the plugin lock, in the cache, and copy it to `out` if given.
 
     names  of the sets; None: all
+    avro   the kind of registry whose Avro converter the sources' plugins contain; None: no such converter
 
     A zip's name is the plugin's name and the first digits of the zip's SHA-256. The same lock gives the same
     bytes on any machine. Fetches missing files; raises FetchError or LockError.
     """
+    lock = read_lock(LOCK)
     plugins = tuple(
-        _cached(name, artifacts.files, progress)
-        for name, artifacts in read_lock(LOCK).sets.items()
-        if names is None or name in names
+        _cached(_Contents(name, lock[name], avro if name in source_plugins() else None), progress)
+        for name in lock.sets
+        if name in (_plugin_sets() if names is None else names)
     )
     return plugins if out is None else tuple(_copied(plugin, out) for plugin in plugins)
+
+
+def plugin_name(plugin: str, avro: RegistryKind | None) -> str:
+    """Return the name of a source's plugin, which tells the Avro converter in it."""
+    return plugin if avro is None else f"{plugin}-avro-{avro}"
+
+
+def _plugin_sets() -> frozenset[str]:
+    return frozenset(read_lock(LOCK).sets.keys() - {*avro_converter.SETS.values()})
 
 
 def unpack_plugins(plugins: tuple[Plugin, ...]) -> Path:
@@ -68,22 +82,52 @@ def unpack_plugins(plugins: tuple[Plugin, ...]) -> Path:
     return cached_folder("plugin-path", "-".join(sorted(plugin.sha256[:16] for plugin in plugins)), fill)
 
 
-def _cached(
-    name: str, artifacts: tuple[Artifact, ...], progress: Callable[[FetchProgress], None] | None
-) -> Plugin:
+@dataclass(frozen=True)
+class _Contents:
+    """What a plugin is made of: a set of the plugin lock, perhaps our own classes, and an Avro converter."""
+
+    set_name: str
+    artifacts: tuple[Artifact, ...]
+    avro: RegistryKind | None
+
+    @property
+    def name(self) -> str:
+        return plugin_name(self.set_name, self.avro)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the plugin also contains our own classes for Connect."""
+        return self.set_name in source_plugins()
+
+    @property
+    def digest(self) -> str:
+        inputs: list[object] = [
+            _LAYOUT,
+            *([artifact.filename, artifact.sha256] for artifact in self.artifacts),
+        ]
+        if self.has_classes:
+            inputs.append(inputs_digest())
+        if self.avro is not None:
+            inputs.append(avro_converter.pinned_by(self.avro))
+        return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
+
+
+def _cached(plugin: _Contents, progress: Callable[[FetchProgress], None] | None) -> Plugin:
+    name = plugin.name
+
     def fill(folder: Path) -> None:
         unnamed = folder / "plugin"
-        write_zip(unnamed, _contents(name, fetch(artifacts, progress)))
+        write_zip(unnamed, _files(plugin, progress))
         sha256 = sha256_of(unnamed)
         unnamed.rename(folder / f"{name}-{sha256[:12]}.zip")
         (folder / "sha256").write_text(sha256)
 
-    key = f"{name}-{_digest(name, artifacts)}"
-    plugin = _built(name, cached_folder("plugins", key, fill))
-    if not is_intact(plugin.zip, plugin.sha256):
-        shutil.rmtree(plugin.zip.parent)
-        plugin = _built(name, cached_folder("plugins", key, fill))
-    return plugin
+    key = f"{name}-{plugin.digest}"
+    built = _built(name, cached_folder("plugins", key, fill))
+    if not is_intact(built.zip, built.sha256):
+        shutil.rmtree(built.zip.parent)
+        built = _built(name, cached_folder("plugins", key, fill))
+    return built
 
 
 def _built(name: str, folder: Path) -> Plugin:
@@ -96,27 +140,19 @@ def _copied(plugin: Plugin, out: Path) -> Plugin:
     return Plugin(plugin.name, Path(shutil.copyfile(plugin.zip, out / plugin.zip.name)), plugin.sha256)
 
 
-def _has_classes(name: str) -> bool:
-    """Tell whether the plugin also contains our own classes for Connect."""
-    return name in source_plugins()
-
-
-def _digest(name: str, artifacts: tuple[Artifact, ...]) -> str:
-    inputs: list[object] = [_LAYOUT, *([artifact.filename, artifact.sha256] for artifact in artifacts)]
-    if _has_classes(name):
-        inputs.append(inputs_digest())
-    return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
-
-
-def _contents(name: str, files: Mapping[Artifact, Path]) -> dict[str, Path | bytes]:
+def _files(plugin: _Contents, progress: Callable[[FetchProgress], None] | None) -> dict[str, Path | bytes]:
+    name, files = plugin.name, fetch(plugin.artifacts, progress)
     contents: dict[str, Path | bytes] = {}
     for artifact, path in files.items():
         if artifact.packaging == "tar.gz":
             contents.update(_archived(name, path))
         else:
             contents[f"{name}/{artifact.filename}"] = path
-    if _has_classes(name):
+    if plugin.has_classes:
         contents[f"{name}/{JAR}"] = compile_classes(path for path in files.values() if path.suffix == ".jar")
+    if plugin.avro is not None:
+        jars = avro_converter.converter_jars(plugin.avro, progress)
+        contents |= {f"{name}/{jar}": content for jar, content in jars.items()}
     return contents
 
 

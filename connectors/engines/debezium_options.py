@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from connectors.avro_converter import avro_options
 from connectors.deployment import DatabaseAccess, Deployment, Kafka, SecretReference, TopicPolicy
 from tributary.contract.column_names import is_column_name
 from tributary.contract.lake import Lake
@@ -25,7 +26,9 @@ RESUMABLE_OFFSETS = "io.tributary.connect.ResumableOffsets"
 MASKED_COLUMNS = "io.tributary.connect.MaskedColumns"
 """Our own transform, which masks and hashes columns."""
 
-_TRANSFORMS = ("resumableOffsets", "dropSignals")
+KEPT_NULLS = "io.tributary.connect.KeptNulls"
+"""Our own transform, with which no Avro converter writes a column's default where a row has NULL."""
+
 _MASKING = "maskedColumns"
 
 _LOSSLESS: Mapping[str, str] = {
@@ -54,6 +57,9 @@ _JSON_WITH_SCHEMAS: Mapping[str, str] = {
 } | {
     "key.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+}
+
+_JSON_HEADERS: Mapping[str, str] = {
     # __debezium.newkey and __debezium.oldkey are rows; the default would write them as Java prints them.
     "header.converter": "org.apache.kafka.connect.json.JsonConverter",
     "header.converter.schemas.enable": "false",
@@ -69,6 +75,7 @@ def options_of_all_engines(
     topic_names   the strategy that names the topics: BY_SCHEMA or BY_DATABASE
     signal_table  through which Debezium is told to read tables again, in the schema `OWN_SCHEMA`
     """
+    topics = deployment.topics
     return {
         "tasks.max": "1",
         "snapshot.mode": "initial",
@@ -76,12 +83,14 @@ def options_of_all_engines(
         "topic.naming.strategy": topic_names,
         **_keys(lake, source),
         **_LOSSLESS,
-        **_JSON_WITH_SCHEMAS,
+        **(_JSON_WITH_SCHEMAS if source.format == "json" else avro_options(deployment)),
+        **_JSON_HEADERS,
         **_pace(deployment.topics),
         **_topics(source, deployment.topics),
         "heartbeat.interval.ms": "5000",
         **_snapshots_on_demand(lake, source, signal_table),
-        **_hidden_columns(lake, source, deployment.hash_salt),
+        **_left_out_columns(lake, source),
+        **_transforms(lake, source, deployment.hash_salt),
         # By default, headers of each record hold the connector's name, task and run.
         "extended.headers.enabled": "false",
         # Otherwise MSK Connect keeps restarting a connector that uses a configuration provider.
@@ -133,36 +142,55 @@ def _keys(lake: Lake, source: Source) -> dict[str, str]:
     return {"message.key.columns": ";".join(keys)} if keys else {}
 
 
-def _hidden_columns(lake: Lake, source: Source, salt: SecretReference | None) -> dict[str, str]:
-    """Return how columns are left out, masked and hashed.
+def _left_out_columns(lake: Lake, source: Source) -> dict[str, str]:
+    """Return `column.exclude.list`: regular expressions of `schema.table.column`, separated by commas.
 
-    `column.exclude.list` holds regular expressions of `schema.table.column`, separated by commas. Debezium
-    does not even read these columns in a snapshot. The transform knows a table by its topic.
-    """
+    Debezium does not even read these columns in a snapshot."""
+    left_out = [
+        f"(?-i){_literally(table.schema)}\\.{_literally(table.table)}\\.{_literally(column)}"
+        for table, policy in lake.tables
+        if table.source == source.name
+        for column in sorted(policy.hidden.left_out)
+    ]
+    return {"column.exclude.list": ",".join(left_out)} if left_out else {}
+
+
+def _transforms(lake: Lake, source: Source, salt: SecretReference | None) -> dict[str, str]:
+    """Return the transforms, in the order in which a record passes through them."""
+    of_all = {
+        "resumableOffsets.type": RESUMABLE_OFFSETS,
+        # Connect stores the offsets of dropped records, too.
+        "dropSignals.type": "org.apache.kafka.connect.transforms.Filter",
+        "dropSignals.predicate": "isSignal",
+    }
+    of_avro = {} if source.format == "json" else {"keptNulls.type": KEPT_NULLS}
+    options = {**of_all, **_masking(lake, source, salt), **of_avro}
+    names = dict.fromkeys(option.partition(".")[0] for option in options)
+    return {
+        "transforms": ",".join(names),
+        **{f"transforms.{option}": value for option, value in options.items()},
+    }
+
+
+def _masking(lake: Lake, source: Source, salt: SecretReference | None) -> dict[str, str]:
+    """Return the options of the transform that masks and hashes columns. It knows a table by its topic."""
     names, options = lake.source_names(source), dict[str, str]()
-    left_out: list[str] = []
     for table, policy in lake.tables:
-        hidden = policy.hidden
-        if table.source != source.name or not hidden.all:
+        if table.source != source.name:
             continue
-        place = f"(?-i){_literally(table.schema)}\\.{_literally(table.table)}\\."
-        left_out += [place + _literally(column) for column in sorted(hidden.left_out)]
         topic = names.topic(table.schema, table.table)
         for option, columns in {
             "mask": policy.mask,
             "hash": policy.hash,
             # The lake file cannot see all keys. Names with other characters are no columns of a lake's key.
-            "key": tuple(filter(is_column_name, sorted(hidden.left_out))),
+            "key": tuple(filter(is_column_name, sorted(policy.hidden.left_out))),
         }.items():
             if columns:
-                options[f"transforms.{_MASKING}.{option}.{topic}"] = ",".join(columns)
-    if options:
-        options["transforms"] = ",".join((*_TRANSFORMS, _MASKING))
-        options[f"transforms.{_MASKING}.type"] = MASKED_COLUMNS
+                options[f"{_MASKING}.{option}.{topic}"] = ",".join(columns)
     if lake.hashes_columns_of(source):
         assert salt is not None, "a deployment of a lake that hashes columns has a salt"
-        options[f"transforms.{_MASKING}.salt.password"] = salt.placeholder
-    return ({"column.exclude.list": ",".join(left_out)} if left_out else {}) | options
+        options[f"{_MASKING}.salt.password"] = salt.placeholder
+    return {f"{_MASKING}.type": MASKED_COLUMNS, **options} if options else {}
 
 
 def _literally(name: str) -> str:
@@ -189,11 +217,6 @@ def _snapshots_on_demand(lake: Lake, source: Source, signal_table: str) -> dict[
         "predicates": "isSignal",
         "predicates.isSignal.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
         "predicates.isSignal.pattern": re.escape(names.topic_name(OWN_SCHEMA, signal_table)),
-        # Connect stores the offsets of dropped records, too.
-        "transforms": ",".join(_TRANSFORMS),
-        "transforms.resumableOffsets.type": RESUMABLE_OFFSETS,
-        "transforms.dropSignals.type": "org.apache.kafka.connect.transforms.Filter",
-        "transforms.dropSignals.predicate": "isSignal",
     }
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
+from spark_app.registry.registry import SchemaRegistry
 from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
@@ -145,7 +146,13 @@ def holds_what_the_lake_cannot(event: Recorded) -> bool:
     )
 
 
-def ingest_of(spark: SparkSession, folder: Path, events: list[Recorded], policy: TablePolicy) -> TableIngest:
+def ingest_of(
+    spark: SparkSession,
+    folder: Path,
+    events: list[Recorded],
+    policy: TablePolicy,
+    registry: SchemaRegistry | None = None,
+) -> TableIngest:
     def binary(found: bytes | None) -> bytearray | None:
         return None if found is None else bytearray(found)
 
@@ -161,6 +168,7 @@ def ingest_of(spark: SparkSession, folder: Path, events: list[Recorded], policy:
         hudi=HudiTable(spark, str(folder / "silver"), "recorded", policy),
         quarantine_path=str(folder / "quarantine"),
         log=PostgresLog(),
+        registry=registry,
     )
 
 

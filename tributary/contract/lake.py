@@ -196,6 +196,7 @@ class Local(Entry):
     kafka_port: Port | None = None
     connect_port: Port | None = None
     s3_port: Port | None = None
+    apicurio_port: Port | None = None
     spark_memory: Memory = "2g"
 
 
@@ -231,6 +232,11 @@ class Lake(Entry):
     @cached_property
     def names(self) -> LakeNames:
         return LakeNames(self.name)
+
+    @property
+    def has_registry_here(self) -> bool:
+        """Whether `tributary up` starts an Apicurio, also in the place of Glue's registry."""
+        return self.registry is not None and self.registry.address is None
 
     def source_names(self, source: Source) -> SourceNames:
         return self.names.source(source.name, source.topic_form)

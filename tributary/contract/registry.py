@@ -44,11 +44,6 @@ class Registry(Entry):
     name: GlueRegistryName | None = None
     region: Region | None = None
 
-    @property
-    def is_local(self) -> bool:
-        """Whether `tributary up` starts an Apicurio: for a registry without an address, and for Glue."""
-        return self.address is None
-
     def problems(self) -> Iterator[Problem]:
         """Yield what no single key shows."""
         of_others = _OF_HTTP if self.kind == "glue" else _OF_GLUE

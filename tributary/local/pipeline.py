@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from connectors import iceberg_sink
+from connectors.avro_converter import converter_kind
 from connectors.connect_rest import ConnectRest
 from connectors.deployment import ConnectorConfig
 from connectors.engines.engine import Checked
@@ -19,7 +20,7 @@ from tributary.artifacts.fetch import FetchProgress
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words, plain_words
 from tributary.contract.source import Source
-from tributary.local import connect, kafka, mariadb, postgres, s3, spark
+from tributary.local import apicurio, connect, kafka, mariadb, postgres, s3, spark
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.local.databases import prepare_database
 from tributary.local.engine_servers import servers_for
@@ -32,7 +33,7 @@ from tributary.local.startup import Progress, Startup, noted_interrupts
 from tributary.local.state import LocalSettings, StateFolder, choose_settings
 
 SERVICES_OF_EVERY_LAKE = (postgres.SERVICE, kafka.SERVICE, s3.SERVICE, connect.SERVICE)
-SERVICES = (*SERVICES_OF_EVERY_LAKE, mariadb.SERVICE)
+SERVICES = (*SERVICES_OF_EVERY_LAKE, mariadb.SERVICE, apicurio.SERVICE)
 
 RESPONSE_SECONDS = 10.0
 """How long a server that was started earlier may take to answer before it is restarted."""
@@ -81,8 +82,14 @@ def up(
     began = time.monotonic()
     state.create()
     with state.exclusive():
-        files = read_server_files(fetch_progress, with_mariadb=mariadb.SERVICE in servers_for(lake))
-        plugins = build_plugins(progress=fetch_progress, names=plugins_for(lake))
+        files = read_server_files(
+            fetch_progress,
+            with_mariadb=mariadb.SERVICE in servers_for(lake),
+            with_apicurio=lake.has_registry_here,
+        )
+        plugins = build_plugins(
+            progress=fetch_progress, names=plugins_for(lake), avro=converter_kind(lake, here=True)
+        )
         connect_has_died = has_died(connect.SERVICE, state.run)
         running = frozenset(name for name in SERVICES if read_process(name, state.run) is not None)
         settings = choose_settings(state, lake.name, _fixed_ports(lake), running)
@@ -123,6 +130,7 @@ _STOPS: dict[str, _Stop] = {
     mariadb.SERVICE: mariadb.stop_mariadb,
     kafka.SERVICE: kafka.stop_kafka,
     s3.SERVICE: s3.stop_s3,
+    apicurio.SERVICE: apicurio.stop_apicurio,
 }
 
 
@@ -146,6 +154,7 @@ def _fixed_ports(lake: Lake) -> dict[str, int]:
         kafka.SERVICE: lake.local.kafka_port,
         connect.SERVICE: lake.local.connect_port,
         s3.SERVICE: lake.local.s3_port,
+        apicurio.SERVICE: lake.local.apicurio_port,
     }
     return {name: port for name, port in wanted.items() if port is not None}
 
@@ -184,6 +193,7 @@ class _Start:
             mariadb.SERVICE: self._ensure_mariadb,
             kafka.SERVICE: self._ensure_kafka,
             s3.SERVICE: self._ensure_s3,
+            apicurio.SERVICE: self._ensure_apicurio,
             connect.SERVICE: lambda: self._ensure_connect(plugin_path.result()),
             BRONZE: self._run_connector(iceberg_sink.render(lake, deployment)),
         }
@@ -263,6 +273,14 @@ class _Start:
         )
         s3.create_buckets(server, self.servers.lake.names.buckets)
         return started
+
+    def _ensure_apicurio(self) -> bool:
+        server = self.servers.apicurio
+        return self._ensure_service(
+            apicurio.SERVICE,
+            lambda: apicurio.answers(server),
+            lambda: apicurio.start_apicurio(server, self.startup.cancelled),
+        )
 
     def _ensure_connect(self, plugin_path: Path) -> bool:
         worker = self.servers.connect(plugin_path)

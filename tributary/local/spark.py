@@ -33,6 +33,7 @@ from tributary.local.process import (
     start_reporting_process,
     stop_process,
 )
+from tributary.local.registry import registry_environment
 from tributary.local.s3 import REGION, s3a_options
 from tributary.local.state import LocalSettings, StateFolder, write_private_file
 
@@ -141,7 +142,10 @@ def start_spark(
             *arguments,
         ],
         log=state.log(SERVICE),
-        environment=spark_environment(settings, installation, spark_home, folder),
+        environment={
+            **spark_environment(settings, installation, spark_home, folder),
+            **registry_environment(lake),
+        },
     )
     with state.exclusive():
         _take_over(state)

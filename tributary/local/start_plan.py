@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
-from tributary.local import connect, kafka, postgres, s3
+from tributary.local import apicurio, connect, kafka, postgres, s3
 from tributary.local.engine_servers import server_of, servers_for
 
 PLUGINS = "plugins"
@@ -30,7 +30,8 @@ def start_plan(lake: Lake, resnapshot: Collection[Source]) -> Iterator[Step]:
     """
     # PostgreSQL also holds the catalog of bronze.
     of_engines = sorted({postgres.SERVICE, *servers_for(lake)})
-    before_connect = (*of_engines, kafka.SERVICE, s3.SERVICE)
+    of_registry = (apicurio.SERVICE,) if lake.has_registry_here else ()
+    before_connect = (*of_engines, kafka.SERVICE, s3.SERVICE, *of_registry)
     servers = (*before_connect, connect.SERVICE)
     yield from map(Step, before_connect)
     yield Step(connect.SERVICE, (*before_connect, PLUGINS))

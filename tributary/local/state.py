@@ -52,6 +52,8 @@ class Ports(_Value):
     connect: int
     s3: int
     mariadb: int | None = None
+    apicurio: int | None = None
+    apicurio_management: int | None = None
     """None: the folder was last used before there was such a server."""
 
 
@@ -102,6 +104,10 @@ class LocalSettings(_Value):
         return f"http://127.0.0.1:{self.ports.connect}"
 
     @property
+    def apicurio_address(self) -> str:
+        return f"http://127.0.0.1:{self.ports.apicurio}"
+
+    @property
     def s3_endpoint(self) -> str:
         return f"http://127.0.0.1:{self.ports.s3}"
 
@@ -115,6 +121,7 @@ class StateFolder:
         self.mariadb = self.path / "mariadb"
         self.kafka = self.path / "kafka"
         self.s3 = self.path / "s3"
+        self.apicurio = self.path / "apicurio"
         self.connect = self.path / "connect"
         self.spark = self.path / "spark"
         self.logs = self.path / "logs"
@@ -206,7 +213,7 @@ def choose_ports(fixed: Mapping[str, int], last: Ports | None, running: frozense
     chosen: dict[str, int] = {}
     for name in Ports.model_fields:
         previous = getattr(last, name) if last else None
-        service = name.removesuffix("_controller")
+        service = name.removesuffix("_controller").removesuffix("_management")
         if service in running and previous is not None:
             chosen[name] = _require_unchanged(name, fixed.get(name, previous), previous)
         elif name in fixed:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from connectors.connect_rest import ConnectorStatus, ConnectRefused, ConnectRest, ConnectUnreachable
-from tributary.local import connect, kafka, mariadb, postgres, s3, spark
+from tributary.local import apicurio, connect, kafka, mariadb, postgres, s3, spark
 from tributary.local.process import has_died, read_process, resident_bytes
 from tributary.local.state import LocalSettings, StateFolder
 
@@ -66,7 +66,7 @@ def read_status(state: StateFolder) -> PipelineStatus:
     return PipelineStatus(settings, services, connectors)
 
 
-_OF_SOME_LAKES = (mariadb.SERVICE,)
+_OF_SOME_LAKES = (mariadb.SERVICE, apicurio.SERVICE)
 """Services that not every lake needs."""
 
 
@@ -77,6 +77,7 @@ def _services_and_ports(settings: LocalSettings | None) -> list[tuple[str, int |
         (mariadb.SERVICE, ports.mariadb if ports else None),
         (kafka.SERVICE, ports.kafka if ports else None),
         (s3.SERVICE, ports.s3 if ports else None),
+        (apicurio.SERVICE, ports.apicurio if ports else None),
         (connect.SERVICE, ports.connect if ports else None),
         (spark.SERVICE, None),
     ]

@@ -13,7 +13,9 @@ from tributary.artifacts.java import find_java
 from tributary.artifacts.progress import shown_on
 from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName
+from tributary.local import apicurio
 from tributary.local.process import read_log_tail
+from tributary.local.registry import registry_arguments
 from tributary.local.spark import RunningSpark, SparkInstallation, start_spark, stop_spark
 from tributary.local.spark_jars import spark_jars
 from tributary.local.state import StateFolder
@@ -120,7 +122,8 @@ def start_ingest(
     line that the app reports. The console shows the progress of fetching missing files. Raises PipelineDown,
     SparkBusy, FetchError and the errors of finding a Java.
     """
-    workspace.require("s3", *_servers_of(events_from))
+    of_registry = (apicurio.SERVICE,) if workspace.lake.has_registry_here else ()
+    workspace.require("s3", *of_registry, *_servers_of(events_from))
     arguments = [
         *app_arguments(workspace, command, events_from, tables, follow),
         *options,
@@ -146,6 +149,7 @@ def app_arguments(
         "--pinned-jars",
         *(argument for table in tables for argument in ("--tables", str(table))),
         *(["--follow"] if follow else []),
+        *registry_arguments(workspace.lake, workspace.settings),
     ]
 
 
