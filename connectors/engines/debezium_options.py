@@ -75,7 +75,6 @@ def options_of_all_engines(
     topic_names   the strategy that names the topics: BY_SCHEMA or BY_DATABASE
     signal_table  through which Debezium is told to read tables again, in the schema `OWN_SCHEMA`
     """
-    topics = deployment.topics
     return {
         "tasks.max": "1",
         "snapshot.mode": "initial",

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from spark_app.hudi.options import SESSION_OPTIONS
+from tributary.contract.avro_limits import AVRO_LIMITS
 
 _OPTIONS = {
     **SESSION_OPTIONS,
@@ -47,6 +48,8 @@ def start_session(name: str) -> SparkSession:
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     jvm: Any = spark.sparkContext._jvm
     _look_up_once(jvm)
+    for name, value in AVRO_LIMITS.items():
+        jvm.java.lang.System.setProperty(name, value)
     _forget_settings_of_others(spark.sparkContext)
     return spark
 

@@ -5,7 +5,7 @@ All that follows is then the same for Avro and for JSON."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -18,7 +18,6 @@ from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DataType,
-    DecimalType,
     MapType,
     StringType,
     StructField,
@@ -27,9 +26,6 @@ from pyspark.sql.types import (
 
 from spark_app.wire.avro_schema import AvroSchema, UnreadableAvro
 from spark_app.wire.schema_version import AvroReading
-
-Names = Mapping[str, str]
-"""By the name of a column, the name of its field in the record, if that is another one."""
 
 
 def avro_reading(schema: AvroSchema) -> AvroReading:
@@ -67,42 +63,31 @@ def is_damaged(record: Column, reading: AvroReading) -> Column:
     return ~reduce(lambda one, other: one | other, found, F.lit(False))
 
 
-def payload_as_wire(
-    record: Column, reading: AvroReading, wire: StructType, row_names: Names, row_in: Sequence[str]
-) -> AsWire:
-    """Return the record of an event as the type that its payload has in JSON.
-
-    row_names  the names of the row's columns in the record
-    row_in     the fields that hold a row; none if the record itself is the row
-    """
-    of_top = row_names if not row_in else {}
-    of_fields = dict.fromkeys(row_in, row_names)
-    return _struct(record, _type(reading), wire, of_top, of_fields)
+def record_as_wire(record: Column, reading: AvroReading, wire: StructType) -> AsWire:
+    """Return a record of `read_avro` as the type that it has in JSON."""
+    return _struct(record, _type(reading), wire)
 
 
 def _type(reading: AvroReading) -> StructType:
     return StructType.fromJson(json.loads(reading.type_json))
 
 
-def _struct(
-    value: Column, found: StructType, wire: StructType, names: Names, names_in: Mapping[str, Names]
-) -> AsWire:
-    fields = [_field(value, found, field, names, names_in.get(field.name, {})) for field in wire.fields]
-    made = F.struct(*[each.value.alias(field.name) for each, field in zip(fields, wire.fields, strict=True)])
-    return AsWire(F.when(value.isNotNull(), made), _any_failed(fields))
+def _struct(value: Column, found: StructType, wire: StructType) -> AsWire:
+    fields = {field.name: _field(value, found, field) for field in wire.fields}
+    made = F.struct(*[each.value.alias(name) for name, each in fields.items()])
+    return AsWire(F.when(value.isNotNull(), made), _any_failed(fields.values()))
 
 
-def _field(value: Column, found: StructType, field: StructField, names: Names, inner: Names) -> AsWire:
-    name = names.get(field.name, field.name)
-    if name not in found.names:
+def _field(value: Column, found: StructType, field: StructField) -> AsWire:
+    if field.name not in found.names:
         return AsWire(F.lit(None).cast(field.dataType))
-    return _as_wire(value[name], found[name].dataType, field.dataType, inner)
+    return _as_wire(value[field.name], found[field.name].dataType, field.dataType)
 
 
-def _as_wire(value: Column, found: DataType, wire: DataType, names: Names) -> AsWire:
+def _as_wire(value: Column, found: DataType, wire: DataType) -> AsWire:
     match found, wire:
         case StructType(), StructType():
-            return _struct(value, found, wire, names, {})
+            return _struct(value, found, wire)
         case ArrayType(), ArrayType():
             return _array(value, found.elementType, wire.elementType)
         case MapType(), MapType():
@@ -110,13 +95,10 @@ def _as_wire(value: Column, found: DataType, wire: DataType, names: Names) -> As
         case BinaryType(), StringType():
             # Spark's base64 breaks lines, as MIME does.
             return AsWire(F.translate(F.base64(value), "\r\n", ""))
-        case DecimalType(), DecimalType() if found != wire:
-            number = value.cast(wire)
-            return AsWire(number, value.isNotNull() & number.isNull())
-        case _ if isinstance(found, _Nested) or isinstance(wire, _Nested):
-            return AsWire(F.lit(None).cast(wire), value.isNotNull())
         case _ if found == wire:
             return AsWire(value)
+        case _ if isinstance(found, _Nested) or isinstance(wire, _Nested):
+            return AsWire(F.lit(None).cast(wire), value.isNotNull())
         case _:
             cast = value.cast(wire)
             return AsWire(cast, value.isNotNull() & cast.isNull())
@@ -128,21 +110,21 @@ _Nested = StructType | ArrayType | MapType
 def _array(value: Column, found: DataType, wire: DataType) -> AsWire:
     if found == wire:
         return AsWire(value)
-    can_fail = _as_wire(F.lit(None).cast(found), found, wire, {}).has_failed is not None
+    can_fail = _as_wire(F.lit(None).cast(found), found, wire).has_failed is not None
 
     def has_failed(item: Column) -> Column:
-        return F.coalesce(_as_wire(item, found, wire, {}).has_failed, F.lit(False))  # type: ignore[arg-type]
+        return F.coalesce(_as_wire(item, found, wire).has_failed, F.lit(False))  # type: ignore[arg-type]
 
-    made = F.transform(value, lambda item: _as_wire(item, found, wire, {}).value)
+    made = F.transform(value, lambda item: _as_wire(item, found, wire).value)
     return AsWire(made, F.exists(value, has_failed) if can_fail else None)
 
 
 def _map(value: Column, found: DataType, wire: DataType) -> AsWire:
     if found == wire:
         return AsWire(value)
-    return AsWire(F.transform_values(value, lambda _, item: _as_wire(item, found, wire, {}).value))
+    return AsWire(F.transform_values(value, lambda _, item: _as_wire(item, found, wire).value))
 
 
-def _any_failed(fields: Sequence[AsWire]) -> Column | None:
+def _any_failed(fields: Iterable[AsWire]) -> Column | None:
     failures = [F.coalesce(each.has_failed, F.lit(False)) for each in fields if each.has_failed is not None]
     return reduce(lambda one, other: one | other, failures) if failures else None

@@ -265,19 +265,10 @@ class _VersionReader:
         return F.col(self.reading.name("moved_from"))["payload"]
 
     def parsed_moves(self) -> list[Column]:
-        return [self._parsed_move(name) for name in ("moved_to", "moved_from")]
-
-    def _parsed_move(self, header: str) -> Column:
-        """Return the key in a header. It is JSON in all wire forms, with the names of the key's fields."""
-        sent_as, key = dict(self.version.sent_as), self.reading.key
-        sent = StructType(
-            [StructField(sent_as.get(field.name, field.name), field.dataType) for field in key.fields]
-        )
-        read = steps().read_payload(F.col(header), sent)
-        if sent != key:
-            renamed = F.struct(read["payload"].cast(key).alias("payload"))
-            read = F.when(read.isNotNull(), renamed)
-        return read.alias(self.reading.name(header))
+        return [
+            steps().read_payload(F.col(name), self.reading.key).alias(self.reading.name(name))
+            for name in ("moved_to", "moved_from")
+        ]
 
     def has_key(self) -> Column:
         if not self.version.key:

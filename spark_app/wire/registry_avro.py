@@ -29,7 +29,7 @@ from spark_app.registry.framing import (
     SchemaId,
 )
 from spark_app.registry.registry import OtherFraming, SchemaRegistry, SchemaUnknown
-from spark_app.wire.avro_record import avro_reading, is_damaged, payload_as_wire, read_avro
+from spark_app.wire.avro_record import avro_reading, is_damaged, read_avro, record_as_wire
 from spark_app.wire.avro_schema import AvroSchema, UnreadableAvro, read_avro_schema
 from spark_app.wire.connect_schema import (
     SOURCE_NAME,
@@ -107,15 +107,13 @@ class RegistryAvro:
         for reading in _readable(readings):
             version = reading.version
             assert version.value_avro is not None, "a readable version of Avro has its schema"
-            names = dict(version.sent_as)
-            row_in = ("before", "after") if version.shape == "envelope" else ()
             opened = F.col(reading.name(_VALUE_RECORD))
-            read = payload_as_wire(opened["record"], version.value_avro, reading.value, names, row_in)
+            read = record_as_wire(opened["record"], version.value_avro, reading.value)
             is_bad = is_damaged(opened["record"], version.value_avro)
             found[reading.name(_VALUE)] = _found(opened, read.value, is_bad, read.has_failed)
             if version.has_own_key and version.key_avro is not None:
                 opened_key = F.col(reading.name(_KEY_RECORD))
-                key = payload_as_wire(opened_key["record"], version.key_avro, reading.key, names, ())
+                key = record_as_wire(opened_key["record"], version.key_avro, reading.key)
                 is_bad_key = is_damaged(opened_key["record"], version.key_avro)
                 found[reading.name(KEY_COLUMN)] = _found(opened_key, key.value, is_bad_key, key.has_failed)
         return found
@@ -143,19 +141,14 @@ class RegistryAvro:
         policy: TablePolicy,
         written: Events,
     ) -> SchemaVersion:
-        shape, sent = row_of(_connect(value, written))
-        names = {field: column.parameter(SOURCE_NAME) or field for field, column in sent}
-        if len(set(names.values())) < len(names):
-            # Of an unwrapped row's fields, a person may have renamed some.
-            names = {field: field for field in names}
-        row = tuple((names[field], column) for field, column in sent)
+        shape, row = row_of(_connect(value, written))
+        if written.topic_prefix is None:
+            # Our own connector replaces characters that Avro does not allow in names. The lake does not allow
+            # them either, and says so about the column's own name.
+            row = tuple((column.parameter(SOURCE_NAME) or field, column) for field, column in row)
         own_key = () if key is None else _connect(key, written).fields
-        # The fields of a key do not say which columns they are, but have the names that the row's have.
-        named_key = tuple((names.get(field, field), column) for field, column in own_key)
-        version = schema_version(self.name, texts, shape, row, named_key, policy.key)
         return replace(
-            version,
-            sent_as=tuple((column, field) for field, column in names.items() if column != field),
+            schema_version(self.name, texts, shape, row, own_key, policy.key),
             key_avro=None if key is None else avro_reading(key),
             value_avro=avro_reading(value),
         )

@@ -41,7 +41,6 @@ class SchemaVersion:
     form         the name of the wire form (`spark_app.wire.forms`)
     texts        the schemas that the version's events carry, or their ids; None if they carry none
     has_own_key  the record's key holds the key. If not, the row does.
-    sent_as      columns that the events give another name, and that name
     key_avro     how to read the key and the value, if they are Avro
     refused      why no event of this version can be read (`REASONS`); None if they can
     """
@@ -52,7 +51,6 @@ class SchemaVersion:
     row: tuple[tuple[str, ConnectSchema], ...]
     shape: Shape = "envelope"
     has_own_key: bool = True
-    sent_as: tuple[tuple[str, str], ...] = ()
     key_avro: AvroReading | None = None
     value_avro: AvroReading | None = None
     refused: str | None = None

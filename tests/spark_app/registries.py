@@ -127,8 +127,8 @@ class AvroWriter:
 
     def records(
         self, topic: str, records: Iterable[tuple[bytes | None, bytes | None]]
-    ) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Yield key and value of each record."""
+    ) -> Iterator[tuple[bytes | None, bytes | None] | None]:
+        """Yield key and value of each record; None for one that a transform drops."""
         reader, key_reader = json_converter(self.jvm, {}), json_converter(self.jvm, {}, is_key=True)
         for key, value in records:
             read_key, read = key_reader.toConnectData(topic, key), reader.toConnectData(topic, value)
@@ -136,8 +136,8 @@ class AvroWriter:
                 {}, {}, topic, None, read_key.schema(), read_key.value(), read.schema(), read.value()
             )
             for transform in self.transforms:
-                record = transform.apply(record)
-            yield (
+                record = record and transform.apply(record)
+            yield record and (
                 _bytes(self.key.fromConnectData(topic, record.keySchema(), record.key())),
                 _bytes(self.value.fromConnectData(topic, record.valueSchema(), record.value())),
             )

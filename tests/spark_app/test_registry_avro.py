@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -10,13 +13,28 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_app.registry.framing import unframed
+from spark_app.columns.table_columns import UnusableColumnName
+from spark_app.registry.framing import SchemaId, unframed
 from spark_app.registry.glue import GlueRegistry
 from spark_app.registry.http import ApicurioRegistry, ConfluentRegistry
-from spark_app.registry.registry import KeptSchemas, SchemaRegistry
+from spark_app.registry.registry import (
+    KeptSchemas,
+    RegistryAway,
+    RegistryRefused,
+    SchemaRegistry,
+    SchemaUnknown,
+)
+from spark_app.run.loop import PASSING_FAILURES
+from spark_app.sources.event import OffsetRange
+from spark_app.table.replay import replay_table
+from spark_app.table.table_ingest import TableIngest
+from spark_app.wire import schema_versions
+from tests.spark_app import debezium
+from tests.spark_app.debezium import SourceTable
 from tests.spark_app.registries import (
     GLUE_REGISTRY,
     REGION,
@@ -28,6 +46,7 @@ from tests.spark_app.registries import (
 )
 from tests.spark_app.test_recorded_events import Recorded, apply_all, ingest_of
 from tests.spark_app.test_wire_forms import (
+    ALL_PLACES,
     ONLY_KEY,
     WITH_INFINITIES,
     Rows,
@@ -101,12 +120,10 @@ def sent() -> list[Recorded]:
     return [event for event in recorded_events() if mark not in (event.key or b"")]
 
 
-def as_avro(events: list[Recorded], writer: AvroWriter, *, with_key: bool = True) -> list[Recorded]:
+def as_avro(events: list[Recorded], writer: AvroWriter) -> list[Recorded]:
     written = writer.records(events[0].topic, [(event.key, event.value) for event in events])
-    return [
-        replace(event, key=key if with_key else event.key, value=value)
-        for event, (key, value) in zip(events, written, strict=True)
-    ]
+    kept = [(event, found) for event, found in zip(events, written, strict=True) if found is not None]
+    return [replace(event, key=key, value=value) for event, (key, value) in kept]
 
 
 @pytest.mark.parametrize("name", FRAMINGS)
@@ -121,3 +138,236 @@ def test_each_framing_gives_the_table_that_json_gives(
     apply_all(table, 1000)
 
     assert rows_of(table) == expected
+
+
+def test_unwrapped_rows_give_that_table_too(
+    spark: SparkSession, tmp_path: Path, servers: Servers, expected: Rows
+) -> None:
+    # The transform drops tombstones and truncates.
+    events = as_avro(sent(), servers.writer("apicurio", ALL_PLACES))
+
+    table = ingest_of(spark, tmp_path, events, ONLY_KEY, servers.registry("apicurio"))
+    apply_all(table, 1000)
+
+    assert rows_of(table) == expected
+
+
+@pytest.mark.parametrize("name", ["apicurio", "confluent", "glue"])
+def test_without_our_transform_each_converter_writes_a_default_for_null(servers: Servers, name: str) -> None:
+    with_default = {"type": "string", "optional": True, "default": "none", "field": "note"}
+    row = {"type": "struct", "name": "t.Value", "optional": True, "fields": [with_default]}
+    schema = {"type": "struct", "name": "t.Envelope", "fields": [{**row, "field": "after"}]}
+    value = json.dumps({"schema": schema, "payload": {"after": {"note": None}}}).encode()
+
+    def written(*, keeps_nulls: bool) -> Any:
+        writer = servers.writer(name, keeps_nulls=keeps_nulls)
+        (record,) = writer.records(f"defaults-{keeps_nulls}", [(None, value)])
+        assert record is not None
+        found = unframed(record[1] or b"")
+        assert found is not None
+        assert found.avro is not None
+        avro_schema = json.loads(servers.registry(name).schema(found.schema))
+        read: Any = fastavro.schemaless_reader(io.BytesIO(found.avro), avro_schema, None)
+        return read["after"]["note"]
+
+    assert written(keeps_nulls=False) == "none"
+    assert written(keeps_nulls=True) is None
+
+
+def test_a_key_that_is_no_avro_is_taken_from_the_row(
+    spark: SparkSession, tmp_path: Path, servers: Servers, expected: Rows
+) -> None:
+    events = [replace(event, key=None) for event in sent() if not event.moved_to and not event.moved_from]
+    moved = {row for event in sent() for row in (event.moved_to, event.moved_from) if row is not None}
+    table = ingest_of(
+        spark,
+        tmp_path,
+        [replace(e, offset=i) for i, e in enumerate(as_avro(events, servers.writer("apicurio")))],
+        ONLY_KEY,
+        servers.registry("apicurio"),
+    )
+    apply_all(table, 1000)
+
+    gone = {json.loads(key)["listid"] for key in moved}
+    assert {k: v for k, v in rows_of(table).items() if k not in gone} == {
+        k: v for k, v in expected.items() if k not in gone
+    }
+
+
+def things_of(table: TableIngest) -> dict[int, tuple[Any, ...]]:
+    names = [name for name in table.hudi.read().columns if not name.startswith("_")]
+    return {row["id"]: tuple(row[name] for name in names) for row in table.hudi.read().collect()}
+
+
+def events_of(things: SourceTable) -> list[Recorded]:
+    return [
+        Recorded(debezium.TOPIC, offset, each.key, each.value, each.moved_to, each.moved_from)
+        for offset, each in enumerate(things.events)
+    ]
+
+
+def test_a_batch_can_hold_several_schemas_moved_keys_tombstones_and_json(
+    spark: SparkSession, tmp_path: Path, servers: Servers
+) -> None:
+    things = SourceTable()
+    for number in range(3):
+        things.begin()
+        things.insert(10 * number + 1, f"row {number}", "large")
+        things.insert(10 * number + 2, f"row {number}", None)
+        things.commit()
+        things.begin()
+        things.move(10 * number + 1, 10 * number + 5)
+        things.update(10 * number + 5, "again", "large", body_is_unchanged=True)
+        things.delete(10 * number + 2)
+        things.commit()
+        things.add_column(f"more{number}", "int")
+    events = events_of(things)
+    json_table = ingest_of(spark, tmp_path / "json", events, TablePolicy())
+    apply_all(json_table, 1000)
+
+    avro = as_avro(events, servers.writer("apicurio"))
+    mixed = [avro[i] if i % 2 or event.value is None else event for i, event in enumerate(events)]
+    for name, written in (("avro", avro), ("mixed", mixed)):
+        table = ingest_of(spark, tmp_path / name, written, TablePolicy(), servers.registry("apicurio"))
+        apply_all(table, 1000)
+        assert things_of(table) == things_of(json_table)
+    assert len(things_of(json_table)) == 3
+
+
+def quarantined(spark: SparkSession, table: TableIngest) -> dict[int, str]:
+    found = spark.read.parquet(f"{table.quarantine_path}/*").collect()
+    return {row["offset"]: row["reason"] for row in found}
+
+
+def some_things(count: int = 6) -> list[Recorded]:
+    things = SourceTable()
+    things.begin()
+    for key in range(count):
+        things.insert(key, "row", "large")
+    things.commit()
+    return events_of(things)
+
+
+def test_damaged_bytes_and_unknown_ids_wait_in_quarantine_with_a_reason(
+    spark: SparkSession, tmp_path: Path, servers: Servers
+) -> None:
+    events = as_avro(some_things(), servers.writer("glue with zlib"))
+    values = [event.value or b"" for event in events]
+    start = 18
+    plain = zlib.decompress(values[0][start:])
+    spoiled = [
+        values[0],
+        values[1][: start + 4],
+        values[2][:1] + b"\x00" + values[2][2:start] + plain[:20],
+        values[3][:2] + bytes(16) + values[3][start:],
+        values[4][:start],
+        # Lengths of a gigabyte, for which no memory may be taken.
+        values[5][:1] + b"\x00" + values[5][2:start] + b"\x02" + b"\x80\x80\x80\x80\x08" * 9,
+        b"\x00\x00\x00\x00\x07" + plain,
+    ]
+    sent = [replace(events[min(i, 5)], offset=i, value=value) for i, value in enumerate(spoiled)]
+    policy = TablePolicy(quarantine_limit="100%")
+    table = ingest_of(spark, tmp_path, sent, policy, servers.registry("glue"))
+
+    apply_all(table, 1000)
+
+    assert quarantined(spark, table) == {
+        1: "not_avro",
+        2: "not_avro",
+        3: "unknown_schema_id",
+        4: "not_utf8",
+        5: "not_avro",
+        6: "other_registry",
+    }
+    assert [row["id"] for row in table.hudi.read().collect()] == [0]
+
+
+def test_without_a_table_the_reasons_are_the_same(
+    spark: SparkSession, tmp_path: Path, servers: Servers
+) -> None:
+    events = as_avro(some_things(3), servers.writer("apicurio"))
+    values = [b"\x00\x7f\xff\xff\xff" + (event.value or b"")[5:] for event in events]
+    unknown = [replace(event, value=value) for event, value in zip(events, values, strict=True)]
+    policy = TablePolicy(quarantine_limit="100%")
+    for folder, registry, reason in (
+        ("unknown", servers.registry("apicurio"), "unknown_schema_id"),
+        ("none", None, "no_registry"),
+    ):
+        table = ingest_of(spark, tmp_path / folder, unknown, policy, registry)
+        apply_all(table, 1000)
+        assert set(quarantined(spark, table).values()) == {reason}
+
+
+@dataclass
+class Flaky:
+    """A registry that fails until it is told not to, and counts what it is asked."""
+
+    inner: SchemaRegistry
+    error: Exception | None
+    asked: list[SchemaId] = field(default_factory=list)
+
+    def schema(self, schema_id: SchemaId) -> str:
+        self.asked.append(schema_id)
+        if self.error is not None:
+            raise self.error
+        return self.inner.schema(schema_id)
+
+
+def test_a_registry_that_is_away_puts_nothing_aside_and_is_asked_once_when_it_is_back(
+    spark: SparkSession, tmp_path: Path, servers: Servers
+) -> None:
+    flaky = Flaky(servers.registry("apicurio"), RegistryAway("no answer"))
+    kept = KeptSchemas(flaky.schema)
+    table = ingest_of(
+        spark, tmp_path, as_avro(some_things(), servers.writer("apicurio")), TablePolicy(), kept
+    )
+    for error in (RegistryAway("no answer"), RegistryRefused("a wrong login")):
+        flaky.error = error
+        with pytest.raises(type(error)):
+            apply_all(table, 2)
+        table.forget()
+        assert not Path(table.quarantine_path).exists()
+
+    flaky.error, flaky.asked = None, []
+    apply_all(table, 2)
+
+    assert len(things_of(table)) == 6
+    assert len(flaky.asked) == len(set(flaky.asked)) == 2
+    assert isinstance(RegistryAway("no answer"), PASSING_FAILURES)
+
+
+def test_an_id_that_the_registry_learns_later_is_asked_for_again(
+    spark: SparkSession, tmp_path: Path, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flaky = Flaky(servers.registry("apicurio"), SchemaUnknown("not yet"))
+    events = as_avro(some_things(), servers.writer("apicurio"))
+    policy = TablePolicy(quarantine_limit="100%")
+    table = ingest_of(spark, tmp_path, events, policy, KeptSchemas(flaky.schema))
+    table.apply((OffsetRange(0, 0, 2),))
+    flaky.error = None
+    monkeypatch.setattr(schema_versions, "REFUSED_FOR_SECONDS", 0.0)
+
+    table.apply((OffsetRange(0, 2, 6),))
+
+    assert sorted(things_of(table)) == [2, 3, 4, 5]
+    replay_table(table)
+    assert sorted(things_of(table)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_column_whose_name_avro_does_not_allow_is_refused_by_its_own_name(
+    spark: SparkSession, tmp_path: Path, servers: Servers
+) -> None:
+    own = {"__debezium.source.column.name": "größe"}
+    fields = [{"type": "int32", "field": "id"}, {"type": "int64", "field": "gr__e", "parameters": own}]
+    row = {"type": "struct", "name": "t.Value", "optional": True, "fields": fields, "field": "after"}
+    op = {"type": "string", "field": "op"}
+    schema = {"type": "struct", "name": "t.Envelope", "fields": [row, op]}
+    key_schema = {"type": "struct", "name": "t.Key", "fields": fields[:1]}
+    key = json.dumps({"schema": key_schema, "payload": {"id": 1}}).encode()
+    payload = {"after": {"id": 1, "gr__e": 10}, "op": "c"}
+    value = json.dumps({"schema": schema, "payload": payload}).encode()
+    events = as_avro([Recorded("t", 0, key, value, None, None)], servers.writer("confluent"))
+    table = ingest_of(spark, tmp_path, events, TablePolicy(), servers.registry("confluent"))
+
+    with pytest.raises(UnusableColumnName, match="größe"):
+        apply_all(table, 1000)
