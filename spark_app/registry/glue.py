@@ -35,10 +35,12 @@ _NEVER = frozenset(
 class GlueRegistry:
     """The registries of an AWS account in a region. A schema version's UUID is unique among all of them.
 
-    `region` is None for the environment's. `endpoint` is the address of a Glue other than AWS's."""
+    `region` is None for the environment's. `endpoint` is the address of a Glue other than AWS's.
+    `client` asks it instead of a client with the environment's credentials."""
 
     region: str | None = None
     endpoint: str | None = None
+    client: GlueClient | None = None
 
     def schema(self, schema_id: SchemaId) -> str:
         if schema_id.framing != "uuid":
@@ -57,6 +59,8 @@ class GlueRegistry:
 
     @cached_property
     def _client(self) -> GlueClient:
+        if self.client is not None:
+            return self.client
         return boto3.client(
             "glue",
             region_name=self.region or os.environ.get("AWS_REGION"),

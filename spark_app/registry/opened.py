@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from spark_app.registry.glue import GlueRegistry
 from spark_app.registry.http import ApicurioRegistry, ConfluentRegistry, Login
 from spark_app.registry.registry import KeptSchemas, RegistryRefused, SchemaRegistry
 from tributary.contract.registry import Registry
 
+if TYPE_CHECKING:
+    from mypy_boto3_glue import GlueClient
+
 
 def open_registry(
-    registry: Registry | None, apicurio: str | None = None, glue_endpoint: str | None = None
+    registry: Registry | None,
+    apicurio: str | None = None,
+    glue_endpoint: str | None = None,
+    glue: GlueClient | None = None,
 ) -> SchemaRegistry | None:
     """Return the registry, or None if there is none. Sends no request.
 
     apicurio  the address of the Apicurio that `tributary up` has started in the registry's place
+    glue      asks Glue instead of a client with the environment's credentials
     """
     if apicurio is not None:
         return KeptSchemas(ApicurioRegistry(apicurio).schema)
     if registry is None:
         return None
     if registry.kind == "glue":
-        return KeptSchemas(GlueRegistry(registry.region, glue_endpoint).schema)
+        return KeptSchemas(GlueRegistry(registry.region, glue_endpoint, glue).schema)
     if registry.address is None:
         return None
     asked = ApicurioRegistry if registry.kind == "apicurio" else ConfluentRegistry

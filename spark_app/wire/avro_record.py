@@ -8,10 +8,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import (
@@ -24,21 +22,17 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from spark_app.jvm.avro_type import type_of_avro
 from spark_app.wire.avro_schema import AvroSchema, UnreadableAvro
 from spark_app.wire.schema_version import AvroReading
 
 
 def avro_reading(schema: AvroSchema) -> AvroReading:
     """Return how Spark reads a record. Raises `UnreadableAvro` if it cannot."""
-    jvm: Any = SparkSession.active()._jvm
     try:
-        parsed = jvm.org.apache.avro.Schema.Parser().parse(schema.reader)
-        found = jvm.org.apache.spark.sql.avro.SchemaConverters.toSqlType(parsed)
-    except Py4JJavaError as error:
-        raise UnreadableAvro(
-            what="Spark cannot read an Avro schema", found=str(error.java_exception)[:300]
-        ) from error
-    return AvroReading(schema.reader, found.dataType().json())
+        return AvroReading(schema.reader, type_of_avro(schema.reader))
+    except ValueError as error:
+        raise UnreadableAvro(what="Spark cannot read an Avro schema", found=str(error)[:300]) from error
 
 
 def read_avro(avro: Column, reading: AvroReading) -> Column:

@@ -74,7 +74,11 @@ class WireForm(Protocol):
 
 @runtime_checkable
 class LearnedForm(WireForm, Protocol):
-    """A form whose events carry schemas, from which versions are learned."""
+    """A form whose events carry schemas, or name them, and from which versions are learned.
+
+    needs_registry  the events only name their schemas"""
+
+    needs_registry: ClassVar[bool]
 
     def new_schema(self, known: Sequence[SchemaTexts]) -> Column:
         """Return `struct<key string, value string>`: the schema that an event of this form carries.

@@ -25,6 +25,8 @@ FORMS: dict[str, WireForm] = {
 }
 """The forms by name. An event has at most one form."""
 
+MOST_NEW_SCHEMAS = 100
+
 SchemasOfForms = Mapping[str, Sequence[SchemaTexts]]
 """Schemas by the name of the form that writes them."""
 
@@ -54,16 +56,17 @@ def schemas_of(versions: Iterable[SchemaVersion]) -> SchemasOfForms:
     return found
 
 
-def new_schemas(events: DataFrame, known: SchemasOfForms) -> DataFrame:
-    """Return the schemas that events carry and that are not among the known ones of their form.
+def new_schemas(events: DataFrame, known: SchemasOfForms, *, has_registry: bool = False) -> DataFrame:
+    """Return the schemas that events carry or name and that are not among the known ones of their form.
 
-    `events` are `EVENT`. Columns: `form string, key string, value string, first_offset bigint`, in the order
-    of their first appearance. `key` is null if a record's key has no schema. Reads every event."""
+    `events` are `EVENT`. Columns: `form string, key string, value string, first_offset bigint`, at most
+    `MOST_NEW_SCHEMAS` in the order of their first appearance. `key` is null if a record's key has no schema.
+    Schemas that events only name are among them if there is a registry. Reads every event."""
     found = F.coalesce(
         *[
             F.when(schema.isNotNull(), F.struct(F.lit(name).alias("form"), schema["key"], schema["value"]))
             for name, form in FORMS.items()
-            if isinstance(form, LearnedForm)
+            if isinstance(form, LearnedForm) and (has_registry or not form.needs_registry)
             for schema in [form.new_schema(known.get(name, ()))]
         ]
     )
@@ -72,7 +75,11 @@ def new_schemas(events: DataFrame, known: SchemasOfForms) -> DataFrame:
         .select("offset", found.alias("found"))
         .where(F.col("found").isNotNull())
         .groupBy("found.form", "found.key", "found.value")
-        .agg(F.min("offset").alias("first_offset"))
+        .agg(F.min("offset").alias("first_offset"), F.count("*").alias("events"))
+        # Damaged bytes can name any schema. Most events name one that exists.
+        .orderBy(F.desc("events"), "first_offset")
+        .limit(MOST_NEW_SCHEMAS)
+        .drop("events")
         .orderBy("first_offset")
     )
 

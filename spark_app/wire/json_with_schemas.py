@@ -30,6 +30,7 @@ class JsonWithSchemas:
     """Reads events whose value carries a schema. If the key carries none, the key is taken from the row."""
 
     name: ClassVar = "json_with_schemas"
+    needs_registry: ClassVar = False
 
     def new_schema(self, known: Sequence[SchemaTexts]) -> Column:
         schemas = KnownSchemas.of(known)

@@ -4,6 +4,7 @@ The converters of AWS Glue, Confluent and Apicurio write it (`spark_app.registry
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -52,7 +53,11 @@ from spark_app.wire.schema_version import AvroReading, SchemaTexts, SchemaVersio
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
+NOT_LOOKED_FOR = SchemaVersion("registry_avro", None, key=(), row=(), refused=NO_REGISTRY)
+"""Stands for all versions in a lake without a registry."""
+
 _VALUE_RECORD, _KEY_RECORD, _VALUE = "avro_value", "avro_key", "value"
+_BETWEEN_IDS = " "
 _BODY_STARTS: Mapping[Framing, int] = {"int32": INT32_START, "int64": INT64_START, "uuid": UUID_START}
 
 
@@ -60,6 +65,7 @@ class RegistryAvro:
     """Reads events whose value names its schema. If the key does not, the key is taken from the row."""
 
     name: ClassVar = "registry_avro"
+    needs_registry: ClassVar = True
 
     def new_schema(self, known: Sequence[SchemaTexts]) -> Column:
         value, key = _schema_id(F.col("value")), _schema_id(F.col("key"))
@@ -74,8 +80,7 @@ class RegistryAvro:
 
         Its events are refused if there are no such schemas, or if they are of something else. Raises
         `RegistryAway` or `RegistryRefused`."""
-        if registry is None:
-            return self._refused(texts, NO_REGISTRY)
+        assert registry is not None, "without a registry, no schema of this form is looked for"
         try:
             value = read_avro_schema(registry.schema(SchemaId.parse(texts.value)))
             key = None if texts.key is None else read_avro_schema(registry.schema(SchemaId.parse(texts.key)))
@@ -122,13 +127,17 @@ class RegistryAvro:
         return F.col(reading.name(_VALUE))
 
     def reason(self, readings: Sequence[VersionReading]) -> Column:
-        refused = [
-            F.when(_is_of(reading.version), F.lit(reading.version.refused))
-            for reading in readings
-            if reading.version.refused is not None
-        ]
-        is_of_form = _schema_id(F.col("value")).isNotNull()
-        return F.when(is_of_form, F.coalesce(*refused, F.lit(UNKNOWN_SCHEMA)))
+        refused: dict[str, list[str]] = defaultdict(list)
+        of_all = UNKNOWN_SCHEMA
+        for version in (reading.version for reading in readings):
+            if version.refused is not None and version.texts is None:
+                of_all = version.refused
+            elif version.refused is not None:
+                refused[version.refused].append(_ids(version))
+        value, key = _schema_id(F.col("value")), _schema_id(F.col("key"))
+        found = F.concat_ws(_BETWEEN_IDS, value, key)
+        reasons = [F.when(found.isin(ids), F.lit(reason)) for reason, ids in refused.items()]
+        return F.when(value.isNotNull(), F.coalesce(*reasons, F.lit(of_all)))
 
     def _refused(self, texts: SchemaTexts, reason: str) -> SchemaVersion:
         return SchemaVersion(self.name, texts, key=(), row=(), refused=reason)
@@ -217,6 +226,11 @@ def _found(opened: Column, payload: Column, is_bad: Column, has_failed: Column |
 
 def _readable(readings: Sequence[VersionReading]) -> list[VersionReading]:
     return [reading for reading in readings if reading.version.refused is None]
+
+
+def _ids(version: SchemaVersion) -> str:
+    texts = _texts(version)
+    return _BETWEEN_IDS.join(filter(None, (texts.value, texts.key)))
 
 
 def _texts(version: SchemaVersion) -> SchemaTexts:

@@ -39,7 +39,7 @@ class SchemaVersion:
     """The columns of a record's key and row, in the events of one version of the source table.
 
     form         the name of the wire form (`spark_app.wire.forms`)
-    texts        the schemas that the version's events carry, or their ids; None if they carry none
+    texts        the schemas that the version's events carry, or their ids; None if they carry none, or any
     has_own_key  the record's key holds the key. If not, the row does.
     key_avro     how to read the key and the value, if they are Avro
     refused      why no event of this version can be read (`REASONS`); None if they can

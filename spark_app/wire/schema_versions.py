@@ -11,11 +11,13 @@ from pyspark.sql import DataFrame
 from spark_app.registry.registry import SchemaRegistry
 from spark_app.wire.connect_schema import UnreadableSchema
 from spark_app.wire.forms import declared_versions, learned_version, new_schemas, schemas_of
+from spark_app.wire.registry_avro import NOT_LOOKED_FOR
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
 REMEMBERED_VERSIONS = 8
+MOST_REFUSED = 1_000
 REFUSED_FOR_SECONDS = 30.0
 """After this time, a registry is asked again for a schema that it did not have."""
 
@@ -46,10 +48,12 @@ class SchemaVersions:
     @property
     def refused(self) -> tuple[SchemaVersion, ...]:
         """The versions of which it was found lately that their events cannot be read, and why."""
+        if self.registry is None:
+            return (NOT_LOOKED_FOR,)
         now = time.monotonic()
         lately = {each: at for each, at in self._refused.items() if now - at < REFUSED_FOR_SECONDS}
-        self._refused = lately
-        return tuple(lately)
+        self._refused = dict(list(lately.items())[-MOST_REFUSED:])
+        return tuple(self._refused)
 
     def learn(self, events: DataFrame) -> bool:
         """Read the schemas that the events bring; return whether one was new. One Spark job.
@@ -57,7 +61,8 @@ class SchemaVersions:
         Raises `RegistryAway` or `RegistryRefused` if the registry does not give the schemas."""
         found: list[SchemaVersion] = []
         seen = schemas_of((*self.learned, *self._unreadable, *self.refused))
-        for row in new_schemas(events, seen).collect():
+        has_registry = self.registry is not None
+        for row in new_schemas(events, seen, has_registry=has_registry).collect():
             form, texts = row["form"], SchemaTexts(row["key"], row["value"])
             try:
                 found.append(learned_version(form, texts, self.policy, self.written, self.registry))

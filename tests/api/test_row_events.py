@@ -11,6 +11,7 @@ import pytest
 from pyarrow import parquet
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
+from tributary.api.event_payloads import EventPayloads
 from tributary.api.row_events import NotAKey, parse_key, read_row_events
 
 TOPIC, NAMESPACE = "shop.web.public.orders", "shop_bronze"
@@ -49,7 +50,7 @@ def bronze(tmp_path: Path) -> SubTreeFileSystem:
 
 
 def test_every_event_of_the_key_is_there_once_and_in_order(bronze: SubTreeFileSystem) -> None:
-    found = read_row_events(bronze, "bronze", NAMESPACE, TOPIC, "1")
+    found = read_row_events(bronze, "bronze", NAMESPACE, TOPIC, "1", EventPayloads())
     assert [(one.offset, one.op) for one in found] == [(0, "c"), (2, "u"), (3, "d"), (4, None)]
     assert found[1].changed == {"a": (1, 2)}
     assert found[0].changed == {}
@@ -57,7 +58,7 @@ def test_every_event_of_the_key_is_there_once_and_in_order(bronze: SubTreeFileSy
 
 
 def test_a_topic_without_files_has_no_events(bronze: SubTreeFileSystem) -> None:
-    assert read_row_events(bronze, "bronze", NAMESPACE, "shop.web.public.none", "1") == ()
+    assert read_row_events(bronze, "bronze", NAMESPACE, "shop.web.public.none", "1", EventPayloads()) == ()
 
 
 @pytest.mark.parametrize(

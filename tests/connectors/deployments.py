@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from connectors.deployment import (
+    ApicurioAccess,
+    ConfluentAccess,
     DatabaseAccess,
     Deployment,
     DirectorySecret,
+    GlueAccess,
     GlueCatalog,
     JdbcCatalog,
     MskIamKafka,
     PlaintextKafka,
+    RegistryAccess,
     S3Endpoint,
+    SecretReference,
     SecretsManagerSecret,
 )
 from connectors.engines.postgres.connector import encrypted
@@ -63,7 +68,21 @@ def local_deployment(lake: Lake = LAKE) -> Deployment:
             for source in lake.sources
         },
         hash_salt=DirectorySecret("/state/secrets", "hash-salt") if lake.hashes_columns else None,
+        registry=registry_of(lake, "127.0.0.1", DirectorySecret("/state/secrets", "registry")),
     )
+
+
+def registry_of(lake: Lake, host: str, password: SecretReference) -> RegistryAccess | None:
+    """Return a registry of the kind that the lake file names. Only Confluent's asks for a login."""
+    match lake.registry and lake.registry.kind:
+        case "apicurio":
+            return ApicurioAccess(f"http://{host}:8080")
+        case "confluent":
+            return ConfluentAccess(f"http://{host}:8081", "ann", password)
+        case "glue":
+            return GlueAccess("eu-west-1", lake.name)
+        case _:
+            return None
 
 
 def aws_deployment(lake: Lake = LAKE) -> Deployment:
@@ -84,4 +103,5 @@ def aws_deployment(lake: Lake = LAKE) -> Deployment:
         hash_salt=(
             SecretsManagerSecret(f"tributary/{lake.name}/hash-salt", "salt") if lake.hashes_columns else None
         ),
+        registry=registry_of(lake, "registry", SecretsManagerSecret(f"{lake.name}/registry", "password")),
     )

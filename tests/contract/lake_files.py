@@ -23,6 +23,7 @@ IDENTIFIERS = st.text(
 
 PLAIN = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 COLUMNS = st.lists(IDENTIFIERS, min_size=1, max_size=3, unique=True)
+REGIONS = st.sampled_from(["eu-west-1", "us-gov-west-1"])
 VARIABLES = st.from_regex(r"[A-Z][A-Z_]{0,9}", fullmatch=True)
 
 
@@ -91,6 +92,21 @@ ALERTS = some(
 
 
 @st.composite
+def registries(draw: st.DrawFn) -> dict[str, Any]:
+    kind = draw(st.sampled_from(["apicurio", "confluent", "glue"]))
+    if kind == "glue":
+        return {
+            "kind": kind,
+            **draw(some({}, name=PLAIN, region=REGIONS)),
+        }
+    address = draw(st.sampled_from([None, "http://localhost:8080", "https://registry.example.org/api/v1"]))
+    if address is None:
+        return {"kind": kind}
+    login = {"user": draw(PLAIN), "password_env": draw(VARIABLES)} if draw(st.booleans()) else {}
+    return {"kind": kind, "address": address, **login}
+
+
+@st.composite
 def lake_files(draw: st.DrawFn) -> dict[str, Any]:
     """Return a valid file. Each table entry names a table that a whole-schema pattern of its source takes."""
     sources: dict[str, Any] = {}
@@ -106,16 +122,19 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
                 },
                 partitions=st.integers(1, 256),
                 connection=connections(),
+                format=st.sampled_from(["json", "avro"]),
             )
         )
         for table in draw(st.lists(PLAIN.filter(lambda table: len(table) < 3), max_size=2, unique=True)):
             entry = some({}, **POLICIES, key=COLUMNS, partition_by=COLUMNS, **HIDDEN)
             tables[str(TableName(name, schema, table))] = draw(entry)
-    ports = draw(st.lists(st.integers(1, 65535), min_size=4, max_size=4, unique=True))
-    names = ("postgres_port", "kafka_port", "connect_port", "s3_port")
+    ports = draw(st.lists(st.integers(1, 65535), min_size=5, max_size=5, unique=True))
+    names = ("postgres_port", "kafka_port", "connect_port", "s3_port", "apicurio_port")
     local = {name: port for name, port in zip(names, ports, strict=True) if draw(st.booleans())}
+    writes_avro = any(source.get("format") == "avro" for source in sources.values())
     return {
         "lake": {"name": draw(LAKE_NAMES)},
+        **({"registry": draw(registries())} if writes_avro or draw(st.booleans()) else {}),
         "source": sources,
         **({"defaults": draw(some({}, **POLICIES))} if draw(st.booleans()) else {}),
         **({"table": tables} if tables else {}),

@@ -29,6 +29,7 @@ from tributary.contract.lake import (
     parse_lake,
     read_lake,
 )
+from tributary.contract.registry import Registry
 from tributary.contract.source import Events
 from tributary.contract.table_name import TableName
 
@@ -187,6 +188,47 @@ MISTAKES = {
         "[local].s3_port",
         "a port of its own",
     ),
+    "avro without a registry": (
+        MINIMAL.replace("[source.shop]", '[source.shop]\nformat = "avro"'),
+        "[source.shop].format",
+        "[registry]",
+    ),
+    "an address of glue": (
+        f'{MINIMAL}[registry]\nkind = "glue"\naddress = "http://a:1"',
+        "[registry].address",
+        "name, region",
+    ),
+    "a region of apicurio": (
+        f'{MINIMAL}[registry]\nkind = "apicurio"\nregion = "eu-west-1"',
+        "[registry].region",
+        "address, user, password_env",
+    ),
+    "half of a login": (
+        f'{MINIMAL}[registry]\nkind = "confluent"\naddress = "http://a:1"\nuser = "ann"',
+        "[registry]",
+        "both",
+    ),
+    "a login to nothing": (
+        f'{MINIMAL}[registry]\nkind = "confluent"\nuser = "ann"\npassword_env = "A"',
+        "[registry].user",
+        "address",
+    ),
+    "a password in an address": (
+        f'{MINIMAL}[registry]\nkind = "confluent"\naddress = "http://ann:secret@a:1"',
+        "[registry].address",
+        "without a user",
+    ),
+    "a registry on aws that nobody starts": (
+        f'{MINIMAL}[registry]\nkind = "apicurio"\n[aws]\nregion = "eu-west-1"',
+        "[registry].address",
+        'kind = "glue"',
+    ),
+    "a login on aws": (
+        f'{MINIMAL}[registry]\nkind = "confluent"\naddress = "http://a:1"\nuser = "ann"\npassword_env = "A"\n'
+        '[aws]\nregion = "eu-west-1"',
+        "[registry].user",
+        "without a login",
+    ),
     "half of an administrator": (
         f'{MINIMAL}[source.shop.connection]\nhost = "h"\nadmin_user = "a"',
         "[source.shop.connection]",
@@ -278,7 +320,7 @@ def test_the_reference_has_every_entry_and_its_default() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[alerts]`")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
     of_binlog = (BinlogSource, BinlogConnection)
-    models = (*of_binlog, PostgresSource, PostgresConnection, Events, TablePolicy, Local, Bronze)
+    models = (*of_binlog, PostgresSource, PostgresConnection, Events, Registry, TablePolicy, Local, Bronze)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
     assert rows.keys() == {"name", "max_event_mb", "acceleration", "hash_salt_env", *fields} - {
         "connection",
@@ -319,7 +361,7 @@ def test_the_reference_marks_the_entries_with_defaults_for_all_tables() -> None:
 
 
 def test_the_example_in_the_reference_is_a_valid_lake_file() -> None:
-    example, _ = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "lake-file.md").read_text(), re.DOTALL)
+    example, *_ = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "lake-file.md").read_text(), re.DOTALL)
     lake = parse_lake(example)
     assert lake.policy(TableName.parse("web.public.orders")).deletes == "soft"
     assert lake.source("web").matches("billing", "invoice_line")
@@ -364,6 +406,7 @@ def _file_of(lake: Lake) -> dict[str, Any]:
         "local": {key: value for key, value in lake.local if value is not None},
         **({} if lake.alerts is None else {"alerts": _entries(lake.alerts.model_dump(exclude_none=True))}),
         "bronze": {key: _text(value) for key, value in lake.bronze if value is not None},
+        **({"registry": lake.registry.model_dump(exclude_none=True)} if lake.registry else {}),
     }
 
 

@@ -341,4 +341,4 @@ def test_messages_about_other_tables_and_other_snapshots_say_nothing() -> None:
     other = {"current_collection_in_progress": "counting.other", "total_rows": "9", "total_chunks": "1"}
     told = [Notification("IN_PROGRESS", other), Notification("COMPLETED", {}), Notification("STARTED", {})]
     assert progress_of(BEADS, told) == progress_of(BEADS, [])
-    assert Notification.parse(b'{"aggregate_type": "Initial Snapshot", "type": "STARTED"}') is None
+    assert Notification.of({"aggregate_type": "Initial Snapshot", "type": "STARTED"}) is None

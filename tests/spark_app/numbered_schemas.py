@@ -32,6 +32,7 @@ class NumberedSchemas:
     """A form whose `registry` has the JSON of each schema by its number. The key is taken from the row."""
 
     name: ClassVar = "numbered_schemas"
+    needs_registry: ClassVar = False
 
     registry: Mapping[int, str]
 

@@ -257,7 +257,7 @@ DAMAGES: Mapping[str, Damage] = {
     "cut off": Damage(_cut, frozenset({"not_json", "no_schema", "unknown_schema", "mismatch"})),
     "not UTF-8": Damage(_not_utf8, frozenset({"not_utf8"})),
     "base64": Damage(_base64, frozenset({"not_json"})),
-    "bytes": Damage(_bytes, frozenset({"not_utf8", "not_json", "no_schema"})),
+    "bytes": Damage(_bytes, frozenset({"not_utf8", "not_json", "no_schema", "unknown_schema"})),
     "another operation": Damage(in_payload(_other_operation), frozenset({"unknown_operation", "mismatch"})),
     "no row": Damage(in_payload(_no_row), frozenset({"missing_row"})),
     "any value in the row": Damage(in_payload(_any_value_in_the_row), ANY_REASON | {None}),

@@ -8,6 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spark_app.registry.opened import open_registry
+from tributary.api.event_payloads import EventPayloads
 from tributary.api.lake_files import AwsFiles, LakeFiles, LocalFiles, told_unreadable
 from tributary.api.row_events import RowEvent, parse_key, read_row_events
 from tributary.api.sql import Limits, query_tables
@@ -18,6 +20,7 @@ from tributary.api.timeline import Commit
 from tributary.contract.aws_names import AwsNames, Output
 from tributary.contract.lake import Deletes, Lake, Storage, read_lake
 from tributary.contract.table_name import TableName
+from tributary.local.registry import registry_of
 from tributary.local.running import read_running_settings
 from tributary.local.state import DEFAULT_STATE_FOLDER, StateFolder
 
@@ -61,6 +64,7 @@ class OpenLake:
     silver      the bucket of the tables, with a prefix if there is one
     quarantine  the bucket of events that could not be applied, with a prefix if there is one
     bronze      the bucket of all events, with a prefix if there is one
+    payloads    reads the events in bronze
     """
 
     lake: Lake
@@ -68,6 +72,7 @@ class OpenLake:
     quarantine: str
     bronze: str
     files: LakeFiles = field(repr=False)
+    payloads: EventPayloads = field(default_factory=EventPayloads, repr=False)
 
     def tables(self) -> tuple[TableSummary, ...]:
         """Return the tables that have a commit, sorted by name. Raises LakeUnreadable."""
@@ -98,13 +103,15 @@ class OpenLake:
         """Return every event of a row in bronze, by its table's name and its key, oldest first.
 
         The key is a value, such as `7`, or columns, such as `order=7,line=2`. Raises UnknownTable, NotAKey
-        and LakeUnreadable.
+        LakeUnreadable, and SchemasMissing or RegistryRefused about the schemas of Avro events.
         """
         table = self.table(name).name
         topic = self.lake.source_names(self.lake.source(table.source)).topic(table.schema, table.table)
         namespace = self.lake.names.bronze_namespace
         with told_unreadable(f"s3://{self.bronze}"):
-            return read_row_events(self.files.filesystem, self.bronze, namespace, topic, parse_key(key))
+            return read_row_events(
+                self.files.filesystem, self.bronze, namespace, topic, parse_key(key), self.payloads
+            )
 
     def _places(self) -> tuple[LakeTable, ...]:
         return read_silver_tables(self.files.filesystem, self.lake.names, self.silver)
@@ -143,7 +150,8 @@ def open_local(lake: Lake, state: StateFolder) -> OpenLake:
         secrets.s3_secret_key.get_secret_value(),
     )
     names = lake.names
-    return OpenLake(lake, names.silver_bucket, names.quarantine_bucket, names.bronze_bucket, files)
+    payloads = EventPayloads(registry_of(lake, settings))
+    return OpenLake(lake, names.silver_bucket, names.quarantine_bucket, names.bronze_bucket, files, payloads)
 
 
 def _open_on_aws(lake: Lake, lake_file: Path) -> OpenLake:
@@ -157,4 +165,7 @@ def _open_on_aws(lake: Lake, lake_file: Path) -> OpenLake:
             for output in (Output.SILVER, Output.QUARANTINE, Output.BRONZE)
         )
         files = AwsFiles(session.region, session.read_credentials, session.s3_endpoint)
-    return OpenLake(lake, silver, quarantine, bronze, files)
+        region = None if lake.registry is None else lake.registry.region
+        glue = session.boto.client("glue", region_name=region)
+    payloads = EventPayloads(open_registry(lake.registry, glue=glue))
+    return OpenLake(lake, silver, quarantine, bronze, files, payloads)

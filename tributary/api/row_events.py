@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from tributary.api.event_payloads import EventPayloads
 from tributary.contract.errors import TributaryError
 
 if TYPE_CHECKING:
@@ -85,16 +86,22 @@ def parse_key(text: str) -> Mapping[str, str] | str:
 
 
 def read_row_events(
-    filesystem: S3FileSystem, bronze: str, namespace: str, topic: str, key: Mapping[str, str] | str
+    filesystem: S3FileSystem,
+    bronze: str,
+    namespace: str,
+    topic: str,
+    key: Mapping[str, str] | str,
+    payloads: EventPayloads,
 ) -> tuple[RowEvent, ...]:
     """Return the key's events in bronze, by partition and offset. An event is in bronze some seconds late.
 
     It reads all files of the topic, because bronze is not sorted by key. The files can hold an event twice.
+    Raises SchemasMissing and RegistryRefused if the events are Avro and the schemas cannot be had.
     """
     found: dict[tuple[int, int], RowEvent] = {}
     for row in _rows(filesystem, bronze, namespace, topic):
-        if is_of(row["key"], key):
-            found[row["k_partition"], row["k_offset"]] = _event(row)
+        if is_of(payloads.read(row["key"]), key):
+            found[row["k_partition"], row["k_offset"]] = _event(row, payloads.read(row["value"]))
     return tuple(found[place] for place in sorted(found))
 
 
@@ -115,8 +122,8 @@ def _rows(filesystem: S3FileSystem, bronze: str, namespace: str, topic: str) -> 
                 yield from batch.to_pylist()
 
 
-def is_of(found: bytes | None, key: Mapping[str, str] | str) -> bool:
-    payload = _payload(found)
+def is_of(payload: Any, key: Mapping[str, str] | str) -> bool:
+    """Return whether an event's key is this one: a text for each key column, or the only column's text."""
     if not isinstance(payload, dict) or not payload:
         return False
     if isinstance(key, str):
@@ -124,8 +131,7 @@ def is_of(found: bytes | None, key: Mapping[str, str] | str) -> bool:
     return {name: _as_text(value) for name, value in payload.items()} == dict(key)
 
 
-def _event(row: Mapping[str, Any]) -> RowEvent:
-    payload = _payload(row["value"])
+def _event(row: Mapping[str, Any], payload: Any) -> RowEvent:
     envelope = payload if isinstance(payload, dict) and "op" in payload else {}
     return RowEvent(
         topic=row["k_topic"],
@@ -140,14 +146,6 @@ def _event(row: Mapping[str, Any]) -> RowEvent:
         moved_from=_text(row.get("moved_from")),
         is_tombstone=row["value"] is None,
     )
-
-
-def _payload(found: bytes | None) -> Any:
-    try:
-        document = json.loads(found or b"null")
-    except ValueError:
-        return None
-    return document["payload"] if isinstance(document, dict) and "payload" in document else document
 
 
 def _text(found: bytes | None) -> str | None:

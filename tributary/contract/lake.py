@@ -405,6 +405,7 @@ def _port_problems(file: _LakeFile) -> Iterator[Problem]:
 def _registry_problems(file: _LakeFile) -> Iterator[Problem]:
     if file.registry is not None:
         yield from file.registry.problems()
+        yield from () if file.aws is None else file.registry.problems_on_aws()
         return
     for name, source in file.source.items():
         if source.format == "avro":

@@ -60,3 +60,17 @@ class Registry(Entry):
             yield Problem("[registry]", "half of a login", "one of user and password_env", "both, or none")
         if self.user is not None and self.address is None:
             yield Problem("[registry].user", "a login without an address", json.dumps(self.user), "address")
+
+    def problems_on_aws(self) -> Iterator[Problem]:
+        """Yield what prevents a deployed lake from using the registry."""
+        if self.kind != "glue" and self.address is None:
+            expected = 'the address of your own, or kind = "glue", which the deployment creates'
+            yield Problem("[registry].address", "a registry that nobody starts on AWS", "none", expected)
+        if self.user is not None:
+            expected = "a registry without a login, which its network protects, or one of Glue"
+            yield Problem(
+                "[registry].user",
+                "a login, which a deployed lake cannot use yet",
+                json.dumps(self.user),
+                expected,
+            )

@@ -46,7 +46,7 @@ def search(lake: OpenLake, table: TableName, key: str, names: Mapping[str, str])
         events=len(lake.row_events(str(table), key)),
         files=files,
         unsearched=unsearched,
-        quarantined=sum(is_of(event.key, parse_key(key)) for event in quarantined),
+        quarantined=sum(is_of(lake.payloads.read(event.key), parse_key(key)) for event in quarantined),
         searched=searched,
     )
 

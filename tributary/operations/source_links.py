@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from connectors.connect_rest import ConnectRest
+from tributary.api.event_payloads import EventPayloads
 from tributary.local.databases import SourceDatabase
 from tributary.local.hash_salt import hash_salt
 from tributary.local.left_out import read_left_out
 from tributary.operations.pauses import pause_files
+from tributary.local.registry import registry_of
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.workspace import Workspace
 
@@ -36,6 +38,7 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
                 else None
             ),
             left_out={name: " ".join(one.reasons) for name, one in left_out.items()},
+            payloads=EventPayloads(registry_of(workspace.lake, workspace.settings)),
         )
         for source in workspace.lake.sources
     )

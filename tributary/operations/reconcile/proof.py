@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from connectors.engines.engine import Awaited, DatabaseTable, ReadOffset, RowsUnreadable
 from connectors.engines.registry import AnyEngine, engine_of
+from tributary.api.event_payloads import EventPayloads
 from tributary.api.lake_files import LakeFiles
 from tributary.api.rows import read_table
 from tributary.api.tables import LakeTable, read_silver_tables
@@ -40,6 +41,7 @@ class SourceLink:
     left_out     tables that the lake does not take, with the reason
     read_paused  returns the tables that somebody has paused
     hash_salt    returns the salt of hashed columns; None: no table has any
+    payloads     reads what the connector sends
     """
 
     lake: Lake
@@ -51,6 +53,7 @@ class SourceLink:
     left_out: Mapping[TableName, str] = field(default_factory=dict)
     read_paused: Callable[[], Collection[TableName]] = frozenset
     hash_salt: Callable[[], SecretStr] | None = None
+    payloads: EventPayloads = field(default_factory=EventPayloads)
 
     @property
     def engine(self) -> AnyEngine:

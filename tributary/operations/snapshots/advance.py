@@ -213,6 +213,6 @@ def _told_since(link: SourceLink, readings: Iterable[Reading]) -> dict[int, list
     told = [
         (offset, parsed)
         for offset, value in read_notifications(link.kafka_bootstrap, topic, min(starts))
-        if (parsed := Notification.parse(value)) is not None
+        if (parsed := Notification.of(link.payloads.read(value))) is not None
     ]
     return {start: [parsed for offset, parsed in told if offset >= start] for start in starts}

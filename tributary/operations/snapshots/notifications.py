@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tributary.contract.table_name import TableName
 
@@ -20,11 +20,9 @@ class Notification:
     values: Mapping[str, str]
 
     @staticmethod
-    def parse(value: bytes) -> Notification | None:
-        """Return the message about an incremental snapshot; None if it is about something else."""
-        found = json.loads(value)
-        payload = found.get("payload", found)
-        if payload.get("aggregate_type") != _AGGREGATE:
+    def of(payload: Any) -> Notification | None:
+        """Return the message about an incremental snapshot; None if the payload is about something else."""
+        if not isinstance(payload, dict) or payload.get("aggregate_type") != _AGGREGATE:
             return None
         return Notification(payload["type"], payload.get("additional_data") or {})
 
