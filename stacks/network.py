@@ -68,10 +68,12 @@ class NetworkStack(TributaryStack):
         )
         existing = _anywhere({database.port for database in self.aws.source.values()})
         kafka = _anywhere({KAFKA_PORT}) if self.aws.kafka.cluster else self._near({KAFKA_PORT})
-        self.debezium = self._clients("Debezium", "Debezium connectors", kafka | own | existing)
+        port = None if lake.registry is None else lake.registry.port
+        schemas = frozenset() if port in (None, HTTPS_PORT) else _anywhere({port})
+        self.debezium = self._clients("Debezium", "Debezium connectors", kafka | own | existing | schemas)
         self.sink = self._clients("Sink", "S3 sink connectors", kafka)
         self.sink.connections.allow_internally(ec2.Port.all_tcp(), "workers of one connector")
-        self.spark = self._clients("Spark", "the Spark app", kafka)
+        self.spark = self._clients("Spark", "the Spark app", kafka | schemas)
         self.functions = self._clients("Functions", "functions of a deployment", kafka | own)
         if self.aws.source:
             CfnOutput(

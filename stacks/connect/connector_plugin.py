@@ -13,11 +13,14 @@ from aws_cdk import aws_kafkaconnect as kafkaconnect
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
+from connectors.avro_converter import converter_kind
 from connectors.engines.registry import engine_of
+from connectors.plugins import plugin_name
 from stacks.base import TributaryStack, deployment_of
 from tributary.contract.aws import OtherSink
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
+from tributary.contract.registry import RegistryKind
 
 ICEBERG_SINK = "iceberg-sink"
 _OTHER_SINK = "own-sink"
@@ -50,9 +53,12 @@ def find_plugins(lake: Lake, lake_file: Path, folder: Path) -> ConnectPlugins:
 
     Raise TributaryError if a zip is missing, or is not the one that the lake file pins.
     """
-    sink = deployment_of(lake).connect.sink
+    sink, avro = deployment_of(lake).connect.sink, converter_kind(lake, here=False)
     return ConnectPlugins(
-        sources={source.engine: _built(engine_of(source).plugin, folder) for source in lake.sources},
+        sources={
+            source.engine: _built(plugin_name(engine_of(source).plugin, avro), folder, avro)
+            for source in lake.sources
+        },
         sink=_built(ICEBERG_SINK, folder) if sink is None else _own(sink, lake_file.parent),
     )
 
@@ -84,7 +90,8 @@ class ConnectorPlugin(Construct):
         self.revision = made.attr_revision
 
 
-def _built(name: str, folder: Path) -> PluginZip:
+def _built(name: str, folder: Path, avro: RegistryKind | None = None) -> PluginZip:
+    build = f"tributary plugins build --out {folder}{'' if avro is None else f' --avro {avro}'}"
     form = re.compile(rf"{re.escape(name)}-([0-9a-f]{{{_DIGITS}}})\.zip")
     zips = [
         PluginZip(name, path, match[1])
@@ -99,14 +106,14 @@ def _built(name: str, folder: Path) -> PluginZip:
                 "a plugin for Kafka Connect has not been built",
                 where=str(folder),
                 expected=f"{name}-….zip",
-                remedy=f"Run: tributary plugins build --out {folder}",
+                remedy=f"Run: {build}",
             )
         case _:
             raise TributaryError(
                 "the folder has several builds of a plugin, and only one can be deployed",
                 where=str(folder),
                 found=" and ".join(each.path.name for each in zips),
-                remedy=f"Remove them all, then run: tributary plugins build --out {folder}",
+                remedy=f"Remove them all, then run: {build}",
             )
 
 

@@ -16,6 +16,7 @@ from stacks.connect.msk_connector import Capacity, ConnectorParts, MskConnector
 from stacks.database.secrets import read_access
 from stacks.kafka.access import debezium_access
 from stacks.kafka.cluster import KafkaCluster
+from stacks.lake.schema_registry import schema_writing, writing_findings
 from stacks.network import NetworkStack
 from tributary.contract.source import Source
 
@@ -24,7 +25,7 @@ class DebeziumSource(MskConnector):
     """The connector of one source.
 
     secrets   hold the password with which Debezium logs in to the database, and the salt of hashed columns
-    database  exists once the database is prepared
+    after     exists once the database is prepared, and the registry of schemas is there
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class DebeziumSource(MskConnector):
         network: NetworkStack,
         plugin: ConnectorPlugin,
         secrets: Sequence[secretsmanager.ISecret],
-        database: IDependable,
+        after: Sequence[IDependable],
     ) -> None:
         stack = TributaryStack.of(scope)
         assert isinstance(stack, TributaryStack)
@@ -50,7 +51,11 @@ class DebeziumSource(MskConnector):
             capacity=Capacity(stack.aws.connect.debezium_mcus),
             clients=network.debezium,
             kafka=debezium_access(kafka, stack.lake, source),
-            rights=[right for secret in secrets for right in read_access(secret, stack.aws.region)],
-            after=[database],
+            rights=[
+                *(right for secret in secrets for right in read_access(secret, stack.aws.region)),
+                *(schema_writing(stack) if source.format == "avro" else []),
+            ],
+            after=after,
+            acknowledged=writing_findings(stack) if source.format == "avro" else {},
         )
         super().__init__(scope, construct_id, kafka, network, parts)

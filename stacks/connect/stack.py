@@ -17,6 +17,7 @@ from stacks.database.registry import ENGINES_ON_AWS
 from stacks.database.secrets import SALT_KEY
 from stacks.kafka.settings import topic_policy
 from stacks.kafka.stack import StreamingStack
+from stacks.lake.schema_registry import registry_access
 from stacks.network import NetworkStack
 from tributary.contract.aws_names import Output
 from tributary.contract.lake import Lake
@@ -54,6 +55,7 @@ class ConnectStack(TributaryStack):
             databases=database.access,
             topics=topic_policy(self.aws.kafka, lake.max_event_mb),
             hash_salt=None if salt is None else SecretsManagerSecret(salt.name, SALT_KEY),
+            registry=registry_access(self),
         )
         source_plugins = {
             engine: ConnectorPlugin(self, ENGINES_ON_AWS[engine].plugin_construct, plugin)
@@ -69,7 +71,7 @@ class ConnectStack(TributaryStack):
                 network,
                 source_plugins[source.engine],
                 [database.secrets[source.name], *([salt] if salt and lake.hashes_columns_of(source) else [])],
-                database.ready[source.name],
+                [database.ready[source.name], lake_stack],
             )
             for source in lake.sources
         }

@@ -14,6 +14,7 @@ from stacks.lake.athena import LakeWorkgroup
 from stacks.lake.bucket import LakeBucket, LogBucket
 from stacks.lake.demo_queries import demo_queries
 from stacks.lake.lake_formation import grant_readers
+from stacks.lake.schema_registry import LakeSchemaRegistry
 from tributary.contract.aws_names import Output
 from tributary.contract.lake import Lake
 
@@ -44,6 +45,7 @@ class LakeStack(TributaryStack):
         self.bronze_database, self.silver_database = names.bronze_namespace, names.glue_database
         self._database("BronzeDatabase", self.bronze_database, "every event, as it came", self.bronze)
         silver = self._database("SilverDatabase", self.silver_database, "the tables, current", self.silver)
+        LakeSchemaRegistry(self, "Schemas")
         workgroup = LakeWorkgroup(self, "Workgroup", self.artifacts, self.key)
         self.workgroup = workgroup.name
         for query in demo_queries(lake):

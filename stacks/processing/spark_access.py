@@ -13,6 +13,7 @@ from stacks.kafka.access import Access, spark_access
 from stacks.kafka.cluster import KafkaCluster
 from stacks.lake.bucket import bucket_name
 from stacks.lake.bucket_access import use_of_key, writing
+from stacks.lake.schema_registry import reading_findings, schema_reading
 from stacks.lake.stack import LakeStack
 from stacks.processing.spark_package import SparkPackage
 from tributary.contract.aws_names import BucketKind
@@ -29,6 +30,7 @@ def job_access(
         *_writing(lake_stack, "silver"),
         *_writing(lake_stack, "quarantine"),
         *_catalog_access(lake_stack),
+        *schema_reading(lake_stack),
         *in_kafka.statements,
         *use_of_key(lake_stack.key, lake_stack.aws.region),
         # The group's ARN ends in `:*`, which covers its streams.
@@ -41,6 +43,7 @@ def job_access(
         statements,
         {
             **in_kafka.acknowledged,
+            **reading_findings(lake_stack),
             **{objects_finding(lake_stack, kind, "*"): _OWN_BUCKET for kind in buckets},
             _tables_finding(
                 lake_stack

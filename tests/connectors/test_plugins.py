@@ -13,8 +13,9 @@ from zipfile import ZipFile
 import pytest
 
 from connectors import connect_classes
+from connectors.avro_converter import LOCK
 from connectors.engines.debezium_options import RESUMABLE_OFFSETS
-from connectors.plugins import LOCK, Plugin, build_plugins, plugins_for, unpack_plugins
+from connectors.plugins import Plugin, build_plugins, plugins_for, unpack_plugins
 from tributary import local
 from tributary.artifacts import java_compiler
 from tributary.artifacts.cache import cache_root

@@ -97,6 +97,30 @@ rows = "country = 'DE'"
 [bronze]
 retention = "90d"
 """,
+    "avro-in-glue": """
+[registry]
+kind = "glue"
+
+[source.billing_system]
+engine = "postgres"
+database = "billing"
+tables = ["public.invoices"]
+format = "avro"
+""",
+    "avro-in-confluents-registry": f"""
+[registry]
+kind = "confluent"
+address = "http://registry.example.org:8081"
+
+[source.stock]
+engine = "mysql"
+tables = ["stock.*"]
+format = "avro"
+
+[aws.source.stock]
+host = "stock.example.org"
+secret = "{_SECRET.replace("webshop", "stock")}"
+""",
     "serverless-kafka": """
 [aws.kafka]
 kind = "serverless"
@@ -216,7 +240,12 @@ def write_assets(folder: Path) -> Path:
     """A folder with files in place of the plugins and the packages: no template holds their bytes."""
     assets = folder / "assets"
     assets.mkdir()
-    for plugin in (*(f"debezium-connector-{name}" for name in SOURCES), "iceberg-sink"):
+    sources = [f"debezium-connector-{name}" for name in SOURCES]
+    for plugin in (
+        *sources,
+        *of_avro,
+        "iceberg-sink",
+    ):
         (assets / f"{plugin}-0123456789ab.zip").write_text(plugin)
     for platform in ("linux-amd64", "linux-arm64"):
         (assets / f"tributary-spark-app-{platform}-0123456789ab.zip").write_text(platform)

@@ -32,6 +32,7 @@ HOLDS_DATA = frozenset(
     {
         "AWS::Glue::Database",
         "AWS::KMS::Key",
+        "AWS::Glue::Registry",
         "AWS::MSK::Cluster",
         "AWS::MSK::ServerlessCluster",
         "AWS::MSK::Topic",
@@ -50,6 +51,7 @@ _DESCRIBES = "EC2 checks what is described against no resource"
 _IN_THE_VPC = "what Lambda does so that a function is in the VPC: it has no network interface yet to be named"
 ON_ANY_RESOURCE = {
     "kafka:GetBootstrapBrokers": "MSK knows no resource for it",
+    "glue:GetSchemaVersion": "Glue knows no resource for a request with a version's id",
     "ec2:AssignPrivateIpAddresses": _IN_THE_VPC,
     "ec2:CreateNetworkInterface": _IN_THE_VPC,
     "ec2:DeleteNetworkInterface": _IN_THE_VPC,

@@ -96,7 +96,7 @@ def read_row_events(
     """Return the key's events in bronze, by partition and offset. An event is in bronze some seconds late.
 
     It reads all files of the topic, because bronze is not sorted by key. The files can hold an event twice.
-    Raises SchemasMissing and RegistryRefused if the events are Avro and the schemas cannot be had.
+    Raises SchemasMissing or RegistryRefused if the events are Avro and their schemas cannot be had.
     """
     found: dict[tuple[int, int], RowEvent] = {}
     for row in _rows(filesystem, bronze, namespace, topic):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from tributary.contract.entries import Entry, Problem, matching
 from tributary.contract.source import EnvironmentVariable
@@ -14,7 +15,7 @@ RegistryKind = Literal["apicurio", "confluent", "glue"]
 Address = Annotated[
     str,
     matching(
-        r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?",
+        r"https?://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,4}|:[1-5][0-9]{4})?(/[A-Za-z0-9._~/-]*)?",
         'an address such as "http://registry.example.org:8080", without a user or a password',
     ),
 ]
@@ -43,6 +44,14 @@ class Registry(Entry):
     password_env: EnvironmentVariable | None = None
     name: GlueRegistryName | None = None
     region: Region | None = None
+
+    @property
+    def port(self) -> int | None:
+        """The port of the address; None if there is no address."""
+        if self.address is None:
+            return None
+        parts = urlsplit(self.address)
+        return parts.port or (443 if parts.scheme == "https" else 80)
 
     def problems(self) -> Iterator[Problem]:
         """Yield what no single key shows."""

@@ -9,6 +9,7 @@ import typer
 
 from tributary.cli.commands.options import AsJson
 from tributary.cli.rendering import messages, output, print_json
+from tributary.contract.registry import RegistryKind
 
 plugins = typer.Typer(
     no_args_is_help=True, help="The plugins that Kafka Connect runs, here and on MSK Connect."
@@ -19,7 +20,18 @@ _DIST = Path("dist")
 
 
 @plugins.command("build")
-def build_plugins(out: OutFolder = _DIST, as_json: AsJson = False) -> None:
+def build_plugins(
+    out: OutFolder = _DIST,
+    avro: Annotated[
+        RegistryKind | None,
+        typer.Option(
+            "--avro",
+            metavar="apicurio|confluent|glue",
+            help="Put this registry's Avro converter into the plugins of the sources.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Build the plugin zips for MSK Connect. The local worker runs the same zips.
 
     The same lock file (connectors/plugins.lock.json) gives the same bytes on any machine. A zip's name
@@ -29,7 +41,7 @@ def build_plugins(out: OutFolder = _DIST, as_json: AsJson = False) -> None:
     from tributary.artifacts.progress import shown_on
 
     with shown_on(messages) as progress:
-        built = plugin_builder.build_plugins(out, progress)
+        built = plugin_builder.build_plugins(out, progress, avro=avro)
     if as_json:
         print_json([{"name": one.name, "zip": str(one.zip), "sha256": one.sha256} for one in built])
         return
