@@ -1,8 +1,8 @@
 """Compile our Java classes for Kafka Connect, which each source's plugin contains.
 
 `SecretsManagerConfigProvider` reads `${…}` values from AWS Secrets Manager: AWS's own provider
-(aws-samples/msk-config-providers) is in no Maven repository. `ResumableOffsets`, `MaskedColumns` and `KeptNulls` are
-transforms. Their sources are in connectors/java.
+(aws-samples/msk-config-providers) is in no Maven repository. The other classes are transforms. Their sources
+are in connectors/java.
 """
 
 from __future__ import annotations

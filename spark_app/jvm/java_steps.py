@@ -10,6 +10,7 @@ from spark_app.jvm.bronze_metadata import offsets_in_metadata as offsets_in_meta
 from spark_app.jvm.bronze_metadata import topics_in_metadata as topics_in_metadata
 from spark_app.jvm.buckets import JavaBuckets
 from spark_app.jvm.change_survey import JavaChangeCounter
+from spark_app.jvm.inflated import inflated as inflated
 from spark_app.jvm.kafka_events import read_kafka_events as read_kafka_events
 from spark_app.jvm.partial_fold import partial_fold as partial_fold
 from spark_app.jvm.payload_reader import read_payload as read_payload

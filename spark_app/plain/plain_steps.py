@@ -12,6 +12,7 @@ from spark_app.plain.bronze import read_bronze_events as read_bronze_events
 from spark_app.plain.bronze import topics_in_metadata as topics_in_metadata
 from spark_app.plain.changes import AggregatingCounter
 from spark_app.plain.changes import partial_fold as partial_fold
+from spark_app.plain.inflated import inflated as inflated
 from spark_app.plain.kafka_events import read_kafka_events as read_kafka_events
 from spark_app.plain.payloads import canonical as canonical
 from spark_app.plain.payloads import read_payload as read_payload

@@ -100,6 +100,11 @@ class Steps(Protocol):
         The field of the first shape that the payload has is the result of `read_payload`. All other fields
         are null. The struct is null if the text is no JSON object or has none of the shapes."""
 
+    def inflated(self, compressed: Column) -> Column:
+        """Return the bytes before their compression by zlib; null if they are not what zlib writes.
+
+        Null, too, if they are more than 512 MiB."""
+
     def projections(self, rows: StructType, needed: str, steps: Sequence[Sequence[Column]], /) -> Projections:
         """Return the projections of rows of that type, of those whose column `needed` is not null.
 

@@ -13,7 +13,6 @@ from typing import ClassVar
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_app.jvm.inflated import inflated
 from spark_app.registry.framing import (
     GLUE_VERSION,
     INT32_BYTES,
@@ -30,6 +29,7 @@ from spark_app.registry.framing import (
     SchemaId,
 )
 from spark_app.registry.registry import OtherFraming, SchemaRegistry, SchemaUnknown
+from spark_app.steps.steps import steps
 from spark_app.wire.avro_record import avro_reading, is_damaged, read_avro, record_as_wire
 from spark_app.wire.avro_schema import AvroSchema, UnreadableAvro, read_avro_schema
 from spark_app.wire.connect_schema import (
@@ -211,7 +211,7 @@ def _read(framed: Column, schema_id: str, reading: AvroReading) -> Column:
     framing = SchemaId.parse(schema_id).framing
     body = framed.substr(F.lit(_BODY_STARTS[framing] + 1), F.length(framed))
     if framing == "uuid":
-        body = F.when(framed.substr(2, 1) == F.lit(ZLIB), inflated(body)).otherwise(body)
+        body = F.when(framed.substr(2, 1) == F.lit(ZLIB), steps().inflated(body)).otherwise(body)
     return read_avro(body, reading)
 
 

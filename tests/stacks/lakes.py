@@ -241,11 +241,8 @@ def write_assets(folder: Path) -> Path:
     assets = folder / "assets"
     assets.mkdir()
     sources = [f"debezium-connector-{name}" for name in SOURCES]
-    for plugin in (
-        *sources,
-        *of_avro,
-        "iceberg-sink",
-    ):
+    of_avro = [f"{name}-avro-{kind}" for name in sources for kind in ("confluent", "glue")]
+    for plugin in (*sources, *of_avro, "iceberg-sink"):
         (assets / f"{plugin}-0123456789ab.zip").write_text(plugin)
     for platform in ("linux-amd64", "linux-arm64"):
         (assets / f"tributary-spark-app-{platform}-0123456789ab.zip").write_text(platform)

@@ -9,8 +9,8 @@ from tributary.api.event_payloads import EventPayloads
 from tributary.local.databases import SourceDatabase
 from tributary.local.hash_salt import hash_salt
 from tributary.local.left_out import read_left_out
-from tributary.operations.pauses import pause_files
 from tributary.local.registry import registry_of
+from tributary.operations.pauses import pause_files
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.workspace import Workspace
 
