@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from connectors.deployment import ApicurioAccess, ConfluentAccess, Deployment, GlueAccess, RegistryAccess
 from tributary.artifacts.fetch import FetchProgress, fetch
 from tributary.artifacts.lock import read_lock
-from tributary.artifacts.pip import fetch_wheels
+from tributary.artifacts.pip import Target, fetch_wheels
 from tributary.artifacts.zips import write_zip
 from tributary.contract.lake import Lake
 from tributary.contract.registry import RegistryKind
@@ -86,7 +86,7 @@ def converter_jars(
         files = fetch(read_lock(LOCK)[SETS[kind]], progress)
         return named | {artifact.filename: path for artifact, path in files.items()}
     # Any platform's wheel has the jars.
-    (wheel,) = fetch_wheels(CONFLUENT_WHEEL, "linux-amd64")
+    (wheel,) = fetch_wheels(CONFLUENT_WHEEL, Target("linux-amd64"))
     return named | dict(_jars_in(wheel))
 
 
