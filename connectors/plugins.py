@@ -36,7 +36,7 @@ class Plugin:
 
 def plugins_for(lake: Lake) -> frozenset[str]:
     """Return the sets of the plugin lock that a lake needs: its engines' connectors, and the sink."""
-    of_lake = {engine_of(source).plugin for source in lake.sources}
+    of_lake = {engine_of(source).plugin for source in lake.connected_sources}
     return frozenset(_plugin_sets() - (source_plugins() - of_lake))
 
 

@@ -34,16 +34,28 @@ from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EventSource
 from spark_app.sources.files import FilesSource
 from spark_app.sources.kafka import MSK_IAM, KafkaSource
+from spark_app.sources.kinesis.item_tables import ItemTables
+from spark_app.sources.kinesis.lander import Lander
+from spark_app.sources.kinesis.landing import Landing
+from spark_app.sources.kinesis.source import KinesisSource
+from spark_app.sources.kinesis.stream import Stream
+from spark_app.sources.several import SeveralSources
 from spark_app.table.erase import erase_key
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.items.record import table_of_record
 from spark_app.wire.sink_records import RecordsOfForms
 from tributary.contract.errors import TributaryError
+from tributary.contract.item_stream import DELETED_KEYS_FOLDER, ITEM_SCHEMA
 from tributary.contract.lake import Lake, TablePolicy
+from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 
 FILES = "files:"
+CONNECTED = ""
+"""The name of Kafka, and of its bronze, among the sources of events. No source of a lake has it."""
+
 BRONZE_POLL_SECONDS = 2.0
 """Each poll of bronze reads its metadata, and the sink commits only every few seconds."""
 
@@ -68,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     spark = start_session(f"tributary {options.command} {lake.name}")
     metrics = _metrics(lake, options)
+    source: EventSource | None = None
     try:
         chosen = choose_steps(spark, lake.acceleration, is_pinned=options.has_pinned_jars)
         source = _source(spark, lake, options)
@@ -102,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if metrics is not None:
             metrics.close()
+        if isinstance(source, SeveralSources):
+            source.close()
         spark.stop()
 
 
@@ -161,7 +176,8 @@ def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:
     command.add_argument(
         "--allow-gaps",
         action="store_true",
-        help="with files: treat offsets that are in no file as offsets without an event",
+        help="with files: treat offsets that are in no file as offsets without an event; with a stream of "
+        "items: continue after records that the stream has deleted",
     )
     command.add_argument("--kafka", metavar="HOST:PORT", help="bootstrap servers, for --from kafka")
     command.add_argument(
@@ -226,8 +242,6 @@ def _is_wanted(lake: Lake, named: Set[TableName], table: TableName) -> bool:
 
 
 def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> EventSource:
-    if options.source == "bronze":
-        return _bronze(spark, lake, options)
     if options.source.startswith(FILES):
 
         def policy_of(topic: str) -> TablePolicy:
@@ -236,6 +250,23 @@ def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> Eve
 
         location = options.source.removeprefix(FILES)
         return FilesSource(spark, location, RecordsOfForms(), policy_of, options.allow_gaps)
+    sources: dict[str, EventSource] = {
+        source.name: _item_source(spark, lake, options, source) for source in lake.item_sources
+    }
+    if lake.connected_sources:
+        sources[CONNECTED] = _connected_source(spark, lake, options)
+
+    def owner_of(topic: str) -> str:
+        table = lake.table_of_topic(topic)
+        return table.source if table is not None and table.source in sources else CONNECTED
+
+    return SeveralSources(sources, owner_of) if lake.item_sources else sources[CONNECTED]
+
+
+def _connected_source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> EventSource:
+    """Return the topics of the sources that Debezium reads."""
+    if options.source == "bronze":
+        return BronzeSource(spark, options.bronze_table or lake.names.spark_bronze_table)
     return KafkaSource(
         spark,
         bootstrap_servers=options.kafka,
@@ -246,6 +277,29 @@ def _source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> Eve
 
 def _bronze(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> BronzeSource:
     return BronzeSource(spark, options.bronze_table or lake.names.spark_bronze_table)
+
+
+def _item_source(spark: SparkSession, lake: Lake, options: argparse.Namespace, source: Source) -> EventSource:
+    """Return the topics of a source with a stream of items. Only an ingest reads the stream itself."""
+    table = lake.names.spark_records_table(source.name)
+    bronze = BronzeSource(spark, table)
+    if options.command != "ingest" or options.source == "bronze":
+        return bronze
+    of = source.item_stream
+    assert of is not None, "the source is one with a stream of items"
+    names = lake.source_names(source)
+
+    def topic_of(data: bytes) -> str | None:
+        """Return the topic of a record's table. What no table's name is in, is kept apart."""
+        name = table_of_record(data)
+        if name is None:
+            return names.topic_prefix
+        return names.topic_name(ITEM_SCHEMA, name) if source.matches(ITEM_SCHEMA, name) else None
+
+    landing = Landing(spark, table, of.name, topic_of)
+    tables = ItemTables(of, source.patterns, ITEM_SCHEMA) if of.initial_load else None
+    lander = Lander(of.name, Stream(of), landing, tables, allows_gaps=options.allow_gaps)
+    return KinesisSource(lander, bronze, follows=options.follow)
 
 
 def _metrics(lake: Lake, options: argparse.Namespace) -> MetricsSender | None:
@@ -299,9 +353,11 @@ def _table(
         ),
         quarantine_path=f"{options.quarantine.rstrip('/')}/{path}",
         log=SOURCE_LOGS[of_source.engine],
-        older=_older(spark, options),
+        older=_older(spark, options) if of_source.item_stream is None else None,
         written=of_source.events,
         registry=registry,
+        items=of_source.item_rules(table.table),
+        deleted_path=f"{options.quarantine.rstrip('/')}/{DELETED_KEYS_FOLDER}/{path}",
     )
 
 

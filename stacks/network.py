@@ -42,6 +42,9 @@ _ENDPOINTS = {
 }
 """The services, except S3, that a connector or the Spark app calls at run time."""
 
+_ENDPOINTS_OF_ITEMS = {"Kinesis": ec2.InterfaceVpcEndpointAwsService.KINESIS_STREAMS}
+"""The services that the Spark app calls if it reads a stream of items."""
+
 
 class NetworkStack(TributaryStack):
     """The network stack.
@@ -64,7 +67,11 @@ class NetworkStack(TributaryStack):
         self.private = _private_subnets(self.vpc)
 
         own = self._near(
-            {engine_of(source).port for source in lake.sources if source.name not in self.aws.source}
+            {
+                engine_of(source).port
+                for source in lake.connected_sources
+                if source.name not in self.aws.source
+            }
         )
         existing = _anywhere({database.port for database in self.aws.source.values()})
         kafka = _anywhere({KAFKA_PORT}) if self.aws.kafka.cluster else self._near({KAFKA_PORT})
@@ -118,6 +125,8 @@ class NetworkStack(TributaryStack):
         for subnet in vpc.public_subnets:
             acknowledge(subnet, _ROUTE_OF_NAT)
         vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
+        if self.lake.item_sources:
+            vpc.add_gateway_endpoint("DynamoDb", service=ec2.GatewayVpcEndpointAwsService.DYNAMODB)
         if network.interface_endpoints:
             self._add_endpoints(vpc)
         if network.flow_logs:
@@ -156,7 +165,8 @@ class NetworkStack(TributaryStack):
         group.add_ingress_rule(
             ec2.Peer.ipv4(self.aws.network.cidr), ec2.Port.tcp(HTTPS_PORT), "all of the VPC"
         )
-        for name, service in _ENDPOINTS.items():
+        of_items = _ENDPOINTS_OF_ITEMS if self.lake.item_sources else {}
+        for name, service in {**_ENDPOINTS, **of_items}.items():
             endpoint = vpc.add_interface_endpoint(
                 f"{name}Endpoint",
                 service=service,

@@ -35,6 +35,8 @@ REACH_INTO_THE_JVM = {
     "spark_app/sources/bronze_upkeep.py": "asks Iceberg to merge files and to expire snapshots",
     "spark_app/sources/files.py": "lists files through Hadoop's file system",
     "spark_app/sources/kafka.py": "asks Kafka for offsets with the client that Spark brings",
+    "spark_app/sources/kinesis/landing.py": "expires snapshots with Iceberg's own interface",
+    "spark_app/table/deleted_keys.py": "lists and deletes folders through Hadoop's file system",
     "spark_app/table/quarantine.py": "deletes through Hadoop's file system",
     "tributary/local/class_training/main.py": "loads the classes that a start of Spark needs",
 }

@@ -27,6 +27,10 @@ class BinaryLog:
     event holds several rows (io.debezium.connector.binlog.BinlogSourceInfo)."""
 
     @property
+    def keeps_order(self) -> bool:
+        return True
+
+    @property
     def fields(self) -> StructType:
         return _FIELDS
 

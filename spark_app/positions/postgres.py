@@ -23,6 +23,10 @@ class PostgresLog:
     other."""
 
     @property
+    def keeps_order(self) -> bool:
+        return True
+
+    @property
     def fields(self) -> StructType:
         return _FIELDS
 

@@ -19,6 +19,12 @@ class SourceLog(Protocol):
     engine writes numbers with a fixed length and the highest byte first."""
 
     @property
+    def keeps_order(self) -> bool:
+        """Return whether a partition brings the changes of a key in the order of their positions.
+
+        If not, a change can come after newer ones, even after that of a deleted row."""
+
+    @property
     def fields(self) -> StructType:
         """The fields of an envelope's `source` that give the position, besides the fields of all engines."""
 

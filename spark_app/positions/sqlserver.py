@@ -45,6 +45,10 @@ class ChangeTables:
         return ("commit_lsn", "change_lsn", "event_serial_no")
 
     @property
+    def keeps_order(self) -> bool:
+        return True
+
+    @property
     def isolates_moves(self) -> bool:
         return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spark_app.run.metrics import TableState
 from spark_app.run.outcome import Outcome, State
@@ -93,7 +93,7 @@ class TableRun:
         """The topic's extent, up to the target."""
         if self.held is None or self.target is None:
             return self.held
-        return TopicExtent(self.held.beginning, self.target, self.held.topic_id)
+        return replace(self.held, end=self.target)
 
     def is_live(self, seconds: float) -> bool:
         """Return whether the topic had new events within the last `seconds`."""

@@ -17,6 +17,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from tributary.contract.errors import TributaryError
+
 EVENT = StructType(
     [
         StructField("topic", StringType(), nullable=False),
@@ -61,12 +63,15 @@ class OffsetRange:
 class TopicExtent:
     """The offsets of a topic that a source still holds: the first and the one after the last, by partition.
 
-    `topic_id` differs from that of an earlier or later topic of the same name. It is None if the source has
-    no such id."""
+    topic_id  differs from that of an earlier or later topic of the same name; None if the source has no such
+              id
+    problem   why the source cannot say what comes next, if a person has to help
+    """
 
     beginning: Positions
     end: Positions
     topic_id: str | None = None
+    problem: TributaryError | None = None
 
 
 class EventSource(Protocol):

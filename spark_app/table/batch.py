@@ -33,11 +33,12 @@ from spark_app.table.batch_plan import (
 from spark_app.table.decoding import DecodedBatch, Decoding
 from spark_app.table.folding import Folding, silver_rows
 from spark_app.table.known_commits import KnownCommits
+from spark_app.table.newer_rows import NewerRows, batch_name
 from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader
-from spark_app.wire.decode import undecodable, undecoded
-from spark_app.wire.schema_versions import SchemaVersions
+from spark_app.wire.decode import undecoded
+from spark_app.wire.schemas import Schemas
 
 FIRST_EVENTS = 100
 """As many events of a run are enough to learn the schema that most of them have."""
@@ -45,15 +46,21 @@ FIRST_EVENTS = 100
 
 @dataclass(frozen=True)
 class TableParts:
-    """The parts that applying a batch needs. `name` is source.schema.table; `log` reads positions."""
+    """The parts that applying a batch needs.
+
+    name   source.schema.table
+    log    reads positions
+    newer  keeps the newer rows; None if the log keeps the order of a key's changes
+    """
 
     name: str
     log: SourceLog
     hudi: HudiTable
     reader: TopicReader
-    versions: SchemaVersions
+    versions: Schemas
     aside: SettingAside
     commits: KnownCommits
+    newer: NewerRows | None = None
 
     @property
     def deletes_are_soft(self) -> bool:
@@ -114,7 +121,9 @@ class BatchApplier:
             columns = self._columns_of(events)
             if columns is None:
                 return self._without_table(events, ranges)
-            buckets = None if are_few else self.mode.buckets(count)
+            # Buckets fold by offset, which is not the order of changes that come late.
+            has_buckets = not are_few and self.parts.newer is None
+            buckets = self.mode.buckets(count) if has_buckets else None
             with self._decoding().held(
                 events, buckets, folds_partially=self._folds_partially(columns, buckets)
             ) as batch:
@@ -128,7 +137,7 @@ class BatchApplier:
     def _columns_of(self, events: DataFrame) -> TableColumns | None:
         """Return the table's columns. Learn from the events first if not enough is known."""
         versions = self.parts.versions
-        if not versions.known:
+        if versions.is_empty:
             # Most events probably have the first ones' schema. The survey finds events with another one.
             versions.learn(events.limit(FIRST_EVENTS))
         if self.mode.columns(versions) is None:
@@ -174,6 +183,9 @@ class BatchApplier:
             bad = bad.unionByName(folded.left_out)
         folder = self._set_aside(events, bad, survey.changes, set_aside, ranges)
         ledger = self._ledger_after(ranges, survey, plan, set_aside)
+        if parts.newer is not None:
+            name = batch_name(self.state.ledger, ledger)
+            folded = replace(folded, rows=parts.newer.of_batch(folded.rows, self.state, survey, name))
         rows = silver_rows(folded.rows, plan.columns, deletes_are_soft=parts.deletes_are_soft)
         phases.end("fold")
         self.mode.commit(replace(folded, rows=rows), ledger)
@@ -208,7 +220,7 @@ class BatchApplier:
 
         No table holds the position then. After a restart, the same events are set aside again. The quarantine
         still has each only once."""
-        bad = undecodable(events, self.parts.versions.refused)
+        bad = self.parts.versions.undecodable(events)
         count = bad.count()
         folder = self._set_aside(events, bad, count, count, ranges)
         self.parts.aside.count(count, count)

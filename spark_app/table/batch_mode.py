@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
+from spark_app.columns.retyping import in_type
 from spark_app.columns.table_columns import (
     APP_COLUMNS,
     DELETED,
     TableColumns,
     columns_of_table,
-    merge,
 )
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.reader_limits import hides_arrays
@@ -27,14 +26,13 @@ from spark_app.table.batch_plan import is_work_of_one_task
 from spark_app.table.folding import Folded
 from spark_app.table.known_commits import KnownCommits
 from spark_app.table.table_state import TableState
-from spark_app.wire.schema_version import columns_of
-from spark_app.wire.schema_versions import SchemaVersions
+from spark_app.wire.schemas import Schemas
 
 
 class BatchMode(Protocol):
     """The differences between applying a batch to a table and rebuilding a table from a batch."""
 
-    def columns(self, versions: SchemaVersions) -> TableColumns | None:
+    def columns(self, versions: Schemas) -> TableColumns | None:
         """Return the columns that the table must have for these versions; None if no key is known."""
 
     def buckets(self, events: int) -> Buckets | None:
@@ -55,20 +53,24 @@ class BatchMode(Protocol):
 
 @dataclass(frozen=True)
 class Merging:
-    """Merges a batch into the table that `state` describes. Creates the table if there is none."""
+    """Merges a batch into the table that `state` describes. Creates the table if there is none.
+
+    keeps_order  whether the source keeps the order of a key's changes (`SourceLog.keeps_order`)
+    """
 
     hudi: HudiTable
     commits: KnownCommits
     state: TableState
+    keeps_order: bool = True
 
-    def columns(self, versions: SchemaVersions) -> TableColumns | None:
-        return merge(self.state.columns, [columns_of(version) for version in versions.known])
+    def columns(self, versions: Schemas) -> TableColumns | None:
+        return versions.columns(self.state.columns)
 
     def buckets(self, events: int) -> Buckets | None:
         return self.hudi.buckets(events)
 
     def to_apply(self, changes: DataFrame, survey: Survey) -> DataFrame:
-        return without_applied(changes, self.state.ledger, survey)
+        return without_applied(changes, self.state.ledger, survey) if self.keeps_order else changes
 
     def recorded(self, ledger: Ledger) -> Ledger:
         return ledger
@@ -82,7 +84,11 @@ class Merging:
         own = [name for name in (*APP_COLUMNS.fieldNames(), DELETED) if name in stored.columns]
         rows = stored.select(
             *own,
-            *[F.col(name).cast(data_type) for name, data_type in columns.row if name in stored.columns],
+            *[
+                in_type(stored, name, data_type).alias(name)
+                for name, data_type in columns.row
+                if name in stored.columns
+            ],
         )
         self.commits.replace_all(rows, self.state.ledger, retyped)
 

@@ -17,8 +17,7 @@ from spark_app.steps.buckets import Buckets
 from spark_app.steps.held import Held
 from spark_app.steps.steps import steps
 from spark_app.table.batch_mode import BatchMode
-from spark_app.wire.decode import decode
-from spark_app.wire.schema_versions import SchemaVersions
+from spark_app.wire.schemas import Schemas
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Decoding:
     keeps_headers  whether the two halves of a key change come marked (`EventSource.keeps_headers`)
     """
 
-    versions: SchemaVersions
+    versions: Schemas
     mode: BatchMode
     ledger: Ledger
     log: SourceLog
@@ -68,11 +67,10 @@ class Decoding:
     ) -> tuple[Held, DecodedBatch]:
         columns = self.mode.columns(self.versions)
         assert columns is not None, "a batch is decoded once its table's columns are known"
-        versions = self.versions.known
-        changes = decode(events, (*versions, *self.versions.refused), columns, self.log)
+        changes = self.versions.decode(events, columns)
         if not self.log.isolates_moves:
             changes = without_moves(changes)
-        elif not self.keeps_headers and not all(version.has_own_key for version in versions):
+        elif not self.keeps_headers and not self.versions.names_keys_apart:
             changes = with_paired_moves(changes)
         survey = ChangeSurvey.beside(self.ledger)
         changes = survey.counted(changes)

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.columns.app_columns import DELETE_MARKER, OPERATION
-from spark_app.columns.table_columns import TableColumns, columns_of_table, merge_anew
+from spark_app.columns.table_columns import TableColumns, columns_of_table
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.timeline import Timeline
 from spark_app.ledger.commits import replacement_metadata
@@ -31,8 +31,7 @@ from spark_app.table.setting_aside import SettingAside
 from spark_app.table.table_ingest import TableIngest
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader
-from spark_app.wire.schema_version import columns_of
-from spark_app.wire.schema_versions import SchemaVersions
+from spark_app.wire.schemas import Schemas
 from tributary.contract.errors import TributaryError
 from tributary.contract.remedies import ShowQuarantine, TakeSnapshot
 
@@ -165,9 +164,10 @@ def _parts_anew(table: TableIngest, timeline: Timeline) -> TableParts:
         log=table.parts.log,
         hudi=table.hudi,
         reader=TopicReader(table.topic, table.source),
-        versions=SchemaVersions(table.hudi.policy, table.written, table.registry),
+        versions=table.new_versions(),
         aside=SettingAside(table.topic, table.quarantine_path, table.hudi.policy),
         commits=KnownCommits(table.name, table.hudi, timeline.requested),
+        newer=table.parts.newer,
     )
 
 
@@ -185,8 +185,8 @@ class _Replacing:
     replaced_instant: str | None
     select: Callable[[DataFrame, Survey], DataFrame]
 
-    def columns(self, versions: SchemaVersions) -> TableColumns | None:
-        return merge_anew(columns_of(version) for version in versions.known)
+    def columns(self, versions: Schemas) -> TableColumns | None:
+        return versions.columns_anew()
 
     def buckets(self, events: int) -> None:
         """Return None: Hudi's own writer replaces files, and it takes no rows in buckets."""

@@ -12,6 +12,7 @@ from spark_app.hudi.spread import ManyRows
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.ledger.topic_checks import check_replayable, check_topic
+from spark_app.merge.newer import ordered_by_time
 from spark_app.merge.survey import survey_changes
 from spark_app.reports import Replayed
 from spark_app.sources.event import OffsetRange
@@ -44,7 +45,7 @@ def replay_table(table: TableIngest) -> Replayed:
     check_replayable(table.topic, ranges, extent)
     events = table.source.read(table.topic, ranges)
     parts.versions.learn(events)
-    mode = Merging(table.hudi, parts.commits, state)
+    mode = Merging(table.hudi, parts.commits, state, parts.log.keeps_order)
     decoding = Decoding(parts.versions, mode, state.ledger, parts.log, table.source.keeps_headers)
     with decoding.held(events) as batch:
         fold = _fold_again(table, batch, quarantined_events)
@@ -81,7 +82,11 @@ def _fold_again(table: TableIngest, batch: DecodedBatch, quarantined_events: Dat
     folded = Folding(state, table.hudi.read, is_soft).fold_changed(theirs, plan, survey)
     if folded.left_out is not None:
         readable = readable.join(folded.left_out, list(_POSITION), "left_anti")
-    rows = silver_rows(folded.rows, batch.columns, deletes_are_soft=is_soft)
+    newer = table.parts.newer
+    newest = folded.rows
+    if newer is not None:
+        newest = newer.without_older(ordered_by_time(newest), table.state)
+    rows = silver_rows(newest, batch.columns, deletes_are_soft=is_soft)
     return _FoldedAgain(readable, rows)
 
 

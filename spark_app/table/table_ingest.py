@@ -21,7 +21,9 @@ from spark_app.reports import Committed, Serviced
 from spark_app.sources.event import EventSource, OffsetRange, TopicExtent, positions_text
 from spark_app.table.batch import Applied, BatchApplier, Phases, TableParts, committed_report
 from spark_app.table.batch_mode import Merging
+from spark_app.table.deleted_keys import DeletedKeys
 from spark_app.table.known_commits import KnownCommits
+from spark_app.table.newer_rows import NewerRows
 from spark_app.table.policy_change import check_layout, has_other_deletes, with_deletes_of
 from spark_app.table.quarantine import read_quarantine
 from spark_app.table.services import TableServices
@@ -29,9 +31,13 @@ from spark_app.table.setting_aside import SettingAside
 from spark_app.table.snapshot_end import applied_snapshot, count_quarantined, is_due
 from spark_app.table.table_state import TableState
 from spark_app.table.topic_reader import TopicReader, events_behind
+from spark_app.wire.items.item_schemas import ItemSchemas
 from spark_app.wire.schema_versions import SchemaVersions
+from spark_app.wire.schemas import Schemas
 from tributary.contract.column_names import HUDI_PREFIX
 from tributary.contract.errors import TributaryError
+from tributary.contract.item_stream import ItemRules
+from tributary.contract.lake import TablePolicy
 from tributary.contract.online_snapshot import Read
 from tributary.contract.source import Events
 
@@ -49,6 +55,8 @@ class TableIngest:
     older            has the events that `source` no longer holds
     written          how the topic's events are written
     registry         has the schemas of events that only name them
+    items            how the items of the topic become rows; None if Debezium wrote the topic
+    deleted_path     the folder for its deleted keys, if its source does not keep the order of changes
 
     It recovers from the table itself at its first use, and after `forget`."""
 
@@ -63,21 +71,42 @@ class TableIngest:
         older: EventSource | None = None,
         written: Events | None = None,
         registry: SchemaRegistry | None = None,
+        items: ItemRules | None = None,
+        deleted_path: str | None = None,
     ) -> None:
         self.quarantine_path: Final = quarantine_path
         self.written: Final = written or Events()
         self.registry: Final = registry
+        self.items: Final = items
         self.parts: Final = TableParts(
             name=name,
             log=log,
             hudi=hudi,
             reader=TopicReader(topic, source, older),
-            versions=SchemaVersions(hudi.policy, self.written, registry),
+            versions=self._schemas(hudi.policy, log),
             aside=SettingAside(topic, quarantine_path, hudi.policy),
             commits=KnownCommits(name, hudi),
+            newer=None if log.keeps_order else self._newer(hudi, deleted_path),
         )
         self.services: Final = TableServices(hudi, self.check_timeline)
         self._state: TableState | None = None
+
+    def new_versions(self) -> Schemas:
+        """Return the schemas of a table whose events have not been read yet."""
+        return self._schemas(self.hudi.policy, self.parts.log)
+
+    def _newer(self, hudi: HudiTable, deleted_path: str | None) -> NewerRows:
+        """Return what keeps the newer rows. A table with soft deletes remembers its deleted keys itself."""
+        if hudi.policy.deletes == "soft":
+            return NewerRows(hudi.read, deleted=None)
+        assert self.items is not None, "such a source has items"
+        assert deleted_path is not None, "hard deletes need a folder to remember them"
+        return NewerRows(hudi.read, DeletedKeys(hudi.spark, deleted_path, self.items.remembered))
+
+    def _schemas(self, policy: TablePolicy, log: SourceLog) -> Schemas:
+        if self.items is not None:
+            return ItemSchemas(self.items, log)
+        return SchemaVersions(policy, self.written, log, self.registry)
 
     @property
     def name(self) -> str:
@@ -155,7 +184,7 @@ class TableIngest:
 
     def apply(self, ranges: tuple[OffsetRange, ...]) -> Committed | None:
         """Commit the events of the ranges that were not applied before (`BatchApplier.apply`)."""
-        mode = Merging(self.hudi, self.parts.commits, self.state)
+        mode = Merging(self.hudi, self.parts.commits, self.state, self.parts.log.keeps_order)
         applied = BatchApplier(self.parts, self.state, mode).apply(ranges)
         return self._take(applied)
 

@@ -38,8 +38,10 @@ class TopicReader:
     def pending(self, ledger: Ledger, extent: TopicExtent, limit: int) -> tuple[OffsetRange, ...]:
         """Return the ranges to apply next, at most `limit` events.
 
-        Raises `PositionLost` if no source holds the next event, and `AnotherTopic` if the topic was
-        recreated."""
+        Raises `PositionLost` if no source holds the next event, `AnotherTopic` if the topic was recreated,
+        and the problem of a source that cannot say what comes next."""
+        if extent.problem is not None:
+            raise extent.problem
         check_topic(ledger, extent)
         self.topic_id, self._held_from = extent.topic_id, extent.beginning
         self._partitions |= extent.end.keys()

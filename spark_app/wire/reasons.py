@@ -17,6 +17,7 @@ NOT_AVRO = "not_avro"
 UNKNOWN_SCHEMA_ID = "unknown_schema_id"
 OTHER_REGISTRY = "other_registry"
 NO_REGISTRY = "no_registry"
+NOT_AN_ITEM_CHANGE = "not_an_item_change"
 
 REASONS = {
     NOT_UTF8: "The value is not UTF-8 text.",
@@ -38,5 +39,6 @@ REASONS = {
     "lake file.",
     NO_REGISTRY: "The event looks like Avro whose schema is in a registry, and the lake file has no section "
     "[registry].",
+    NOT_AN_ITEM_CHANGE: "The record is not a change of an item, as DynamoDB sends it to Kinesis.",
 }
 """The code of each reason and its meaning."""

@@ -8,11 +8,14 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame
 
+from spark_app.columns.table_columns import TableColumns, merge, merge_anew
+from spark_app.positions.source_log import SourceLog
 from spark_app.registry.registry import SchemaRegistry
 from spark_app.wire.connect_schema import UnreadableSchema
+from spark_app.wire.decode import decode, undecodable
 from spark_app.wire.forms import declared_versions, learned_version, new_schemas, schemas_of
 from spark_app.wire.registry_avro import NOT_LOOKED_FOR
-from spark_app.wire.schema_version import SchemaTexts, SchemaVersion
+from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
@@ -24,14 +27,16 @@ REFUSED_FOR_SECONDS = 30.0
 
 @dataclass
 class SchemaVersions:
-    """Learns schemas from events.
+    """Learns schemas from Debezium's events (`wire.schemas.Schemas`).
 
     written   how a foreign connector writes them
+    log       how the engine of their source gives positions
     registry  has the schemas that events only name; None: the lake has no registry
     """
 
     policy: TablePolicy
     written: Events
+    log: SourceLog
     registry: SchemaRegistry | None = None
     learned: tuple[SchemaVersion, ...] = field(default=(), init=False)
     """The versions that the events brought, oldest first."""
@@ -75,6 +80,26 @@ class SchemaVersions:
         now = time.monotonic()
         self._refused |= {version: now for version in found if version.refused is not None}
         return bool(found)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.known
+
+    @property
+    def names_keys_apart(self) -> bool:
+        return all(version.has_own_key for version in self.known)
+
+    def columns(self, current: TableColumns | None) -> TableColumns | None:
+        return merge(current, [columns_of(version) for version in self.known])
+
+    def columns_anew(self) -> TableColumns | None:
+        return merge_anew(columns_of(version) for version in self.known)
+
+    def decode(self, events: DataFrame, columns: TableColumns) -> DataFrame:
+        return decode(events, (*self.known, *self.refused), columns, self.log)
+
+    def undecodable(self, events: DataFrame) -> DataFrame:
+        return undecodable(events, self.refused)
 
     @cached_property
     def _declared(self) -> tuple[SchemaVersion, ...]:

@@ -57,7 +57,7 @@ def find_plugins(lake: Lake, lake_file: Path, folder: Path) -> ConnectPlugins:
     return ConnectPlugins(
         sources={
             source.engine: _built(plugin_name(engine_of(source).plugin, avro), folder, avro)
-            for source in lake.sources
+            for source in lake.connected_sources
         },
         sink=_built(ICEBERG_SINK, folder) if sink is None else _own(sink, lake_file.parent),
     )

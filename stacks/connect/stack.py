@@ -73,7 +73,7 @@ class ConnectStack(TributaryStack):
                 [database.secrets[source.name], *([salt] if salt and lake.hashes_columns_of(source) else [])],
                 [database.ready[source.name], lake_stack],
             )
-            for source in lake.sources
+            for source in lake.connected_sources
         }
         self.sink = BronzeSink(
             self,

@@ -32,7 +32,7 @@ def own_sources(lake: Lake) -> Mapping[AnyEngineOnAws, list[Source]]:
     """Return the sources whose databases the lake creates on AWS, by their engines."""
     existing = {} if lake.aws is None else lake.aws.source
     found: dict[AnyEngineOnAws, list[Source]] = {}
-    for source in lake.sources:
+    for source in lake.connected_sources:
         if source.name not in existing:
             found.setdefault(engine_on_aws(source), []).append(source)
     return found

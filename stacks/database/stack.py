@@ -30,7 +30,7 @@ class DatabaseStack(TributaryStack):
             source.name: engine_on_aws(source).add_existing(
                 self, source, self.aws.source[source.name], network
             )
-            for source in lake.sources
+            for source in lake.connected_sources
             if source.name in self.aws.source
         }
         self.own: dict[str, SourceDatabase] = {}

@@ -56,7 +56,7 @@ def iceberg_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
     """Let the sink read the tables' topics and agree on commits through transactions on its control topic."""
     names, rights = lake.names, _Rights(kafka)
     rights.of_a_worker(names.bronze_connector)
-    rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
+    rights.on("topic", _named_or_together(lake, lake.connected_sources), *_READ, why=_BY_PATTERN)
     rights.on("topic", [names.bronze_control_topic], *_READ, "WriteData")
     groups = [f"connect-{names.bronze_connector}-coord", f"{names.bronze_control_group_prefix}*"]
     rights.on("group", groups, *_GROUP, why=_BY_TASK)
@@ -71,7 +71,7 @@ def other_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
     """Let another sink read the tables' topics."""
     rights = _Rights(kafka)
     rights.of_a_worker(lake.names.bronze_connector)
-    rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
+    rights.on("topic", _named_or_together(lake, lake.connected_sources), *_READ, why=_BY_PATTERN)
     return rights.granted
 
 
@@ -79,7 +79,7 @@ def spark_access(kafka: KafkaCluster, lake: Lake) -> Access:
     """Let the Spark app read the tables' topics. It uses its own consumer groups but commits no offsets."""
     rights = _Rights(kafka)
     rights.to_connect()
-    rights.on("topic", _named_or_together(lake, lake.sources), *_READ, why=_BY_PATTERN)
+    rights.on("topic", _named_or_together(lake, lake.connected_sources), *_READ, why=_BY_PATTERN)
     rights.on("group", [f"{lake.names.spark_group_prefix}*"], *_GROUP, why=_BY_RUN)
     return rights.granted
 

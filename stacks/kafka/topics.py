@@ -40,7 +40,7 @@ def declared_topics(lake: Lake) -> Iterator[Topic]:
     """
     aws = deployment_of(lake)
     tables = topic_policy(aws.kafka, lake.max_event_mb).config
-    for source in lake.sources:
+    for source in lake.connected_sources:
         names = lake.source_names(source)
         yield Topic(names.connect_offsets_topic, 1, {"cleanup.policy": "compact"})
         yield Topic(names.heartbeat_topic, 1, _kept(_HEARTBEATS_KEPT))

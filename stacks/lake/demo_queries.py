@@ -22,7 +22,7 @@ def demo_queries(lake: Lake) -> Iterator[DemoQuery]:
     """Yield the queries for each source that includes the demo's tables and whose cluster contains them."""
     if lake.aws is None or not lake.aws.database.demo_schema:
         return
-    for source in lake.sources:
+    for source in lake.connected_sources:
         if source.name not in lake.aws.source and all(source.matches("public", name) for name in _TABLES):
             tables = {name: _rows(lake, TableName(source.name, "public", name)) for name in _TABLES}
             for query, title, sql in _QUERIES:

@@ -16,6 +16,7 @@ from stacks.observability.metrics import (
     disk_metric,
     idle_metric,
     sink_lag_metric,
+    stream_age_metric,
     table_metric,
 )
 from stacks.observability.watched import Threshold, Watched
@@ -32,10 +33,13 @@ SECTIONS: tuple[str, ...] = (
     "step-failed",
     "kafka-disk",
     "kafka-cpu",
+    "stream-age",
 )
 """The runbook's sections, each of which says what to do about an alarm."""
 
 _MOST_DISK_PERCENT = 85
+_MOST_AGE_MS = 30 * 60_000
+"""Well below the 24 hours after which Kinesis deletes a record."""
 _LEAST_IDLE_PERCENT = 40
 """MSK's developer guide, "Best practices": user and system together stay below 60 %."""
 
@@ -53,6 +57,7 @@ class LakeAlarms(Construct):
                 *_of_connectors(stack),
                 *_of_tables(stack),
                 *_of_kafka(stack),
+                *_of_streams(stack),
             )
         )
 
@@ -115,6 +120,23 @@ def _of_connectors(stack: TributaryStack) -> list[Watched]:
         limit = Threshold(stack.aws.alarms.sink_lag)
         watched.append(Watched("sink-lag", "Bronze is far behind Kafka.", lag, limit))
     return watched
+
+
+def _of_streams(stack: TributaryStack) -> list[Watched]:
+    """Return what is watched of the streams of items in the lake's own region."""
+    streams = (source.item_stream for source in stack.lake.item_sources)
+    here = sorted(
+        {
+            stream.name
+            for stream in streams
+            if stream is not None and stream.region_of_stream in (None, stack.aws.region)
+        }
+    )
+    limit = Threshold(_MOST_AGE_MS, points=5, of=5)
+    return [
+        Watched("stream-age", f"The stream {name} is read late.", stream_age_metric(name), limit, name)
+        for name in here
+    ]
 
 
 def _of_tables(stack: TributaryStack) -> list[Watched]:

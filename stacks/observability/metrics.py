@@ -20,6 +20,12 @@ def connector_metric(connector: str, name: str, statistic: str) -> cloudwatch.Me
     return _metric("AWS/KafkaConnect", name, statistic, 5, {"ConnectorName": connector})
 
 
+def stream_age_metric(stream: str) -> cloudwatch.Metric:
+    """Return how old the records of a stream are when they are read, in milliseconds."""
+    name, dimensions = "GetRecords.IteratorAgeMilliseconds", {"StreamName": stream}
+    return _metric("AWS/Kinesis", name, "Maximum", 1, dimensions)
+
+
 def writer_metric(cluster: str, name: str, statistic: str) -> cloudwatch.Metric:
     """Return a metric of the Aurora cluster's current writer."""
     return _metric("AWS/RDS", name, statistic, 1, {"DBClusterIdentifier": cluster, "Role": "WRITER"})
@@ -49,7 +55,10 @@ def connectors(stack: TributaryStack) -> tuple[str, ...]:
     if not stack.aws.connect.running:
         return ()
     lake = stack.lake
-    return (*(lake.source_names(source).connector for source in lake.sources), lake.names.bronze_connector)
+    return (
+        *(lake.source_names(source).connector for source in lake.connected_sources),
+        lake.names.bronze_connector,
+    )
 
 
 def _metric(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
@@ -17,6 +18,9 @@ from stacks.lake.schema_registry import reading_findings, schema_reading
 from stacks.lake.stack import LakeStack
 from stacks.processing.spark_package import SparkPackage
 from tributary.contract.aws_names import BucketKind
+from tributary.contract.item_stream import ItemStream
+from tributary.contract.patterns import WILDCARDS
+from tributary.contract.source import Source
 
 
 def job_access(
@@ -26,7 +30,8 @@ def job_access(
     in_kafka = spark_access(kafka, lake_stack.lake)
     statements = (
         *package.read_access(),
-        *(_writing(lake_stack, "bronze") if _maintains(lake_stack) else _reading(lake_stack, "bronze")),
+        *_on_bronze(lake_stack),
+        *_item_access(lake_stack),
         *_writing(lake_stack, "silver"),
         *_writing(lake_stack, "quarantine"),
         *_catalog_access(lake_stack),
@@ -48,6 +53,7 @@ def job_access(
             _tables_finding(
                 lake_stack
             ): "New tables of the sources become new tables here. The database belongs to the app.",
+            **_item_findings(lake_stack),
         },
     )
 
@@ -64,6 +70,85 @@ def objects_finding(stack: TributaryStack, kind: BucketKind, objects: str) -> st
 
 
 _OWN_BUCKET = "Hudi and Iceberg choose the names of their files. The bucket holds only this lake's files."
+
+
+def _on_bronze(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
+    """Yield the permissions on bronze, to which the app itself writes the records of streams of items."""
+    writes = bool(stack.lake.item_sources) or _maintains(stack)
+    yield from _writing(stack, "bronze") if writes else _reading(stack, "bronze")
+
+
+def _item_access(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
+    """Yield the permissions to read the streams of items, and to keep the tables of their records."""
+    if not stack.lake.item_sources:
+        return
+    streams = [source.item_stream for source in stack.lake.item_sources]
+    yield iam.PolicyStatement(
+        actions=[
+            "kinesis:DescribeStreamSummary",
+            "kinesis:GetRecords",
+            "kinesis:GetShardIterator",
+            "kinesis:ListShards",
+        ],
+        resources=sorted({stream_arn(stack, stream) for stream in streams if stream is not None}),
+    )
+    loaded = [source for source in stack.lake.item_sources if _is_loaded(source)]
+    if loaded:
+        tables = sorted({arn for source in loaded for arn in _table_arns(stack, source)})
+        yield iam.PolicyStatement(actions=["dynamodb:DescribeTable", "dynamodb:Scan"], resources=tables)
+    if any(_is_found(source) for source in loaded):
+        # DynamoDB has no permission to list some tables only.
+        yield iam.PolicyStatement(actions=["dynamodb:ListTables"], resources=["*"])
+    records = [
+        stack.lake.names.spark_records_table(source.name).rpartition(".")[2]
+        for source in stack.lake.item_sources
+    ]
+    resources = (_in_catalog(stack, stack.bronze_database, table) for table in records)
+    yield iam.PolicyStatement(
+        actions=["glue:CreateTable", "glue:GetDatabase", "glue:GetTable", "glue:UpdateTable"],
+        resources=sorted({resource for of_table in resources for resource in of_table}),
+    )
+
+
+def _is_loaded(source: Source) -> bool:
+    """Return whether the app reads all items of the source's new tables."""
+    return source.item_stream is not None and source.item_stream.initial_load
+
+
+def _is_found(source: Source) -> bool:
+    """Return whether the app has to list tables to find those of the source."""
+    return any(wildcard in pattern.table for pattern in source.patterns.include for wildcard in WILDCARDS)
+
+
+def _table_arns(stack: TributaryStack, source: Source) -> Iterator[str]:
+    """Yield the ARNs of the source's tables. IAM has the same wildcards as a lake file."""
+    stream = source.item_stream
+    region = (None if stream is None else stream.region_of_stream) or stack.aws.region
+    for pattern in source.patterns.include:
+        yield f"arn:{Aws.PARTITION}:dynamodb:{region}:{Aws.ACCOUNT_ID}:table/{pattern.table}"
+
+
+def _item_findings(stack: TributaryStack) -> dict[str, str]:
+    loaded = [source for source in stack.lake.item_sources if _is_loaded(source)]
+    found = {}
+    for source in loaded:
+        for arn in _table_arns(stack, source):
+            if any(wildcard in arn.rpartition("/")[2] for wildcard in WILDCARDS):
+                tokens = {Aws.PARTITION: "<AWS::Partition>", Aws.ACCOUNT_ID: "<AWS::AccountId>"}
+                named = reduce(lambda text, token: text.replace(*token), tokens.items(), arn)
+                found[f"AwsSolutions-IAM5[Resource::{named}]"] = _BY_PATTERN
+    if any(_is_found(source) for source in loaded):
+        found["AwsSolutions-IAM5[Resource::*]"] = "DynamoDB has no permission to list some tables only."
+    return found
+
+
+_BY_PATTERN = "The lake file takes tables by a pattern, so that new ones are taken, too."
+
+
+def stream_arn(stack: TributaryStack, stream: ItemStream) -> str:
+    """Return the ARN of a stream, which is in the lake's account and region if only its name is known."""
+    region = stream.region or stack.aws.region
+    return stream.arn or f"arn:{Aws.PARTITION}:kinesis:{region}:{Aws.ACCOUNT_ID}:stream/{stream.name}"
 
 
 def _reading(stack: TributaryStack, kind: BucketKind) -> Iterator[iam.PolicyStatement]:

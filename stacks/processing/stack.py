@@ -50,5 +50,6 @@ class ProcessingStack(TributaryStack):
             serverless = EmrServerless(self, "Emr", network, access)
             role = serverless.role
             self.application_id = serverless.application.attr_application_id
-        catalog = [reading(lake_stack.bronze_database), writing_tables(lake_stack.silver_database)]
+        on_bronze = writing_tables if lake.item_sources else reading
+        catalog = [on_bronze(lake_stack.bronze_database), writing_tables(lake_stack.silver_database)]
         grant_role(self, "Job", role.role_arn, catalog)

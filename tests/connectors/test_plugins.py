@@ -15,13 +15,13 @@ import pytest
 from connectors import connect_classes
 from connectors.avro_converter import LOCK
 from connectors.engines.debezium_options import RESUMABLE_OFFSETS
+from connectors.engines.registry import ENGINES
 from connectors.plugins import Plugin, build_plugins, plugins_for, unpack_plugins
 from tributary import local
 from tributary.artifacts import java_compiler
 from tributary.artifacts.cache import cache_root
 from tributary.artifacts.fetch import fetch
 from tributary.artifacts.lock import read_lock
-from tributary.contract.engines.registry import SOURCES
 from tributary.contract.lake import parse_lake
 
 KAFKA_LOCK = Path(local.__file__).with_name("services.lock.json")
@@ -73,7 +73,7 @@ def test_a_zip_is_named_after_its_content(plugins: tuple[Plugin, ...], tmp_path:
         assert hashlib.sha256(plugin.zip.read_bytes()).hexdigest() == plugin.sha256
         assert plugin.zip.name == f"{plugin.name}-{plugin.sha256[:12]}.zip"
     names = [plugin.name for plugin in plugins]
-    assert names == [*(f"debezium-connector-{name}" for name in SOURCES), "iceberg-sink"]
+    assert names == [*(f"debezium-connector-{name}" for name in ENGINES), "iceberg-sink"]
     lake = parse_lake('[lake]\nname = "shop"\n[source.web]\nengine = "mysql"\ntables = ["shop.*"]\n')
     assert plugins_for(lake) == {"debezium-connector-mysql", "iceberg-sink"}
 

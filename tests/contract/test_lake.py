@@ -18,6 +18,7 @@ from tests.contract.lake_files import lake_files, toml
 from tests.postgres_source import postgres_source
 from tributary.contract.alerts import Alerts, Smtp
 from tributary.contract.engines.binlog import BinlogConnection, BinlogSource
+from tributary.contract.engines.dynamodb import DynamoDbSource, Endpoints
 from tributary.contract.engines.postgres import PostgresConnection, PostgresSource
 from tributary.contract.lake import (
     Bronze,
@@ -320,10 +321,13 @@ def test_the_reference_has_every_entry_and_its_default() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[alerts]`")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
     of_binlog = (BinlogSource, BinlogConnection)
-    models = (*of_binlog, PostgresSource, PostgresConnection, Events, Registry, TablePolicy, Local, Bronze)
+    of_items = (DynamoDbSource, Endpoints)
+    of_databases = (*of_binlog, *of_items, PostgresSource, PostgresConnection, Events)
+    models = (*of_databases, Registry, TablePolicy, Local, Bronze)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
     assert rows.keys() == {"name", "max_event_mb", "acceleration", "hash_salt_env", *fields} - {
         "connection",
+        "endpoints",
         "events",
     }
     assert rows.pop("max_event_mb").strip("`") == str(MAX_EVENT_MB)
@@ -333,6 +337,8 @@ def test_the_reference_has_every_entry_and_its_default() -> None:
         expected = {timedelta(hours=24): "24h", timedelta(minutes=20): "20m", None: "none", (): "none"}.get(
             default, default
         )
+        if isinstance(expected, bool):
+            expected = str(expected).lower()
         assert cell.strip('`"') in {str(expected), "required", *_EXPLAINED_DEFAULTS}, name
 
 
@@ -373,7 +379,10 @@ def test_an_unknown_source_is_reported_with_the_lake_s_sources() -> None:
         parse_lake(MINIMAL).source("shoop")
 
 
-_EXPLAINED_DEFAULTS = ("from the names", "a free one", "the primary key", "tributary_<lake>__<source>")
+_EXPLAINED_DEFAULTS = (
+    *("from the names", "a free one", "the primary key", "tributary_<lake>__<source>"),
+    "where the app runs",
+)
 
 _CONNECTION_KEYS = {
     "host",

@@ -5,15 +5,20 @@ from __future__ import annotations
 import pytest
 
 from connectors.engines.registry import ENGINES
+from spark_app.positions.registry import SOURCE_LOGS
 from stacks.database.registry import ENGINES_ON_AWS
 from tests.engines.lakes import lake_with
 from tributary.contract.engines.registry import SOURCES
 from tributary.contract.lake import LakeFileError
+from tributary.contract.source import Source
 from tributary.local.engine_servers import ENGINE_SERVERS
 
 
 def test_every_engine_is_in_every_registry() -> None:
-    assert SOURCES.keys() == ENGINES.keys() == ENGINES_ON_AWS.keys()
+    of_items = {name for name, source in SOURCES.items() if source.item_stream is not Source.item_stream}
+    assert of_items == {"dynamodb"}
+    assert SOURCES.keys() - of_items == ENGINES.keys() == ENGINES_ON_AWS.keys()
+    assert SOURCES.keys() == SOURCE_LOGS.keys()
     assert ENGINE_SERVERS.keys() <= ENGINES.keys()
     for name, source in SOURCES.items():
         assert source.model_fields["engine"].annotation.__args__ == (name,)  # type: ignore[union-attr]

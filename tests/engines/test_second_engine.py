@@ -49,7 +49,7 @@ def test_a_mistake_in_a_second_engine_s_section_is_reported_in_its_own_terms(mor
 
 
 def test_an_unknown_engine_is_reported_with_the_known_ones() -> None:
-    with pytest.raises(LakeFileError, match=r'"sqlserver" or "abacus"\. Did you mean abacus\?'):
+    with pytest.raises(LakeFileError, match=r'"dynamodb" or "abacus"\. Did you mean abacus\?'):
         parse_lake(POSTGRES + ABACUS.replace("abacus", "abacuss"))
 
 

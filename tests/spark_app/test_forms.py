@@ -143,7 +143,7 @@ def test_an_event_that_cannot_be_read_has_the_reason_that_its_form_gives(
         for offset, (key, value, _) in enumerate(sent)
     ]
     events = event_frame(spark, rows)
-    versions = SchemaVersions(policy, Events())
+    versions = SchemaVersions(policy, Events(), PostgresLog())
     versions.learn(events)
     columns = merge(None, [columns_of(version) for version in versions.known])
     assert columns is not None

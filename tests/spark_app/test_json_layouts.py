@@ -210,7 +210,7 @@ def changes(spark: SparkSession, events: Sequence[SentEvent], policy: TablePolic
 
 def decoded(events: DataFrame, policy: TablePolicy) -> list[Row]:
     """Return all changes of the events. Events of one schema have one version, however they are written."""
-    versions = SchemaVersions(policy, Events())
+    versions = SchemaVersions(policy, Events(), PostgresLog())
     versions.learn(events)
     assert len(versions.learned) <= 2, "a truncate has no key, so its version is another one"
     columns = merge(None, [columns_of(version) for version in versions.known])

@@ -121,6 +121,17 @@ format = "avro"
 host = "stock.example.org"
 secret = "{_SECRET.replace("webshop", "stock")}"
 """,
+    "items": f"""
+[source.web_items]
+engine = "dynamodb"
+tables = ["orders"]
+stream = "arn:aws:kinesis:us-east-1:{ACCOUNT}:stream/web-items"
+
+[source.more_items]
+engine = "dynamodb"
+tables = ["notes*"]
+stream = "more-items"
+""",
     "serverless-kafka": """
 [aws.kafka]
 kind = "serverless"

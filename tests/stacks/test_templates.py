@@ -52,6 +52,7 @@ _IN_THE_VPC = "what Lambda does so that a function is in the VPC: it has no netw
 ON_ANY_RESOURCE = {
     "kafka:GetBootstrapBrokers": "MSK knows no resource for it",
     "glue:GetSchemaVersion": "Glue knows no resource for a request with a version's id",
+    "dynamodb:ListTables": "DynamoDB knows no resource for it",
     "ec2:AssignPrivateIpAddresses": _IN_THE_VPC,
     "ec2:CreateNetworkInterface": _IN_THE_VPC,
     "ec2:DeleteNetworkInterface": _IN_THE_VPC,

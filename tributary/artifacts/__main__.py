@@ -11,7 +11,8 @@ from rich.console import Console
 from tributary.artifacts.fetch import fetch
 from tributary.artifacts.java import find_java
 from tributary.artifacts.lock import platform_name, read_lock
-from tributary.artifacts.pip import LAMBDA, Target, fetch_wheels
+from tributary.artifacts.npm import install_npm_packages
+from tributary.artifacts.pip import LAMBDA, Target, fetch_wheels, install_packages
 from tributary.artifacts.progress import shown_on
 from tributary.contract.errors import TributaryError
 
@@ -27,6 +28,10 @@ def main() -> None:
             fetch_wheels(requirements, Target(platform_name()))
         for requirements in arguments.functions:
             fetch_wheels(requirements, LAMBDA)
+        for requirements in arguments.packages:
+            install_packages(requirements, "pip")
+        for folder in arguments.npm:
+            install_npm_packages(folder, "npm")
         console.print(f"using {find_java()}", highlight=False, soft_wrap=True)
     except TributaryError as error:
         console.print(str(error), style="red", highlight=False, markup=False, soft_wrap=True)
@@ -55,6 +60,22 @@ def _arguments() -> argparse.Namespace:
         type=Path,
         metavar="REQUIREMENTS",
         help="a requirements file with hashes, whose wheels go into a function on AWS",
+    )
+    parser.add_argument(
+        "--packages",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="REQUIREMENTS",
+        help="a requirements file with hashes, whose packages run in a process of their own",
+    )
+    parser.add_argument(
+        "--npm",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FOLDER",
+        help="a folder with a lock of npm's",
     )
     return parser.parse_args()
 

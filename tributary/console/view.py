@@ -43,7 +43,10 @@ class LakeView:
 
 def read_view(workspace: Workspace) -> LakeView:
     """Read the state of the servers, the connectors and all tables, as far as they answer."""
-    now, pipeline = datetime.now(UTC), read_status(workspace.state)
+    now, pipeline = (
+        datetime.now(UTC),
+        read_status(workspace.state, has_kafka=bool(workspace.lake.connected_sources)),
+    )
     try:
         return LakeView(now, pipeline, read_table_states(workspace, pipeline))
     except Exception as error:  # noqa: BLE001  A server can go away between the two readings: the page says so.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, ExistingCluster, Kafka
 from tributary.contract.entries import Problem, toml_key
@@ -19,6 +19,13 @@ def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator
     for name, source in sources.items():
         if name not in aws.source:
             yield from source.problems_on_aws(name, aws)
+    if all(source.item_stream is not None for source in sources.values()):
+        yield Problem(
+            "[source]",
+            "a lake on AWS needs a source whose changes go through Kafka",
+            ", ".join(f"{name} (a stream of items)" for name in sources),
+            "a further source, such as a PostgreSQL database",
+        )
     yield from _kafka_problems(aws)
     prefix = zone_prefix(aws.region)
     for zone in aws.zone_ids:
@@ -53,11 +60,14 @@ def event_size_problems(kafka: Kafka, max_event_mb: int | None) -> Iterator[Prob
         yield Problem("[lake].max_event_mb", what, str(max_event_mb), f"{SERVERLESS_MAX_EVENT_MB} at most")
 
 
-def _source_problems(aws: Aws, sources: Collection[str]) -> Iterator[Problem]:
+def _source_problems(aws: Aws, sources: Mapping[str, Source]) -> Iterator[Problem]:
     for name, database in aws.source.items():
         entry = f"[aws.source.{toml_key(name)}]"
         if name not in sources:
             yield Problem(entry, "a database of an unknown source", name, " or ".join(sources))
+        elif sources[name].item_stream is not None:
+            what = "a source with a stream of items has no database server to name"
+            yield Problem(entry, what, "a section", f"no such section: [source.{toml_key(name)}] is enough")
         elif database.secret.split(":")[3] != aws.region:
             yield Problem(
                 f"{entry}.secret", "a secret of another region", database.secret, f"one of {aws.region}"

@@ -189,7 +189,10 @@ class Bronze(Entry):
 
 
 class Local(Entry):
-    """`[local]`: settings of `tributary up` on this machine. A port of None means any free port."""
+    """`[local]`: settings of `tributary up` on this machine. A port of None means any free port.
+
+    item_disorder  the local DynamoDB sends records late and twice, too, as AWS's may
+    """
 
     postgres_port: Port | None = None
     mariadb_port: Port | None = None
@@ -197,6 +200,9 @@ class Local(Entry):
     connect_port: Port | None = None
     s3_port: Port | None = None
     apicurio_port: Port | None = None
+    dynamodb_port: Port | None = None
+    kinesis_port: Port | None = None
+    item_disorder: bool = False
     spark_memory: Memory = "2g"
 
 
@@ -254,6 +260,16 @@ class Lake(Entry):
     def table_topics_regex(self) -> str:
         """A Java regular expression that fully matches the topics of the lake's tables, and nothing else."""
         return self.names.table_topics_regex(map(self.source_names, self.sources))
+
+    @property
+    def connected_sources(self) -> tuple[Source, ...]:
+        """The sources whose changes Debezium sends to Kafka."""
+        return tuple(source for source in self.sources if source.item_stream is None)
+
+    @property
+    def item_sources(self) -> tuple[Source, ...]:
+        """The sources whose stream of items the Spark app reads itself."""
+        return tuple(source for source in self.sources if source.item_stream is not None)
 
     def source(self, name: str) -> Source:
         """Return the source with this name. Raises LakeFileError if the lake has none."""
@@ -332,7 +348,7 @@ def _lake_of(file: _LakeFile) -> Lake:
 def _check_together(file: _LakeFile, where: str) -> None:
     """Check what only several entries together show. Raises LakeFileError."""
     for problem in chain(
-        _connection_problems(file),
+        _source_problems(file),
         _table_problems(file),
         _port_problems(file),
         () if file.alerts is None else file.alerts.problems(),
@@ -343,8 +359,9 @@ def _check_together(file: _LakeFile, where: str) -> None:
         raise LakeFileError(problem.what, where=where, found=problem.found, expected=problem.expected)
 
 
-def _connection_problems(file: _LakeFile) -> Iterator[Problem]:
+def _source_problems(file: _LakeFile) -> Iterator[Problem]:
     for name, source in file.source.items():
+        yield from source.problems(f"[source.{toml_key(name)}]")
         if source.connection is not None:
             yield from source.connection.problems(f"[source.{name}.connection]")
 
@@ -381,6 +398,8 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
         elif file.table[text].rows is not None and not all(map(_is_plain, (name.schema, name.table))):
             expected = "a table whose names have only letters, digits and underscores"
             yield Problem(f"{entry}.rows", "a filter of rows that Debezium cannot apply", str(name), expected)
+        if source is not None and source.item_stream is not None:
+            yield from _problems_of_items(entry, file.table[text])
         if name in seen:
             yield Problem(entry, "a second entry for this table", str(name), "one entry for a table")
         seen.add(name)
@@ -390,10 +409,19 @@ def _is_plain(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9_]+", name) is not None
 
 
+def _problems_of_items(entry: str, policy: TablePolicy) -> Iterator[Problem]:
+    for name in ("key", "columns"):
+        if getattr(policy, name) is not None:
+            expected = "no such entry: items bring their key and their columns"
+            yield Problem(
+                f"{entry}.{name}", "an entry that tables of items do not have", "an entry", expected
+            )
+
+
 def _port_problems(file: _LakeFile) -> Iterator[Problem]:
     users: dict[int, str] = {}
     for field, port in file.local:
-        if isinstance(port, int) and users.setdefault(port, field) != field:
+        if field.endswith("_port") and isinstance(port, int) and users.setdefault(port, field) != field:
             yield Problem(
                 f"[local].{field}",
                 "the same port for two servers",

@@ -107,6 +107,10 @@ class LakeNames:
         """`catalog.namespace.table`."""
         return f"{self.bronze_catalog}.{self.bronze_table}"
 
+    def spark_records_table(self, source: str) -> str:
+        """Return `catalog.namespace.table` for the records of a source whose stream the app reads itself."""
+        return f"{self.bronze_catalog}.{self.bronze_namespace}.{source}_records"
+
     @property
     def glue_database(self) -> str:
         """The Glue database of the silver tables."""

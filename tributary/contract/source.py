@@ -20,6 +20,7 @@ from tributary.contract.entries import (
     expecting,
     matching,
 )
+from tributary.contract.item_stream import ItemRules, ItemStream
 from tributary.contract.patterns import NotATablePattern, TablePattern, TablePatterns
 from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
 
@@ -166,6 +167,19 @@ class Source(Entry):
     def topic_form(self) -> TopicForm:
         """The form of the table topics, which the engine chooses."""
         return SCHEMA_AND_TABLE
+
+    @property
+    def item_stream(self) -> ItemStream | None:
+        """The stream of items that the Spark app reads itself. None: Debezium sends the changes to Kafka."""
+        return None
+
+    def item_rules(self, table: str) -> ItemRules | None:  # noqa: ARG002
+        """Return how the items of a table become rows; None if the source has an `item_stream` of None."""
+        return None
+
+    def problems(self, entry: str) -> Iterator[Problem]:  # noqa: ARG002
+        """Yield what no single key of the section `entry` shows."""
+        return iter(())
 
     def problems_on_aws(self, name: str, _aws: Aws) -> Iterator[Problem]:  # noqa: ARG002
         """Yield what prevents the lake from creating the database of the source `name` on AWS."""

@@ -51,7 +51,7 @@ ENGINE_SERVERS: dict[str, EngineServer] = {
 
 def servers_for(lake: Lake) -> tuple[str, ...]:
     """Return the services that hold the databases of the lake's sources here. Raises NoServerHere."""
-    here = (server_of(source).service for source in lake.sources if source.connection is None)
+    here = (server_of(source).service for source in lake.connected_sources if source.connection is None)
     return tuple(sorted({*here}))
 
 

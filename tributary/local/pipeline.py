@@ -20,7 +20,7 @@ from tributary.artifacts.fetch import FetchProgress
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words, plain_words
 from tributary.contract.source import Source
-from tributary.local import apicurio, connect, kafka, mariadb, postgres, s3, spark
+from tributary.local import apicurio, connect, dynamodb, kafka, kinesis, mariadb, postgres, s3, spark
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.local.databases import prepare_database
 from tributary.local.engine_servers import servers_for
@@ -28,12 +28,25 @@ from tributary.local.left_out import LeftOutTable, as_records, write_left_out
 from tributary.local.process import POLL_SECONDS, StartCancelled, has_died, read_process
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
-from tributary.local.start_plan import BRONZE, PLUGINS, connector_step, database_step, start_plan
+from tributary.local.start_plan import (
+    BRONZE,
+    PLUGINS,
+    connector_step,
+    database_step,
+    has_item_servers,
+    start_plan,
+)
 from tributary.local.startup import Progress, Startup, noted_interrupts
 from tributary.local.state import LocalSettings, StateFolder, choose_settings
 
 SERVICES_OF_EVERY_LAKE = (postgres.SERVICE, kafka.SERVICE, s3.SERVICE, connect.SERVICE)
-SERVICES = (*SERVICES_OF_EVERY_LAKE, mariadb.SERVICE, apicurio.SERVICE)
+SERVICES = (
+    *SERVICES_OF_EVERY_LAKE,
+    mariadb.SERVICE,
+    apicurio.SERVICE,
+    dynamodb.SERVICE,
+    kinesis.SERVICE,
+)
 
 RESPONSE_SECONDS = 10.0
 """How long a server that was started earlier may take to answer before it is restarted."""
@@ -86,10 +99,10 @@ def up(
             fetch_progress,
             with_mariadb=mariadb.SERVICE in servers_for(lake),
             with_apicurio=lake.has_registry_here,
+            with_items=has_item_servers(lake),
         )
-        plugins = build_plugins(
-            progress=fetch_progress, names=plugins_for(lake), avro=converter_kind(lake, here=True)
-        )
+        needed = plugins_for(lake) if lake.connected_sources else frozenset[str]()
+        plugins = build_plugins(progress=fetch_progress, names=needed, avro=converter_kind(lake, here=True))
         connect_has_died = has_died(connect.SERVICE, state.run)
         running = frozenset(name for name in SERVICES if read_process(name, state.run) is not None)
         settings = choose_settings(state, lake.name, _fixed_ports(lake), running)
@@ -131,13 +144,16 @@ _STOPS: dict[str, _Stop] = {
     kafka.SERVICE: kafka.stop_kafka,
     s3.SERVICE: s3.stop_s3,
     apicurio.SERVICE: apicurio.stop_apicurio,
+    # DynamoDB sends its last records to Kinesis before it ends.
+    dynamodb.SERVICE: dynamodb.stop_dynamodb,
+    kinesis.SERVICE: kinesis.stop_kinesis,
 }
 
 
 def _stop_servers(state: StateFolder, names: Iterable[str], **patience: float) -> tuple[str, ...]:
-    """Stop the servers and name those that ran. Connect is first, because its tasks commit to the others."""
+    """Stop the servers and name those that ran. Those that write to others come first."""
     wanted = [name for name in _STOPS if name in set(names)]
-    first = [name for name in wanted if name == connect.SERVICE]
+    first = [name for name in wanted if name in (connect.SERVICE, dynamodb.SERVICE)]
     was_running = {name: _STOPS[name](state.run, **patience) for name in first}
     with ThreadPoolExecutor(thread_name_prefix="stop") as threads:
         others = {
@@ -155,6 +171,8 @@ def _fixed_ports(lake: Lake) -> dict[str, int]:
         connect.SERVICE: lake.local.connect_port,
         s3.SERVICE: lake.local.s3_port,
         apicurio.SERVICE: lake.local.apicurio_port,
+        dynamodb.SERVICE: lake.local.dynamodb_port,
+        kinesis.SERVICE: lake.local.kinesis_port,
     }
     return {name: port for name, port in wanted.items() if port is not None}
 
@@ -176,28 +194,40 @@ class _Start:
     def run(self) -> None:
         """Run the steps of the plan, each as soon as its predecessors are done."""
         plan = tuple(start_plan(self.servers.lake, self.resnapshot))
+        has_connect = bool(self.servers.lake.connected_sources)
         with self.startup:
-            plugin_path = self.startup.step(PLUGINS, lambda: unpack_plugins(self.plugins))
-            work = self._work(plugin_path)
-            begun: dict[str, Future[Any]] = {PLUGINS: plugin_path}
+            begun: dict[str, Future[Any]] = {}
+            work = self._work()
+            if has_connect:
+                plugin_path = self.startup.step(PLUGINS, lambda: unpack_plugins(self.plugins))
+                begun[PLUGINS] = plugin_path
+                work |= self._work_of_connect(plugin_path)
             for step in plan:
                 after = tuple(begun[name] for name in step.after)
                 begun[step.name] = self._step(step.name, work[step.name], after)
-        self._remove_former_sources()
+        if has_connect:
+            self._remove_former_sources()
 
-    def _work(self, plugin_path: Future[Path]) -> dict[str, Callable[[], bool]]:
-        """Return the work of each step in the plan. The work returns whether it had to do anything."""
-        lake, deployment = self.servers.lake, self.servers.deployment
-        work: dict[str, Callable[[], bool]] = {
+    def _work(self) -> dict[str, Callable[[], bool]]:
+        """Return the work of each step that starts a server. It returns whether it had to do anything."""
+        return {
             postgres.SERVICE: self._ensure_postgres,
             mariadb.SERVICE: self._ensure_mariadb,
             kafka.SERVICE: self._ensure_kafka,
             s3.SERVICE: self._ensure_s3,
             apicurio.SERVICE: self._ensure_apicurio,
+            kinesis.SERVICE: self._ensure_kinesis,
+            dynamodb.SERVICE: self._ensure_dynamodb,
+        }
+
+    def _work_of_connect(self, plugin_path: Future[Path]) -> dict[str, Callable[[], bool]]:
+        """Return the work of the steps for Kafka Connect and the sources that it reads."""
+        lake, deployment = self.servers.lake, self.servers.deployment
+        work: dict[str, Callable[[], bool]] = {
             connect.SERVICE: lambda: self._ensure_connect(plugin_path.result()),
             BRONZE: self._run_connector(iceberg_sink.render(lake, deployment)),
         }
-        for source in lake.sources:
+        for source in lake.connected_sources:
             connector = engine_of(source).render(lake, source, deployment)
             work[database_step(source)] = self._prepare(source, connector)
             work[connector_step(source)] = self._run_connector_of(source)
@@ -282,6 +312,26 @@ class _Start:
             lambda: apicurio.start_apicurio(server, self.startup.cancelled),
         )
 
+    def _ensure_kinesis(self) -> bool:
+        server = self.servers.kinesis
+        started = self._ensure_service(
+            kinesis.SERVICE,
+            lambda: kinesis.answers(server),
+            lambda: kinesis.start_kinesis(server, self.startup.cancelled),
+        )
+        kinesis.create_streams(server, kinesis.streams_here(self.servers.lake))
+        return started
+
+    def _ensure_dynamodb(self) -> bool:
+        server = self.servers.dynamodb
+        if not dynamodb.runs_as(server):
+            dynamodb.stop_dynamodb(server.run)
+        return self._ensure_service(
+            dynamodb.SERVICE,
+            lambda: dynamodb.answers(server),
+            lambda: dynamodb.start_dynamodb(server, self.startup.cancelled),
+        )
+
     def _ensure_connect(self, plugin_path: Path) -> bool:
         worker = self.servers.connect(plugin_path)
         connect.write_secrets(worker)
@@ -333,7 +383,7 @@ class _Start:
     def _remove_former_sources(self) -> None:
         """Stop reading sources that are no longer in the lake file. Their offsets stay."""
         lake, rest = self.servers.lake, self._keeper.rest
-        wanted = {lake.source_names(source).connector for source in lake.sources}
+        wanted = {lake.source_names(source).connector for source in lake.connected_sources}
         for name in {*rest.connectors()} - wanted - {lake.names.bronze_connector}:
             config = rest.config(name) or {}
             engine = engine_of_connector(config)

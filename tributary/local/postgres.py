@@ -127,7 +127,7 @@ def databases_here(lake: Lake) -> tuple[str, ...]:
     """Return the databases of the sources that the local server holds."""
     return tuple(
         source.database
-        for source in lake.sources
+        for source in lake.connected_sources
         if isinstance(source, PostgresSource) and source.connection is None
     )
 

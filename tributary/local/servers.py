@@ -17,7 +17,7 @@ from connectors.deployment import (
 from connectors.worker import local_worker
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
-from tributary.local import apicurio, connect, hash_salt, kafka, mariadb, postgres, s3
+from tributary.local import apicurio, connect, dynamodb, hash_salt, kafka, kinesis, mariadb, postgres, s3
 from tributary.local.databases import SourceDatabase
 from tributary.local.engine_servers import ENGINE_SERVERS
 from tributary.local.registry import SECRET, registry_access, registry_password
@@ -58,6 +58,36 @@ class Servers:
             run=self.state.run,
             port=admin.port,
             admin_password=admin.password.get_secret_value(),
+        )
+
+    @property
+    def kinesis(self) -> kinesis.KinesisServer:
+        files, port = self.files.items, self.settings.ports.kinesis
+        assert files is not None, "the lake file has a source for it"
+        assert port is not None, "every start chooses a port"
+        return kinesis.KinesisServer(
+            node=files.node,
+            packages=files.kinesalite,
+            folder=self.state.kinesis,
+            log=self.state.log(kinesis.SERVICE),
+            run=self.state.run,
+            port=port,
+        )
+
+    @property
+    def dynamodb(self) -> dynamodb.DynamoDbServer:
+        files, port = self.files.items, self.settings.ports.dynamodb
+        assert files is not None, "the lake file has a source for it"
+        assert port is not None, "every start chooses a port"
+        return dynamodb.DynamoDbServer(
+            packages=files.moto,
+            folder=self.state.dynamodb,
+            log=self.state.log(dynamodb.SERVICE),
+            run=self.state.run,
+            port=port,
+            kinesis=self.settings.kinesis_endpoint,
+            destinations=dynamodb.destinations_here(self.lake),
+            disorder=self.lake.local.item_disorder,
         )
 
     @property
@@ -142,7 +172,8 @@ class Servers:
             ),
             bronze_bucket=self.lake.names.bronze_bucket,
             databases={
-                source.name: self.database(source).debezium_access(secrets) for source in self.lake.sources
+                source.name: self.database(source).debezium_access(secrets)
+                for source in self.lake.connected_sources
             },
             s3_endpoint=S3Endpoint(self.settings.s3_endpoint, s3.REGION),
             topics=self.topics,
@@ -151,7 +182,7 @@ class Servers:
         )
 
     def _worker_secrets(self) -> dict[str, str]:
-        databases = [self.database(source) for source in self.lake.sources]
+        databases = [self.database(source) for source in self.lake.connected_sources]
         secrets = {database.secret_name: database.replication_password for database in databases}
         secrets[_CATALOG_SECRET] = self.settings.secrets.catalog
         if self.lake.hashes_columns:

@@ -276,4 +276,15 @@ def spark_environment(
         "AWS_ACCESS_KEY_ID": settings.secrets.s3_access_key.get_secret_value(),
         "AWS_SECRET_ACCESS_KEY": settings.secrets.s3_secret_key.get_secret_value(),
         "AWS_REGION": REGION,
+        **_item_endpoints(settings),
+    }
+
+
+def _item_endpoints(settings: LocalSettings) -> dict[str, str]:
+    """Return Boto3's own variables for the local servers, which take any credentials."""
+    if settings.ports.kinesis is None or settings.ports.dynamodb is None:
+        return {}
+    return {
+        "AWS_ENDPOINT_URL_KINESIS": settings.kinesis_endpoint,
+        "AWS_ENDPOINT_URL_DYNAMODB": settings.dynamodb_endpoint,
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
-from tributary.local import apicurio, connect, kafka, postgres, s3
+from tributary.local import apicurio, connect, dynamodb, kafka, kinesis, postgres, s3
 from tributary.local.engine_servers import server_of, servers_for
 
 PLUGINS = "plugins"
@@ -30,16 +30,27 @@ def start_plan(lake: Lake, resnapshot: Collection[Source]) -> Iterator[Step]:
     """
     # PostgreSQL also holds the catalog of bronze.
     of_engines = sorted({postgres.SERVICE, *servers_for(lake)})
+    if has_item_servers(lake):
+        yield Step(kinesis.SERVICE)
+        yield Step(dynamodb.SERVICE, (kinesis.SERVICE,))
+    if not lake.connected_sources:
+        yield from map(Step, (*of_engines, s3.SERVICE))
+        return
     of_registry = (apicurio.SERVICE,) if lake.has_registry_here else ()
     before_connect = (*of_engines, kafka.SERVICE, s3.SERVICE, *of_registry)
     servers = (*before_connect, connect.SERVICE)
     yield from map(Step, before_connect)
     yield Step(connect.SERVICE, (*before_connect, PLUGINS))
-    for source in lake.sources:
+    for source in lake.connected_sources:
         own_server = () if source.connection is not None else (server_of(source).service,)
         yield Step(database_step(source), servers if source in resnapshot else own_server)
         yield Step(connector_step(source), (*servers, database_step(source)))
     yield Step(BRONZE, servers)
+
+
+def has_item_servers(lake: Lake) -> bool:
+    """Return whether a source reads its stream of items from the local DynamoDB and Kinesis."""
+    return bool(kinesis.streams_here(lake))
 
 
 def database_step(source: Source) -> str:

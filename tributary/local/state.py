@@ -54,7 +54,9 @@ class Ports(_Value):
     mariadb: int | None = None
     apicurio: int | None = None
     apicurio_management: int | None = None
-    """None: the folder was last used before there was such a server."""
+    dynamodb: int | None = None
+    kinesis: int | None = None
+    """None of the last five: the folder was last used before there was such a server."""
 
 
 class Secrets(_Value):
@@ -111,6 +113,14 @@ class LocalSettings(_Value):
     def s3_endpoint(self) -> str:
         return f"http://127.0.0.1:{self.ports.s3}"
 
+    @property
+    def dynamodb_endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.ports.dynamodb}"
+
+    @property
+    def kinesis_endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.ports.kinesis}"
+
 
 class StateFolder:
     """The paths in a state folder. Each server owns one folder and one log."""
@@ -122,6 +132,8 @@ class StateFolder:
         self.kafka = self.path / "kafka"
         self.s3 = self.path / "s3"
         self.apicurio = self.path / "apicurio"
+        self.dynamodb = self.path / "dynamodb"
+        self.kinesis = self.path / "kinesis"
         self.connect = self.path / "connect"
         self.spark = self.path / "spark"
         self.logs = self.path / "logs"

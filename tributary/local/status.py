@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from connectors.connect_rest import ConnectorStatus, ConnectRefused, ConnectRest, ConnectUnreachable
-from tributary.local import apicurio, connect, kafka, mariadb, postgres, s3, spark
+from tributary.local import apicurio, connect, dynamodb, kafka, kinesis, mariadb, postgres, s3, spark
 from tributary.local.process import has_died, read_process, resident_bytes
 from tributary.local.state import LocalSettings, StateFolder
 
@@ -44,9 +44,10 @@ class PipelineStatus:
     def is_well(self) -> bool:
         """Tell whether every server except Spark is running, and every connector with its tasks."""
         servers = [service for service in self.services if service.name != spark.SERVICE]
+        has_connect = any(service.name == connect.SERVICE for service in servers)
         return (
             all(service.state == "running" for service in servers)
-            and bool(self.connectors)
+            and bool(self.connectors) == has_connect
             and all(connector.is_running for connector in self.connectors)
         )
 
@@ -56,17 +57,21 @@ class PipelineStatus:
         return sum(service.resident_bytes or 0 for service in self.services)
 
 
-def read_status(state: StateFolder) -> PipelineStatus:
-    """Read the state of the pipeline. Raise StateFolderUnfit if the settings are damaged."""
+def read_status(state: StateFolder, *, has_kafka: bool = True) -> PipelineStatus:
+    """Read the state of the pipeline. Raise StateFolderUnfit if the settings are damaged.
+
+    has_kafka  whether the lake needs Kafka and Kafka Connect
+    """
     settings = state.read_settings()
     found = (_read_service(state, name, port) for name, port in _services_and_ports(settings))
-    services = tuple(one for one in found if one.name not in _OF_SOME_LAKES or one.state != "stopped")
+    optional = {*_OF_SOME_LAKES, *(() if has_kafka else (kafka.SERVICE, connect.SERVICE))}
+    services = tuple(one for one in found if one.name not in optional or one.state != "stopped")
     running = {service.name for service in services if service.state == "running"}
     connectors = _read_connectors(settings) if settings is not None and connect.SERVICE in running else ()
     return PipelineStatus(settings, services, connectors)
 
 
-_OF_SOME_LAKES = (mariadb.SERVICE, apicurio.SERVICE)
+_OF_SOME_LAKES = (mariadb.SERVICE, apicurio.SERVICE, dynamodb.SERVICE, kinesis.SERVICE)
 """Services that not every lake needs."""
 
 
@@ -78,6 +83,8 @@ def _services_and_ports(settings: LocalSettings | None) -> list[tuple[str, int |
         (kafka.SERVICE, ports.kafka if ports else None),
         (s3.SERVICE, ports.s3 if ports else None),
         (apicurio.SERVICE, ports.apicurio if ports else None),
+        (kinesis.SERVICE, ports.kinesis if ports else None),
+        (dynamodb.SERVICE, ports.dynamodb if ports else None),
         (connect.SERVICE, ports.connect if ports else None),
         (spark.SERVICE, None),
     ]

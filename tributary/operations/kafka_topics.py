@@ -31,7 +31,7 @@ def read_table_names(bootstrap: str, lake: Lake) -> tuple[TableName, ...]:
 
 def read_table_topics(bootstrap: str, lake: Lake) -> dict[str, TableName]:
     """Return the table topics that Tributary's own connectors created, with their tables."""
-    sources = [lake.source_names(source) for source in lake.sources]
+    sources = [lake.source_names(source) for source in lake.connected_sources]
     with _questions(bootstrap) as consumer:
         topics = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
     found = {topic: lake.names.table_of_topic(topic, sources) for topic in topics}

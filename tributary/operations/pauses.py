@@ -11,7 +11,7 @@ from tributary.api.tables import resolve_names
 from tributary.contract.naming import LakeNames
 from tributary.contract.pause import PAUSES_FOLDER, Pause, from_json, pause_name, to_json
 from tributary.contract.table_name import TableName
-from tributary.operations.kafka_topics import read_table_names
+from tributary.operations.known_tables import known_tables
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def pause_files(workspace: Workspace) -> PauseFiles:
 
 def pause(workspace: Workspace, tables: Sequence[str]) -> tuple[TableName, ...]:
     """Pause the tables, and return those that were not paused yet. Raises UnknownTable and PipelineDown."""
-    workspace.require("kafka", "s3")
+    workspace.require("s3")
     files = pause_files(workspace)
-    known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
+    known = known_tables(workspace)
     wanted, paused = resolve_names(tables, known), files.read()
     new = tuple(table for table in wanted if table not in paused)
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -76,10 +76,10 @@ def pause(workspace: Workspace, tables: Sequence[str]) -> tuple[TableName, ...]:
 
 def resume(workspace: Workspace, tables: Sequence[str]) -> tuple[TableName, ...]:
     """Resume the tables, and return those that were paused. Raises UnknownTable and PipelineDown."""
-    workspace.require("kafka", "s3")
+    workspace.require("s3")
     files = pause_files(workspace)
     paused = files.read()
-    known = {*read_table_names(workspace.settings.kafka_bootstrap, workspace.lake), *paused}
+    known = {*known_tables(workspace), *paused}
     wanted = tuple(table for table in resolve_names(tables, sorted(known)) if table in paused)
     for table in wanted:
         files.remove(table)

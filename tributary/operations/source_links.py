@@ -9,8 +9,12 @@ from tributary.api.event_payloads import EventPayloads
 from tributary.local.databases import SourceDatabase
 from tributary.local.hash_salt import hash_salt
 from tributary.local.left_out import read_left_out
+from tributary.local.process import read_process
 from tributary.local.registry import registry_of
+from tributary.local.s3 import REGION
+from tributary.local.spark import SERVICE as SPARK
 from tributary.operations.pauses import pause_files
+from tributary.operations.reconcile.items import ItemLink, dynamodb_client
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.workspace import Workspace
 
@@ -40,5 +44,21 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
             left_out={name: " ".join(one.reasons) for name, one in left_out.items()},
             payloads=EventPayloads(registry_of(workspace.lake, workspace.settings)),
         )
-        for source in workspace.lake.sources
+        for source in workspace.lake.connected_sources
+    )
+
+
+def item_links(workspace: Workspace) -> tuple[ItemLink, ...]:
+    """Return a link for each source of items."""
+    here = workspace.settings.dynamodb_endpoint
+    return tuple(
+        ItemLink(
+            lake=workspace.lake,
+            source=source,
+            dynamodb=dynamodb_client(stream, here, REGION),
+            files=workspace.files,
+            is_ingesting=read_process(SPARK, workspace.state.run) is not None,
+        )
+        for source in workspace.lake.item_sources
+        if (stream := source.item_stream) is not None
     )

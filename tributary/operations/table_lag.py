@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from tributary.api.lake_files import LakeFiles
+from tributary.api.tables import LakeTable, read_silver_tables
 from tributary.api.timeline import Commit, read_last_commit
+from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_topics import Positions, read_table_topics, read_topic_ends
 from tributary.operations.workspace import Workspace
@@ -17,12 +21,12 @@ _READERS = 8
 class TableLag:
     """A table's lag.
 
-    behind  the number of events in the topic that the table has not applied
+    behind  the number of events in the topic that the table has not applied; None if its stream cannot tell
     commit  the last commit that applied events, if there is one
     """
 
     table: TableName
-    behind: int
+    behind: int | None
     commit: Commit | None = None
 
     @property
@@ -38,7 +42,29 @@ def events_behind(positions: Positions, ends: Positions) -> int:
 
 
 def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
-    """Return the lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable."""
+    """Return the lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable.
+
+    A stream of items does not tell how many of its records were not read. Its tables are those of the lake.
+    """
+    items = tuple(
+        TableLag(name, None, read_last_commit(workspace.files.filesystem, place.path))
+        for name, place in silver_tables(workspace.files, workspace.lake).items()
+    )
+    return tuple(sorted((*items, *_kafka_lags(workspace)), key=lambda one: one.table))
+
+
+def silver_tables(files: LakeFiles, lake: Lake) -> Mapping[TableName, LakeTable]:
+    """Return the lake's tables of items, by name."""
+    sources = {source.name for source in lake.item_sources}
+    if not sources:
+        return {}
+    places = read_silver_tables(files.filesystem, lake.names, lake.names.silver_bucket)
+    return {place.name: place for place in places if place.name.source in sources}
+
+
+def _kafka_lags(workspace: Workspace) -> tuple[TableLag, ...]:
+    if not workspace.lake.connected_sources:
+        return ()
     workspace.require("kafka", "s3")
     bootstrap, names = workspace.settings.kafka_bootstrap, workspace.lake.names
     topics = read_table_topics(bootstrap, workspace.lake)
@@ -53,4 +79,4 @@ def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
         return TableLag(table, events_behind(commit.ledger.positions, ends[topic]), commit)
 
     with ThreadPoolExecutor(_READERS) as pool:
-        return tuple(sorted(pool.map(lag, ends), key=lambda one: one.table))
+        return tuple(pool.map(lag, ends))

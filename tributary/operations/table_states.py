@@ -74,7 +74,8 @@ class TableState:
 def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[TableState, ...]:
     """Return the states of all tables, by name, as far as the servers that run can tell."""
     running = {service.name for service in found.services if service.state == "running"}
-    lags = read_lags(workspace) if {"kafka", "s3"} <= running else ()
+    needed = {"kafka", "s3"} if workspace.lake.connected_sources else {"s3"}
+    lags = read_lags(workspace) if needed <= running else ()
     outcomes = read_outcomes(workspace) if "s3" in running else {}
     left_out = read_left_out(workspace.state, workspace.lake)
     files = record_files(workspace) if "s3" in running else None

@@ -56,6 +56,6 @@ def _clusters(stack: TributaryStack) -> Mapping[str, str]:
     """Return the identifiers of the lake's own clusters, by their sources."""
     return {
         source.name: f"{stack.names.resource}-{source.name.replace('_', '-')}"
-        for source in stack.lake.sources
+        for source in stack.lake.connected_sources
         if isinstance(source, PostgresSource) and source.name not in stack.aws.source
     }

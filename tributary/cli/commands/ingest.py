@@ -37,7 +37,11 @@ def ingest(
     ] = "kafka",
     allow_gaps: Annotated[
         bool,
-        typer.Option("--allow-gaps", help="With files: accept that no file holds an event for some offsets."),
+        typer.Option(
+            "--allow-gaps",
+            help="With files: accept that no file holds an event for some offsets. With DynamoDB: "
+            "continue after records that the stream has deleted.",
+        ),
     ] = False,
     tables: Annotated[
         list[str] | None,
@@ -70,8 +74,8 @@ def ingest(
     """
     from tributary.cli.run_watch import watch_run
     from tributary.operations.alerts.keeper import AlertKeeper
-    from tributary.operations.kafka_topics import read_table_names
     from tributary.operations.kafka_wait import wait_until_kafka_holds_all, wait_until_tables_are_read
+    from tributary.operations.known_tables import known_tables
     from tributary.operations.reconcile.barrier import Patience
     from tributary.operations.runs.ingest_run import FILES, start_ingest
     from tributary.operations.snapshots.keeper import SnapshotKeeper
@@ -82,14 +86,16 @@ def ingest(
     if chosen.startswith(FILES):
         wanted = tuple(TableName.parse(table) for table in tables or ())
     else:
-        workspace.require("kafka")
-        if chosen == "kafka" and not follow and wait > 0:
+        has_kafka = bool(workspace.lake.connected_sources)
+        if has_kafka:
+            workspace.require("kafka")
+        if has_kafka and chosen == "kafka" and not follow and wait > 0:
             with messages.status("waiting for Kafka") as shown:
                 patience = Patience.of(wait, shown.update)
                 wait_until_tables_are_read(workspace, patience, messages.print)
                 wait_until_kafka_holds_all(workspace, patience)
         if tables:
-            known = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
+            known = known_tables(workspace)
             wanted = resolve_names(tables, known)
     run = start_ingest(
         workspace,
@@ -102,12 +108,14 @@ def ingest(
     )
     keeper = SnapshotKeeper(workspace, messages.print)
     alerts = AlertKeeper(workspace, messages.print, remedy_words)
+    has_snapshots = chosen == "kafka" and bool(workspace.lake.connected_sources)
     with ExitStack() as beside:
-        if follow and chosen == "kafka":
+        if follow and has_snapshots:
             beside.enter_context(keeper.running())
+        if follow and chosen == "kafka":
             beside.enter_context(alerts.running())
         watch_run(run, messages if as_json else output, is_shown=not as_json)
-    if chosen == "kafka" and not follow:
+    if has_snapshots and not follow:
         # The run has applied what was read again.
         keeper.step()
 

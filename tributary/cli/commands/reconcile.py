@@ -50,11 +50,15 @@ def reconcile(
 def _find_differences(workspace: Workspace, wait_seconds: float) -> Reconciliation:
     """Reconcile all sources of the lake, and show the progress."""
     from tributary.operations.reconcile.barrier import Patience
+    from tributary.operations.reconcile.items import reconcile_items
     from tributary.operations.reconcile.proof import Reconciliation, reconcile
-    from tributary.operations.source_links import source_links
+    from tributary.operations.source_links import item_links, source_links
 
     tables: tuple[TableProof, ...] = ()
     with messages.status("reconciling") as status:
-        for link in source_links(workspace):
-            tables += reconcile(link, Patience.of(wait_seconds, status.update)).tables
+        if workspace.lake.connected_sources:
+            for link in source_links(workspace):
+                tables += reconcile(link, Patience.of(wait_seconds, status.update)).tables
+        for item_link in item_links(workspace):
+            tables += reconcile_items(item_link, Patience.of(wait_seconds, status.update))
     return Reconciliation(tables)

@@ -125,7 +125,7 @@ def status(
     from tributary.operations.table_states import read_table_states
 
     workspace = Workspace.open(lake, state)
-    found = read_status(workspace.state)
+    found = read_status(workspace.state, has_kafka=bool(workspace.lake.connected_sources))
     tables = read_table_states(workspace, found)
     is_well = found.is_well and all(table.is_well for table in tables)
     if as_json:

@@ -46,6 +46,8 @@ def snapshot(
     from tributary.operations.snapshots.asking import read_again
 
     workspace = Workspace.open(lake, state)
+    if not workspace.lake.connected_sources:
+        raise typer.BadParameter("no source of the lake file is read by Debezium", param_hint="--lake")
     with messages.status("waiting for Kafka") as shown:
         found = read_again(workspace, tables or (), messages.print, shown.update)
     wanted, failed = found.tables, found.failed

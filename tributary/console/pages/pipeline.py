@@ -68,11 +68,13 @@ def _way_of_a_row(console: Console, view: LakeView) -> None:
     bronze = connectors.get(lake.names.bronze_connector)
     with ui.row().classes("items-stretch gap-2 w-full"):
         with _hop("Databases"):
-            for source in lake.sources:
+            for source in lake.connected_sources:
                 ui.label(f"{source.name} ({engine_of(source).title})")
+            for source in lake.item_sources:
+                ui.label(f"{source.name} ({source.engine}), read by the Spark app itself")
         _arrow()
         with _hop("Debezium"):
-            for source in lake.sources:
+            for source in lake.connected_sources:
                 _connector(source.name, connectors.get(lake.source_names(source).connector))
         _arrow()
         with _hop("Kafka"):

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, PlainValidator
 from pydantic_core import PydanticKnownError
 
+from tributary.contract.engines.dynamodb import DynamoDbSource
 from tributary.contract.engines.mariadb import MariaDbSource
 from tributary.contract.engines.mysql import MySqlSource
 from tributary.contract.engines.postgres import PostgresSource
@@ -20,6 +21,7 @@ SOURCES: dict[str, type[Source]] = {
     "mysql": MySqlSource,
     "mariadb": MariaDbSource,
     "sqlserver": SqlServerSource,
+    "dynamodb": DynamoDbSource,
 }
 """The class of `[source.NAME]`, by the value of its key `engine`."""
 

@@ -12,6 +12,7 @@ from spark_app.reports import StepsChosen
 from tributary.artifacts.java import find_java
 from tributary.artifacts.progress import shown_on
 from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 from tributary.local import apicurio
 from tributary.local.process import read_log_tail
@@ -123,7 +124,7 @@ def start_ingest(
     SparkBusy, FetchError and the errors of finding a Java.
     """
     of_registry = (apicurio.SERVICE,) if workspace.lake.has_registry_here else ()
-    workspace.require("s3", *of_registry, *_servers_of(events_from))
+    workspace.require("s3", *of_registry, *_servers_of(events_from, workspace.lake))
     arguments = [
         *app_arguments(workspace, command, events_from, tables, follow),
         *options,
@@ -160,8 +161,10 @@ def read_installation(console: Console) -> SparkInstallation:
     return SparkInstallation(java_home=find_java().home, jars=jars, package=unpack_package(build_package()))
 
 
-def _servers_of(events_from: str) -> tuple[str, ...]:
+def _servers_of(events_from: str, lake: Lake) -> tuple[str, ...]:
     if events_from.startswith(FILES):
         return ()
-    # Bronze's catalog is in the local PostgreSQL.
-    return ("kafka",) if events_from == "kafka" else ("postgres",)
+    # Bronze's catalog is in the local PostgreSQL. Records of a stream of items land in bronze first.
+    needs_bronze = events_from != "kafka" or bool(lake.item_sources)
+    needs_kafka = events_from == "kafka" and bool(lake.connected_sources)
+    return (*(("kafka",) if needs_kafka else ()), *(("postgres",) if needs_bronze else ()))

@@ -19,7 +19,7 @@ from tributary.local.spark_jars import classes_jar
 
 ENTRY_POINT = "main.py"
 """The script for spark-submit, at the root of the package. The root is on the PYTHONPATH."""
-_AWS_SERVICES = frozenset({"glue", "logs", "s3", "sso", "sso-oidc", "sts"})
+_AWS_SERVICES = frozenset({"dynamodb", "glue", "kinesis", "logs", "s3", "sso", "sso-oidc", "sts"})
 """The AWS services that the app calls or gets credentials from. All services take 19 of botocore's 22 MB."""
 _SPARK_APP = Path(spark_app.__file__).parent
 _EMR_JARS = _SPARK_APP / "emr-jars.lock.json"

@@ -9,7 +9,7 @@ from typing import Literal
 from rich.console import Console
 
 from tributary.api.tables import read_quarantined_tables, resolve_names
-from tributary.operations.kafka_topics import read_table_names
+from tributary.operations.known_tables import known_tables
 from tributary.operations.runs.follower import end_run
 from tributary.operations.runs.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.operations.runs.run_progress import RunProgress
@@ -30,8 +30,7 @@ def start_rebuild(
     since_snapshot: bool = False,
 ) -> IngestRun:
     """Start to rebuild tables from all their events. Raises UnknownTable and the errors of `start_ingest`."""
-    workspace.require("kafka")
-    wanted = resolve_names(tables, read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
+    wanted = resolve_names(tables, known_tables(workspace))
     options = ["--since-snapshot"] if since_snapshot else []
     return start_ingest(workspace, console, "rebuild", events_from, wanted, on_line=on_line, options=options)
 

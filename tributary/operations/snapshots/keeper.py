@@ -82,7 +82,7 @@ class SnapshotKeeper:
 
         What fails is told once, and tried again after a while."""
         next_look, failure = 0.0, ""
-        sources = self.workspace.lake.sources
+        sources = self.workspace.lake.connected_sources
         of_drivers = (error for source in sources for error in engine_of(source).driver_errors)
         passing: tuple[type[Exception], ...] = (TributaryError, OSError, *of_drivers)
         while not self.stop.is_set():

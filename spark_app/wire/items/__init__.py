@@ -1,0 +1,1 @@
+"""DynamoDB's items: the records of their changes, and how items become rows."""

@@ -1,0 +1,1 @@
+"""The wire form of DynamoDB, and the order of its changes."""

@@ -1,0 +1,154 @@
+"""Records land in bronze with their places, and tables read them from there like events of Kafka."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_app.hudi.hudi_table import HudiTable
+from spark_app.positions.dynamodb import ItemLog
+from spark_app.reports import ProgressWriter
+from spark_app.run.loop import Ingest, Pace
+from spark_app.run.outcome_files import OutcomeFiles
+from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.event import OffsetRange
+from spark_app.sources.kinesis.lander import Lander
+from spark_app.sources.kinesis.landing import Landed, Landing
+from spark_app.sources.kinesis.places import Shard, ShardPlace, StreamPlaces
+from spark_app.sources.kinesis.source import KinesisSource
+from spark_app.sources.kinesis.stream import Record
+from spark_app.sources.several import SeveralSources
+from spark_app.table.table_ingest import TableIngest
+from spark_app.wire.items.record import table_of_record
+from tests.spark_app.items.generated import Sent
+from tests.spark_app.items.test_lander import HOUR_MS, FakeStream
+from tributary.contract.item_stream import ItemRules
+from tributary.contract.lake import TablePolicy
+
+AT = 1_790_000_000_000_000
+FIRST = "49" + "0" * 54
+
+
+@pytest.fixture
+def landing(spark: SparkSession, tmp_path: Path) -> Iterator[Landing]:
+    catalog = f"bronze_{uuid.uuid4().hex}"
+    for name, value in {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "hadoop",
+        ".warehouse": str(tmp_path / "bronze"),
+    }.items():
+        spark.conf.set(f"spark.sql.catalog.{catalog}{name}", value)
+    table = f"{catalog}.lake.shop_records"
+    yield Landing(spark, table, "changes", table_of_record)
+    spark.sql(f"DROP TABLE IF EXISTS {table}")
+
+
+def _record(number: int, table: str) -> Record:
+    sequence = str(int(FIRST) + number)
+    return Record(sequence, AT // 1000 + number, "KEY", Sent("a", AT + number, {}, table=table).data)
+
+
+def test_landed_records_are_events_and_their_places_survive(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_app.sources.kinesis.landing.SNAPSHOTS_KEPT", 1)
+    assert landing.read_places() == StreamPlaces()
+    places = StreamPlaces("2026").with_shards((Shard("s0"), Shard("s1")))
+    first = [
+        Landed(ShardPlace(0, "s0", "2", until_ms=5), (_record(1, "orders"), _record(2, "notes"))),
+        Landed(ShardPlace(1, "s1", "3", until_ms=6), (_record(3, "orders"),)),
+    ]
+    places = landing.land(places, first)
+    places = landing.land(places, [Landed(ShardPlace(0, "s0", "4", is_over=True), (_record(4, "orders"),))])
+    places = landing.land(replace(places, created="later"), [])
+
+    assert landing.read_places() == places
+    landing.expire_snapshots()
+    assert landing.spark.table(f"{landing.table}.snapshots").count() == 1
+    assert landing.read_places() == places
+    assert places.offsets == {"orders": {0: 2, 1: 1}, "notes": {0: 1}}
+    bronze = BronzeSource(landing.spark, landing.table)
+    assert bronze.topics() == {"orders", "notes"}
+    extent = bronze.extents(frozenset({"orders"}))["orders"]
+    assert extent.end == {0: 2, 1: 1}
+    read = bronze.read("orders", (OffsetRange(0, 1, 2), OffsetRange(1, 0, 1))).collect()
+    found = {(row["partition"], row["offset"]): (bytes(row["key"]), bytes(row["value"])) for row in read}
+    assert found == {
+        (0, 1): (_record(4, "").sequence.encode(), _record(4, "orders").data),
+        (1, 0): (_record(3, "").sequence.encode(), _record(3, "orders").data),
+    }
+    rows = landing.spark.table(landing.table).select("stream", "shard", "sequence_number", "partition_key")
+    assert ("changes", "s0", _record(2, "").sequence, "KEY") in {tuple(row) for row in rows.collect()}
+
+
+def test_without_its_snapshots_the_records_themselves_say_how_far_the_stream_was_read(
+    landing: Landing,
+) -> None:
+    places = StreamPlaces("2026").with_shards((Shard("s0"), Shard("s1")))
+    read = (_record(1, "orders"), _record(2, "notes"))
+    landing.land(places, [Landed(ShardPlace(0, "s0", read[-1].sequence), read)])
+    other = Landing(landing.spark, f"{landing.table}_copy", "changes", table_of_record)
+    landing.spark.table(landing.table).writeTo(other.table).using("iceberg").create()
+
+    found = other.read_places()
+    assert [(place.partition, place.shard, place.sequence) for place in found.shards] == [
+        (0, "s0", read[-1].sequence)
+    ]
+    assert found.offsets == {"orders": {0: 1}, "notes": {0: 1}}
+    assert found.next_partition == 1
+    landing.spark.sql(f"DROP TABLE {other.table}")
+
+
+def test_an_ingest_lands_the_stream_and_a_loss_blocks_its_tables(landing: Landing, tmp_path: Path) -> None:
+    spark, stream = landing.spark, FakeStream()
+    for number in range(5):
+        stream.put("s0", Sent(str(number % 3), AT + number, {"n": str(number)}, table="orders").data)
+    stream.open("left", "s0")
+    stream.put("left", Sent("0", AT + 9, None, table="orders").data)
+
+    def run() -> tuple[bool, TableIngest]:
+        lander = Lander("changes", stream, landing, now=lambda: stream.now_ms)
+        kinesis = KinesisSource(lander, BronzeSource(spark, landing.table), follows=False)
+        source = SeveralSources({"shop": kinesis}, lambda _: "shop")
+        table = TableIngest(
+            name="shop.dynamodb.orders",
+            topic="orders",
+            source=source,
+            hudi=HudiTable(spark, str(tmp_path / "silver"), "orders", TablePolicy(buckets=1)),
+            quarantine_path=str(tmp_path / "quarantine"),
+            log=ItemLog(),
+            items=ItemRules(),
+            deleted_path=str(tmp_path / "deleted"),
+        )
+        ingest = Ingest(
+            spark=spark,
+            source=source,
+            table_of=lambda _: table,
+            progress=ProgressWriter(),
+            outcomes=OutcomeFiles(spark),
+            follow=False,
+            pace=Pace(poll_seconds=0.01, idle_poll_seconds=0.01),
+        )
+        try:
+            return ingest.run(), table
+        finally:
+            source.close()
+
+    is_well, table = run()
+    assert is_well
+    assert {row["id"]: row["n"] for row in table.hudi.read().collect()} == {"1": "4", "2": "2"}
+
+    stream.put("left", Sent("5", AT + 10, {"n": "lost"}, table="orders").data)
+    stream.shards_by_id["left"].trimmed = 2
+    stream.now_ms += 25 * HOUR_MS
+    is_well, table = run()
+    assert not is_well
+    outcome = OutcomeFiles(spark).read(table.quarantine_path)
+    assert outcome is not None
+    assert outcome.state == "blocked"
+    assert "has deleted records" in outcome.what

@@ -1,0 +1,1 @@
+"""DynamoDB and Kinesis on this machine, for sources that read a stream of items."""
