@@ -79,6 +79,10 @@ def test_the_lake_type_of_a_number_as_text_is_what_it_was_as_a_json_number() -> 
     assert lake_type(number("NUMERIC", 10, 2)) == lake_type(precise(2, 10)) == "decimal(10,2)"
     assert lake_type(number("NUMERIC", 38, 38)) == lake_type(precise(38, 38)) == "decimal(38,38)"
     assert lake_type(number("MONEY", 2**31 - 1, 0)) == "decimal(38,2)"
+    # SQL Server's.
+    assert lake_type(number("MONEY", 19, 4)) == "decimal(19,4)"
+    assert lake_type(number("DECIMAL() IDENTITY", 20, 0)) == "decimal(20,0)"
+    assert lake_type(number("NUMERIC() IDENTITY", 20, 0)) == "decimal(20,0)"
 
 
 def test_a_scale_that_is_negative_or_beyond_the_precision_is_supported() -> None:
@@ -207,6 +211,21 @@ def test_dates_and_timestamps_far_beyond_the_years_1_and_9999_are_supported(spar
     assert converted(spark, ZONED, ["-0043-03-15T12:00:00Z", "+10000-01-01T00:00:00.5Z"]) == [
         ("-0043-03-15 12:00:00", False),
         ("+10000-01-01 00:00:00.5", False),
+    ]
+
+
+def test_nanoseconds_are_rounded_down_to_microseconds(spark: SparkSession) -> None:
+    nanos = {"type": "int64", "name": "io.debezium.time.NanoTimestamp"}
+    assert converted(spark, nanos, [1_734_382_927_123_456_700, -100, 2**63 - 1, None]) == [
+        ("2024-12-16 21:02:07.123456", False),
+        ("1969-12-31 23:59:59.999999", False),
+        ("2262-04-11 23:47:16.854775", False),
+        (None, False),
+    ]
+    of_day = {"type": "int64", "name": "io.debezium.time.NanoTime"}
+    assert converted(spark, of_day, [75_723_123_456_700, 0]) == [
+        ("21:02:03.123456", False),
+        ("00:00:00.000000", False),
     ]
 
 
