@@ -199,7 +199,7 @@ def test_hidden_columns_hold_a_mask_a_hash_or_nothing(pipeline: Pipeline) -> Non
     assert people[0]["email"] == rows[0]["email"]
 
 
-def test_no_hidden_value_is_in_kafka_bronze_silver_or_a_log(pipeline: Pipeline) -> None:
+def test_no_hidden_value_and_no_salt_is_in_kafka_bronze_silver_or_a_log(pipeline: Pipeline) -> None:
     found = list(everything_behind_the_connectors(pipeline))
 
     assert not {where for where, content in found if SECRET.search(content)}
@@ -210,22 +210,12 @@ def test_no_hidden_value_is_in_kafka_bronze_silver_or_a_log(pipeline: Pipeline) 
     for bucket in ("bronze", "silver"):
         assert any(b"changed" in content for where, content in found if bucket in where), bucket
 
-
-def test_the_salt_is_only_in_files_of_its_owner(pipeline: Pipeline) -> None:
     workspace = pipeline.workspace
     salt = hash_salt(workspace.lake, workspace.settings).get_secret_value().encode()
-    holding = [
-        path
-        for path in workspace.state.path.rglob("*")
-        if path.is_file() and not path.is_symlink() and salt in path.read_bytes()
-    ]
-    assert [path.name for path in holding] == ["hash-salt"]
-    assert holding[0].stat().st_mode & 0o077 == 0
-    assert not [
-        where
-        for where, found in everything_behind_the_connectors(pipeline)
-        if salt in found and not where.endswith("/hash-salt")
-    ]
+    (holding,) = [where for where, content in found if salt in content]
+    path = Path(holding.removeprefix("file "))
+    assert path.name == "hash-salt"
+    assert path.stat().st_mode & 0o077 == 0
 
 
 def test_a_column_that_is_hidden_later_is_hidden_in_the_lake_too(pipeline: Pipeline) -> None:
@@ -308,19 +298,13 @@ def test_an_erased_row_is_in_no_file_of_the_lake_and_the_sink_goes_on(pipeline: 
     assert found["remains"]["searched"] > 0
     assert in_buckets(pipeline, b"forgetme") == set()
     assert pipeline.json("events", "people", "77") == []
-    assert "is in none" in pipeline.run("erase", "people", "id=77")
 
-    with pipeline.database("maria") as maria:
-        execute(maria, "UPDATE people SET note = 'goes on' WHERE id = 78")
-    pipeline.run("ingest")
-    assert all(table["identical"] for table in pipeline.json("reconcile")["tables"])
-    wait_until(lambda: len(pipeline.json("events", "people", "78")) == 2, "the sink's next events")
-    # Each event is once in bronze, although the sink's coordinator starts anew.
+    # Each event is once in bronze, although the sink's coordinator starts from bronze's snapshots.
     pipeline.run("down")
     pipeline.run("up")
     with pipeline.database("maria") as maria:
-        execute(maria, "UPDATE people SET note = 'and on' WHERE id = 78")
-    wait_until(lambda: len(pipeline.json("events", "people", "78")) == 3, "the sink's last events")
+        execute(maria, "UPDATE people SET note = 'goes on' WHERE id = 78")
+    wait_until(lambda: len(pipeline.json("events", "people", "78")) == 2, "the sink's next events")
     pipeline.run("ingest")
     pipeline.run("rebuild", "people")
     assert all(table["identical"] for table in pipeline.json("reconcile")["tables"])
@@ -328,17 +312,14 @@ def test_an_erased_row_is_in_no_file_of_the_lake_and_the_sink_goes_on(pipeline: 
 
 def test_maintenance_leaves_few_files_and_an_exact_lake(pipeline: Pipeline) -> None:
     files = count_of_bronze_files(pipeline)
-    pipeline.run("maintain")
     (report,) = pipeline.json("maintain")
     assert report["event"] == "bronze_serviced"
     with pipeline.database("maria") as maria:
         execute(maria, "UPDATE people SET note = 'after maintenance' WHERE id = 78")
-    wait_until(lambda: len(pipeline.json("events", "people", "78")) >= 4, "the sink's next events")
+    wait_until(lambda: len(pipeline.json("events", "people", "78")) >= 3, "the sink's next events")
     pipeline.run("maintain")
     assert count_of_bronze_files(pipeline) < files
     pipeline.run("ingest")
-    pipeline.run("rebuild", "people")
-    assert all(table["identical"] for table in pipeline.json("reconcile")["tables"])
 
     text = pipeline.lake_file.read_text()
     pipeline.lake_file.write_text(f'{text}\n[bronze]\nretention = "1m"\n')
