@@ -408,3 +408,13 @@ def test_the_servers_own_words_are_told_in_one_line() -> None:
     assert told_by(error) == "Login failed for user 'x'."
     assert number_of(error) == 18456
     assert told_by(ValueError()) == "ValueError"
+
+
+@pytest.mark.parametrize("way", ["leave_out", "mask", "hash"])
+def test_a_hidden_column_has_to_be_there_and_must_not_identify_rows(way: str) -> None:
+    def problems(columns: str) -> list[str]:
+        return problems_of(ORDERS, f'[table."erp.dbo.orders"]\n{way} = {columns}\n')
+
+    assert not problems('["name", "gone?"]')
+    assert "the key column id" in problems('["id"]')[0]
+    assert "found nmae" in problems('["nmae"]')[0]

@@ -19,6 +19,7 @@ from connectors.engines.engine import (
     NotADatabaseUrl,
     ReadOffset,
 )
+from connectors.engines.hidden_columns import as_taken
 from connectors.engines.sqlserver import (
     connector,
     preflight,
@@ -167,10 +168,11 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
     def read_definitions(
         self,
         session: Session,
-        lake: Lake,  # noqa: ARG002
+        lake: Lake,
         source: SqlServerSource,
     ) -> Mapping[TableName, TableDefinition]:
-        return definitions_of(source, read_tables(session))
+        found = definitions_of(source, read_tables(session))
+        return {name: as_taken(definition, lake.policy(name)) for name, definition in found.items()}
 
     def has_rows(self, session: Session, table: TableName) -> bool:
         return reading.has_rows(session, table)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from connectors.engines.absent import entries_without_table, patterns_without_table
 from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut, all_in_one
+from connectors.engines.hidden_columns import hidden_column_problems
 from connectors.engines.sqlserver.catalog import ServerFacts, TableFacts
 from connectors.engines.sqlserver.names import connector_user, own_tables
 from connectors.engines.sqlserver.preparation import removal_of
@@ -214,13 +215,16 @@ def _table_problems(lake: Lake, source: SqlServerSource, facts: TableFacts) -> I
     if twice := sorted({column for column in lower if lower.count(column) > 1}):
         remedy = f"Rename one of the columns, or {leave_out}."
         yield problem("Debezium takes two of its columns for one", twice[0], "names that differ", remedy)
+    policy = lake.policy(name)
     for column in facts.taken:
-        if not is_column_name(column):
+        if not is_column_name(column) and column not in policy.hidden.left_out:
             remedy = f"Rename the column, or {leave_out}."
             yield problem("a lake table cannot have a column with this name", repr(column), ALLOWED, remedy)
     for column in lake.policy(name).partition_by:
         if column not in facts.taken:
             yield _no_such_column(f'[table."{name}"].partition_by', column, facts)
+    key = policy.key or facts.primary_key
+    yield from hidden_column_problems(name, policy, facts.taken, key, SqlServerNotReady)
 
 
 def _capture_problems(name: TableName, facts: TableFacts, leave_out: str) -> Iterator[SqlServerNotReady]:
