@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from bench import events
 from bench.acceleration import lake_entry
+from bench.avro_events import SchemasInMemory, with_avro
 from bench.driver import Driver, driver
 from bench.events import COLUMNS, DENSE, SPARSE, TABLE, Keys, Shape, Summary, Workload
 from bench.hoodie_streamer import HoodieStreamer, commits, wire_columns
@@ -32,6 +33,7 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.positions.postgres import PostgresLog
+from spark_app.registry.registry import KeptSchemas
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EventSource
 from spark_app.sources.kafka import KafkaSource
@@ -43,7 +45,7 @@ from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
 from tributary.local.state import StateFolder, choose_settings
 
-Form = Literal["bare", "schemas"]
+Form = Literal["bare", "schemas", "avro"]
 PEER_HOME = "PEER_HOME"
 
 
@@ -88,6 +90,14 @@ LARGE = replace(
     name="catch_up_large",
 )
 LARGE_DENSE_KEYS = replace(LARGE, keys=DENSE, name="catch_up_large_dense")
+AVRO = replace(
+    FULL,
+    events=400_000,
+    preloaded=100_000,
+    batches=dict.fromkeys(("kafka, schemas", "kafka, avro", "bronze, schemas", "bronze, avro"), (400_000,)),
+    warm_ups=2,
+    name="catch_up_avro",
+)
 BATCHES = replace(
     LARGE,
     events=2_000_000,
@@ -122,12 +132,13 @@ def run(settings: Settings = FULL) -> Results:
                 if number >= settings.warm_ups or contender.shares_the_jvm
                 for batch in settings.batches[contender.name]
             ]
+            sizes = _sizes(folder, contenders, settings.events)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return Results(
         settings.name,
         {**asdict(settings), "shares": arena.shape.shares, "events_per_key": arena.shape.events_per_key},
-        figures([found for found in runs if found.is_warm], arena.shape.events_per_key),
+        (*figures([found for found in runs if found.is_warm], arena.shape.events_per_key), *sizes),
     )
 
 
@@ -184,7 +195,13 @@ class Arena:
 
     def envelopes(self, form: Form) -> DataFrame:
         bare = self.spark.read.parquet(str(self.folder / "envelopes"))
-        return bare if form == "bare" else events.with_schemas(bare)
+        match form:
+            case "bare":
+                return bare
+            case "schemas":
+                return events.with_schemas(bare)
+            case "avro":
+                return with_avro(bare)
 
     def preloaded(self) -> DataFrame:
         return events.preloaded_rows(self.spark, self.workload)
@@ -211,6 +228,16 @@ def _checked_run(contender: Contender, batch: int, arena: Arena, *, is_warm: boo
     rate = found.events / found.seconds
     print(f"{contender.name}: {rate:,.0f} events/s in batches of {batch:,} ({warmth})", file=sys.stderr)
     return replace(found, is_warm=is_warm)
+
+
+def _sizes(folder: Path, contenders: Sequence[Contender], count: int) -> tuple[Figure, ...]:
+    """Return the bytes on disk of each of our contenders' events: zstd in Kafka, Parquet in bronze."""
+    found = []
+    for contender in contenders:
+        if isinstance(contender, OursContender):
+            size = sum(file.stat().st_size for file in contender.event_files(folder))
+            found.append(Figure("bytes an event", round(size / count, 1), "B", {"of": contender.name}))
+    return tuple(found)
 
 
 def figures(runs: Sequence[Run], events_per_key: float) -> tuple[Figure, ...]:
@@ -291,6 +318,7 @@ class OursContender:
             hudi=self._table,
             quarantine_path=str(self.arena.folder / "quarantine"),
             log=PostgresLog(),
+            registry=KeptSchemas(SchemasInMemory().schema) if self.form == "avro" else None,
         )
         with _measured(self.arena.driver) as measured:
             applied = apply_all(table, batch)
@@ -299,6 +327,12 @@ class OursContender:
     def rows(self) -> DataFrame:
         assert self._table is not None
         return as_on_the_wire(self._table.read())
+
+    def event_files(self, folder: Path) -> Iterator[Path]:
+        """Yield the files with the events."""
+        if self.origin == "kafka":
+            return folder.glob(f"state/kafka/**/{_topic(self.form)}-0/*.log")
+        return folder.glob(f"iceberg/bronze/{self.form}/data/**/*.parquet")
 
     @property
     def _preloaded(self) -> Path:
@@ -526,6 +560,8 @@ def _contenders(arena: Arena) -> list[Contender]:
     ours: Mapping[str, tuple[Form, Literal["kafka", "bronze"]]] = {
         "kafka, bare": ("bare", "kafka"),
         "kafka, schemas": ("schemas", "kafka"),
+        "kafka, avro": ("avro", "kafka"),
+        "bronze, avro": ("avro", "bronze"),
         "bronze, bare": ("bare", "bronze"),
         "bronze, schemas": ("schemas", "bronze"),
     }

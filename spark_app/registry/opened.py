@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from spark_app.registry.glue import GlueRegistry
 from spark_app.registry.http import ApicurioRegistry, ConfluentRegistry, Login
 from spark_app.registry.registry import KeptSchemas, RegistryRefused, SchemaRegistry
 from tributary.contract.registry import Registry
@@ -30,6 +29,9 @@ def open_registry(
     if registry is None:
         return None
     if registry.kind == "glue":
+        # Loaded here, because boto3 takes a fifth of a second, and only Glue needs it.
+        from spark_app.registry.glue import GlueRegistry
+
         return KeptSchemas(GlueRegistry(registry.region, glue_endpoint, glue).schema)
     if registry.address is None:
         return None
