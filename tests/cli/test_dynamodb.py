@@ -151,8 +151,6 @@ def test_the_lake_equals_the_database_while_shards_split_and_merge(
     tributary.run("ingest")
     assert _is_identical(tributary)
 
-    tributary.run("rebuild", "shop.dynamodb.orders", "shop.dynamodb.notes")
-    assert _is_identical(tributary)
     assert {one["table"] for one in tributary.json("status")["tables"]} == {
         "shop.dynamodb.orders",
         "shop.dynamodb.notes",

@@ -71,6 +71,7 @@ class Lander:
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     _places: StreamPlaces | None = field(default=None, init=False)
+    _known: StreamPlaces = field(default_factory=StreamPlaces, init=False)
     _listed: tuple[Shard, ...] = field(default=(), init=False)
     _facts: StreamFacts | None = field(default=None, init=False)
     _readers: dict[str, ShardReader | ItemReader] = field(default_factory=dict, init=False)
@@ -81,8 +82,8 @@ class Lander:
 
     @property
     def places(self) -> StreamPlaces:
-        """How far the stream was read, as bronze has it."""
-        return StreamPlaces() if self._places is None else self._places
+        """How far the stream was read, as bronze has it. After an error, as bronze had it before."""
+        return self._known if self._places is None else self._places
 
     @property
     def is_at_end(self) -> bool:
@@ -110,7 +111,7 @@ class Lander:
 
     def _step(self) -> bool:
         if self._places is None:
-            self._places = self.landing.read_places()
+            self._places = self._known = self.landing.read_places()
             self._committed_at = self.clock()
         if self.clock() >= self._list_at:
             self._list()
@@ -120,7 +121,7 @@ class Lander:
         landed = [Landed(each.place, each.records) for each in fetched if each.records]
         if landed or self._is_commit_due(fetched):
             # The places of the other shards are committed, too: a closed shard can end without a record.
-            self._places = self.landing.land(self._current(), landed)
+            self._places = self._known = self.landing.land(self._current(), landed)
             self._committed_at = self.clock()
         if self._reads_items_again or any(each.place.is_over for each in fetched):
             self._list_at = self.clock()

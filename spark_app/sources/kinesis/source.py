@@ -126,6 +126,5 @@ class KinesisSource:
             print(f"Records of {self.lander.name} do not land: {error}", file=sys.stderr)
             return False
         finally:
-            if self.lander.places.offsets:
-                self._places = self.lander.places
+            self._places = self.lander.places
         return True

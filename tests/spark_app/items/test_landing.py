@@ -16,13 +16,14 @@ from spark_app.reports import ProgressWriter
 from spark_app.run.loop import Ingest, Pace
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.sources.bronze import BronzeSource
-from spark_app.sources.event import OffsetRange
+from spark_app.sources.event import EventSource, OffsetRange
 from spark_app.sources.kinesis.lander import Lander
 from spark_app.sources.kinesis.landing import Landed, Landing
 from spark_app.sources.kinesis.places import Shard, ShardPlace, StreamPlaces
 from spark_app.sources.kinesis.source import KinesisSource
 from spark_app.sources.kinesis.stream import Record
 from spark_app.sources.several import SeveralSources
+from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.items.record import table_of_record
 from tests.spark_app.items.generated import Sent
@@ -104,18 +105,17 @@ def test_without_its_snapshots_the_records_themselves_say_how_far_the_stream_was
     landing.spark.sql(f"DROP TABLE {other.table}")
 
 
-def test_an_ingest_lands_the_stream_and_a_loss_blocks_its_tables(landing: Landing, tmp_path: Path) -> None:
+def test_an_ingest_and_a_rebuild_apply_what_has_landed_and_a_loss_blocks_the_tables(
+    landing: Landing, tmp_path: Path
+) -> None:
     spark, stream = landing.spark, FakeStream()
     for number in range(5):
         stream.put("s0", Sent(str(number % 3), AT + number, {"n": str(number)}, table="orders").data)
     stream.open("left", "s0")
     stream.put("left", Sent("0", AT + 9, None, table="orders").data)
 
-    def run() -> tuple[bool, TableIngest]:
-        lander = Lander("changes", stream, landing, now=lambda: stream.now_ms)
-        kinesis = KinesisSource(lander, BronzeSource(spark, landing.table), follows=False)
-        source = SeveralSources({"shop": kinesis}, lambda _: "shop")
-        table = TableIngest(
+    def table_of(source: EventSource) -> TableIngest:
+        return TableIngest(
             name="shop.dynamodb.orders",
             topic="orders",
             source=source,
@@ -125,6 +125,12 @@ def test_an_ingest_lands_the_stream_and_a_loss_blocks_its_tables(landing: Landin
             items=ItemRules(),
             deleted_path=str(tmp_path / "deleted"),
         )
+
+    def run() -> tuple[bool, TableIngest]:
+        lander = Lander("changes", stream, landing, now=lambda: stream.now_ms)
+        kinesis = KinesisSource(lander, BronzeSource(spark, landing.table), follows=False)
+        source = SeveralSources({"shop": kinesis}, lambda _: "shop")
+        table = table_of(source)
         ingest = Ingest(
             spark=spark,
             source=source,
@@ -141,7 +147,11 @@ def test_an_ingest_lands_the_stream_and_a_loss_blocks_its_tables(landing: Landin
 
     is_well, table = run()
     assert is_well
-    assert {row["id"]: row["n"] for row in table.hudi.read().collect()} == {"1": "4", "2": "2"}
+    rows = {row["id"]: row["n"] for row in table.hudi.read().collect()}
+    assert rows == {"1": "4", "2": "2"}
+    rebuilt = rebuild_table(table_of(BronzeSource(spark, landing.table)), patience_seconds=0)
+    assert rebuilt.positions == table.ledger.positions
+    assert {row["id"]: row["n"] for row in table.hudi.read().collect()} == rows
 
     stream.put("left", Sent("5", AT + 10, {"n": "lost"}, table="orders").data)
     stream.shards_by_id["left"].trimmed = 2
