@@ -87,7 +87,7 @@ class Lander:
 
     @property
     def is_at_end(self) -> bool:
-        """Return whether everything was read that the stream had at some time during the last rounds."""
+        """Return whether everything was read that the stream had when its shards were last listed."""
         current = self._current()
         left = [place for place in current.shards if not place.is_over]
         # A child that waits for its parents has records that nobody has asked for yet.

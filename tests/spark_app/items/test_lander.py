@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spark_app.sources.kinesis import item_tables
 from spark_app.sources.kinesis.item_tables import Page
-from spark_app.sources.kinesis.lander import Lander, RecordsLost
+from spark_app.sources.kinesis.lander import SECONDS_BETWEEN_LISTS, Lander, RecordsLost
 from spark_app.sources.kinesis.landing import Landed, numbered
 from spark_app.sources.kinesis.places import Shard, ShardPlace, StreamPlaces, readable
 from spark_app.sources.kinesis.shard_reader import FIRST_WAIT_SECONDS, SECONDS_BETWEEN_READS, ShardReader
@@ -241,6 +241,7 @@ def test_every_record_lands_once_and_in_order(events: list[tuple[str, str | None
                 _survive(world)
     world.bronze.crashes.clear()
     stream.failures.clear()
+    world.seconds += SECONDS_BETWEEN_LISTS
     world.land_all()
     world.check()
 
