@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from spark_app.ledger.ledger import SourceTimes
-from spark_app.steps.steps import Name
 from tributary.contract.remedies import Remedies, remedies_as_json
+
+if TYPE_CHECKING:  # Whoever reads a report needs no PySpark.
+    from spark_app.steps.steps import Name
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,8 @@ def test_every_name_leads_to_a_possible_name_of_a_lake_and_a_source(text: str) -
         ("postgresql://me:s3cret@host", "names no database"),
         ("postgresql://me:s3cret@host/db?channel_binding=require", "channel_binding"),
         ("mysql://me:s3cret@host/db?ssl-mode=VERIFY_CA", "ssl-mode=VERIFY_CA"),
+        ("sqlserver://me:s3cret@host", "names no database"),
+        ("sqlserver://me:s3cret@host/db?driver=odbc", "driver"),
     ],
 )
 def test_a_wrong_url_is_told_without_its_password(url: str, told: str) -> None:
@@ -150,6 +152,8 @@ def test_a_wrong_url_is_told_without_its_password(url: str, told: str) -> None:
         ("mysql://me@host/db?ssl-mode=REQUIRED", "mysql", {"ssl_mode": "required"}),
         ("mariadb://me@127.0.0.1/db", "mariadb", {"ssl_mode": "disabled"}),
         ("mariadb://me@host", "mariadb", {}),
+        ("sqlserver://me@host/db?ssl_mode=disabled", "sqlserver", {"ssl_mode": "disabled"}),
+        ("mssql://me@host/db", "sqlserver", {}),
     ],
 )
 def test_a_url_leads_to_its_engine_and_entries(url: str, engine: str, entries: dict[str, str]) -> None:

@@ -31,8 +31,8 @@ def init(
         str,
         typer.Argument(
             metavar="CONNECTION",
-            help="The database: postgresql://user@host/database, mysql://user@host/database or "
-            "mariadb://user@host/database. The user prepares the database, so it is an administrator.",
+            help="The database: postgresql://user@host/database, or with mysql://, mariadb:// or "
+            "sqlserver://. The user prepares the database, so it is an administrator.",
         ),
     ],
     name: Annotated[
