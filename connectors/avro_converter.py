@@ -21,7 +21,7 @@ CONFLUENT_WHEEL = Path(__file__).with_name("confluent-requirements.txt")
 SETS: Mapping[RegistryKind, str] = {"apicurio": "avro-apicurio", "glue": "avro-glue"}
 """The sets of the plugin lock with a converter's jars."""
 
-_CLASSES: Mapping[RegistryKind, str] = {
+CONVERTERS: Mapping[RegistryKind, str] = {
     "apicurio": "io.apicurio.registry.utils.converter.AvroConverter",
     "confluent": "io.confluent.connect.avro.AvroConverter",
     "glue": "com.amazonaws.services.schemaregistry.kafkaconnect.AWSKafkaAvroConverter",
@@ -81,7 +81,7 @@ def converter_jars(
 
     Raises FetchError, LockError or PipError.
     """
-    named: dict[str, Path | bytes] = {_NAMING_JAR: _naming(_CLASSES[kind])}
+    named: dict[str, Path | bytes] = {_NAMING_JAR: _naming(CONVERTERS[kind])}
     if kind != "confluent":
         files = fetch(read_lock(LOCK)[SETS[kind]], progress)
         return named | {artifact.filename: path for artifact, path in files.items()}
@@ -93,9 +93,9 @@ def converter_jars(
 def pinned_by(kind: RegistryKind) -> object:
     """Return what a plugin with the converter depends on beside the plugin itself."""
     if kind == "confluent":
-        return [_CLASSES[kind], CONFLUENT_WHEEL.read_text(), _CONFLUENT_JARS]
+        return [CONVERTERS[kind], CONFLUENT_WHEEL.read_text(), _CONFLUENT_JARS]
     files = [[artifact.filename, artifact.sha256] for artifact in read_lock(LOCK)[SETS[kind]]]
-    return [_CLASSES[kind], files]
+    return [CONVERTERS[kind], files]
 
 
 def _naming(converter: str) -> bytes:
@@ -122,7 +122,7 @@ def _converter(registry: RegistryAccess) -> Mapping[str, str]:
     match registry:
         case ApicurioAccess():
             return {
-                "": _CLASSES["apicurio"],
+                "": CONVERTERS["apicurio"],
                 "apicurio.registry.url": f"{registry.address}/apis/registry/v2",
                 "apicurio.registry.auto-register": "true",
                 "apicurio.registry.auto-register.if-exists": "RETURN_OR_UPDATE",
@@ -134,7 +134,7 @@ def _converter(registry: RegistryAccess) -> Mapping[str, str]:
             }
         case ConfluentAccess():
             return {
-                "": _CLASSES["confluent"],
+                "": CONVERTERS["confluent"],
                 "schema.registry.url": registry.address,
                 "auto.register.schemas": "true",
                 "enhanced.avro.schema.support": "true",
@@ -143,7 +143,7 @@ def _converter(registry: RegistryAccess) -> Mapping[str, str]:
         case GlueAccess():
             endpoint = {} if registry.endpoint is None else {"endpoint": registry.endpoint}
             return {
-                "": _CLASSES["glue"],
+                "": CONVERTERS["glue"],
                 "region": registry.region,
                 "registry.name": registry.name,
                 "schemaAutoRegistrationEnabled": "true",

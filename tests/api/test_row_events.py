@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from tributary.api.event_payloads import EventPayloads
+from spark_app.registry.framing import SchemaId
+from spark_app.registry.registry import RegistryAway, SchemaUnknown
+from tributary.api.event_payloads import EventPayloads, SchemasMissing
 from tributary.api.row_events import NotAKey, parse_key, read_row_events
 
 TOPIC, NAMESPACE = "shop.web.public.orders", "shop_bronze"
@@ -59,6 +65,69 @@ def test_every_event_of_the_key_is_there_once_and_in_order(bronze: SubTreeFileSy
 
 def test_a_topic_without_files_has_no_events(bronze: SubTreeFileSystem) -> None:
     assert read_row_events(bronze, "bronze", NAMESPACE, "shop.web.public.none", "1", EventPayloads()) == ()
+
+
+ROW = {
+    "type": "record",
+    "name": "Row",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "day", "type": ["null", {"type": "int", "logicalType": "date"}], "default": None},
+        {"name": "raw", "type": "bytes"},
+    ],
+}
+ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "fields": [{"name": "op", "type": "string"}, {"name": "after", "type": ["null", ROW]}],
+}
+KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]}
+SCHEMAS = {1: KEY, 2: ENVELOPE}
+
+
+class Schemas:
+    """A registry that has `SCHEMAS`, or that does not answer."""
+
+    def __init__(self, *, is_away: bool = False) -> None:
+        self.is_away = is_away
+
+    def schema(self, schema_id: SchemaId) -> str:
+        if self.is_away:
+            raise RegistryAway("nobody listens")
+        if schema_id.number not in SCHEMAS:
+            raise SchemaUnknown
+        return json.dumps(SCHEMAS[schema_id.number])
+
+
+def framed(number: int, record: Any) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, SCHEMAS[min(number, 2)], record)
+    return b"\0" + number.to_bytes(4) + out.getvalue()
+
+
+AFTER = {"id": 1, "price": Decimal("12.50"), "day": 20_000, "raw": b"\xff"}
+
+
+def test_events_in_avro_are_shown_as_those_in_json(tmp_path: Path) -> None:
+    created = {"op": "c", "after": {**AFTER, "day": date(2024, 10, 4)}}
+    rows = [event(offset, {}, None) for offset in range(3)]
+    rows[0] |= {"key": framed(1, {"id": 1}), "value": framed(2, created)}
+    rows[1] |= {"key": framed(1, {"id": 1}), "value": framed(2, created)[:9]}
+    rows[2] |= {"key": framed(1, {"id": 1}), "value": framed(3, created)}
+    write(tmp_path, "1.parquet", rows)
+    bronze = SubTreeFileSystem(str(tmp_path), LocalFileSystem())
+
+    found = read_row_events(bronze, "bronze", NAMESPACE, TOPIC, "1", EventPayloads(Schemas()))
+
+    assert [one.kind for one in found] == ["created", "unreadable", "unreadable"]
+    assert found[0].after == {"id": 1, "price": "12.50", "day": 20_000, "raw": "/w=="}
+    for payloads, why in (
+        (EventPayloads(), "names none"),
+        (EventPayloads(Schemas(is_away=True)), "does not answer"),
+    ):
+        with pytest.raises(SchemasMissing, match=why):
+            read_row_events(bronze, "bronze", NAMESPACE, TOPIC, "1", payloads)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import pytest
 
 from connectors import connect_classes
-from connectors.avro_converter import LOCK
+from connectors.avro_converter import CONVERTERS, LOCK
 from connectors.engines.debezium_options import RESUMABLE_OFFSETS
 from connectors.engines.registry import ENGINES
 from connectors.plugins import Plugin, build_plugins, plugins_for, unpack_plugins
@@ -23,6 +23,7 @@ from tributary.artifacts.cache import cache_root
 from tributary.artifacts.fetch import fetch
 from tributary.artifacts.lock import read_lock
 from tributary.contract.lake import parse_lake
+from tributary.contract.registry import RegistryKind
 
 KAFKA_LOCK = Path(local.__file__).with_name("services.lock.json")
 
@@ -167,3 +168,18 @@ def read_services(jars: Iterable[Path]) -> dict[str, set[str]]:
                     lines = jar.read(name).decode().splitlines()
                     services[Path(name).name] |= {line.partition("#")[0].strip() for line in lines}
     return services
+
+
+@pytest.mark.parametrize("kind", ["apicurio", "confluent", "glue"])
+def test_a_source_s_plugin_can_hold_an_avro_converter_that_a_worker_finds(kind: RegistryKind) -> None:
+    (plugin,) = build_plugins(names=("debezium-connector-postgres",), avro=kind)
+    assert plugin.name == f"debezium-connector-postgres-avro-{kind}"
+    folder = unpack_plugins((plugin,)) / plugin.name
+    converter = CONVERTERS[kind]
+    assert converter in read_services(folder.glob("*.jar"))["org.apache.kafka.connect.storage.Converter"]
+    files = [ZipFile(jar).namelist() for jar in folder.glob("*.jar")]
+    assert any(f"{converter.replace('.', '/')}.class" in names for names in files)
+    # Connect brings these itself, and two of them would not work together.
+    assert not {
+        jar.name for jar in folder.glob("*.jar") if jar.name.startswith(("kafka-clients", "connect-"))
+    }
