@@ -83,7 +83,7 @@ ENVELOPE = {
     "fields": [{"name": "op", "type": "string"}, {"name": "after", "type": ["null", ROW]}],
 }
 KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]}
-SCHEMAS = {1: KEY, 2: ENVELOPE}
+SCHEMAS: dict[int, Any] = {1: KEY, 2: ENVELOPE}
 
 
 class Schemas:
