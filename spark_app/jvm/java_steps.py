@@ -12,6 +12,7 @@ from spark_app.jvm.buckets import JavaBuckets
 from spark_app.jvm.change_survey import JavaChangeCounter
 from spark_app.jvm.inflated import inflated as inflated
 from spark_app.jvm.kafka_events import read_kafka_events as read_kafka_events
+from spark_app.jvm.limited_avro import limited_avro as limited_avro
 from spark_app.jvm.partial_fold import partial_fold as partial_fold
 from spark_app.jvm.payload_reader import read_payload as read_payload
 from spark_app.jvm.payload_reader import read_shape as read_shape

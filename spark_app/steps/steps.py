@@ -105,6 +105,11 @@ class Steps(Protocol):
 
         Null, too, if they are more than 512 MiB."""
 
+    def limited_avro(self, avro: Column) -> Column:
+        """Return the same bytes. Avro's reader takes no more memory for them than `AVRO_LIMITS` allow.
+
+        In plain PySpark this is certain only where the driver reads them, as on one machine."""
+
     def projections(self, rows: StructType, needed: str, steps: Sequence[Sequence[Column]], /) -> Projections:
         """Return the projections of rows of that type, of those whose column `needed` is not null.
 

@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from spark_app.jvm.avro_type import type_of_avro
+from spark_app.steps.steps import steps
 from spark_app.wire.avro_schema import AvroSchema, UnreadableAvro
 from spark_app.wire.schema_version import AvroReading
 
@@ -37,7 +38,7 @@ def avro_reading(schema: AvroSchema) -> AvroReading:
 
 def read_avro(avro: Column, reading: AvroReading) -> Column:
     """Return the record. All its fields are null if the bytes are not Avro of the schema."""
-    return from_avro(avro, reading.schema, {"mode": "PERMISSIVE"})
+    return from_avro(steps().limited_avro(avro), reading.schema, {"mode": "PERMISSIVE"})
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tributary.contract.avro_limits import AVRO_LIMITS
 from tributary.contract.aws import Aws, Processing
 from tributary.contract.aws_names import AwsNames, Output
 from tributary.contract.errors import TributaryError
@@ -194,9 +193,7 @@ def _options(addresses: Addresses) -> dict[str, str]:
         "spark.executorEnv.PYTHONPATH": f"./{PACKAGE_FOLDER}",
         "spark.executorEnv.AWS_REGION": addresses.region,
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
-        "spark.executor.extraJavaOptions": " ".join(
-            ["-Duser.timezone=UTC", *(f"-D{name}={value}" for name, value in AVRO_LIMITS.items())]
-        ),
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
         # The app itself registers its tables in Glue; Hive's client would ask for the database `default`.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
