@@ -158,6 +158,12 @@ def _rate(figure: Figure) -> Place | None:
     return f"{_contender(figure)}, batches of {number_text(figure.of['batch'])}", measure
 
 
+def _rate_and_size(figure: Figure) -> Place | None:
+    """Place events per second, memory, and the size of an event, for one batch size."""
+    measure = "rate" if figure.name == "events a second" else figure.name
+    return _contender(figure), measure
+
+
 def _times(figure: Figure) -> Place | None:
     """Place a contender's speed-up, each at its best batch size."""
     if figure.name != "times as fast":
@@ -224,6 +230,7 @@ LAYOUTS: Mapping[str, tuple[Grid | Listing, ...]] = {
     "catch_up_large": _CATCH_UP,
     "catch_up_large_dense": _CATCH_UP,
     "catch_up_batches": _CATCH_UP,
+    "catch_up_avro": (Grid("Events", _rate_and_size),),
     "catch_up_memory": (Grid("Source", _memory),),
     "initial_load": (Grid("Way", _load),),
     "flat": (Grid("Table", _by_rows),),
