@@ -20,8 +20,6 @@ from tests.spark_app.test_recorded_events import apply_all
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
-pytestmark = pytest.mark.usefixtures("each_way")
-
 FOLDER = Path(__file__).parent / "data"
 MADE = FOLDER / "made_by_debezium_sqlserver.jsonl"
 RECORDED = FOLDER / "recorded_sqlserver.jsonl"
