@@ -54,10 +54,8 @@ def test_avro_through_a_registry_gives_the_lake_that_the_database_has(tributary:
     tributary.run("up")
     with tributary.connect() as connection:
         connection.execute(SCHEMA.encode())
-    tributary.run("up")
     process = tributary.start("ingest", "--follow", "--json")
     try:
-        assert tributary.json("reconcile", "--wait", "300")["identical"]
         with tributary.connect() as connection:
             connection.execute(CHANGES.encode())
         assert tributary.json("reconcile", "--wait", "300")["identical"]
@@ -74,7 +72,7 @@ def test_avro_through_a_registry_gives_the_lake_that_the_database_has(tributary:
     assert all(unframed(value) for value in values_in_kafka(tributary))
 
     shown = tributary.json("events", "customers", "customer 5")
-    assert [one["op"] for one in shown][:1] == ["r"]
+    assert shown[0]["op"] == "c"
     assert shown[-1]["after"] == {"name": "customer 5", "city": "city 5", "note": None}
     rows = "SELECT * FROM customers ORDER BY name"
     before = tributary.json("query", rows)
