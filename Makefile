@@ -33,6 +33,10 @@ demo: $(INSTALLED) $(FETCHED) ## run the whole pipeline on a demo database and p
 test: lint setup ## check the code and run every test, in two processes at a time
 	@$(BIN)/python -m tests --coverage
 
+.PHONY: test-pipelines
+test-pipelines: setup ## test whole pipelines that `make test` leaves out: Avro, DynamoDB, hidden columns, `tributary start` (10 minutes)
+	@$(BIN)/pytest -m long tests
+
 .PHONY: test-fast
 test-fast: setup ## run the tests that start neither servers nor Spark
 	@$(BIN)/python -m tests --fast

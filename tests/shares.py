@@ -27,11 +27,14 @@ class Share:
 
     def arguments(self) -> list[str]:
         """Return the arguments for pytest."""
-        return ["-m", "slow" if self.slow else "not slow", *map(str, self.paths)]
+        kind = "slow and not long" if self.slow else "not slow"
+        return ["-m", kind, *map(str, self.paths)]
 
 
 def all_shares(tests: Path = TESTS) -> Sequence[Share]:
-    """Return shares that together hold every test once. Fast tests come first, to show mistakes early."""
+    """Return shares that together hold every test once, except the long ones.
+
+    Fast tests come first, to show mistakes early."""
     rooms = [path for path in sorted(tests.iterdir()) if any(path.glob("test_*.py"))]
     everything = [*rooms, *sorted(tests.glob("test_*.py"))]
     return [

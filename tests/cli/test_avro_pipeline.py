@@ -16,7 +16,7 @@ from tests.local.landed import wait_until
 from tributary.local.pipeline import down
 from tributary.local.state import StateFolder
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
 LAKE = """
 [lake]

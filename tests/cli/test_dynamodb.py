@@ -21,7 +21,7 @@ from tributary.local.kinesis import kinesis_client
 from tributary.local.pipeline import down, up
 from tributary.local.state import StateFolder
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
 LAKE = """
 [lake]

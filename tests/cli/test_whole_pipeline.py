@@ -439,6 +439,7 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
         pages.find_no_button(Walk(address, browser), "/table/shop.public.orders")
 
 
+@pytest.mark.long
 def test_start_follows_and_serves_and_mends_and_stops_it_all(tributary: Tributary) -> None:
     tributary.run("down")
     port = free_port()

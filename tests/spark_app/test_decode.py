@@ -20,8 +20,6 @@ from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tests.spark_app.debezium import SentEvent, SourceTable, event_row
 from tests.spark_app.typed_frames import event_frame
 
-pytestmark = pytest.mark.usefixtures("each_way")
-
 KEYS = (
     *('{"id":5}', '{"id":-5}', '{"id":0}', '{"id":9223372036854775807}', '{"id":-9223372036854775808}'),
     *('{"id":9223372036854775808}', '{"id":-0}', '{"id":05}', '{"id":+5}', '{"id":5.0}', '{"id":5e1}'),

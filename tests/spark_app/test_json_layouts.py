@@ -34,8 +34,6 @@ from tests.spark_app.wire_forms import write_lines
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
-pytestmark = pytest.mark.usefixtures("each_way")
-
 LAYOUTS_OF_EACH_EVENT = 5
 COLUMNS = {"id": "bigint", "name": "text", "body": "text", "price": "numeric(8,2)", "tags": "text[]"}
 ONLY_KEY = TablePolicy(key=("id",))

@@ -18,8 +18,6 @@ from spark_app.steps.steps import steps
 from spark_app.wire.connect_schema import parse_schema
 from spark_app.wire.lake_types import conversion
 
-pytestmark = pytest.mark.usefixtures("each_way")
-
 Converted = tuple[str | None, bool]
 """A value of the lake as Spark prints it, and whether the conversion failed."""
 

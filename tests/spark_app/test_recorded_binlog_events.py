@@ -19,8 +19,6 @@ from tests.spark_app.test_recorded_events import apply_all
 from tributary.contract.lake import TablePolicy
 from tributary.contract.source import Events
 
-pytestmark = pytest.mark.usefixtures("each_way")
-
 FOLDER = Path(__file__).parent / "data"
 SERVERS = ("mysql", "mariadb")
 each_server = pytest.mark.parametrize("server", SERVERS)
