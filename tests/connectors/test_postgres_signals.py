@@ -39,7 +39,7 @@ def test_a_request_is_one_row_that_debeziums_own_user_can_write_and_remove(
                 "Odd(Name)+ü": {
                     "type": "INCREMENTAL",
                     "data-collections": ['"public"."Odd(Name)+ü"'],
-                    "additional-conditions": [{"data-collection": ".*", "filter": "tableoid = 5"}],
+                    "additional-conditions": [{"data-collection": ".*", "filter": "(tableoid = 5)"}],
                 },
             }
             forget_request(connection, lake, source, request)
