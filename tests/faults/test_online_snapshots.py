@@ -92,6 +92,8 @@ def test_an_ingest_that_follows_notices_by_itself_and_a_person_decides_about_a_m
     )
     lake_file = tributary.lake_file.read_text()
     tributary.lake_file.write_text(f'{lake_file}\n[table."shop.public.manual"]\nrepair = "manual"\n')
+    # A mark is no proof: it is in another table.
+    _wait(lambda: {"automatic", "manual"} <= _in_lake(at_work), "new tables in the lake")
     at_work.end_ingest()
     try:
         with _following(at_work):
@@ -136,6 +138,10 @@ def _wait_until_all_are_applied(at_work: Pipeline) -> None:
         return all(record.request.id in applied for record in files.read().values())
 
     _wait(is_all_applied, "end of all snapshots")
+
+
+def _in_lake(at_work: Pipeline) -> set[str]:
+    return {one["table"].rpartition(".")[2] for one in at_work.tributary.json("tables")}
 
 
 def _state(at_work: Pipeline, table: str) -> str:
