@@ -35,6 +35,14 @@ class Form:
     show: Callable[[Any], str] = repr
 
 
+@dataclass(frozen=True)
+class Readable:
+    """A form, and the SQL that computes it from a column's quoted name."""
+
+    form: Form
+    expression: Callable[[str], str]
+
+
 def list_of(element: Form) -> Form:
     """Return the form of lists whose elements have this form."""
     return Form(

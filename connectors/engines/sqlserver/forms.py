@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from connectors.engines.forms import (
     BOOLEAN,
@@ -15,16 +14,8 @@ from connectors.engines.forms import (
     NUMBER,
     TEXT,
     TIME_OF_DAY,
-    Form,
+    Readable,
 )
-
-
-@dataclass(frozen=True)
-class Readable:
-    """A form, and the SQL that computes it from a column's quoted name."""
-
-    form: Form
-    expression: Callable[[str], str]
 
 
 def readable(data_type: str) -> Readable | None:
