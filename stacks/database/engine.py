@@ -50,26 +50,38 @@ class NameOnAws:
 
 
 class EngineOnAws(ABC, Generic[SourceT, ExistingT]):
-    """One engine on AWS.
+    """One engine on AWS, whose databases exist already. The lake file refuses a source without one.
 
     services         of AWS that its own databases need, as botocore calls them
     plugin_construct the id of the construct that holds its connector's plugin
     sections         of the runbook that its alarms lead to
     """
 
-    services: ClassVar[tuple[str, ...]]
+    services: ClassVar[tuple[str, ...]] = ()
     plugin_construct: ClassVar[str]
-    sections: ClassVar[tuple[str, ...]]
-
-    @abstractmethod
-    def names(self, aws: Aws) -> Iterator[NameOnAws]:
-        """Yield the names in `[aws]` that its own databases need AWS to know."""
+    sections: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def add_existing(
         self, stack: TributaryStack, source: SourceT, database: ExistingT, network: NetworkStack
     ) -> SourceDatabase:
         """Check a database that exists already, and say what its administrator has to run."""
+
+    def watched(self, stack: TributaryStack) -> list[Watched]:  # noqa: ARG002
+        """Return what to watch of the engine's own databases in the lake."""
+        return []
+
+    def graphs(self, stack: TributaryStack) -> list[Graph]:  # noqa: ARG002
+        """Return what the dashboard shows of them."""
+        return []
+
+
+class CreatingEngineOnAws(EngineOnAws[SourceT, ExistingT]):
+    """An engine of which Tributary also creates databases."""
+
+    @abstractmethod
+    def names(self, aws: Aws) -> Iterator[NameOnAws]:
+        """Yield the names in `[aws]` that its own databases need AWS to know."""
 
     @abstractmethod
     def add_own(
@@ -85,9 +97,7 @@ class EngineOnAws(ABC, Generic[SourceT, ExistingT]):
         """
 
     @abstractmethod
-    def watched(self, stack: TributaryStack) -> list[Watched]:
-        """Return what to watch of the engine's own databases in the lake."""
+    def watched(self, stack: TributaryStack) -> list[Watched]: ...
 
     @abstractmethod
-    def graphs(self, stack: TributaryStack) -> list[Graph]:
-        """Return what the dashboard shows of them."""
+    def graphs(self, stack: TributaryStack) -> list[Graph]: ...

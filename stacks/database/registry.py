@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stacks.database.binlog.engine import MariaDbOnAws, MySqlOnAws
-from stacks.database.engine import EngineOnAws
+from stacks.database.engine import CreatingEngineOnAws, EngineOnAws
 from stacks.database.postgres.engine import PostgresOnAws
 from stacks.database.sqlserver.engine import SqlServerOnAws
 from tributary.contract.lake import Lake
@@ -28,11 +28,14 @@ def engine_on_aws(source: Source) -> AnyEngineOnAws:
     return ENGINES_ON_AWS[source.engine]
 
 
-def own_sources(lake: Lake) -> Mapping[AnyEngineOnAws, list[Source]]:
+def own_sources(lake: Lake) -> Mapping[CreatingEngineOnAws[Any, Any], list[Source]]:
     """Return the sources whose databases the lake creates on AWS, by their engines."""
     existing = {} if lake.aws is None else lake.aws.source
-    found: dict[AnyEngineOnAws, list[Source]] = {}
+    found: dict[CreatingEngineOnAws[Any, Any], list[Source]] = {}
     for source in lake.connected_sources:
         if source.name not in existing:
-            found.setdefault(engine_on_aws(source), []).append(source)
+            engine = engine_on_aws(source)
+            # The lake file refuses any other (`Source.problems_on_aws`).
+            assert isinstance(engine, CreatingEngineOnAws), f"source {source.name} names no existing database"
+            found.setdefault(engine, []).append(source)
     return found

@@ -11,14 +11,14 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from connectors.deployment import SecretsManagerSecret
 from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
-from stacks.database.engine import EngineOnAws, NameOnAws, SourceDatabase
+from stacks.database.engine import CreatingEngineOnAws, NameOnAws, SourceDatabase
 from stacks.network import NetworkStack
 from stacks.observability.watched import Graph, Threshold, Watched
 from tests.engines.abacus import AbacusSource, ExistingAbacus
 from tributary.contract.aws import Aws
 
 
-class AbacusOnAws(EngineOnAws[AbacusSource, ExistingAbacus]):
+class AbacusOnAws(CreatingEngineOnAws[AbacusSource, ExistingAbacus]):
     services = ("rds",)
     plugin_construct = "AbacusPlugin"
     sections = ("abacus",)

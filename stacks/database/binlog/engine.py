@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
-
-from aws_cdk import aws_kms as kms
 
 from connectors.engines.binlog.engine import BinlogEngine
 from connectors.engines.binlog.preparation import setup_script
@@ -13,11 +10,9 @@ from connectors.engines.binlog.prepared_check import missing_preparation_query
 from connectors.engines.mariadb.engine import MariaDbEngine
 from connectors.engines.mysql.engine import MySqlEngine
 from stacks.base import TributaryStack
-from stacks.database.engine import EngineOnAws, NameOnAws, SourceDatabase
+from stacks.database.engine import EngineOnAws, SourceDatabase
 from stacks.database.existing_database import add_existing_database
 from stacks.network import NetworkStack
-from stacks.observability.watched import Graph, Watched
-from tributary.contract.aws import Aws
 from tributary.contract.engines.binlog import BinlogSource, ExistingBinlogDatabase
 
 
@@ -25,11 +20,6 @@ class BinlogOnAws(EngineOnAws[BinlogSource, ExistingBinlogDatabase]):
     """An engine whose connector reads a binary log. Tributary creates no server of it on AWS."""
 
     engine: ClassVar[BinlogEngine]
-    services = ()
-    sections = ()
-
-    def names(self, aws: Aws) -> Iterator[NameOnAws]:  # noqa: ARG002
-        return iter(())
 
     def add_existing(
         self,
@@ -49,21 +39,6 @@ class BinlogOnAws(EngineOnAws[BinlogSource, ExistingBinlogDatabase]):
             query=missing_preparation_query(stack.lake, source),
             options=self.engine.encryption(is_required=True),
         )
-
-    def add_own(
-        self,
-        stack: TributaryStack,
-        sources: Sequence[BinlogSource],
-        network: NetworkStack,
-        key: kms.IKey | None,
-    ) -> Mapping[str, SourceDatabase]:
-        raise NotImplementedError("the lake file is refused before (BinlogSource.problems_on_aws)")
-
-    def watched(self, stack: TributaryStack) -> list[Watched]:  # noqa: ARG002
-        return []
-
-    def graphs(self, stack: TributaryStack) -> list[Graph]:  # noqa: ARG002
-        return []
 
 
 class MySqlOnAws(BinlogOnAws):

@@ -10,7 +10,7 @@ from connectors.engines.postgres.connector import encrypted
 from connectors.engines.postgres.preparation import setup_script
 from connectors.engines.postgres.prepared_check import missing_preparation_query
 from stacks.base import TributaryStack
-from stacks.database.engine import EngineOnAws, NameOnAws, SourceDatabase
+from stacks.database.engine import CreatingEngineOnAws, NameOnAws, SourceDatabase
 from stacks.database.existing_database import add_existing_database
 from stacks.database.outputs import tell
 from stacks.database.postgres.alarms import SECTIONS, graphs, watched
@@ -23,7 +23,7 @@ from tributary.contract.aws import Aws
 from tributary.contract.engines.postgres import ExistingPostgres, PostgresSource
 
 
-class PostgresOnAws(EngineOnAws[PostgresSource, ExistingPostgres]):
+class PostgresOnAws(CreatingEngineOnAws[PostgresSource, ExistingPostgres]):
     """The engine of sources with `engine = "postgres"`."""
 
     services = ("rds",)

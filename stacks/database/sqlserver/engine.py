@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-
-from aws_cdk import aws_kms as kms
-
 from connectors.engines.sqlserver.connector import ENCRYPTED
 from connectors.engines.sqlserver.preparation import setup_script
 from connectors.engines.sqlserver.prepared_check import missing_preparation_query
 from stacks.base import TributaryStack
-from stacks.database.engine import EngineOnAws, NameOnAws, SourceDatabase
+from stacks.database.engine import EngineOnAws, SourceDatabase
 from stacks.database.existing_database import add_existing_database
 from stacks.network import NetworkStack
-from stacks.observability.watched import Graph, Watched
-from tributary.contract.aws import Aws
 from tributary.contract.engines.sqlserver import ExistingSqlServer, SqlServerSource
 
 
 class SqlServerOnAws(EngineOnAws[SqlServerSource, ExistingSqlServer]):
     """The engine of sources with `engine = "sqlserver"`. Tributary creates no server of it on AWS."""
 
-    services = ()
     plugin_construct = "SqlServerPlugin"
-    sections = ()
-
-    def names(self, aws: Aws) -> Iterator[NameOnAws]:  # noqa: ARG002
-        return iter(())
 
     def add_existing(
         self,
@@ -48,18 +37,3 @@ class SqlServerOnAws(EngineOnAws[SqlServerSource, ExistingSqlServer]):
             query=missing_preparation_query(stack.lake, source),
             options=ENCRYPTED,
         )
-
-    def add_own(
-        self,
-        stack: TributaryStack,
-        sources: Sequence[SqlServerSource],
-        network: NetworkStack,
-        key: kms.IKey | None,
-    ) -> Mapping[str, SourceDatabase]:
-        raise NotImplementedError("the lake file is refused before (SqlServerSource.problems_on_aws)")
-
-    def watched(self, stack: TributaryStack) -> list[Watched]:  # noqa: ARG002
-        return []
-
-    def graphs(self, stack: TributaryStack) -> list[Graph]:  # noqa: ARG002
-        return []
