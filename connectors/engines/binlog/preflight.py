@@ -20,6 +20,7 @@ from connectors.engines.binlog.reading import NOT_THE_SYSTEMS
 from connectors.engines.binlog.session import Session, first_row, rows_of
 from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut, all_in_one
 from connectors.engines.hidden_columns import hidden_column_problems
+from connectors.engines.key_problems import no_such_column, unfit_key, without_key
 from tributary.contract.column_names import ALLOWED, is_column_name
 from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake
@@ -362,7 +363,7 @@ def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iter
             yield problem("Debezium changes the name of a column", f"the column {column}", None, remedy)
     for column in lake.policy(name).partition_by:
         if column not in facts.types:
-            yield _no_such_column(f'[table."{name}"].partition_by', column, facts)
+            yield no_such_column(f'[table."{name}"].partition_by', column, facts.columns, ServerNotReady)
     key = lake.policy(name).key or facts.primary_key
     yield from hidden_column_problems(name, lake.policy(name), facts.columns, key, ServerNotReady)
 
@@ -375,29 +376,17 @@ def _key_problems(lake: Lake, name: TableName, facts: TableFacts, leave_out: str
     entry = f'[table."{name}"].key'
     given = lake.policy(name).key
     if given is None and not facts.primary_key:
-        yield ServerNotReady(
-            "nothing identifies its rows",
-            where=f"table {name}",
-            found="no primary key",
-            expected="a primary key, or the columns of a unique index as key in the lake file",
-            remedy=f'Add [table."{name}"] with key = [...], or {leave_out}.',
-        )
+        yield without_key(name, leave_out, ServerNotReady)
         return
     key = facts.primary_key if given is None else frozenset(given)
     if missing := sorted(key - facts.types.keys()):
-        yield _no_such_column(entry, missing[0], facts)
+        yield no_such_column(entry, missing[0], facts.columns, ServerNotReady)
         return
-    if given is not None and not any(unique <= key for unique in facts.unique_keys):
-        yield ServerNotReady(
-            "the key does not identify a row",
-            where=entry,
-            found=", ".join(sorted(key)),
-            expected="columns with a unique index over them, or over some of them",
-        )
-    elif nullable := sorted(key - facts.not_null):
-        yield ServerNotReady(
-            "a key column may be null", where=entry, found=nullable[0], expected="columns that are NOT NULL"
-        )
+    is_identity = given is None or any(unique <= key for unique in facts.unique_keys)
+    expected = None if is_identity else "columns with a unique index over them, or over some of them"
+    nullable = sorted(key - facts.not_null)
+    if unfit := unfit_key(entry, key, ServerNotReady, expected=expected, nullable=nullable):
+        yield unfit
     for column in sorted(key):
         if facts.types[column] == "float":
             yield ServerNotReady(
@@ -407,15 +396,6 @@ def _key_problems(lake: Lake, name: TableName, facts: TableFacts, leave_out: str
                 expected="a key that Debezium sends exactly",
                 remedy=f'Add [table."{name}"] with the columns of another unique index, or {leave_out}.',
             )
-
-
-def _no_such_column(entry: str, column: str, facts: TableFacts) -> ServerNotReady:
-    return ServerNotReady(
-        "a column that does not exist",
-        where=entry,
-        found=column,
-        expected=f"one of {', '.join(facts.columns)}",
-    )
 
 
 def _may_be_in_history(source: BinlogSource, facts: TableFacts) -> bool:

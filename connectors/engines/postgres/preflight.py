@@ -13,6 +13,7 @@ from psycopg.rows import class_row, dict_row
 from connectors.engines.absent import entries_without_table, patterns_without_table
 from connectors.engines.engine import DatabaseNotReady, LeftOut, all_in_one
 from connectors.engines.hidden_columns import hidden_column_problems
+from connectors.engines.key_problems import no_such_column, unfit_key, without_key
 from connectors.engines.postgres.names import (
     HEARTBEAT_SCHEMA,
     HEARTBEAT_TABLE,
@@ -478,7 +479,7 @@ def _table_problems(
     for column in lake.policy(name).partition_by:
         if column not in facts.columns:
             entry = f'[table."{name}"].partition_by'
-            yield _no_such_column(entry, column, facts)
+            yield no_such_column(entry, column, facts.columns, PostgresNotReady)
 
 
 def _misread_columns(facts: TableFacts) -> Iterator[str]:
@@ -503,13 +504,7 @@ def _identity_problems(
     key, entry = lake.policy(name).key, f'[table."{name}"].key'
     if key is None:
         if facts.primary_key is None:
-            yield PostgresNotReady(
-                "nothing identifies its rows",
-                where=f"table {name}",
-                found="no primary key",
-                expected="a primary key, or the columns of a unique index as key in the lake file",
-                remedy=f'Add [table."{name}"] with key = [...], or {leave_out}.',
-            )
+            yield without_key(name, leave_out, PostgresNotReady)
         elif facts.primary_key.is_deferrable:
             yield _with_deferrable_key(name, facts.primary_key, leave_out)
         elif not facts.primary_key.columns <= facts.replicated_identity:
@@ -517,20 +512,19 @@ def _identity_problems(
         return
     missing = [column for column in key if column not in facts.columns]
     if missing:
-        yield _no_such_column(entry, missing[0], facts)
+        yield no_such_column(entry, missing[0], facts.columns, PostgresNotReady)
         return
     yield from _key_problems(entry, frozenset(key), facts)
 
 
 def _key_problems(entry: str, key: frozenset[str], facts: TableFacts) -> Iterator[PostgresNotReady]:
     """Yield what makes existing columns unfit as a key."""
-    shown = ", ".join(sorted(key))
-    if not any(unique.columns <= key and not unique.is_deferrable for unique in facts.unique_keys):
-        expected = "columns with a unique index over them, or over some of them, that is not DEFERRABLE"
-        yield PostgresNotReady("the key does not identify a row", where=entry, found=shown, expected=expected)
-    elif nullable := sorted(key - facts.not_null):
-        expected = "columns that are NOT NULL"
-        yield PostgresNotReady("a key column may be null", where=entry, found=nullable[0], expected=expected)
+    is_identity = any(unique.columns <= key and not unique.is_deferrable for unique in facts.unique_keys)
+    unique_index = "columns with a unique index over them, or over some of them, that is not DEFERRABLE"
+    expected = None if is_identity else unique_index
+    nullable = sorted(key - facts.not_null)
+    if unfit := unfit_key(entry, key, PostgresNotReady, expected=expected, nullable=nullable):
+        yield unfit
     elif not key <= facts.replicated_identity:
         yield _unreported_key(entry, key, facts)
 
@@ -659,15 +653,6 @@ def _without_identity(name: TableName, facts: TableFacts, leave_out: str) -> Pos
         found="no replica identity",
         expected="a primary key, or REPLICA IDENTITY FULL",
         remedy=f"Give it a primary key, or ALTER TABLE … REPLICA IDENTITY FULL, or {leave_out}.",
-    )
-
-
-def _no_such_column(entry: str, column: str, facts: TableFacts) -> PostgresNotReady:
-    return PostgresNotReady(
-        "a column that does not exist",
-        where=entry,
-        found=column,
-        expected=f"one of {', '.join(facts.columns)}",
     )
 
 

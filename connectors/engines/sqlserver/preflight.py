@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from connectors.engines.absent import entries_without_table, patterns_without_table
 from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut, all_in_one
 from connectors.engines.hidden_columns import hidden_column_problems
+from connectors.engines.key_problems import no_such_column, unfit_key, without_key
 from connectors.engines.sqlserver.catalog import ServerFacts, TableFacts
 from connectors.engines.sqlserver.names import connector_user, own_tables
 from connectors.engines.sqlserver.preparation import removal_of
@@ -251,30 +252,18 @@ def _key_problems(
     entry = f'[table."{name}"].key'
     given = lake.policy(name).key
     if given is None and not facts.primary_key:
-        yield SqlServerNotReady(
-            "nothing identifies its rows",
-            where=f"table {name}",
-            found="no primary key",
-            expected="a primary key, or the columns of a unique index as key in the lake file",
-            remedy=f'Add [table."{name}"] with key = [...], or {leave_out}.',
-        )
+        yield without_key(name, leave_out, SqlServerNotReady)
         return
     key, columns = (facts.primary_key if given is None else given), facts.by_name
     if missing := [column for column in key if column not in columns]:
         yield _no_such_column(entry, missing[0], facts)
         return
-    if given is not None and not any(unique == frozenset(key) for unique in facts.unique_keys):
-        yield SqlServerNotReady(
-            "the key does not identify a row",
-            where=entry,
-            found=", ".join(sorted(key)),
-            # Of other columns, SQL Server records a change of the key as an update of the row.
-            expected="exactly the columns of a unique index over all rows",
-        )
-    elif nullable := [column for column in key if columns[column].is_nullable]:
-        yield SqlServerNotReady(
-            "a key column may be null", where=entry, found=nullable[0], expected="columns that are NOT NULL"
-        )
+    is_identity = given is None or any(unique == frozenset(key) for unique in facts.unique_keys)
+    # Of other columns, SQL Server records a change of the key as an update of the row.
+    expected = None if is_identity else "exactly the columns of a unique index over all rows"
+    nullable = [column for column in key if columns[column].is_nullable]
+    if unfit := unfit_key(entry, key, SqlServerNotReady, expected=expected, nullable=nullable):
+        yield unfit
     for column in key:
         found = columns[column]
         if not found.is_taken:
@@ -337,12 +326,8 @@ def _missing_captures(
 
 
 def _no_such_column(entry: str, column: str, facts: TableFacts) -> SqlServerNotReady:
-    return SqlServerNotReady(
-        "a column that does not exist, or that does not reach the lake",
-        where=entry,
-        found=column,
-        expected=f"one of {', '.join(facts.taken)}",
-    )
+    what = "a column that does not exist, or that does not reach the lake"
+    return no_such_column(entry, column, facts.taken, SqlServerNotReady, what)
 
 
 def _tables_with_untraceable_names(
