@@ -8,7 +8,7 @@ _VARIABLE = "TRIBUTARY_BENCH_ACCELERATION"
 
 
 def measure_with(acceleration: str) -> None:
-    """Let this process and those that it starts measure with this `[lake].acceleration`."""
+    """Let this process and its child processes measure with this `[lake].acceleration`."""
     os.environ[_VARIABLE] = acceleration
 
 

@@ -45,7 +45,7 @@ def _framed(number: int, payload: str) -> Column:
 
 
 def _avro(connect: Mapping[str, Any], named: set[str]) -> Any:
-    """Return the Avro schema that AvroData makes of a Connect schema. `named` are the records so far."""
+    """Return the Avro schema to which AvroData converts a Connect schema. `named` are the records so far."""
     found: Any = {"type": _PRIMITIVES.get(connect["type"], connect["type"])}
     if connect["type"] == "struct":
         found = _record(connect, named)

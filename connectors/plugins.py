@@ -84,7 +84,7 @@ def unpack_plugins(plugins: tuple[Plugin, ...]) -> Path:
 
 @dataclass(frozen=True)
 class _Contents:
-    """What a plugin is made of: a set of the plugin lock, perhaps our own classes, and an Avro converter."""
+    """The contents of a plugin: a set of the plugin lock, perhaps our own classes, and an Avro converter."""
 
     set_name: str
     artifacts: tuple[Artifact, ...]
@@ -96,7 +96,7 @@ class _Contents:
 
     @property
     def has_classes(self) -> bool:
-        """Whether the plugin also contains our own classes for Connect."""
+        """Return whether the plugin also contains our own classes for Connect."""
         return self.set_name in source_plugins()
 
     @property

@@ -35,7 +35,7 @@ def patterns_without_table(
 def entries_without_table(
     lake: Lake, source: Source, taken: Sequence[SchemaAndTable], error: type[NotReadyT]
 ) -> Iterator[NotReadyT]:
-    """Yield an error for each of the lake file's tables that is not among those that the source takes."""
+    """Yield an error for each of the lake file's tables that the source does not take."""
     for name, _ in lake.tables:
         if name.source == source.name and (name.schema, name.table) not in taken:
             yield error(

@@ -73,7 +73,7 @@ def options_of_all_engines(
     """Return the options that every source's connector has.
 
     topic_names   the strategy that names the topics: BY_SCHEMA or BY_DATABASE
-    signal_table  through which Debezium is told to read tables again, in the schema `OWN_SCHEMA`
+    signal_table  asks Debezium to read tables again, in the schema `OWN_SCHEMA`
     """
     return {
         "tasks.max": "1",
@@ -197,10 +197,10 @@ def _literally(name: str) -> str:
 
 
 def _snapshots_on_demand(lake: Lake, source: Source, signal_table: str) -> dict[str, str]:
-    """Return how Debezium is told to read a table again, and how it tells what it has read.
+    """Return the options for requests to read a table again, and for Debezium's reports of what it has read.
 
-    The signals are rows of a table, because only those reach Debezium at a place of the stream: all changes
-    of before are in Kafka by then. Debezium would also send the signal table's own changes to a topic.
+    The signals are rows of a table, because only those reach Debezium at a place of the stream: all earlier
+    changes are in Kafka by then. Debezium would also send the signal table's own changes to a topic.
     """
     names = lake.source_names(source)
     return {

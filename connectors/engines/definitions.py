@@ -51,8 +51,8 @@ class TableDefinition:
     files     changes when all rows are written again; empty if all rows are in parts
     followed  all rows that it ever got were streamed under this name
 
-    names_identify  the database tells no other identities than names: a column with another name, or another
-                    table with this name, cannot be told from one that was dropped and a new one
+    names_identify  the database identifies tables and columns by name only: a renamed column or table looks
+                    like one that was dropped and a new one
     taken           what of the table the lake file keeps out of the lake; empty: nothing
     """
 

@@ -295,7 +295,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
 
     @abstractmethod
     def forget_request(self, session: SessionT, lake: Lake, source: SourceT, request: Request) -> None:
-        """Remove what the database still holds of a request that is over."""
+        """Remove the database's remains of a request that is over."""
 
     # Reconciling. The session is the connector's user's.
 

@@ -1,4 +1,4 @@
-"""What is wrong with a table's key, as far as all engines look at it alike."""
+"""Problems of a table's key that all engines have in common."""
 
 from __future__ import annotations
 

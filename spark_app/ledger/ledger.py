@@ -50,7 +50,7 @@ class AppliedSnapshot:
 
     id            of its request
     began         by partition, the offset of the first event that may belong to it. If it has removed no row,
-                  those of the last snapshot before it that has; empty if there is none.
+                  the offsets of the last snapshot that has; empty if there is none.
     began_us      when that snapshot was asked for, in microseconds since 1970
     quarantined   how many of its events are in quarantine; if there are any, it has removed no row
     """

@@ -38,7 +38,7 @@ class SourceLog(Protocol):
 
     @property
     def isolates_moves(self) -> bool:
-        """Whether no other change has the position that the two halves of a changed primary key share."""
+        """Return whether the two halves of a changed primary key share a position of their own."""
 
     def position(self, source: Column) -> Column:
         """Return a change's place in the order in which Debezium streams, `binary`, never null.

@@ -111,8 +111,8 @@ class KafkaSource:
     def extents(self, topics: frozenset[str]) -> Mapping[str, TopicExtent]:
         """Return the extents of the partitions that were known at the last call of `topics`.
 
-        Only the ends are asked for each time. The first offsets and the ids of the topics are those of the
-        last call of `topics`, or of the first time that a topic was asked for after it."""
+        Only the ends are asked for each time. The first offsets and the ids of the topics come from the
+        last call of `topics`, or from the first time that a topic was asked for after it."""
         with self._lock:
             found = self._found
             if found is None or not topics <= found.partitions.keys():

@@ -30,7 +30,7 @@ class NotErased(TributaryError):
 def erase_key(
     table: TableIngest, key: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS
 ) -> Erased:
-    """Remove what the lake holds of a key whose row is gone from the source.
+    """Remove a key from the lake whose row is gone from the source.
 
     The table's files are rewritten without the key, and all its earlier states are removed. The key's events
     in bronze are blanked. Their offsets stay, so that a rebuild still knows that it has all events. Nothing

@@ -53,7 +53,7 @@ def has_other_deletes(stored: DataFrame, policy: TablePolicy) -> bool:
 
 
 def with_deletes_of(policy: TablePolicy, stored: DataFrame, names: tuple[str, ...]) -> DataFrame:
-    """Return the stored rows as they would be if their deletes had always been those of the policy.
+    """Return the stored rows as they would be if the policy had always applied to their deletes.
 
     Soft: the rows get `_deleted`, which is false. Rows that are gone stay gone. Hard: rows that are deleted
     go. `names` are the source's columns."""

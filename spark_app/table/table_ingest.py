@@ -123,7 +123,7 @@ class TableIngest:
     def recover(self) -> None:
         """Read positions and columns from the table itself, and finish what a crash left behind.
 
-        Rows that were written with other `deletes` than those of the policy are rewritten. Raises
+        Rows that were written under another `deletes` policy are rewritten. Raises
         `PolicyChanged` if another layout than the table's is asked for."""
         self._state = None
         recovered = self.parts.commits.recover()

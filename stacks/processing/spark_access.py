@@ -116,7 +116,7 @@ def _is_loaded(source: Source) -> bool:
 
 
 def _is_found(source: Source) -> bool:
-    """Return whether the app has to list tables to find those of the source."""
+    """Return whether the app has to list tables to find the source's tables."""
     return any(wildcard in pattern.table for pattern in source.patterns.include for wildcard in WILDCARDS)
 
 

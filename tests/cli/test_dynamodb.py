@@ -162,7 +162,7 @@ def test_the_lake_equals_the_database_while_shards_split_and_merge(
 
 
 def _wait_for_relay() -> None:
-    """Wait until the local DynamoDB has sent all changes, also those that it held back."""
+    """Wait until the local DynamoDB has sent all changes, also the delayed ones."""
     time.sleep(4)
 
 

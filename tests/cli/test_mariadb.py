@@ -188,7 +188,7 @@ def test_the_lake_equals_mariadb_after_every_type_and_random_transactions_with_d
             first = maria.json("reconcile", "--wait", "600", status=None)
             execute(session, "REPLACE INTO soft (id, name) VALUES (500, 'goes'), (501, 'stays')")
             execute(session, "DELETE FROM soft WHERE id = 500")
-            # No row event tells of these.
+            # No row event reports these.
             execute(session, "ALTER TABLE soft ADD COLUMN kind varchar(10) NOT NULL DEFAULT 'old'")
             execute(session, "ALTER TABLE copied RENAME COLUMN body TO content")
         found = maria.until_identical()

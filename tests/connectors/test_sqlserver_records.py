@@ -1,4 +1,4 @@
-"""What Debezium's own classes make of SQL Server's rows, and where they resume."""
+"""The records that Debezium's own classes build from SQL Server's rows, and where they resume."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.connectors.sqlserver_records import ALL_TYPES, Debezium, lines, row_o
 pytestmark = pytest.mark.slow
 
 RECORDS = Path(__file__).parents[1] / "spark_app" / "data" / "made_by_debezium_sqlserver.jsonl"
-"""What the tests of the Spark app read. `TRIBUTARY_RENEW=1` writes it anew."""
+"""What the tests of the Spark app read. `TRIBUTARY_RENEW=1` rewrites it."""
 
 LARGE = ("a_varchar_max", "an_nvarchar_max", "a_varbinary_max", "a_text", "an_ntext", "an_image", "an_xml")
 

@@ -1,6 +1,6 @@
 """The driver encrypts and verifies as the lake file says: seen from the other end of its connection.
 
-The other end speaks only the beginning of SQL Server's protocol (MS-TDS): PRELOGIN, and TLS within it."""
+The other end speaks only the beginning of SQL Server's protocol (MS-TDS): PRELOGIN with TLS inside."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def certificate_for(folder: Path, name: str) -> Path:
 
 
 def log_in(server: Server, entries: str = "") -> str:
-    """Log in as the lake file says, and return what the user is told."""
+    """Log in as the lake file says, and return the messages for the user."""
     lake = parse_lake(
         '[lake]\nname = "shop"\n[source.erp]\nengine = "sqlserver"\ndatabase = "ERP"\ntables = ["dbo.*"]\n'
         f'[source.erp.connection]\nhost = "127.0.0.1"\npassword_env = "P"\n{entries}'

@@ -1,4 +1,4 @@
-"""The T-SQL for SQL Server is well formed, and means what its Python callers expect. No server runs here."""
+"""The T-SQL for SQL Server parses, and means what its Python callers expect. No server runs here."""
 
 from __future__ import annotations
 

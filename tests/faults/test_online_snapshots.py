@@ -1,4 +1,4 @@
-"""What no event tells of reaches the lake by itself, whatever is killed meanwhile."""
+"""Changes without an event reach the lake by themselves, even if any part is killed meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bronze forgets events, old snapshots and small files, and the sink can go on."""
+"""Bronze forgets events, old snapshots and small files, and the sink can continue."""
 
 from __future__ import annotations
 

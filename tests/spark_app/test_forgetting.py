@@ -179,7 +179,7 @@ def test_old_events_that_are_applied_go_and_a_rebuild_refuses(bronze: Bronze, tm
     assert any("retention" in str(remedy) for remedy in error.value.remedies)
     assert sorted(_rows(table)) == list(range(12))
 
-    # A table that begins anew notices, too.
+    # A table that starts over notices, too.
     anew = _table(bronze, tmp_path / "anew", TablePolicy())
     with pytest.raises(PositionLost):
         anew.pending(bronze.source.extents(frozenset({TOPIC}))[TOPIC], 100)

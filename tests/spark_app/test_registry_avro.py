@@ -300,7 +300,7 @@ def test_without_a_table_the_reasons_are_the_same(
 
 @dataclass
 class Flaky:
-    """A registry that fails until it is told not to, and counts what it is asked."""
+    """A registry that fails while it has an error, and counts its calls."""
 
     inner: SchemaRegistry
     error: Exception | None

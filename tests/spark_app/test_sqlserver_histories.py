@@ -52,10 +52,10 @@ def test_the_lake_table_is_the_source_table_as_far_as_it_was_sent(
 
 
 def is_settled(run: _Run, events: Sequence[SentEvent]) -> bool:
-    """Whether the app has read all that Debezium has sent again, or nothing of it.
+    """Return whether the app has read all or none of the events that Debezium has sent again.
 
-    Changes of one transaction share a position. So after a crash of Debezium's worker, those of the
-    transaction that was read last are applied again. A row can go back until the last of them has come."""
+    Changes of one transaction share a position. So after a crash of Debezium's worker, the
+    changes of the last transaction are applied again. A row can go back until the last of them has come."""
     for partition, until in run.table.ledger.positions.items():
         last: dict[int | None, int] = {}
         for number in run.delivery.logs[partition][:until]:

@@ -32,7 +32,7 @@ def lake_with(aws: str = "", *, name: str = "shop", region: str = "eu-west-1", m
 
 
 def template_of(make: Callable[[App], Stack], folder: Path) -> Template:
-    """Of the stack that `make` adds to an app with the project's own feature flags."""
+    """Return the template of the stack that `make` adds to an app with the project's own feature flags."""
     return Template.from_stack(make(App(outdir=str(folder), context=FLAGS)))
 
 

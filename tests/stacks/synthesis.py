@@ -1,5 +1,5 @@
 """Synthesizes a lake as `cdk synth` does, but with every finding of the security packs open, and keeps the
-acknowledgements beside it: so that both can be compared."""
+acknowledgements, so that both can be compared."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tributary.contract.lake import Lake
 
 ROOT = Path(__file__).parents[2]
 GLOBAL = ("AWS::S3::", "AWS::IAM::")
-"""Services whose names are told apart by nothing but themselves within an account, or within all of AWS."""
+"""Services whose names must be unique within an account, or within all of AWS."""
 
 NAMES_SOMETHING_ELSE = ("DatabaseName", "MetricName", "ServiceName")
 EVERYTHING = """

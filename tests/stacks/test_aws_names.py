@@ -1,4 +1,4 @@
-"""Names that AWS does not know are told before anything is built, with the setting that has them."""
+"""Names that AWS does not know are refused before anything is built, with the setting that has them."""
 
 from __future__ import annotations
 

@@ -414,7 +414,7 @@ def _template(lake: Lake, folder: Path) -> Template:
 
 
 def _order(lake: Lake, folder: Path) -> dict[str, set[str]]:
-    """By the stack's id, the ids of those that it comes after, as the templates' own contents have it."""
+    """Return, by a stack's id, the ids of the stacks that its template depends on."""
     stack = _connect_stack(lake, folder)
     Template.from_stack(stack)
     return {stack.node.id: {each.node.id for each in stack.dependencies}}

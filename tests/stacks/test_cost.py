@@ -1,4 +1,4 @@
-"""What is counted of a template, and how often."""
+"""The resources of a template that have a price, and how often they count."""
 
 from __future__ import annotations
 

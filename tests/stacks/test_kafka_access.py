@@ -1,4 +1,4 @@
-"""Who may do what in Kafka: by exact names, but for prefixes that are the lake's alone."""
+"""Who may do what in Kafka: by exact names, except for prefixes that belong to the lake alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is told when something is wrong with a lake, of what, and where to read on."""
+"""Alarms of a lake: who gets them, what they say, and which section of the runbook they link to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn of a template."""
+"""The picture of a template."""
 
 from __future__ import annotations
 

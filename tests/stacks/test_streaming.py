@@ -249,7 +249,7 @@ def test_the_addresses_are_those_for_clients_that_log_in_with_iam(streaming: Str
 
 
 def test_more_brokers_do_not_change_the_addresses(streaming: Streaming) -> None:
-    """The addresses are a connector's for ever: MSK Connect takes others for a new connector only."""
+    """A connector keeps its addresses: MSK Connect takes other ones for a new connector only."""
     few, many = (_lookup(streaming(aws)) for aws in ("", "[aws.kafka]\nbrokers = 4"))
     assert few == many
 

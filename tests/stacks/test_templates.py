@@ -1,4 +1,4 @@
-"""What holds for the templates of every lake of the matrix, whatever is in them."""
+"""Claims about the templates of every lake of the matrix."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def _limits_an_endpoint(statement: Statement) -> bool:
 
 
 def _administers_itself(statement: Mapping[str, Any]) -> bool:
-    """Whether it is what every key's policy begins with: the account's own policies decide (kms:*)."""
+    """Return whether the statement leaves a key to the account's own policies."""
     return statement["Action"] == "kms:*" and ":root" in json.dumps(statement["Principal"])
 
 
@@ -276,7 +276,7 @@ def test_no_template_holds_a_secret(synthesized: Synthesized, settings: str) -> 
 
 
 def _secrets(value: Any, under: str = "") -> Iterator[tuple[str, str]]:
-    """Texts under a key that a password would be under, but for references to where the password is."""
+    """Yield texts under keys whose names suggest a password, except references to where the password is."""
     if isinstance(value, dict):
         for key, below in value.items():
             yield from _secrets(below, key)

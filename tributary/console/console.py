@@ -1,4 +1,4 @@
-"""The lake that the console shows, and what each page asks of it."""
+"""The lake that the console shows, and the questions of each page."""
 
 from __future__ import annotations
 

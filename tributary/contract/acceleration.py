@@ -1,4 +1,4 @@
-"""Whether the Spark app may and must use its Java classes."""
+"""The policy for the Spark app's Java classes: use them if possible, always, or never."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ class Lake(Entry):
 
     @property
     def has_registry_here(self) -> bool:
-        """Whether `tributary up` starts an Apicurio, also in the place of Glue's registry."""
+        """Return whether `tributary up` starts an Apicurio, also in the place of Glue's registry."""
         return self.registry is not None and self.registry.address is None
 
     def source_names(self, source: Source) -> SourceNames:

@@ -1,4 +1,4 @@
-"""An online snapshot: the source's connector reads one table again, while it goes on streaming all tables.
+"""An online snapshot: the source's connector reads one table again, while it keeps streaming all tables.
 
 Its record is a small file on the lake's storage. Only the side that asks for snapshots writes it. The Spark
 app reads it, and tells in the table's ledger what it has applied.

@@ -151,7 +151,7 @@ _STOPS: dict[str, _Stop] = {
 
 
 def _stop_servers(state: StateFolder, names: Iterable[str], **patience: float) -> tuple[str, ...]:
-    """Stop the servers and name those that ran. Those that write to others come first."""
+    """Stop the servers and return the names of those that ran. Servers that write to others stop first."""
     wanted = [name for name in _STOPS if name in set(names)]
     first = [name for name in wanted if name in (connect.SERVICE, dynamodb.SERVICE)]
     was_running = {name: _STOPS[name](state.run, **patience) for name in first}

@@ -1,4 +1,4 @@
-"""Search what a lake still holds of a key, in every file of bronze, silver and the quarantine."""
+"""Search a key's remains in every file of bronze, silver and the quarantine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Remains:
-    """What is still there of a key.
+    """The remains of a key.
 
     events       in bronze's files, also in files that no snapshot of bronze has
     files        silver's files with a row of the key

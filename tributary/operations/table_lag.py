@@ -44,7 +44,7 @@ def events_behind(positions: Positions, ends: Positions) -> int:
 def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
     """Return the lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable.
 
-    A stream of items does not tell how many of its records were not read. Its tables are those of the lake.
+    A stream of items does not tell how many of its records were not read. Its tables are the lake's tables.
     """
     items = tuple(
         TableLag(name, None, read_last_commit(workspace.files.filesystem, place.path))

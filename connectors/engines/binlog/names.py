@@ -16,7 +16,7 @@ OWN_DATABASE = OWN_SCHEMA
 HEARTBEAT_TABLE = "heartbeat"
 
 _FIRST_SERVER_ID = 2**31
-"""Of the numbers that Tributary chooses. People choose low ones for their servers."""
+"""The lowest id that Tributary chooses. People choose low numbers for their servers."""
 
 
 def connector_user(lake: Lake, source: BinlogSource) -> str:
@@ -27,7 +27,7 @@ def connector_user(lake: Lake, source: BinlogSource) -> str:
 
 
 def signal_table(lake: Lake, source: BinlogSource) -> str:
-    """Return the name of the table through which Debezium is told to read tables again.
+    """Return the name of the table that asks Debezium to read tables again.
 
     Each source of a lake has its own, because a connector obeys every row of its table.
     """

@@ -1,4 +1,4 @@
-"""The rows through which Debezium is told to read a table again (io.debezium.pipeline.signal)."""
+"""The rows that ask Debezium to read a table again (io.debezium.pipeline.signal)."""
 
 from __future__ import annotations
 

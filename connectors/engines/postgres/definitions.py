@@ -71,15 +71,15 @@ def _has_rows(connection: psycopg.Connection, relation: str) -> bool:
 
 
 # What PostgreSQL writes into its catalog and when, by the transaction (xmin) and the command (cmin) that
-# wrote a row. A table's system column ctid keeps those of the table's creation.
+# wrote a row. A table's system column ctid keeps xmin and cmin of the table's creation.
 #
 # A table was followed all its life if its schema was published before, its name is the first, and it never
-# was a partition. ALTER TABLE writes the row of its type anew for RENAME and SET SCHEMA. ATTACH and DETACH
-# PARTITION write all of its columns anew. So a partition was attached if all its columns are newer than it.
+# was a partition. RENAME and SET SCHEMA rewrite the row of its type. ATTACH and DETACH PARTITION rewrite
+# the rows of all its columns. So a partition was attached if all its columns are newer than it.
 #
 # `attmissingval` is what the rows have that are older than the column; a partitioned table has none, but its
-# partitions do. The row of a column is written anew by
-# ALTER COLUMN, but not by VACUUM FULL, CLUSTER or TRUNCATE, which also change pg_class.relfilenode.
+# partitions do. ALTER COLUMN rewrites the row of a column. VACUUM FULL, CLUSTER and TRUNCATE do not, but
+# they change pg_class.relfilenode, too.
 _FOLLOWED = """
   EXISTS (SELECT FROM pg_publication_namespace s JOIN pg_publication p ON p.oid = s.pnpubid
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'ctid'

@@ -34,7 +34,7 @@ def publication(lake: Lake, source: PostgresSource) -> str:
 
 
 def signal_table(lake: Lake, source: PostgresSource) -> str:
-    """Return the name of the table through which Debezium is told to read tables again.
+    """Return the name of the table that asks Debezium to read tables again.
 
     Each source of a lake has its own, because a connector obeys every row of its table. The table is in the
     heartbeat's schema.

@@ -535,8 +535,8 @@ def _publication(lake: Lake, source: PostgresSource) -> str:
 def _filters(lake: Lake, source: PostgresSource) -> str:
     """Return the part of the publication's block that checks its row filters, and marks the publication.
 
-    PostgreSQL refuses an application's updates and deletes of a table with a filter that reads other columns
-    than those of the replica identity. It says so only then.
+    PostgreSQL refuses an application's updates and deletes of a table with a filter that reads columns
+    outside the replica identity. It says so only then.
     """
     mark, name = filters_mark(lake, source), _literal(publication(lake, source))
     comment = _literal(mark) if mark else "NULL"

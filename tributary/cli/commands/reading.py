@@ -73,7 +73,7 @@ def tables(
 ) -> None:
     """List the tables of the lake: rows, last commit, and the position that each has reached in Kafka.
 
-    A paused table is marked. Its rows are those of the time when it was paused.
+    A paused table is marked. Its rows are as old as the pause.
 
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
     mended.

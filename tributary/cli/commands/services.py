@@ -113,7 +113,7 @@ def status(
 
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
     mended. A table is an orphan if its source no longer has it. A table differs, or is read again, after a
-    change of its source that no event tells of: see tributary snapshot.
+    change of its source without an event: see tributary snapshot.
 
     The exit status is 0 only if all servers and connectors run and no table is blocked, differs or is left
     out. With --aws, jobs take the place of servers, and the latest job must not have failed.

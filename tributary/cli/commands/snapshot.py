@@ -32,13 +32,13 @@ def snapshot(
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Read tables again while everything goes on, and remove rows that are gone from the source.
+    """Read tables again while everything keeps running, and remove rows that are gone from the source.
 
     The connector reads the tables in small parts and streams all changes meanwhile. So readers see each row
-    as it was or as it is. After a crash of any part, the reading goes on. The command returns when Kafka
+    as it was or as it is. After a crash of any part, the reading resumes. The command returns when Kafka
     holds the tables; a running ingest applies them, or the next one does. Ctrl-C does not end the reading.
 
-    A table is read again by itself after a change that no event tells of, such as a new column with a
+    A table is read again by itself after a change without an event, such as a new column with a
     default, unless its entry in the lake file says repair = "manual".
 
     The exit status is 1 if a table could not be read.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PORT = 3306
 
 SslMode = Literal["disabled", "required"]
-"""Whether connections are encrypted. Neither mode verifies the server's certificate."""
+"""The encryption of connections. Neither mode verifies the server's certificate."""
 
 # The user's name is a part of SQL literals and of Java options.
 UserName = Annotated[

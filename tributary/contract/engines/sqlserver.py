@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PORT = 1433
 
 SslMode = Literal["disabled", "required", "verified"]
-"""Whether connections are encrypted, and whether the server's certificate is verified."""
+"""The encryption of connections, and the check of the server's certificate."""
 
 # The name is a part of every topic's name, of a JDBC URL, and of a comma-separated option of Debezium's.
 Database = Annotated[

@@ -2,9 +2,9 @@
 
 A snapshot goes from one record to the next. If a step is interrupted, the record still says what to do.
 
-1. Kafka holds all that the source had committed. So all events of before are below the ends of the topic,
+1. Kafka holds all that the source had committed. So all earlier events are below the ends of the topic,
    which the record keeps as the beginning.
-2. The connector is told. It reads the table chunk by chunk, and streams all tables meanwhile.
+2. The connector gets the signal. It reads the table chunk by chunk, and streams all tables meanwhile.
 3. The connector tells that it has read the last row. Once more, Kafka has to hold all that was committed. By
    then it also holds the reads, and a crash of the connector can no longer repeat any.
 4. If the table is still defined as before, the snapshot is whole. Otherwise, it begins again.

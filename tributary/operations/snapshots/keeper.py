@@ -80,7 +80,7 @@ class SnapshotKeeper:
     def run(self) -> None:
         """Notice silent changes and take snapshots further, until `stop` is set.
 
-        What fails is told once, and tried again after a while."""
+        A failure is reported once, and retried after a while."""
         next_look, failure = 0.0, ""
         sources = self.workspace.lake.connected_sources
         of_drivers = (error for source in sources for error in engine_of(source).driver_errors)

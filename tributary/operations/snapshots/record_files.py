@@ -58,7 +58,7 @@ class RecordFiles:
         self._delete(self._path(table))
 
     def forget(self, source: str) -> None:
-        """Remove the records of a source's tables and their definitions, for a source that is read anew."""
+        """Remove the records and definitions of a source's tables before it is read from the start."""
         for table in self.read():
             if table.source == source:
                 self.remove(table)

@@ -40,7 +40,7 @@ def notice(
             files.remove(table)
     for request in requests:
         known = records.get(request.table)
-        # A reading that is under way finds out by itself that the table is defined anew.
+        # A reading that is under way finds the table's new definition by itself.
         if not isinstance(known, Reading):
             files.write(_record(link, request if known is None else _together(known.request, request)))
     gone = frozenset(table for table in followed if table.source == source and table not in now)

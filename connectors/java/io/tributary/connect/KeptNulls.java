@@ -18,7 +18,7 @@ import org.apache.kafka.connect.transforms.Transformation;
  * Keeps NULL from becoming a column's default in Avro.
  *
  * <p>The Avro converters of AWS Glue, Confluent and Apicurio read a row with {@link Struct#get}, which gives the
- * default of a field without a value, and none of them can be told not to. So this transform takes the defaults from
+ * default of a field without a value, and none has an option against it. So this transform takes the defaults from
  * the schemas of all optional fields. A field that cannot be NULL keeps its default.
  */
 public class KeptNulls<R extends ConnectRecord<R>> implements Transformation<R> {

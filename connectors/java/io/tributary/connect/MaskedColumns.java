@@ -59,7 +59,7 @@ public class MaskedColumns<R extends ConnectRecord<R>> implements Transformation
     private final Map<String, Rules> rules = new HashMap<>();
     private Mac mac;
 
-    /** What is done with the columns of one topic. The last schema that came is kept with its replacement. */
+    /** The rules for the columns of one topic. The last schema that came is kept with its replacement. */
     private static final class Rules {
         final Set<String> masked = new HashSet<>();
         final Set<String> hashed = new HashSet<>();

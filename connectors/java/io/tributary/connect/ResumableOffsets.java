@@ -14,7 +14,7 @@ import org.apache.kafka.connect.transforms.Transformation;
  *
  * <ul>
  *   <li>PostgreSQL: all rows of one page of a COPY share a log position, and so do the rows of an INSERT. Debezium
- *       3.7.0 counts those that it has sent ({@code lsn_events_processed}), but takes a count of one for "all"
+ *       3.7.0 counts the rows that it has sent ({@code lsn_events_processed}), but takes a count of one for "all"
  *       ({@code WalPositionLocator.resumeFromLsn}). Without the count and the message type, it reads the transaction
  *       again if other rows share the position, and continues behind the row if not.
  *   <li>A change of a key is sent as three records with the same offset: a delete, a tombstone and an insert. If Kafka

@@ -25,7 +25,7 @@ public final class AvroLimits implements Serializable {
         this.limits = new HashMap<>(limits);
     }
 
-    /** Returns the same bytes, to be read under the limits: Java properties that Avro knows. Those that are set stay. */
+    /** Returns the same bytes, to be read under the limits: Java properties that Avro knows. Properties that are set already keep their values. */
     public static Column limited(Column bytes, Map<String, String> limits) {
         return Expressions.call(new AvroLimits(limits), "same", DataTypes.BinaryType, bytes);
     }
