@@ -40,7 +40,7 @@ from spark_app.sources.kafka import KafkaSource
 from spark_app.table.table_ingest import TableIngest
 from tributary.contract.lake import Lake, TablePolicy, parse_lake
 from tributary.contract.table_name import TableName
-from tributary.local.kafka import create_topic, start_kafka, stop_kafka
+from tributary.local.kafka import KafkaBroker, create_topic
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
 from tributary.local.state import StateFolder, choose_settings
@@ -585,7 +585,7 @@ def _arena(settings: Settings, folder: Path) -> Iterator[Arena]:
     local = choose_settings(state, lake.name, {}, frozenset())
     servers = Servers(lake, state, local, read_server_files())
     try:
-        start_kafka(servers.kafka, threading.Event())
+        servers.kafka.start(threading.Event())
         with driver(lake, state, local, session_options(folder)) as running:
             workload = Workload(settings.events, settings.preloaded, settings.keys)
             changes = _prepared(running.spark, workload, folder)
@@ -599,7 +599,7 @@ def _arena(settings: Settings, folder: Path) -> Iterator[Arena]:
                 events.shape(changes),
             )
     finally:
-        stop_kafka(state.run)
+        KafkaBroker.stop(state.run)
 
 
 def _prepared(spark: SparkSession, workload: Workload, folder: Path) -> DataFrame:

@@ -39,8 +39,9 @@ from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
+from tributary.local.all_servers import SERVICES
 from tributary.local.engine_servers import HOST
-from tributary.local.pipeline import SERVICES, down, up
+from tributary.local.pipeline import down, up
 from tributary.local.postgres import ADMIN
 from tributary.local.process import read_process
 from tributary.local.spark import SERVICE as SPARK

@@ -44,11 +44,11 @@ def storage(lake: Lake, folder: Path) -> Iterator[Storage]:
     settings = choose_settings(state, lake.name, {}, frozenset())
     servers = Servers(lake, state, settings, read_server_files())
     try:
-        s3.start_s3(servers.s3, threading.Event())
+        servers.s3.start(threading.Event())
         s3.create_buckets(servers.s3, lake.names.buckets)
         yield Storage(state, settings, servers)
     finally:
-        s3.stop_s3(state.run)
+        s3.S3Server.stop(state.run)
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def storage_and_kafka(lake: Lake, folder: Path, s3_delay_seconds: float = 0.0) -
     with storage(lake, folder) as running:
         settings = running.settings
         try:
-            kafka.start_kafka(running.servers.kafka, threading.Event())
+            running.servers.kafka.start(threading.Event())
             # Connect is not running, so its port is free.
             proxied = settings.ports.model_copy(update={"s3": settings.ports.connect})
             log = folder / "requests.jsonl"
@@ -65,4 +65,4 @@ def storage_and_kafka(lake: Lake, folder: Path, s3_delay_seconds: float = 0.0) -
                 settings = settings.model_copy(update={"ports": proxied})
                 yield StorageAndKafka(running.state, settings, requests)
         finally:
-            kafka.stop_kafka(running.state.run)
+            kafka.KafkaBroker.stop(running.state.run)

@@ -78,10 +78,10 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
             buckets / f"shop-{kind}", buckets / NAMES.bucket(kind, ACCOUNT, REGION), dirs_exist_ok=True
         )
     try:
-        s3.start_s3(server, threading.Event())
+        server.start(threading.Event())
         yield Written(lake_file, state.path, server, things.rows, states)
     finally:
-        s3.stop_s3(state.run)
+        server.stop(state.run)
 
 
 def _write_things(

@@ -14,8 +14,6 @@ from tributary.local.postgres import (
     PostgresServer,
     connect_as_admin,
     create_database,
-    start_postgres,
-    stop_postgres,
 )
 from tributary.local.server_files import LOCK, unpack_postgres
 from tributary.local.state import StateFolder, choose_ports
@@ -35,10 +33,10 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgr
         admin_password="a password for tests",
     )
     try:
-        start_postgres(server, threading.Event())
+        server.start(threading.Event())
         yield server
     finally:
-        stop_postgres(state.run)
+        PostgresServer.stop(state.run)
 
 
 @pytest.fixture

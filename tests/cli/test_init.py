@@ -17,7 +17,7 @@ from tests.postgres_source import postgres_source
 from tributary.cli import main
 from tributary.contract.lake import read_lake
 from tributary.contract.table_name import TableName
-from tributary.local.mariadb import ADMIN, MariaDbServer, start_mariadb, stop_mariadb
+from tributary.local.mariadb import ADMIN, MariaDbServer
 from tributary.local.postgres import PostgresServer
 from tributary.local.server_files import read_server_files
 from tributary.local.state import StateFolder, choose_ports
@@ -134,7 +134,7 @@ def test_a_mariadb_is_looked_at_too(
     monkeypatch.setenv("SHOP_ADMIN_PASSWORD", server.admin_password)
     lake_file = tmp_path / "lake.toml"
     try:
-        start_mariadb(server, threading.Event())
+        server.start(threading.Event())
         with pymysql.connect(
             host="127.0.0.1", port=port, user=ADMIN, password=server.admin_password, autocommit=True
         ) as session:
@@ -143,7 +143,7 @@ def test_a_mariadb_is_looked_at_too(
         url = f"mariadb://{ADMIN}@127.0.0.1:{port}/shop"
         assert main.run(["init", url, "--lake", str(lake_file), "--json"]) == 0
     finally:
-        stop_mariadb(state.run)
+        MariaDbServer.stop(state.run)
 
     tables = {table["table"]: table for table in json.loads(capsys.readouterr().out)["tables"]}
     assert {name for name, table in tables.items() if not table["taken"]} == {

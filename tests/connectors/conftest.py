@@ -18,8 +18,6 @@ from tributary.local.postgres import (
     PostgresServer,
     connect_as_admin,
     create_database,
-    start_postgres,
-    stop_postgres,
 )
 from tributary.local.server_files import read_server_files
 
@@ -40,10 +38,10 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServe
         admin_password=secrets.token_urlsafe(),
     )
     try:
-        start_postgres(server, threading.Event())
+        server.start(threading.Event())
         yield server
     finally:
-        stop_postgres(server.run)
+        server.stop(server.run)
 
 
 @pytest.fixture

@@ -254,10 +254,10 @@ def maria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]:
     )
     running.run.mkdir()
     try:
-        mariadb.start_mariadb(running, threading.Event())
+        running.start(threading.Event())
         yield running
     finally:
-        mariadb.stop_mariadb(running.run)
+        running.stop(running.run)
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ def storage(spark: SparkSession, folder: Path) -> Iterator[Storage]:
     configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()
     names = [f"fs.s3a.bucket.{BUCKET}.{name}" for name in options]
     try:
-        s3.start_s3(server, threading.Event())
+        server.start(threading.Event())
         s3.create_buckets(server, [BUCKET])
         for name, value in zip(names, options.values(), strict=True):
             configuration.set(name, value)
@@ -89,7 +89,7 @@ def storage(spark: SparkSession, folder: Path) -> Iterator[Storage]:
     finally:
         for name in names:
             configuration.unset(name)
-        s3.stop_s3(state.run)
+        server.stop(state.run)
 
 
 @dataclass

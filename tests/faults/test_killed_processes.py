@@ -14,7 +14,7 @@ from tests.faults.whole_pipeline import Pipeline, Transactions
 from tests.local.landed import wait_until
 from tests.soak import SOAKS
 from tributary.local import connect, spark
-from tributary.local.pipeline import SERVICES_OF_EVERY_LAKE
+from tributary.local.all_servers import SERVICES_OF_EVERY_LAKE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.whole_pipeline import Pipeline
 from tributary.local import spark
-from tributary.local.pipeline import SERVICES_OF_EVERY_LAKE
+from tributary.local.all_servers import SERVICES_OF_EVERY_LAKE
 from tributary.operations.runs.packaging import build_package, unpack_package
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -18,8 +18,6 @@ from tributary.local.kinesis import (
     KinesisServer,
     create_streams,
     kinesis_client,
-    start_kinesis,
-    stop_kinesis,
 )
 from tributary.local.server_files import fetch_item_servers
 from tributary.local.state import StateFolder, choose_ports
@@ -37,10 +35,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KinesisServer]:
     assert port is not None
     server = KinesisServer(files.node, files.kinesalite, state.kinesis, state.log("kinesis"), state.run, port)
     try:
-        start_kinesis(server, threading.Event())
+        server.start(threading.Event())
         yield server
     finally:
-        stop_kinesis(state.run)
+        server.stop(state.run)
 
 
 def test_every_record_lands_once_and_in_order_while_shards_split_and_merge(
@@ -101,8 +99,8 @@ def test_the_records_survive_a_restart(server: KinesisServer) -> None:
     client = kinesis_client(server.endpoint)
     create_streams(server, [ItemStream("kept", "us-east-1", server.endpoint)])
     put = client.put_record(StreamName="kept", PartitionKey="a", Data=b"kept")
-    stop_kinesis(server.run)
-    start_kinesis(server, threading.Event())
+    server.stop(server.run)
+    server.start(threading.Event())
 
     at = client.get_shard_iterator(
         StreamName="kept", ShardId=put["ShardId"], ShardIteratorType="TRIM_HORIZON"

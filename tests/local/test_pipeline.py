@@ -35,8 +35,9 @@ from tests.local.landed import (
 from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
 from tributary.local import postgres
+from tributary.local.all_servers import SERVICES_OF_EVERY_LAKE
 from tributary.local.databases import DatabaseUnreachable, PasswordMissing, SourceDatabase, prepare_database
-from tributary.local.pipeline import SERVICES_OF_EVERY_LAKE, RunningPipeline, down, up
+from tributary.local.pipeline import RunningPipeline, down, up
 from tributary.local.process import read_process
 from tributary.local.server_files import read_server_files
 from tributary.local.state import PortInUse, StateFolder, choose_ports
@@ -374,7 +375,7 @@ def users_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.
     patch = pytest.MonkeyPatch()
     patch.setitem(postgres._SETTINGS, "wal_level", "replica")
     try:
-        postgres.start_postgres(server, threading.Event())
+        server.start(threading.Event())
         patch.undo()
         with postgres.connect_as_admin(server) as admin:
             postgres.create_database(admin, "crm")
@@ -384,7 +385,7 @@ def users_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.
         yield server
     finally:
         patch.undo()
-        postgres.stop_postgres(server.run)
+        server.stop(server.run)
 
 
 def users_lake(server: postgres.PostgresServer, more: str = "") -> Lake:
@@ -434,8 +435,8 @@ def test_a_users_database_is_refused_until_its_wal_level_is_logical_and_then_rea
     with pytest.raises(PostgresNotReady, match="found wal_level = replica, expected wal_level = logical"):
         up(lake, own_state)
 
-    assert postgres.stop_postgres(users_server.run)
-    postgres.start_postgres(users_server, threading.Event())
+    assert users_server.stop(users_server.run)
+    users_server.start(threading.Event())
     pipeline = up(lake, own_state)
 
     events = read_kafka(pipeline, "contacts", at_least=1)

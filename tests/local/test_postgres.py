@@ -17,8 +17,6 @@ from tributary.local.postgres import (
     connect_as_admin,
     create_database,
     create_login,
-    start_postgres,
-    stop_postgres,
 )
 from tributary.local.process import ServiceFailed
 from tributary.local.server_account import NoServerAccount
@@ -44,19 +42,19 @@ def server(tmp_path: Path) -> Iterator[PostgresServer]:
         admin_password=secrets.token_hex(),
     )
     yield server
-    stop_postgres(server.run)
+    server.stop(server.run)
 
 
 def test_a_server_starts_in_a_private_folder_and_keeps_its_databases(server: PostgresServer) -> None:
     for _ in range(2):
-        start_postgres(server, NEVER)
+        server.start(NEVER)
         with connect_as_admin(server) as admin:
             create_database(admin, "shop")
         with connect_as_admin(server, "shop") as shop:
             shop.execute("CREATE TABLE IF NOT EXISTS goods (id serial PRIMARY KEY)")
             shop.execute("INSERT INTO goods DEFAULT VALUES")
             count = shop.execute("SELECT count(*) FROM goods").fetchone()
-        assert stop_postgres(server.run)
+        assert server.stop(server.run)
 
     assert count == (2,)
     assert server.data.stat().st_mode & 0o077 == 0
@@ -68,36 +66,36 @@ def test_a_half_made_data_folder_is_created_again(server: PostgresServer) -> Non
     half_made.mkdir(parents=True)
     (half_made / "PG_VERSION").write_text("16\n")
 
-    start_postgres(server, NEVER)
+    server.start(NEVER)
 
     with connect_as_admin(server) as admin:
         assert admin.execute("SHOW wal_level").fetchone() == ("logical",)
 
 
 def test_a_lock_file_with_a_reused_pid_does_not_stop_a_start(server: PostgresServer) -> None:
-    start_postgres(server, NEVER)
+    server.start(NEVER)
     lock = server.data / "postmaster.pid"
     lines = lock.read_text().splitlines()
-    stop_postgres(server.run)
+    server.stop(server.run)
     # As after a crash of the machine: this test's pid is the former server's pid.
     lock.write_text("\n".join([str(os.getpid()), lines[1], "1000000000", *lines[3:]]) + "\n")
 
-    start_postgres(server, NEVER)
+    server.start(NEVER)
 
     with connect_as_admin(server):
         pass
 
 
 def test_a_data_folder_of_other_settings_is_reported(server: PostgresServer) -> None:
-    start_postgres(server, NEVER)
-    stop_postgres(server.run)
+    server.start(NEVER)
+    server.stop(server.run)
 
     with pytest.raises(ServiceFailed, match="does not accept the password of this state folder"):
-        start_postgres(replace(server, admin_password="of another state folder"), NEVER)
+        replace(server, admin_password="of another state folder").start(NEVER)
 
 
 def test_a_login_has_the_password_it_was_last_given_and_no_log_has_it(server: PostgresServer) -> None:
-    start_postgres(server, NEVER)
+    server.start(NEVER)
     with connect_as_admin(server) as admin:
         for password in ("the first", "the second"):
             create_login(admin, "reader", password)
@@ -121,4 +119,4 @@ def test_root_without_setpriv_gets_an_error_that_names_it(
     monkeypatch.setenv("PATH", "/nowhere")
 
     with pytest.raises(NoServerAccount, match=r"does not run as root.*util-linux"):
-        start_postgres(server, NEVER)
+        server.start(NEVER)

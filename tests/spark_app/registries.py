@@ -16,7 +16,7 @@ from tests.conftest import running_jvm
 from tests.connectors.deployments import local_deployment
 from tests.spark_app.wire_forms import json_converter
 from tributary.contract.registry import RegistryKind
-from tributary.local.apicurio import ApicurioServer, start_apicurio, stop_apicurio
+from tributary.local.apicurio import ApicurioServer
 from tributary.local.server_files import read_apicurio_files
 from tributary.local.state import choose_ports
 
@@ -40,11 +40,11 @@ def running_apicurio(folder: Path) -> Iterator[ApicurioServer]:
         ports.apicurio,
         ports.apicurio_management,
     )
-    start_apicurio(server, threading.Event())
+    server.start(threading.Event())
     try:
         yield server
     finally:
-        stop_apicurio(run)
+        server.stop(run)
 
 
 @dataclass(frozen=True)

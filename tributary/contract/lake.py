@@ -205,6 +205,12 @@ class Local(Entry):
     item_disorder: bool = False
     spark_memory: Memory = "2g"
 
+    @property
+    def fixed_ports(self) -> dict[str, int]:
+        """The ports by the service, without the free ones."""
+        entries = {name: getattr(self, name) for name in type(self).model_fields if name.endswith("_port")}
+        return {name.removesuffix("_port"): port for name, port in entries.items() if port is not None}
+
 
 MaxEventMegabytes = Annotated[int, Field(ge=1, le=512)]
 

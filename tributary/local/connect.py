@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import requests
 
 from connectors.worker import as_properties
 from tributary.local.jvm import java_command, write_log4j_properties
-from tributary.local.process import ProcessRecord, start_process, stop_process, wait_until_healthy
+from tributary.local.local_server import LocalServer
+from tributary.local.process import Command
 from tributary.local.state import write_private_file
 
 SERVICE = "connect"
-START_TIMEOUT_SECONDS = 90.0
 HEAP_MEGABYTES = 640
 
 
 @dataclass(frozen=True)
-class ConnectWorker:
+class ConnectWorker(LocalServer):
     """One worker. `properties` are complete but hold no secret.
 
     Each of `secrets` becomes a file in secrets_folder(), to which connectors refer (DirectoryConfigProvider).
     """
+
+    service: ClassVar[str] = SERVICE
+    of_every_lake: ClassVar[bool] = True
+    ends_first: ClassVar[bool] = True
+    start_timeout_seconds: ClassVar[float] = 90.0
+    patience_seconds: ClassVar[float] = 20.0  # the tasks finish and commit their work
 
     java: Path
     classpath: Sequence[Path]
@@ -44,33 +50,30 @@ class ConnectWorker:
     def config(self) -> Path:
         return self.folder / "worker.properties"
 
-
-def start_connect(worker: ConnectWorker, cancelled: threading.Event) -> ProcessRecord:
-    """Start the worker and wait until its REST interface answers, which means that it has joined its group.
-
-    Raises ServiceFailed.
-    """
-    log4j = worker.folder / "log4j.properties"
-    write_secrets(worker)
-    worker.config.write_text(as_properties(worker.properties))
-    write_log4j_properties(log4j, "INFO", _QUIET)
-    record = start_process(
-        java_command(
+    def command(self) -> Command:
+        log4j = self.folder / "log4j.properties"
+        write_secrets(self)
+        self.config.write_text(as_properties(self.properties))
+        write_log4j_properties(log4j, "INFO", _QUIET)
+        return java_command(
             SERVICE,
-            worker.java,
-            worker.classpath,
+            self.java,
+            self.classpath,
             "org.apache.kafka.connect.cli.ConnectDistributed",
-            [str(worker.config)],
+            [str(self.config)],
             heap_megabytes=HEAP_MEGABYTES,
-            scratch=worker.folder / "tmp",
-            log=worker.log,
+            scratch=self.folder / "tmp",
+            log=self.log,
             properties={"log4j.configuration": log4j.as_uri()},
-            environment=worker.environment,
-        ),
-        worker.run,
-    )
-    wait_until_healthy(record, lambda: answers(worker.url), START_TIMEOUT_SECONDS, cancelled)
-    return record
+            environment=self.environment,
+        )
+
+    def answers(self) -> bool:
+        """Return whether the worker lists its connectors, which it does once it has joined its group."""
+        try:
+            return requests.get(f"{self.url}/connectors", timeout=2).ok
+        except requests.RequestException:
+            return False
 
 
 def is_configured_as(worker: ConnectWorker) -> bool:
@@ -89,19 +92,6 @@ def write_secrets(worker: ConnectWorker) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     for name, secret in worker.secrets.items():
         write_private_file(folder / name, secret)
-
-
-def answers(url: str) -> bool:
-    """Tell whether a worker at the URL lists its connectors, which it does after reading its config topic."""
-    try:
-        return requests.get(f"{url}/connectors", timeout=2).ok
-    except requests.RequestException:
-        return False
-
-
-def stop_connect(run_folder: Path, patience_seconds: float = 20.0) -> bool:
-    """Let the tasks finish and commit their work. Return False if the worker was not running."""
-    return stop_process(SERVICE, run_folder, patience_seconds=patience_seconds)
 
 
 # Each client and each connector prints all of its settings several times at each start.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import boto3
 from botocore.config import Config
@@ -18,19 +16,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import TablePattern, TablePatterns
 from tributary.local.kinesis import ANY_KEY
-from tributary.local.process import (
-    Command,
-    ProcessRecord,
-    find_process,
-    read_process,
-    start_process,
-    stop_process,
-    wait_until_healthy,
-)
+from tributary.local.local_server import LocalServer
+from tributary.local.process import Command, find_process, read_process
 from tributary.local.s3 import REGION
 
 SERVICE = "dynamodb"
-START_TIMEOUT_SECONDS = 60.0
 PROGRAM = Path(__file__).parent / "items" / "dynamodb_server.py"
 READY = "ready"
 
@@ -45,7 +35,7 @@ class Destination:
 
 
 @dataclass(frozen=True)
-class DynamoDbServer:
+class DynamoDbServer(LocalServer):
     """A server on a loopback port.
 
     packages      the folder with moto and what it needs
@@ -54,6 +44,10 @@ class DynamoDbServer:
     destinations  where the changes of which tables go
     disorder      whether records also come late and twice
     """
+
+    service: ClassVar[str] = SERVICE
+    ends_first: ClassVar[bool] = True  # it sends its last records to Kinesis
+    patience_seconds: ClassVar[float] = 30.0
 
     packages: Path
     folder: Path
@@ -68,7 +62,26 @@ class DynamoDbServer:
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def command(self) -> list[str]:
+    def command(self) -> Command:
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        (self.folder / READY).unlink(missing_ok=True)
+        return Command(SERVICE, self.arguments(), log=self.log, environment=_environment(self.packages))
+
+    def answers(self) -> bool:
+        """Return whether the server has loaded its tables and lists them."""
+        try:
+            dynamodb_client(self.endpoint).list_tables()
+            return (self.folder / READY).exists()
+        except (BotoCoreError, ClientError):
+            return False
+
+    def runs_as(self) -> bool:
+        """Return whether the server does not run, or runs with these destinations and settings."""
+        record = read_process(SERVICE, self.run)
+        process = None if record is None else find_process(record)
+        return process is None or process.cmdline()[-len(self.arguments()) + 1 :] == self.arguments()[1:]
+
+    def arguments(self) -> list[str]:
         each = (["--destination", d.region, d.stream, d.tables] for d in self.destinations)
         return [
             *(sys.executable, "-s", str(PROGRAM), "--port", str(self.port)),
@@ -99,37 +112,6 @@ def table_regex(patterns: TablePatterns) -> str:
 
     excluded = "".join(f"(?!{regex(pattern)}$)" for pattern in patterns.exclude)
     return f"{excluded}(?:{'|'.join(regex(pattern) for pattern in patterns.include)})"
-
-
-def start_dynamodb(server: DynamoDbServer, cancelled: threading.Event) -> ProcessRecord:
-    """Start the server and wait until its tables are there. Raises ServiceFailed."""
-    server.folder.mkdir(mode=0o700, exist_ok=True)
-    ready = server.folder / READY
-    ready.unlink(missing_ok=True)
-    command = Command(SERVICE, server.command(), log=server.log, environment=_environment(server.packages))
-    record = start_process(command, server.run)
-    wait_until_healthy(record, lambda: ready.exists() and answers(server), START_TIMEOUT_SECONDS, cancelled)
-    return record
-
-
-def runs_as(server: DynamoDbServer) -> bool:
-    """Return whether the server does not run, or runs with these destinations and settings."""
-    record = read_process(SERVICE, server.run)
-    process = None if record is None else find_process(record)
-    return process is None or process.cmdline()[-len(server.command()) + 1 :] == server.command()[1:]
-
-
-def stop_dynamodb(run_folder: Path, patience_seconds: float = 30.0) -> bool:
-    """Stop the server, which saves its tables. Return False if it was not running."""
-    return stop_process(SERVICE, run_folder, signal.SIGTERM, patience_seconds)
-
-
-def answers(server: DynamoDbServer) -> bool:
-    try:
-        dynamodb_client(server.endpoint).list_tables()
-        return True
-    except (BotoCoreError, ClientError):
-        return False
 
 
 def dynamodb_client(endpoint: str, region: str = REGION) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs export AdminClient only
@@ -21,10 +21,10 @@ from confluent_kafka.cimpl import KafkaError, NewTopic
 from connectors.worker import as_properties
 from tributary.contract.errors import TributaryError
 from tributary.local.jvm import java_command, write_log4j_properties
-from tributary.local.process import ProcessRecord, start_process, stop_process, wait_until_healthy
+from tributary.local.local_server import LocalServer
+from tributary.local.process import Command
 
 SERVICE = "kafka"
-START_TIMEOUT_SECONDS = 60.0
 HEAP_MEGABYTES = 256
 _ADMIN_TIMEOUT_SECONDS = 30
 
@@ -34,8 +34,12 @@ class KafkaUnfit(TributaryError):
 
 
 @dataclass(frozen=True)
-class KafkaBroker:
+class KafkaBroker(LocalServer):
     """A broker that is its own controller. `cluster_id` is 16 bytes in URL-safe base64."""
+
+    service: ClassVar[str] = SERVICE
+    of_every_lake: ClassVar[bool] = True
+    patience_seconds: ClassVar[float] = 20.0
 
     java: Path
     classpath: Sequence[Path]
@@ -50,49 +54,34 @@ class KafkaBroker:
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-
-def start_kafka(broker: KafkaBroker, cancelled: threading.Event) -> ProcessRecord:
-    """Format the broker's folder if it is new, start the broker and wait until it answers.
-
-    Raises KafkaUnfit or ServiceFailed.
-    """
-    config = broker.folder / "server.properties"
-    log4j = broker.folder / "log4j.properties"
-    config.write_text(as_properties(_server_properties(broker)))
-    write_log4j_properties(
-        log4j, "INFO", {"kafka.log": "WARN", "org.apache.kafka": "WARN", "state.change.logger": "WARN"}
-    )
-    if not (broker.folder / "log" / "meta.properties").exists():
-        _format(broker, config, log4j)
-    record = start_process(
-        java_command(
+    def command(self) -> Command:
+        """Format the broker's folder if it is new, and return the command. Raises KafkaUnfit."""
+        config = self.folder / "server.properties"
+        log4j = self.folder / "log4j.properties"
+        config.write_text(as_properties(_server_properties(self)))
+        write_log4j_properties(
+            log4j, "INFO", {"kafka.log": "WARN", "org.apache.kafka": "WARN", "state.change.logger": "WARN"}
+        )
+        if not (self.folder / "log" / "meta.properties").exists():
+            _format(self, config, log4j)
+        return java_command(
             SERVICE,
-            broker.java,
-            broker.classpath,
+            self.java,
+            self.classpath,
             "kafka.Kafka",
             [str(config)],
             heap_megabytes=HEAP_MEGABYTES,
-            scratch=broker.folder / "tmp",
-            log=broker.log,
+            scratch=self.folder / "tmp",
+            log=self.log,
             properties={"log4j.configuration": log4j.as_uri()},
-        ),
-        broker.run,
-    )
-    wait_until_healthy(record, lambda: answers(broker.bootstrap), START_TIMEOUT_SECONDS, cancelled)
-    return record
+        )
 
-
-def stop_kafka(run_folder: Path, patience_seconds: float = 20.0) -> bool:
-    """Shut the broker down cleanly. Return False if it was not running."""
-    return stop_process(SERVICE, run_folder, patience_seconds=patience_seconds)
-
-
-def answers(bootstrap: str) -> bool:
-    """Tell whether a broker at the address lists its topics."""
-    try:
-        return bool(_admin(bootstrap).list_topics(timeout=0.5).brokers)
-    except KafkaException:
-        return False
+    def answers(self) -> bool:
+        """Return whether the broker lists its topics."""
+        try:
+            return bool(_admin(self.bootstrap).list_topics(timeout=0.5).brokers)
+        except KafkaException:
+            return False
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> bool:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import boto3
 from botocore.config import Config
@@ -15,17 +13,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tributary.contract.item_stream import ItemStream
 from tributary.contract.lake import Lake
-from tributary.local.process import (
-    Command,
-    ProcessRecord,
-    start_process,
-    stop_process,
-    wait_until_healthy,
-)
+from tributary.local.local_server import LocalServer
+from tributary.local.process import Command
 from tributary.local.s3 import REGION
 
 SERVICE = "kinesis"
-START_TIMEOUT_SECONDS = 60.0
 SHARDS = 2
 PROGRAM = Path(__file__).parent / "items" / "kinesis_server.js"
 
@@ -34,8 +26,10 @@ ANY_KEY = "local"
 
 
 @dataclass(frozen=True)
-class KinesisServer:
+class KinesisServer(LocalServer):
     """A server on a loopback port that keeps its records in `folder`. `packages` has its node_modules."""
+
+    service: ClassVar[str] = SERVICE
 
     node: Path
     packages: Path
@@ -48,33 +42,23 @@ class KinesisServer:
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def command(self) -> Command:
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        arguments = [str(self.node), str(PROGRAM), str(self.packages), str(self.port), str(self.folder)]
+        return Command(SERVICE, arguments, log=self.log)
+
+    def answers(self) -> bool:
+        try:
+            kinesis_client(self.endpoint).list_streams()
+            return True
+        except (BotoCoreError, ClientError):
+            return False
+
 
 def streams_here(lake: Lake) -> tuple[ItemStream, ...]:
     """Return the streams of the sources that do not name services of their own."""
     found = (source.item_stream for source in lake.item_sources)
     return tuple(stream for stream in found if stream is not None and stream.stream_endpoint is None)
-
-
-def start_kinesis(server: KinesisServer, cancelled: threading.Event) -> ProcessRecord:
-    """Start the server and wait until it answers. Raises ServiceFailed."""
-    server.folder.mkdir(mode=0o700, exist_ok=True)
-    arguments = [str(server.node), str(PROGRAM), str(server.packages), str(server.port), str(server.folder)]
-    record = start_process(Command(SERVICE, arguments, log=server.log), server.run)
-    wait_until_healthy(record, lambda: answers(server), START_TIMEOUT_SECONDS, cancelled)
-    return record
-
-
-def stop_kinesis(run_folder: Path, patience_seconds: float = 10.0) -> bool:
-    """Stop the server. Return False if it was not running."""
-    return stop_process(SERVICE, run_folder, signal.SIGTERM, patience_seconds)
-
-
-def answers(server: KinesisServer) -> bool:
-    try:
-        kinesis_client(server.endpoint).list_streams()
-        return True
-    except (BotoCoreError, ClientError):
-        return False
 
 
 def create_streams(server: KinesisServer, streams: Iterable[ItemStream]) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pymysql
 
@@ -18,19 +17,12 @@ from tributary.contract.engines.mariadb import MariaDbSource
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import WILDCARDS
-from tributary.local.process import (
-    Command,
-    ProcessRecord,
-    ServiceFailed,
-    start_process,
-    stop_process,
-    wait_until_healthy,
-)
+from tributary.local.local_server import LocalServer, password_refused
+from tributary.local.process import Command
 from tributary.local.server_account import SERVER_ACCOUNT, as_server_account, environment, is_root
 
 SERVICE = "mariadb"
 ADMIN = "tributary_admin"
-START_TIMEOUT_SECONDS = 60.0
 
 _SYSTEM_TABLES = (
     "mariadb_system_tables.sql",
@@ -66,12 +58,15 @@ class MariaDbUnfit(TributaryError):
 
 
 @dataclass(frozen=True)
-class MariaDbServer:
+class MariaDbServer(LocalServer):
     """A server on a loopback port.
 
     binaries  the folder with bin/ and share/
     folder    for its data
     """
+
+    service: ClassVar[str] = SERVICE
+    patience_seconds: ClassVar[float] = 30.0
 
     binaries: Path
     folder: Path
@@ -84,7 +79,7 @@ class MariaDbServer:
     def data(self) -> Path:
         return self.folder / "data"
 
-    def command(self, data: Path) -> list[str]:
+    def arguments(self, data: Path) -> list[str]:
         """Return the server's command line, without what it listens on."""
         share = self.binaries / "share"
         return [
@@ -97,46 +92,23 @@ class MariaDbServer:
             f"--plugin-dir={share}",  # It needs a folder, even if it loads nothing from it.
         ]
 
+    def command(self) -> Command:
+        """Create the data folder if it is missing, and return the command. Raises MariaDbUnfit."""
+        if not self.data.exists():
+            _create_data_folder(self)
+        settings = [f"--{name}={value}" for name, value in _SETTINGS.items()]
+        arguments = [*self.arguments(self.data), f"--port={self.port}", *_FLAGS, *settings]
+        return Command(SERVICE, arguments, log=self.log, environment=environment())
 
-def start_mariadb(server: MariaDbServer, cancelled: threading.Event) -> ProcessRecord:
-    """Create the data folder if it is missing, start the server and wait until it accepts connections.
-
-    Raises MariaDbUnfit or ServiceFailed.
-    """
-    if not server.data.exists():
-        _create_data_folder(server)
-    settings = [f"--{name}={value}" for name, value in _SETTINGS.items()]
-    record = start_process(
-        Command(
-            SERVICE,
-            [*server.command(server.data), f"--port={server.port}", *_FLAGS, *settings],
-            log=server.log,
-            environment=environment(),
-        ),
-        server.run,
-    )
-    wait_until_healthy(record, lambda: answers(server), START_TIMEOUT_SECONDS, cancelled)
-    return record
-
-
-def stop_mariadb(run_folder: Path, patience_seconds: float = 30.0) -> bool:
-    """Shut the server down cleanly. Return False if it was not running."""
-    return stop_process(SERVICE, run_folder, signal.SIGTERM, patience_seconds)
-
-
-def answers(server: MariaDbServer) -> bool:
-    """Tell whether the server accepts connections. Raises ServiceFailed if it refuses the password."""
-    try:
-        _connect(server).close()
-    except pymysql.err.OperationalError as error:
-        if error.args[0] == _ACCESS_DENIED:
-            raise ServiceFailed(
-                "the local MariaDB does not accept the password of this state folder",
-                where=str(server.data),
-                remedy="Choose another folder with --state. This folder's settings do not belong to its data",
-            ) from error
-        return False
-    return True
+    def answers(self) -> bool:
+        """Return whether the server accepts connections. Raises ServiceFailed if it refuses the password."""
+        try:
+            _connect(self).close()
+        except pymysql.err.OperationalError as error:
+            if error.args[0] == _ACCESS_DENIED:
+                raise password_refused("MariaDB", self.data) from error
+            return False
+        return True
 
 
 def create_databases(server: MariaDbServer, lake: Lake) -> None:
@@ -183,7 +155,7 @@ def _create_data_folder(server: MariaDbServer) -> None:
         folder.chmod(0o700)
         if is_root():
             os.chown(folder, SERVER_ACCOUNT, SERVER_ACCOUNT)
-    command = [*server.command(draft), "--bootstrap", "--innodb-buffer-pool-size=32M"]
+    command = [*server.arguments(draft), "--bootstrap", "--innodb-buffer-pool-size=32M"]
     try:
         result = subprocess.run(
             command,

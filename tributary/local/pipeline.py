@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from connectors import iceberg_sink
 from connectors.avro_converter import converter_kind
@@ -21,10 +21,12 @@ from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words, plain_words
 from tributary.contract.source import Source
 from tributary.local import apicurio, connect, dynamodb, kafka, kinesis, mariadb, postgres, s3, spark
+from tributary.local.all_servers import ALL_SERVERS, SERVICES
 from tributary.local.connector_state import ConnectorKeeper
 from tributary.local.databases import prepare_database
 from tributary.local.engine_servers import servers_for
 from tributary.local.left_out import LeftOutTable, as_records, write_left_out
+from tributary.local.local_server import LocalServer
 from tributary.local.process import POLL_SECONDS, StartCancelled, has_died, read_process
 from tributary.local.server_files import read_server_files
 from tributary.local.servers import Servers
@@ -38,15 +40,6 @@ from tributary.local.start_plan import (
 )
 from tributary.local.startup import Progress, Startup, noted_interrupts
 from tributary.local.state import LocalSettings, StateFolder, choose_settings
-
-SERVICES_OF_EVERY_LAKE = (postgres.SERVICE, kafka.SERVICE, s3.SERVICE, connect.SERVICE)
-SERVICES = (
-    *SERVICES_OF_EVERY_LAKE,
-    mariadb.SERVICE,
-    apicurio.SERVICE,
-    dynamodb.SERVICE,
-    kinesis.SERVICE,
-)
 
 RESPONSE_SECONDS = 10.0
 """How long a server that was started earlier may take to answer before it is restarted."""
@@ -105,7 +98,7 @@ def up(
         plugins = build_plugins(progress=fetch_progress, names=needed, avro=converter_kind(lake, here=True))
         connect_has_died = has_died(connect.SERVICE, state.run)
         running = frozenset(name for name in SERVICES if read_process(name, state.run) is not None)
-        settings = choose_settings(state, lake.name, _fixed_ports(lake), running)
+        settings = choose_settings(state, lake.name, lake.local.fixed_ports, running)
         state.write_settings(settings)
         with noted_interrupts() as interrupted:
             startup = Startup(progress, interrupted)
@@ -133,48 +126,15 @@ def down(state: StateFolder) -> tuple[str, ...]:
         return stopped + _stop_servers(state, SERVICES)
 
 
-class _Stop(Protocol):
-    def __call__(self, run_folder: Path, patience_seconds: float = ...) -> bool: ...
-
-
-_STOPS: dict[str, _Stop] = {
-    connect.SERVICE: connect.stop_connect,
-    postgres.SERVICE: postgres.stop_postgres,
-    mariadb.SERVICE: mariadb.stop_mariadb,
-    kafka.SERVICE: kafka.stop_kafka,
-    s3.SERVICE: s3.stop_s3,
-    apicurio.SERVICE: apicurio.stop_apicurio,
-    # DynamoDB sends its last records to Kinesis before it ends.
-    dynamodb.SERVICE: dynamodb.stop_dynamodb,
-    kinesis.SERVICE: kinesis.stop_kinesis,
-}
-
-
-def _stop_servers(state: StateFolder, names: Iterable[str], **patience: float) -> tuple[str, ...]:
+def _stop_servers(state: StateFolder, names: Collection[str], **patience: float) -> tuple[str, ...]:
     """Stop the servers and return the names of those that ran. Servers that write to others stop first."""
-    wanted = [name for name in _STOPS if name in set(names)]
-    first = [name for name in wanted if name in (connect.SERVICE, dynamodb.SERVICE)]
-    was_running = {name: _STOPS[name](state.run, **patience) for name in first}
-    with ThreadPoolExecutor(thread_name_prefix="stop") as threads:
-        others = {
-            name: threads.submit(_STOPS[name], state.run, **patience) for name in wanted if name not in first
-        }
-    was_running |= {name: stopped.result() for name, stopped in others.items()}
-    return tuple(name for name in wanted if was_running[name])
-
-
-def _fixed_ports(lake: Lake) -> dict[str, int]:
-    wanted = {
-        postgres.SERVICE: lake.local.postgres_port,
-        mariadb.SERVICE: lake.local.mariadb_port,
-        kafka.SERVICE: lake.local.kafka_port,
-        connect.SERVICE: lake.local.connect_port,
-        s3.SERVICE: lake.local.s3_port,
-        apicurio.SERVICE: lake.local.apicurio_port,
-        dynamodb.SERVICE: lake.local.dynamodb_port,
-        kinesis.SERVICE: lake.local.kinesis_port,
-    }
-    return {name: port for name, port in wanted.items() if port is not None}
+    was_running: dict[str, bool] = {}
+    for ends_first in (True, False):
+        together = [each for each in ALL_SERVERS if each.service in names and each.ends_first is ends_first]
+        with ThreadPoolExecutor(thread_name_prefix="stop") as threads:
+            stops = {each.service: threads.submit(each.stop, state.run, **patience) for each in together}
+        was_running |= {name: stopped.result() for name, stopped in stops.items()}
+    return tuple(name for name, ran in was_running.items() if ran)
 
 
 @dataclass
@@ -259,11 +219,7 @@ class _Start:
 
     def _ensure_postgres(self) -> bool:
         server = self.servers.postgres
-        started = self._ensure_service(
-            postgres.SERVICE,
-            lambda: postgres.answers(server),
-            lambda: postgres.start_postgres(server, self.startup.cancelled),
-        )
+        started = self._ensure(server)
         with postgres.connect_as_admin(server) as admin:
             password = self.servers.settings.secrets.catalog.get_secret_value()
             postgres.create_login(admin, postgres.CATALOG_ROLE, password)
@@ -274,22 +230,13 @@ class _Start:
 
     def _ensure_mariadb(self) -> bool:
         server = self.servers.mariadb
-        started = self._ensure_service(
-            mariadb.SERVICE,
-            lambda: mariadb.answers(server),
-            lambda: mariadb.start_mariadb(server, self.startup.cancelled),
-        )
+        started = self._ensure(server)
         mariadb.create_databases(server, self.servers.lake)
         return started
 
     def _ensure_kafka(self) -> bool:
-        broker = self.servers.kafka
-        started = self._ensure_service(
-            kafka.SERVICE,
-            lambda: kafka.answers(broker.bootstrap),
-            lambda: kafka.start_kafka(broker, self.startup.cancelled),
-        )
-        lake = self.servers.lake
+        broker, lake = self.servers.kafka, self.servers.lake
+        started = self._ensure(broker)
         # The sink expects its control topic to exist. It and Debezium create or find all others.
         kafka.create_topic(broker.bootstrap, lake.names.bronze_control_topic, partitions=1)
         # Debezium creates a topic as the lake file says, and never changes it after the file has changed.
@@ -298,39 +245,24 @@ class _Start:
 
     def _ensure_s3(self) -> bool:
         server = self.servers.s3
-        started = self._ensure_service(
-            s3.SERVICE, lambda: s3.answers(server), lambda: s3.start_s3(server, self.startup.cancelled)
-        )
+        started = self._ensure(server)
         s3.create_buckets(server, self.servers.lake.names.buckets)
         return started
 
     def _ensure_apicurio(self) -> bool:
-        server = self.servers.apicurio
-        return self._ensure_service(
-            apicurio.SERVICE,
-            lambda: apicurio.answers(server),
-            lambda: apicurio.start_apicurio(server, self.startup.cancelled),
-        )
+        return self._ensure(self.servers.apicurio)
 
     def _ensure_kinesis(self) -> bool:
         server = self.servers.kinesis
-        started = self._ensure_service(
-            kinesis.SERVICE,
-            lambda: kinesis.answers(server),
-            lambda: kinesis.start_kinesis(server, self.startup.cancelled),
-        )
+        started = self._ensure(server)
         kinesis.create_streams(server, kinesis.streams_here(self.servers.lake))
         return started
 
     def _ensure_dynamodb(self) -> bool:
         server = self.servers.dynamodb
-        if not dynamodb.runs_as(server):
-            dynamodb.stop_dynamodb(server.run)
-        return self._ensure_service(
-            dynamodb.SERVICE,
-            lambda: dynamodb.answers(server),
-            lambda: dynamodb.start_dynamodb(server, self.startup.cancelled),
-        )
+        if not server.runs_as():
+            server.stop(server.run)
+        return self._ensure(server)
 
     def _ensure_connect(self, plugin_path: Path) -> bool:
         worker = self.servers.connect(plugin_path)
@@ -339,24 +271,20 @@ class _Start:
         # a closed catalog and the only partition of the control topic. Then nothing would reach bronze again.
         has_lost_a_server = not {*SERVICES}.isdisjoint(self.changed)
         if has_lost_a_server or not connect.is_configured_as(worker):
-            connect.stop_connect(worker.run)
-        return self._ensure_service(
-            connect.SERVICE,
-            lambda: connect.answers(worker.url),
-            lambda: connect.start_connect(worker, self.startup.cancelled),
-        )
+            worker.stop(worker.run)
+        return self._ensure(worker)
 
-    def _ensure_service(self, name: str, answers: Callable[[], bool], start: Callable[[], object]) -> bool:
-        """Start the service unless it runs and answers. Stop it first if it does not answer."""
-        if read_process(name, self.servers.state.run) is not None:
+    def _ensure(self, server: LocalServer) -> bool:
+        """Start the server unless it runs and answers. Stop it first if it does not answer."""
+        if read_process(server.service, server.run) is not None:
             deadline = time.monotonic() + RESPONSE_SECONDS
             while time.monotonic() < deadline:
-                if answers():
+                if server.answers():
                     return False
                 if self.startup.cancelled.wait(POLL_SECONDS):
-                    raise StartCancelled(name)
-            _stop_servers(self.servers.state, [name])
-        start()
+                    raise StartCancelled(server.service)
+            server.stop(server.run)
+        server.start(self.startup.cancelled)
         return True
 
     def _prepare(self, source: Source, connector: ConnectorConfig) -> Callable[[], bool]:

@@ -6,9 +6,9 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 import psycopg
@@ -17,14 +17,8 @@ from psycopg import sql
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
-from tributary.local.process import (
-    Command,
-    ProcessRecord,
-    ServiceFailed,
-    start_process,
-    stop_process,
-    wait_until_healthy,
-)
+from tributary.local.local_server import LocalServer, password_refused
+from tributary.local.process import Command
 from tributary.local.server_account import SERVER_ACCOUNT, as_server_account, environment, is_root
 from tributary.local.state import write_private_file
 
@@ -32,7 +26,6 @@ SERVICE = "postgres"
 ADMIN = "postgres"
 CATALOG = "tributary_catalog"
 CATALOG_ROLE = "tributary_catalog"
-START_TIMEOUT_SECONDS = 60.0
 
 _SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -56,8 +49,14 @@ class PostgresUnfit(TributaryError):
 
 
 @dataclass(frozen=True)
-class PostgresServer:
+class PostgresServer(LocalServer):
     """A server on a loopback port. `binaries` is the folder with bin/ and lib/; `folder` is for its data."""
+
+    service: ClassVar[str] = SERVICE
+    of_every_lake: ClassVar[bool] = True
+    # PostgreSQL ends sessions, drains replication and writes everything to disk.
+    end_signal: ClassVar[signal.Signals] = signal.SIGINT
+    patience_seconds: ClassVar[float] = 30.0
 
     binaries: Path
     folder: Path
@@ -70,36 +69,25 @@ class PostgresServer:
     def data(self) -> Path:
         return self.folder / "data"
 
+    def command(self) -> Command:
+        """Create the data folder if it is missing, and return the command. Raises PostgresUnfit."""
+        if not (self.data / "PG_VERSION").exists():
+            _create_data_folder(self)
+        _remove_stale_lock(self.data / "postmaster.pid")
+        settings = [argument for name, value in _SETTINGS.items() for argument in ("-c", f"{name}={value}")]
+        postgres = str(self.binaries / "bin" / "postgres")
+        arguments = [postgres, "-D", str(self.data), "-p", str(self.port), *settings]
+        return Command(SERVICE, [*as_server_account(), *arguments], log=self.log, environment=environment())
 
-def start_postgres(server: PostgresServer, cancelled: threading.Event) -> ProcessRecord:
-    """Create the data folder if it is missing, start the server and wait until it accepts connections.
-
-    Raises PostgresUnfit or ServiceFailed.
-    """
-    if not (server.data / "PG_VERSION").exists():
-        _create_data_folder(server)
-    _remove_stale_lock(server.data / "postmaster.pid")
-    settings = [argument for name, value in _SETTINGS.items() for argument in ("-c", f"{name}={value}")]
-    postgres = str(server.binaries / "bin" / "postgres")
-    record = start_process(
-        Command(
-            SERVICE,
-            [*as_server_account(), postgres, "-D", str(server.data), "-p", str(server.port), *settings],
-            log=server.log,
-            environment=environment(),
-        ),
-        server.run,
-    )
-    wait_until_healthy(record, lambda: answers(server), START_TIMEOUT_SECONDS, cancelled)
-    return record
-
-
-def stop_postgres(run_folder: Path, patience_seconds: float = 30.0) -> bool:
-    """Shut the server down fast but cleanly. Return False if it was not running.
-
-    PostgreSQL ends sessions, drains replication and writes everything to disk.
-    """
-    return stop_process(SERVICE, run_folder, signal.SIGINT, patience_seconds)
+    def answers(self) -> bool:
+        """Return whether the server accepts connections. Raises ServiceFailed if it refuses the password."""
+        try:
+            with connect_as_admin(self):
+                return True
+        except psycopg.OperationalError as error:
+            if "password authentication failed" in str(error):
+                raise password_refused("PostgreSQL", self.data) from error
+            return False
 
 
 def connect_as_admin(server: PostgresServer, database: str = "postgres") -> psycopg.Connection:
@@ -187,20 +175,6 @@ def _run_initdb(server: PostgresServer, data: Path, password_file: Path) -> None
             found=(result.stderr or result.stdout).strip()[-1000:],
             remedy="Do not run tributary as root; see docs/local.md" if is_root() else None,
         )
-
-
-def answers(server: PostgresServer) -> bool:
-    try:
-        with connect_as_admin(server):
-            return True
-    except psycopg.OperationalError as error:
-        if "password authentication failed" in str(error):
-            raise ServiceFailed(
-                "the local PostgreSQL does not accept the password of this state folder",
-                where=str(server.data),
-                remedy="Choose another folder with --state. This folder's settings do not belong to its data",
-            ) from error
-        return False
 
 
 def _remove_stale_lock(lock: Path) -> None:

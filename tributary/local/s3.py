@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import boto3
 from botocore.config import Config
@@ -14,7 +13,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from connectors.worker import as_properties
 from tributary.local.jvm import java_command
-from tributary.local.process import ProcessRecord, start_process, stop_process, wait_until_healthy
+from tributary.local.local_server import LocalServer
+from tributary.local.process import Command
 from tributary.local.state import write_private_file
 
 if TYPE_CHECKING:
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 SERVICE = "s3"
 REGION = "us-east-1"
-START_TIMEOUT_SECONDS = 60.0
 HEAP_MEGABYTES = 192
 
 
 @dataclass(frozen=True)
-class S3Server:
+class S3Server(LocalServer):
     """An S3-compatible server that stores each object as a file below `folder`/buckets."""
+
+    service: ClassVar[str] = SERVICE
+    of_every_lake: ClassVar[bool] = True
 
     java: Path
     jar: Path
@@ -43,28 +45,29 @@ class S3Server:
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-
-def start_s3(server: S3Server, cancelled: threading.Event) -> ProcessRecord:
-    """Start the server and wait until it accepts its credentials. Raise ServiceFailed."""
-    (server.folder / "buckets").mkdir(exist_ok=True)
-    config = server.folder / "s3proxy.conf"
-    write_private_file(config, as_properties(_properties(server)))
-    record = start_process(
-        java_command(
+    def command(self) -> Command:
+        (self.folder / "buckets").mkdir(exist_ok=True)
+        config = self.folder / "s3proxy.conf"
+        write_private_file(config, as_properties(_properties(self)))
+        return java_command(
             SERVICE,
-            server.java,
-            [server.jar],
+            self.java,
+            [self.jar],
             "org.gaul.s3proxy.Main",
             ["--properties", str(config)],
             heap_megabytes=HEAP_MEGABYTES,
-            scratch=server.folder / "tmp",
-            log=server.log,
+            scratch=self.folder / "tmp",
+            log=self.log,
             properties={"LOG_LEVEL": "warn"},
-        ),
-        server.run,
-    )
-    wait_until_healthy(record, lambda: answers(server), START_TIMEOUT_SECONDS, cancelled)
-    return record
+        )
+
+    def answers(self) -> bool:
+        """Return whether the server accepts its credentials."""
+        try:
+            s3_client(self.endpoint, self.access_key, self.secret_key).list_buckets()
+            return True
+        except (BotoCoreError, ClientError):
+            return False
 
 
 def s3a_options(endpoint: str) -> Mapping[str, str]:
@@ -79,11 +82,6 @@ def s3a_options(endpoint: str) -> Mapping[str, str]:
         # Otherwise, for each object that it writes, S3A requests to delete the markers of all parent folders.
         "directory.marker.retention": "keep",
     }
-
-
-def stop_s3(run_folder: Path, patience_seconds: float = 10.0) -> bool:
-    """Stop the server. Return False if it was not running."""
-    return stop_process(SERVICE, run_folder, patience_seconds=patience_seconds)
 
 
 def create_buckets(server: S3Server, buckets: Iterable[str]) -> None:
@@ -123,11 +121,3 @@ def _properties(server: S3Server) -> dict[str, str]:
         # The server buffers a body that its client signs as a whole, up to this size.
         "s3proxy.v4-max-non-chunked-request-size": str(256 * 1024 * 1024),
     }
-
-
-def answers(server: S3Server) -> bool:
-    try:
-        s3_client(server.endpoint, server.access_key, server.secret_key).list_buckets()
-        return True
-    except (BotoCoreError, ClientError):
-        return False

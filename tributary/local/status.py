@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from connectors.connect_rest import ConnectorStatus, ConnectRefused, ConnectRest, ConnectUnreachable
-from tributary.local import apicurio, connect, dynamodb, kafka, kinesis, mariadb, postgres, s3, spark
+from tributary.local import connect, kafka, spark
+from tributary.local.all_servers import ALL_SERVERS, SERVICES
 from tributary.local.process import has_died, read_process, resident_bytes
 from tributary.local.state import LocalSettings, StateFolder
 
@@ -63,31 +64,20 @@ def read_status(state: StateFolder, *, has_kafka: bool = True) -> PipelineStatus
     has_kafka  whether the lake needs Kafka and Kafka Connect
     """
     settings = state.read_settings()
-    found = (_read_service(state, name, port) for name, port in _services_and_ports(settings))
-    optional = {*_OF_SOME_LAKES, *(() if has_kafka else (kafka.SERVICE, connect.SERVICE))}
-    services = tuple(one for one in found if one.name not in optional or one.state != "stopped")
+    ports = settings.ports.model_dump() if settings is not None else {}
+    found = (_read_service(state, name, ports.get(name)) for name in (*SERVICES, spark.SERVICE))
+    services = tuple(service for service in found if _is_listed(service, has_kafka))
     running = {service.name for service in services if service.state == "running"}
     connectors = _read_connectors(settings) if settings is not None and connect.SERVICE in running else ()
     return PipelineStatus(settings, services, connectors)
 
 
-_OF_SOME_LAKES = (mariadb.SERVICE, apicurio.SERVICE, dynamodb.SERVICE, kinesis.SERVICE)
-"""Services that not every lake needs."""
-
-
-def _services_and_ports(settings: LocalSettings | None) -> list[tuple[str, int | None]]:
-    ports = settings.ports if settings is not None else None
-    return [
-        (postgres.SERVICE, ports.postgres if ports else None),
-        (mariadb.SERVICE, ports.mariadb if ports else None),
-        (kafka.SERVICE, ports.kafka if ports else None),
-        (s3.SERVICE, ports.s3 if ports else None),
-        (apicurio.SERVICE, ports.apicurio if ports else None),
-        (kinesis.SERVICE, ports.kinesis if ports else None),
-        (dynamodb.SERVICE, ports.dynamodb if ports else None),
-        (connect.SERVICE, ports.connect if ports else None),
-        (spark.SERVICE, None),
-    ]
+def _is_listed(service: ServiceStatus, has_kafka: bool) -> bool:
+    """Return whether every lake needs the service, or this one seems to."""
+    needs_it = {server.service: server.of_every_lake for server in ALL_SERVERS}.get(service.name, True)
+    if service.name in (kafka.SERVICE, connect.SERVICE):
+        needs_it = has_kafka
+    return needs_it or service.state != "stopped"
 
 
 def _read_service(state: StateFolder, name: str, port: int | None) -> ServiceStatus:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from tributary.contract.lake import Lake
 from tributary.local import spark
-from tributary.local.pipeline import SERVICES
+from tributary.local.all_servers import SERVICES
 from tributary.local.state import LocalSettings, StateFolder
 
 Level = Literal["error", "warning", "info"]

@@ -110,7 +110,7 @@ def _ask_for_missing_passwords(workspace: Workspace) -> None:
 def _mend(workspace: Workspace) -> str | None:
     """Start the servers that have died, and return their names."""
     from tributary.cli.startup_view import start_pipeline
-    from tributary.local.pipeline import SERVICES
+    from tributary.local.all_servers import SERVICES
     from tributary.local.process import has_died
 
     died = [name for name in SERVICES if has_died(name, workspace.state.run)]
