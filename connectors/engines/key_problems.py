@@ -10,6 +10,8 @@ from tributary.contract.table_name import TableName
 
 NotReadyT = TypeVar("NotReadyT", bound=DatabaseNotReady)
 
+ABSENT = "a column that does not exist"
+
 
 def without_key(name: TableName, leave_out: str, error: type[NotReadyT]) -> NotReadyT:
     return error(
@@ -26,7 +28,7 @@ def no_such_column(
     column: str,
     columns: Collection[str],
     error: type[NotReadyT],
-    what: str = "a column that does not exist",
+    what: str = ABSENT,
 ) -> NotReadyT:
     return error(what, where=entry, found=column, expected=f"one of {', '.join(columns)}")
 
@@ -51,3 +53,20 @@ def unfit_key(
         expected = "columns that are NOT NULL"
         return error("a key column may be null", where=entry, found=nullable[0], expected=expected)
     return None
+
+
+def lossy_key(
+    name: TableName,
+    leave_out: str,
+    found: str,
+    error: type[NotReadyT],
+    expected: str = "a key that Debezium sends exactly",
+) -> NotReadyT:
+    """Return the problem of a key in which two values would become one."""
+    return error(
+        "the lake would keep one row for two",
+        where=f"table {name}",
+        found=found,
+        expected=expected,
+        remedy=f'Add [table."{name}"] with the columns of another unique index as key, or {leave_out}.',
+    )

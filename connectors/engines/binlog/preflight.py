@@ -19,9 +19,13 @@ from connectors.engines.binlog.names import (
 from connectors.engines.binlog.reading import NOT_THE_SYSTEMS
 from connectors.engines.binlog.session import Session, first_row, rows_of
 from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut, all_in_one
-from connectors.engines.hidden_columns import hidden_column_problems
-from connectors.engines.key_problems import no_such_column, unfit_key, without_key
-from tributary.contract.column_names import ALLOWED, is_column_name
+from connectors.engines.key_problems import lossy_key, no_such_column, unfit_key, without_key
+from connectors.engines.table_problems import (
+    column_problems,
+    tables_with_untraceable_names,
+    topic_problems,
+)
+from tributary.contract.column_names import is_column_name
 from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import BringUp
@@ -196,7 +200,9 @@ def judge_tables(lake: Lake, source: BinlogSource, tables: Sequence[TableFacts])
         for facts in matched
         if (problems := tuple(_table_problems(lake, source, facts)))
     ]
-    left_out += _tables_with_untraceable_names(source, tables)
+    left_out += tables_with_untraceable_names(
+        source, ((one.schema, one.table) for one in tables), ServerNotReady
+    )
     return Checked(
         left_out=tuple(sorted(left_out, key=lambda each: each.table)),
         warnings=tuple(str(error) for error in absent),
@@ -334,9 +340,7 @@ def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iter
     def problem(what: str, found: str, expected: str | None, remedy: str) -> ServerNotReady:
         return ServerNotReady(what, where=f"table {name}", found=found, expected=expected, remedy=remedy)
 
-    if topic_problem := lake.source_names(source).topic_problem(facts.schema, facts.table):
-        remedy = f"Rename the table, or {leave_out}."
-        yield problem("the table's name is too long", topic_problem, None, remedy)
+    yield from topic_problems(lake, source, name, leave_out, ServerNotReady)
     if facts.engine.upper() in _NOT_KEPT:
         found = f"the storage engine {facts.engine}"
         what = "the log does not tell when its rows vanish"
@@ -353,19 +357,12 @@ def _table_problems(lake: Lake, source: BinlogSource, facts: TableFacts) -> Iter
         remedy = f"Let the application or a trigger change the rows, or {leave_out}."
         yield problem(what, found, expected, remedy)
     yield from _key_problems(lake, name, facts, leave_out)
-    hidden = lake.policy(name).hidden
     for column in facts.columns:
-        if not is_column_name(column) and column not in hidden.left_out:
-            remedy = f"Rename the column, or {leave_out}."
-            yield problem("a lake table cannot have a column with this name", repr(column), ALLOWED, remedy)
-        elif len(column) > 1 and column[0] == column[-1] and column[0] in "\"'`":
+        if is_column_name(column) and len(column) > 1 and column[0] == column[-1] and column[0] in "\"'`":
             remedy = f"Rename the column, or {leave_out}."
             yield problem("Debezium changes the name of a column", f"the column {column}", None, remedy)
-    for column in lake.policy(name).partition_by:
-        if column not in facts.types:
-            yield no_such_column(f'[table."{name}"].partition_by', column, facts.columns, ServerNotReady)
     key = lake.policy(name).key or facts.primary_key
-    yield from hidden_column_problems(name, lake.policy(name), facts.columns, key, ServerNotReady)
+    yield from column_problems(lake, name, facts.columns, key, leave_out, ServerNotReady)
 
 
 _NOT_KEPT = ("MEMORY", "BLACKHOLE", "FEDERATED", "CONNECT", "SPIDER", "NDBCLUSTER", "NDB")
@@ -389,13 +386,8 @@ def _key_problems(lake: Lake, name: TableName, facts: TableFacts, leave_out: str
         yield unfit
     for column in sorted(key):
         if facts.types[column] == "float":
-            yield ServerNotReady(
-                "the lake would keep one row for two",
-                where=f"table {name}",
-                found=f"the key column {column}, a float, of which a snapshot reads six digits",
-                expected="a key that Debezium sends exactly",
-                remedy=f'Add [table."{name}"] with the columns of another unique index, or {leave_out}.',
-            )
+            found = f"the key column {column}, a float, of which a snapshot reads six digits"
+            yield lossy_key(name, leave_out, found, ServerNotReady)
 
 
 def _may_be_in_history(source: BinlogSource, facts: TableFacts) -> bool:
@@ -415,20 +407,6 @@ def _unparsed_columns(source: BinlogSource, tables: Sequence[TableFacts]) -> Ser
         expected="no column of these types in these databases, also in tables that the lake does not take",
         remedy="Change the column to varbinary(16) or varchar(45), or move the table to another database.",
     )
-
-
-def _tables_with_untraceable_names(source: BinlogSource, tables: Sequence[TableFacts]) -> Iterator[LeftOut]:
-    for facts in tables:
-        if not source.matches(facts.schema, facts.table) and source.patterns.would_match(
-            facts.schema, facts.table
-        ):
-            name = TableName(source.name, facts.schema, facts.table)
-            problem = ServerNotReady(
-                "Debezium cannot quote its name, or cannot turn it into a topic's name",
-                where=f"table {name}",
-                remedy="Rename the table, or leave it out with a pattern.",
-            )
-            yield LeftOut(name, (problem,))
 
 
 def _user_problems(session: Session, lake: Lake, source: BinlogSource) -> Iterator[str]:

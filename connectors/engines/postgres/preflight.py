@@ -12,8 +12,7 @@ from psycopg.rows import class_row, dict_row
 
 from connectors.engines.absent import entries_without_table, patterns_without_table
 from connectors.engines.engine import DatabaseNotReady, LeftOut, all_in_one
-from connectors.engines.hidden_columns import hidden_column_problems
-from connectors.engines.key_problems import no_such_column, unfit_key, without_key
+from connectors.engines.key_problems import lossy_key, no_such_column, unfit_key, without_key
 from connectors.engines.postgres.names import (
     HEARTBEAT_SCHEMA,
     HEARTBEAT_TABLE,
@@ -28,7 +27,11 @@ from connectors.engines.postgres.row_filters import (
     filters_mark,
     row_filters,
 )
-from tributary.contract.column_names import ALLOWED, is_column_name
+from connectors.engines.table_problems import (
+    column_problems,
+    tables_with_untraceable_names,
+    topic_problems,
+)
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
 from tributary.contract.patterns import OWN_SCHEMA
@@ -270,7 +273,8 @@ def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts
     ]
     if absent and not may_be_empty:
         raise all_in_one(absent)
-    left_out = [*_tables_with_untraceable_names(source, tables)]
+    others = (name for name in names if name[0] != OWN_SCHEMA)
+    left_out = [*tables_with_untraceable_names(source, others, PostgresNotReady)]
     taken: list[TableFacts] = []
     parts: set[TableName] = set()
     for facts in matched:
@@ -433,10 +437,7 @@ def _table_problems(
     def problem(what: str, found: str, expected: str | None, remedy: str) -> PostgresNotReady:
         return PostgresNotReady(what, where=f"table {name}", found=found, expected=expected, remedy=remedy)
 
-    if topic_problem := lake.source_names(source).topic_problem(facts.schema, facts.table):
-        yield problem(
-            "the table's name is too long", topic_problem, None, f"Rename the table, or {leave_out}."
-        )
+    yield from topic_problems(lake, source, name, leave_out, PostgresNotReady)
     if not facts.is_permanent:
         found, remedy = "an unlogged table", f"ALTER TABLE … SET LOGGED, or {leave_out}."
         yield problem("PostgreSQL does not replicate it", found, "a logged table", remedy)
@@ -470,16 +471,8 @@ def _table_problems(
     for column in _misread_columns(facts):
         remedy = f"Rename the column, or {leave_out}."
         yield problem("Debezium confuses a column with another one", f"the column {column}", None, remedy)
-    for column in facts.columns:
-        if not is_column_name(column) and column not in lake.policy(name).hidden.left_out:
-            remedy = f"Rename the column, or {leave_out}."
-            yield problem("a lake table cannot have a column with this name", repr(column), ALLOWED, remedy)
     key = _key_of(lake, name, facts)
-    yield from hidden_column_problems(name, lake.policy(name), facts.columns, key, PostgresNotReady)
-    for column in lake.policy(name).partition_by:
-        if column not in facts.columns:
-            entry = f'[table."{name}"].partition_by'
-            yield no_such_column(entry, column, facts.columns, PostgresNotReady)
+    yield from column_problems(lake, name, facts.columns, key, leave_out, PostgresNotReady)
 
 
 def _misread_columns(facts: TableFacts) -> Iterator[str]:
@@ -590,25 +583,12 @@ def _key_value_problems(
 ) -> Iterator[PostgresNotReady]:
     """Yield key columns in which two values would become one."""
     key = _key_of(lake, name, facts)
-    what = "the lake would keep one row for two"
-    remedy = f'Add [table."{name}"] with the columns of another unique index as key, or {leave_out}.'
     for column in sorted(key & facts.inexact):
         found = f"the key column {column}, of a type of which Debezium sends two values as the same"
-        yield PostgresNotReady(
-            what,
-            where=f"table {name}",
-            found=found,
-            expected="a key that Debezium sends exactly",
-            remedy=remedy,
-        )
+        yield lossy_key(name, leave_out, found, PostgresNotReady)
     for column in facts.ancient:
-        yield PostgresNotReady(
-            what,
-            where=f"table {name}",
-            found=f"the key column {column} with a year before Christ, which a snapshot reads as one after",
-            expected="keys from the year 1 on",
-            remedy=remedy,
-        )
+        found = f"the key column {column} with a year before Christ, which a snapshot reads as one after"
+        yield lossy_key(name, leave_out, found, PostgresNotReady, "keys from the year 1 on")
 
 
 def _sql(template: LiteralString, name: TableName, role: str) -> str:
@@ -654,21 +634,6 @@ def _without_identity(name: TableName, facts: TableFacts, leave_out: str) -> Pos
         expected="a primary key, or REPLICA IDENTITY FULL",
         remedy=f"Give it a primary key, or ALTER TABLE … REPLICA IDENTITY FULL, or {leave_out}.",
     )
-
-
-def _tables_with_untraceable_names(source: PostgresSource, tables: Sequence[TableFacts]) -> Iterator[LeftOut]:
-    for facts in tables:
-        matches = source.matches(facts.schema, facts.table)
-        if matches or facts.schema == OWN_SCHEMA:
-            continue
-        if source.patterns.would_match(facts.schema, facts.table):
-            name = TableName(source.name, facts.schema, facts.table)
-            problem = PostgresNotReady(
-                "Debezium cannot quote its name, or cannot turn it into a topic's name",
-                where=f"table {name}",
-                remedy="Rename the table, or leave it out with a pattern.",
-            )
-            yield LeftOut(name, (problem,))
 
 
 def _warnings_of_generated_columns(source: PostgresSource, taken: Sequence[TableFacts]) -> Iterator[str]:

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from connectors.engines.absent import entries_without_table, patterns_without_table
 from connectors.engines.engine import Checked, DatabaseNotReady, LeftOut, all_in_one
-from connectors.engines.hidden_columns import hidden_column_problems
-from connectors.engines.key_problems import no_such_column, unfit_key, without_key
+from connectors.engines.key_problems import lossy_key, no_such_column, unfit_key, without_key
 from connectors.engines.sqlserver.catalog import ServerFacts, TableFacts
 from connectors.engines.sqlserver.names import connector_user, own_tables
 from connectors.engines.sqlserver.preparation import removal_of
-from tributary.contract.column_names import ALLOWED, is_column_name
+from connectors.engines.table_problems import (
+    column_problems,
+    tables_with_untraceable_names,
+    topic_problems,
+)
 from tributary.contract.engines.sqlserver import SqlServerSource
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import BringUp, remedies_of
@@ -84,7 +87,9 @@ def judge_tables(lake: Lake, source: SqlServerSource, tables: Sequence[TableFact
         for facts in matched
         if (problems := tuple(_table_problems(lake, source, facts)))
     ]
-    left_out += _tables_with_untraceable_names(source, tables)
+    left_out += tables_with_untraceable_names(
+        source, ((one.schema, one.table) for one in tables), SqlServerNotReady
+    )
     untaken = {each.table for each in left_out}
     return Checked(
         left_out=tuple(sorted(left_out, key=lambda each: each.table)),
@@ -199,9 +204,7 @@ def _table_problems(lake: Lake, source: SqlServerSource, facts: TableFacts) -> I
     def problem(what: str, found: str, expected: str | None, remedy: str) -> SqlServerNotReady:
         return SqlServerNotReady(what, where=f"table {name}", found=found, expected=expected, remedy=remedy)
 
-    if topic_problem := lake.source_names(source).topic_problem(facts.schema, facts.table):
-        remedy = f"Rename the table, or {leave_out}."
-        yield problem("the table's name is too long", topic_problem, None, remedy)
+    yield from topic_problems(lake, source, name, leave_out, SqlServerNotReady)
     if {*facts.schema + facts.table} & {*"[]"}:
         remedy = f"Rename the table, or {leave_out}."
         yield problem(
@@ -216,16 +219,8 @@ def _table_problems(lake: Lake, source: SqlServerSource, facts: TableFacts) -> I
     if twice := sorted({column for column in lower if lower.count(column) > 1}):
         remedy = f"Rename one of the columns, or {leave_out}."
         yield problem("Debezium takes two of its columns for one", twice[0], "names that differ", remedy)
-    policy = lake.policy(name)
-    for column in facts.taken:
-        if not is_column_name(column) and column not in policy.hidden.left_out:
-            remedy = f"Rename the column, or {leave_out}."
-            yield problem("a lake table cannot have a column with this name", repr(column), ALLOWED, remedy)
-    for column in lake.policy(name).partition_by:
-        if column not in facts.taken:
-            yield _no_such_column(f'[table."{name}"].partition_by', column, facts)
-    key = policy.key or facts.primary_key
-    yield from hidden_column_problems(name, policy, facts.taken, key, SqlServerNotReady)
+    key = lake.policy(name).key or facts.primary_key
+    yield from column_problems(lake, name, facts.taken, key, leave_out, SqlServerNotReady, _ABSENT)
 
 
 def _capture_problems(name: TableName, facts: TableFacts, leave_out: str) -> Iterator[SqlServerNotReady]:
@@ -256,7 +251,7 @@ def _key_problems(
         return
     key, columns = (facts.primary_key if given is None else given), facts.by_name
     if missing := [column for column in key if column not in columns]:
-        yield _no_such_column(entry, missing[0], facts)
+        yield no_such_column(entry, missing[0], facts.taken, SqlServerNotReady, _ABSENT)
         return
     is_identity = given is None or any(unique == frozenset(key) for unique in facts.unique_keys)
     # Of other columns, SQL Server records a change of the key as an update of the row.
@@ -268,23 +263,18 @@ def _key_problems(
         found = columns[column]
         if not found.is_taken:
             what = "a computed column" if found.is_computed else f"of type {found.type or 'unknown'}"
-            yield _lossy_key(name, leave_out, f"the key column {column}, {what}, which CDC does not record")
+            yield lossy_key(
+                name,
+                leave_out,
+                f"the key column {column}, {what}, which CDC does not record",
+                SqlServerNotReady,
+            )
         elif found.type in _WITH_SECONDS and found.scale > _MOST_PLACES_IN_A_KEY:
             has = f"{found.type}({found.scale}), of which the lake has six decimal places"
-            yield _lossy_key(name, leave_out, f"the key column {column}, {has}")
+            yield lossy_key(name, leave_out, f"the key column {column}, {has}", SqlServerNotReady)
 
 
 _WITH_SECONDS = ("time", "datetime2", "datetimeoffset")
-
-
-def _lossy_key(name: TableName, leave_out: str, found: str) -> SqlServerNotReady:
-    return SqlServerNotReady(
-        "the lake would keep one row for two",
-        where=f"table {name}",
-        found=found,
-        expected="a key that Debezium sends exactly",
-        remedy=f'Add [table."{name}"] with the columns of another unique index as key, or {leave_out}.',
-    )
 
 
 def _table_warnings(facts: TableFacts) -> Iterator[str]:
@@ -325,22 +315,4 @@ def _missing_captures(
             yield f"{name} has other columns now than its capture instance {facts.captures.newest.name}"
 
 
-def _no_such_column(entry: str, column: str, facts: TableFacts) -> SqlServerNotReady:
-    what = "a column that does not exist, or that does not reach the lake"
-    return no_such_column(entry, column, facts.taken, SqlServerNotReady, what)
-
-
-def _tables_with_untraceable_names(
-    source: SqlServerSource, tables: Sequence[TableFacts]
-) -> Iterator[LeftOut]:
-    for facts in tables:
-        if not source.matches(facts.schema, facts.table) and source.patterns.would_match(
-            facts.schema, facts.table
-        ):
-            name = TableName(source.name, facts.schema, facts.table)
-            problem = SqlServerNotReady(
-                "Debezium cannot quote its name, or cannot turn it into a topic's name",
-                where=f"table {name}",
-                remedy="Rename the table, or leave it out with a pattern.",
-            )
-            yield LeftOut(name, (problem,))
+_ABSENT = "a column that does not exist, or that does not reach the lake"
