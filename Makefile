@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) $(FORMATTER) $(CLASSES) $(BROWSER) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
@@ -28,6 +28,10 @@ setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) $(FORMATTER) $(CLASSES) $(BR
 .PHONY: demo
 demo: $(INSTALLED) $(FETCHED) ## run the whole pipeline on a demo database and prove that the lake equals the database
 	@$(BIN)/tributary demo
+
+.PHONY: demo-engines
+demo-engines: $(INSTALLED) $(FETCHED) ## show one lake from MariaDB and two PostgreSQL databases, with Avro and a schema registry
+	@$(BIN)/tributary demo-engines
 
 .PHONY: test
 test: lint setup ## check the code and run every test, in two processes at a time

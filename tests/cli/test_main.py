@@ -13,6 +13,7 @@ from tributary.operations.workspace import Workspace
 
 COMMANDS = (
     "demo",
+    "demo-engines",
     "init",
     "start",
     "up",

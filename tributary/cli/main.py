@@ -14,7 +14,7 @@ import typer
 
 from tributary.cli.commands.alerts import alerts
 from tributary.cli.commands.console import console
-from tributary.cli.commands.demo import demo
+from tributary.cli.commands.demo import demo, demo_engines
 from tributary.cli.commands.export import export
 from tributary.cli.commands.forgetting import erase, maintain
 from tributary.cli.commands.ingest import ingest
@@ -49,6 +49,7 @@ app = typer.Typer(
     epilog="Exit status: 0 success, 1 failure or problems found, 2 wrong usage, 130 stopped by Ctrl-C.",
 )
 app.command(rich_help_panel="Run the pipeline")(demo)
+app.command("demo-engines", rich_help_panel="Run the pipeline")(demo_engines)
 app.command(rich_help_panel="Run the pipeline")(init)
 app.command(rich_help_panel="Run the pipeline")(start)
 app.command(rich_help_panel="Run the pipeline")(up)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from typing import LiteralString
 
 import psycopg
@@ -42,22 +43,40 @@ class Summary:
 
 
 class Exchange:
-    """The state that transactions share: a connection, a random generator, and the highest ids in use."""
+    """The state that transactions share: a connection, a random generator, and the highest ids in use.
+
+    An id is looked up when it is first needed. So the database may lack tables that no transaction uses.
+    """
 
     def __init__(self, connection: Connection, source: random.Random) -> None:
         self.connection = connection
         self.random = source
-        self.last_user = self._one("SELECT max(userid) FROM users")
-        self.last_event = self._one("SELECT max(eventid) FROM event")
-        self.last_listing = self._one("SELECT max(listid) FROM listing")
-        self.last_sale = self._one("SELECT max(salesid) FROM sales")
-        self.has_channel = bool(
+        self.now = datetime(2009, 1, 1, 9, tzinfo=UTC)
+
+    @cached_property
+    def last_user(self) -> int:
+        return self._one("SELECT max(userid) FROM users")
+
+    @cached_property
+    def last_event(self) -> int:
+        return self._one("SELECT max(eventid) FROM event")
+
+    @cached_property
+    def last_listing(self) -> int:
+        return self._one("SELECT max(listid) FROM listing")
+
+    @cached_property
+    def last_sale(self) -> int:
+        return self._one("SELECT max(salesid) FROM sales")
+
+    @cached_property
+    def has_channel(self) -> bool:
+        return bool(
             self._one(
                 """SELECT count(*) FROM information_schema.columns
                 WHERE table_name = 'sales' AND column_name = 'channel'"""
             )
         )
-        self.now = datetime(2009, 1, 1, 9, tzinfo=UTC)
 
     def tick(self) -> datetime:
         """Advance the exchange's own clock, which depends only on the seed, and return its time."""
@@ -110,7 +129,7 @@ def apply_workload(
         changes += changed
         progress(_name(transaction), changed)
         if plan.rate is not None:
-            _wait_until(started + (number + 1) / plan.rate, stop)
+            wait_until(started + (number + 1) / plan.rate, stop)
     return Summary(dict(counts), changes)
 
 
@@ -308,7 +327,8 @@ def _name(transaction: Transaction) -> str:
     return transaction.__name__.replace("_", " ")
 
 
-def _wait_until(moment: float, stop: threading.Event | None) -> None:
+def wait_until(moment: float, stop: threading.Event | None) -> None:
+    """Return at a time of the monotonic clock, or as soon as `stop` is set."""
     left = moment - time.monotonic()
     if left <= 0:
         return
