@@ -178,7 +178,8 @@ class ConnectRest:
 
         None: no offset is stored yet. Raise ConnectorUnknown."""
         answer = self._request("GET", f"/connectors/{quote(name)}/offsets", where=name)
-        return next((entry["offset"] for entry in answer["offsets"]), None)
+        # Debezium sends some notifications without an offset, and without a partition.
+        return next((entry["offset"] for entry in answer["offsets"] if entry["offset"]), None)
 
     def forget_offsets(self, name: str) -> None:
         """Delete the offsets of a stopped connector (KIP-875). Its next start is like its first."""

@@ -193,6 +193,11 @@ class _Java:
         """Return the offset that Connect reads from its topic. Its numbers are Longs."""
         return self._json.toConnectData("offsets", json.dumps(stored).encode()).value()
 
+    def is_dropped(self, partition: Mapping[str, str], offset: Mapping[str, Any]) -> bool:
+        """Return whether a record is not sent, so that Connect does not store its offset either."""
+        record = self._connect.source.SourceRecord(partition, self.offset(offset), "topic", None, None)
+        return self._transform.apply(record) is None
+
     def resumable(self, offset: Any, headers: Sequence[str] = ()) -> Mapping[str, Any]:
         """Return the offset that Connect stores for a record with this offset and these headers."""
         its_headers = self._connect.header.ConnectHeaders()
@@ -237,3 +242,9 @@ def test_an_update_of_a_key_in_sql_server_is_read_again_until_its_insert_was_sen
 def test_an_offset_of_another_database_stays(java: _Java) -> None:
     stored = {"transaction_id": None, "resume_token": "8264"}
     assert java.resumable(java.offset(stored), ["__debezium.newkey"]) == stored
+
+
+def test_an_empty_offset_with_which_no_snapshot_would_be_taken_is_not_stored(java: _Java) -> None:
+    assert java.is_dropped({"server": "shop"}, {})
+    assert not java.is_dropped({"server": "shop"}, {"lsn": 1})
+    assert not java.is_dropped({}, {}), "a notification of no partition"

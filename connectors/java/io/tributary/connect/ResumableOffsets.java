@@ -9,7 +9,7 @@ import org.apache.kafka.connect.transforms.Transformation;
 /**
  * Lets Debezium resume without a gap from the offset of any record, for PostgreSQL, MySQL, MariaDB and SQL Server.
  *
- * <p>Connect stores the offset of the last record that Kafka has. Two of Debezium's offsets skip changes that were
+ * <p>Connect stores the offset of the last record that Kafka has. Three of Debezium's offsets skip changes that were
  * never sent:
  *
  * <ul>
@@ -22,6 +22,9 @@ import org.apache.kafka.connect.transforms.Transformation;
  *       the event of the binlog, or the update (SQL Server) again. SQL Server records most changes of a key as a delete
  *       and an insert, each with an offset of its own, but one of a single row as an update if its trace flag 8207 is
  *       on, or if the key is not that of a unique index.
+ *   <li>Debezium tells that a first snapshot begins by a notification with an empty offset ({@code
+ *       SinkNotificationChannel.send}). After a crash, an empty offset is an offset, too: Debezium takes no snapshot, and
+ *       the rows of before never come. Nobody needs this notification, so it is dropped.
  * </ul>
  *
  * <p>Reading again only repeats events, which the lake recognizes by their positions. The transform changes the map
@@ -37,6 +40,9 @@ public class ResumableOffsets<R extends ConnectRecord<R>> implements Transformat
         if (record instanceof SourceRecord source) {
             @SuppressWarnings("unchecked") // Debezium's offsets are of this type; Connect declares a wildcard.
             Map<String, Object> offset = (Map<String, Object>) source.sourceOffset();
+            if (offset.isEmpty() && !source.sourcePartition().isEmpty()) {
+                return null;
+            }
             boolean insertFollows = record.headers().lastWithName(NEW_KEY) != null;
             if (offset.containsKey("lsn")) {
                 mendPostgres(offset, insertFollows);
