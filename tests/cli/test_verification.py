@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -18,16 +18,17 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from connectors.engines.postgres.engine import PostgresEngine
+from tests.soak import SOAKS
 from tributary.contract.lake import TablePolicy
 from tributary.contract.table_name import TableName
 from tributary.local.postgres import PostgresServer, connect_as_admin, create_database
 from tributary.operations.reconcile.hidden import Hiding
 from tributary.operations.reconcile.pairing import pair
 from tributary.operations.verify import check
-from tributary.operations.verify.check import Sides, verify_table
+from tributary.operations.verify.check import SHARE_OF_THE_OTHERS, Sides, choose, verify_table
 from tributary.operations.verify.database_side import FromRows, InDatabase, Load
 from tributary.operations.verify.lake_side import LakeSide
-from tributary.operations.verify.record import Verification, from_json, to_json
+from tributary.operations.verify.record import CheckedPart, Verification, from_json, to_json
 
 NAME = TableName("shop", "public", "things")
 ENGINE = PostgresEngine()
@@ -121,6 +122,7 @@ def shop(postgres_server: PostgresServer) -> Iterator[psycopg.Connection]:
     with connect_as_admin(postgres_server) as admin:
         create_database(admin, name)
         with connect_as_admin(postgres_server, name) as connection:
+            connection.prepare_threshold = None  # Each example has another table of the same name.
             yield connection
         admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
 
@@ -264,7 +266,7 @@ def sides_of(world: World, policy: TablePolicy, in_database: bool = True) -> Sid
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("kind", KEYS)
-@settings(max_examples=8)
+@settings(max_examples=60 if SOAKS else 4)
 @given(data=st.data())
 def test_exactly_the_rows_that_differ_are_found_whatever_is_on_its_way(
     shop: psycopg.Connection, kind: str, data: st.DataObject
@@ -361,3 +363,40 @@ def kinds_of(found: Verification, key_columns: dict[str, Column]) -> dict[Any, s
 def _parsed(text: str, column: Column) -> Any:
     value = ast.literal_eval(text)
     return UUID(value) if column.sql == "uuid" else value
+
+
+PARTS = st.lists(
+    st.builds(
+        CheckedPart,
+        rows=st.integers(0, 50),
+        equal_us=st.none() | st.integers(1, 9),
+        fingerprint=st.none() | st.just("same"),
+        differences=st.integers(0, 1),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(PARTS, st.integers(60, 200), st.data())
+def test_every_part_is_looked_at_and_no_round_is_much_larger_than_it_may_be(
+    parts: list[CheckedPart], rows: int, data: st.DataObject
+) -> None:
+    unseen = set(range(len(parts)))
+    for now in range(10, 10 + 2 * len(parts) + 60):
+        chosen = choose(parts, rows)
+        assert chosen == sorted(set(chosen))
+        # Each of both kinds of parts may exceed its share by less than its last part.
+        assert sum(parts[place].rows for place in chosen) <= rows + 100
+        wrong = {place for place, part in enumerate(parts) if part.differences}
+        if sum(parts[place].rows for place in wrong) < rows * (1 - SHARE_OF_THE_OTHERS):
+            assert wrong <= set(chosen)
+        for place in chosen:
+            parts[place] = replace(parts[place], equal_us=now, fingerprint="same", differences=0)
+        unseen -= set(chosen)
+        if not unseen:
+            return
+        # Some rows of the lake change all the time.
+        busy = data.draw(st.integers(0, len(parts) - 1))
+        parts[busy] = replace(parts[busy], fingerprint=None)
+    raise AssertionError(f"no round looks at the parts {unseen}")

@@ -1,4 +1,4 @@
-"""What is known of a table that is verified again and again: its parts, and since when each is proven equal.
+"""The record of a table that is verified again and again: its parts, and when each was proven equal.
 
 The record is a small file on the lake's storage, beside those of online snapshots.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ RECORDS_FOLDER = "_verified"
 """The folder in the quarantine bucket. No source's name begins with an underscore."""
 
 _FORMAT = 1
+_READERS = 8
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class FoundRow:
 
 @dataclass(frozen=True)
 class CheckedPart:
-    """What is known of one part of a table.
+    """The state of one part of a table.
 
     upto         the last key of the part; None for the last part, and for a bucket
     rows         in the lake
@@ -59,7 +61,7 @@ class CheckedPart:
 
 @dataclass(frozen=True)
 class Verification:
-    """What is known of a table.
+    """The state of a table.
 
     order     the key columns by which its parts are ranges; empty: its parts are buckets of the key
     columns   identifies the columns that are compared
@@ -172,11 +174,9 @@ class VerificationFiles:
 
         folder = FileSelector(f"{self.location}/{RECORDS_FOLDER}", recursive=True, allow_not_found=True)
         infos = [info for info in self.filesystem.get_file_info(folder) if info.type == FileType.File]
-        found = (self._parsed(info.path) for info in infos)
-        return {one.table: one for one in found if one is not None}
-
-    def read_one(self, table: TableName) -> Verification | None:
-        return self._parsed(self._path(table))
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = pool.map(lambda info: self._parsed(info.path), infos)
+            return {one.table: one for one in found if one is not None}
 
     def write(self, found: Verification) -> None:
         with self.filesystem.open_output_stream(self._path(found.table)) as stream:

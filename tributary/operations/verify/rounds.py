@@ -44,6 +44,8 @@ SECONDS_FOR_THE_LAKE = 60.0
 """How long the lake may take to catch up, where rows differ."""
 
 _SECONDS_AFTER_A_FAILURE = 30.0
+_READINGS = 3
+"""How often a round tries to read a table's files."""
 
 
 def verification_files(workspace: Workspace) -> VerificationFiles:
@@ -106,9 +108,9 @@ class VerifyKeeper:
         wanted: Wanted | None = None,
         on_round: Callable[[Mapping[TableName, Verification]], None] | None = None,
     ) -> None:
-        """Do one round after another, until `stop` is set. A failure is told once, and tried again.
+        """Do one round after another, until `stop` is set. A failure is reported once, and tried again.
 
-        `on_round` gets what each round found; None: only tables with differences are told of.
+        `on_round` gets what each round found. None: this reports only tables with differences.
         """
         told = ""
         sources = self.workspace.lake.connected_sources
@@ -194,15 +196,18 @@ class VerifyKeeper:
         load = Load(self.rules.share, self.rules.statement_seconds, self.stop)
         began = time.monotonic()
         known = before or Verification(one.name)
-        try:
-            sides, problem = one.sides(load, self._wait_for(one))
-            if sides is None:
-                found = replace(known, problem=problem, looked_us=_now())
-            else:
-                found = verify_table(sides, before, rows)
-        except (duckdb.Error, pa.ArrowInvalid, UnreadableTable) as error:
-            reason = " ".join(str(error).split())
-            found = replace(known, problem=f"it cannot be read now: {reason}", looked_us=_now())
+        for _ in range(_READINGS):
+            try:
+                sides, problem = one.sides(load, self._wait_for(one))
+                if sides is None:
+                    found = replace(known, problem=problem, looked_us=_now())
+                else:
+                    found = verify_table(sides, before, rows)
+                break
+            except (duckdb.Error, pa.ArrowInvalid, UnreadableTable) as error:
+                # A rollback or a cleaning can remove files after the reader has listed them.
+                reason = " ".join(str(error).split())
+                found = replace(known, problem=f"it cannot be read now: {reason}", looked_us=_now())
         return replace(
             found,
             seconds=round(time.monotonic() - began, 3),
