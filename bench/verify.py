@@ -145,7 +145,7 @@ class _Rounds:
         hiding = Hiding(TablePolicy(), table, lake.schema, None)
         pairing = pair(hiding.sent, lake.schema, (KEY,))
         load = Load(share=1.0, statement_seconds=Verify().statement_seconds)
-        side = InDatabase(engine, engine.checksums, self.shop, hiding, pairing, load)
+        side = InDatabase(engine, engine.parts, self.shop, hiding, pairing, load)
         sides = Sides(NAME, pairing, (KEY,), side, LakeSide(lake, pairing), wait_for_lake=lambda: None)
         began, of_database, here = time.perf_counter(), _cpu(self.database), _own_cpu()
         self.known = found = verify_table(sides, self.known, rows)
@@ -159,7 +159,7 @@ class _Rounds:
 def _database(storing: Storage) -> Iterator[tuple[psycopg.Connection, psutil.Process]]:
     server = storing.servers.postgres
     try:
-        postgres.start_postgres(server, threading.Event())
+        server.start(threading.Event())
         with postgres.connect_as_admin(server) as admin:
             postgres.create_database(admin, "shop")
         record = read_process(postgres.SERVICE, storing.state.run)
@@ -167,7 +167,7 @@ def _database(storing: Storage) -> Iterator[tuple[psycopg.Connection, psutil.Pro
         with postgres.connect_as_admin(server, "shop") as shop:
             yield shop, psutil.Process(record.pid)
     finally:
-        postgres.stop_postgres(storing.state.run)
+        server.stop(storing.state.run)
 
 
 def _fill(shop: psycopg.Connection, orders: int) -> None:

@@ -77,8 +77,8 @@ class CheckedColumn:
     type: pa.DataType
 
 
-class RangeChecksums(ABC, Generic[SessionT]):
-    """How an engine computes checksums of parts of a table. All methods raise RowsUnreadable."""
+class TableParts(ABC, Generic[SessionT]):
+    """How an engine splits a table into parts. Its rows can then be read part by part."""
 
     @abstractmethod
     def sorted_columns(
@@ -91,7 +91,18 @@ class RangeChecksums(ABC, Generic[SessionT]):
 
     @abstractmethod
     def limited(self, session: SessionT, seconds: float) -> AbstractContextManager[None]:
-        """Return a context in a snapshot in which no statement runs for longer."""
+        """Return a context in a snapshot in which no statement runs for longer. Raises RowsUnreadable."""
+
+    @abstractmethod
+    def condition(self, table: DatabaseTable, columns: Sequence[CheckedColumn], part: Part) -> str:
+        """Return the condition of the part's rows, together with the table's own condition.
+
+        `columns` has the columns of the part. Raises RowsUnreadable.
+        """
+
+
+class RangeChecksums(TableParts[SessionT]):
+    """How an engine computes checksums of the parts, too. All methods raise RowsUnreadable."""
 
     @abstractmethod
     def read_checksums(
@@ -112,13 +123,6 @@ class RangeChecksums(ABC, Generic[SessionT]):
 
         A version is a text. It differs from that of any earlier row with the same key, and changes with the
         row.
-        """
-
-    @abstractmethod
-    def condition(self, table: DatabaseTable, columns: Sequence[CheckedColumn], part: Part) -> str:
-        """Return the condition of the part's rows, together with the table's own condition.
-
-        `columns` has the columns of the part.
         """
 
 

@@ -28,7 +28,7 @@ from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 
 if TYPE_CHECKING:
-    from connectors.engines.checksums import RangeChecksums
+    from connectors.engines.checksums import TableParts
 
 SourceT = TypeVar("SourceT", bound=Source)
 SessionT = TypeVar("SessionT", bound=AbstractContextManager[Any])
@@ -322,7 +322,7 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows in a snapshot: these columns in their forms. Each of the columns must have a form.
 
-        Only an engine whose sources have `filters_rows` gets a table with a condition.
+        Only an engine that has `parts`, or whose sources have `filters_rows`, gets a table with a condition.
 
         Raises RowsUnreadable.
         """
@@ -330,6 +330,6 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     # Continuous verification. The session is the connector's user's.
 
     @property
-    def checksums(self) -> RangeChecksums[SessionT] | None:
-        """How the database computes checksums of its rows; None: only reconciling can compare them."""
+    def parts(self) -> TableParts[SessionT] | None:
+        """How tables are split and, perhaps, summed; None: only reconciling can compare them."""
         return None

@@ -256,9 +256,9 @@ def sides_of(world: World, policy: TablePolicy, in_database: bool = True) -> Sid
     pairing = pair(hiding.sent, world.lake.schema, table.primary_key, hiding.left_out)
     assert not pairing.mismatched
     side = (InDatabase if in_database else FromRows)(
-        ENGINE, ENGINE.checksums, world.shop, hiding, pairing, Load(share=1.0, statement_seconds=30)
+        ENGINE, ENGINE.parts, world.shop, hiding, pairing, Load(share=1.0, statement_seconds=30)
     )
-    order = ENGINE.checksums.sorted_columns(world.shop, table, table.primary_key)
+    order = ENGINE.parts.sorted_columns(world.shop, table, table.primary_key)
     lake = LakeSide(world.lake, pairing)
     return Sides(NAME, pairing, order, Busy(side, world), lake, world.wait_for_lake)
 

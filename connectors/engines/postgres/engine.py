@@ -204,5 +204,5 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         return reading.read_rows(session, table, columns)
 
     @property
-    def checksums(self) -> PostgresChecksums:
+    def parts(self) -> PostgresChecksums:
         return PostgresChecksums()

@@ -20,6 +20,7 @@ from connectors.engines.checksums import (
     Checksum,
     Part,
     RangeChecksums,
+    TableParts,
     row_checksum,
     sums_of,
 )
@@ -72,7 +73,7 @@ class _Access:
     """What both ways to read a table need."""
 
     engine: AnyEngine
-    ways: RangeChecksums[Any]
+    ways: TableParts[Any]
     session: Any
     hiding: Hiding
     pairing: Pairing
@@ -103,6 +104,8 @@ class _Access:
 @dataclass(frozen=True)
 class InDatabase(_Access):
     """Lets the database compute the checksums."""
+
+    ways: RangeChecksums[Any]
 
     def checksums(self, parts: Sequence[Part]) -> list[Checksum]:
         with self.load.measured(), self.ways.limited(self.session, self.load.statement_seconds):

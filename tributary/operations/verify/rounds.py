@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from connectors.engines.checksums import RangeChecksums
 from connectors.engines.engine import DatabaseTable
 from connectors.engines.registry import engine_of
 from tributary.api.lake_files import LakeFiles
@@ -33,7 +34,7 @@ from tributary.operations.source_links import source_links
 from tributary.operations.table_lag import silver_tables
 from tributary.operations.table_outcomes import read_outcomes
 from tributary.operations.verify.check import Sides, verify_table
-from tributary.operations.verify.database_side import FromRows, InDatabase, Load
+from tributary.operations.verify.database_side import DatabaseSide, FromRows, InDatabase, Load
 from tributary.operations.verify.hudi_rows import HudiRows
 from tributary.operations.verify.lake_side import LakeSide
 from tributary.operations.verify.record import Verification, VerificationFiles
@@ -263,9 +264,9 @@ class _Table:
     def sides(self, load: Load, wait: Callable[[], None]) -> tuple[Sides | None, str | None]:
         """Return both sides, or why the table cannot be compared."""
         link, engine = self.link, self.link.engine
-        ways = engine.checksums
+        ways = engine.parts
         if ways is None:
-            return None, f"{engine.title} computes no checksums here, so only tributary reconcile compares it"
+            return None, f"tables of {engine.title} cannot be split, so only tributary reconcile compares it"
         rows = HudiRows(link.files, self.place)
         salt = None if link.hash_salt is None else link.hash_salt().get_secret_value().encode()
         hiding = Hiding(link.lake.policy(self.name), self.table, rows.schema, salt)
@@ -278,8 +279,11 @@ class _Table:
         unfit = [column for column in pairing.key if column not in pairing.forms or hiding.is_hidden(column)]
         if unfit:
             return None, f"its key column {unfit[0]} cannot be compared"
-        side = FromRows if hiding.hashes else InDatabase
-        database = side(engine, ways, self.reader, hiding, pairing, load)
+        database: DatabaseSide = (
+            InDatabase(engine, ways, self.reader, hiding, pairing, load)
+            if isinstance(ways, RangeChecksums) and not hiding.hashes
+            else FromRows(engine, ways, self.reader, hiding, pairing, load)
+        )
         order = ways.sorted_columns(self.reader, self.table, pairing.key)
         return Sides(self.name, pairing, order, database, LakeSide(rows, pairing), wait), None
 
