@@ -111,7 +111,7 @@ def test_verification_finds_rows_that_changed_without_an_event_and_nothing_else(
 def _verify(tributary: Tributary, *arguments: str) -> list[dict[str, Any]]:
     """Verify once no other process does."""
     for _ in range(60):
-        verification = tributary.start("verify", "--json", *arguments)
+        verification = tributary.start("verify", "--json", "--wait", "300", *arguments)
         output, errors = verification.communicate()
         if "another process verifies" not in errors:
             assert output, errors
@@ -142,7 +142,7 @@ def _transactions_go_on(tributary: Tributary) -> Iterator[None]:
     def go_on() -> None:
         with tributary.connect() as connection:
             for number in count(SEED):
-                if stop.wait(0.05):
+                if stop.wait(0.5):
                     return
                 transact(connection, random.Random(number))
 
@@ -156,7 +156,7 @@ def _transactions_go_on(tributary: Tributary) -> Iterator[None]:
 
 
 def _wait_until_equal(tributary: Tributary, table: str) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 400
     while time.monotonic() < deadline:
         found = {one["table"]: one for one in _verify(tributary, "--full")}[table]
         if not found["differences"] and found["problem"] is None:

@@ -234,10 +234,16 @@ def _print_status(found: PipelineStatus, tables: Sequence[TableState]) -> None:
             output.print(text, markup=False, highlight=False, soft_wrap=True)
         if one.snapshot is not None:
             output.print(f"\n{paragraph(one.snapshot)}", markup=False, highlight=False, soft_wrap=True)
-        if one.verified is not None and (one.verified.differences or one.verified.problem):
+        if one.verified is not None and (one.verified.differences or _is_unverified(one)):
             output.print(f"\n{sentence(one.verified)}", markup=False, highlight=False, soft_wrap=True)
             for text in examples_of(one.verified):
                 output.print(f"  {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _is_unverified(table: TableState) -> bool:
+    """Tell whether a table is not verified for a reason that the status does not say anyway."""
+    has_problem = table.verified is not None and table.verified.problem is not None
+    return has_problem and table.state in ("well", "waiting")
 
 
 def _uptime_text(seconds: float | None) -> str:
