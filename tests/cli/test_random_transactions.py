@@ -81,9 +81,9 @@ def test_verification_finds_rows_that_changed_without_an_event_and_nothing_else(
     tributary.lake_file.write_text(f"{LAKE}{MORE_OF_THE_LAKE_FILE}[verify]\nrepair = true\n")
     process = tributary.start("ingest", "--follow", "--json")
     try:
-        for name in names:  # The columns that came and went may still let tables be read again.
-            _wait_until_equal(tributary, name)
         with tributary.connect() as connection, _transactions_go_on(tributary):
+            for name in names:  # The columns that came and went may still let tables be read again.
+                _wait_until_equal(tributary, name)
             busy = {one["table"]: one for one in _verify(tributary, "--full")}
             # The rounds of the ingest itself may hold the lock for a moment.
             assert {name: busy[name]["differences"] for name in names} == dict.fromkeys(names, 0), busy

@@ -28,7 +28,8 @@ from tributary.operations.verify import check
 from tributary.operations.verify.check import SHARE_OF_THE_OTHERS, Sides, choose, verify_table
 from tributary.operations.verify.database_side import FromRows, InDatabase, Load
 from tributary.operations.verify.lake_side import LakeSide
-from tributary.operations.verify.record import CheckedPart, Verification, from_json, to_json
+from tributary.operations.verify.record import CheckedPart, FoundRow, Verification, from_json, to_json
+from tributary.operations.verify.view import cause_of, sentence, verified_text
 
 NAME = TableName("shop", "public", "things")
 ENGINE = PostgresEngine()
@@ -400,3 +401,37 @@ def test_every_part_is_looked_at_and_no_round_is_much_larger_than_it_may_be(
         busy = data.draw(st.integers(0, len(parts) - 1))
         parts[busy] = replace(parts[busy], fingerprint=None)
     raise AssertionError(f"no round looks at the parts {unseen}")
+
+
+def found(*rows: FoundRow, problem: str | None = None, equal_us: int | None = 1_000_000) -> Verification:
+    part = CheckedPart(rows=9, equal_us=equal_us, differences=len(rows), found=rows)
+    return Verification(NAME, parts=(part,), looked_us=2_000_000, problem=problem)
+
+
+@pytest.mark.parametrize(
+    ("rows", "quarantined", "cause"),
+    [
+        ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], 0, "Only the column a differs"),
+        ([FoundRow({"id": "1"}, "changed", {"a": ("1", "2")})], 3, "3 of its events are in quarantine"),
+        ([FoundRow({"id": "1"}, "missing", {})], 0, "missing in the lake"),
+        ([FoundRow({"id": "1"}, "extra", {})], 0, "dropped or detached partition"),
+        ([FoundRow({"id": "1"}, "repeated", {})], 0, "rebuild the table"),
+        ([FoundRow({"id": "1"}, "extra", {}), FoundRow({"id": "2"}, "missing", {})], 0, "lost its position"),
+    ],
+)
+def test_differences_come_with_their_likely_cause_and_the_command(
+    rows: list[FoundRow], quarantined: int, cause: str
+) -> None:
+    one = replace(found(*rows), cause=cause_of(found(*rows), quarantined))
+    assert cause in sentence(one)
+    assert "tributary snapshot 'shop.public.things'" in sentence(one)
+    assert verified_text(one) == f"{len(rows)} differ"
+
+
+def test_a_table_says_since_when_it_is_equal_or_why_it_is_not_verified() -> None:
+    assert "equals its source as of 1970-01-01T00:00:01+00:00" in sentence(found())
+    assert verified_text(found()) == "1970-01-01 00:00:01"
+    paused = found(problem="it is paused")
+    assert "not verified, because it is paused. It last equaled its source as of" in sentence(paused)
+    assert "0 % of 9 rows are verified so far" in sentence(found(equal_us=None))
+    assert verified_text(None) == "-"

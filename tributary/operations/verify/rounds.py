@@ -37,7 +37,7 @@ from tributary.operations.verify.check import Sides, verify_table
 from tributary.operations.verify.database_side import DatabaseSide, FromRows, InDatabase, Load
 from tributary.operations.verify.hudi_rows import HudiRows
 from tributary.operations.verify.lake_side import LakeSide
-from tributary.operations.verify.record import Verification, VerificationFiles
+from tributary.operations.verify.record import CheckedPart, Verification, VerificationFiles
 from tributary.operations.verify.view import cause_of, sentence
 from tributary.operations.workspace import Workspace
 
@@ -166,11 +166,11 @@ class VerifyKeeper:
                     continue
                 self.show(f"verifying {name}")
                 before = known.get(name)
-                if name in excused or name not in silver:
-                    problem = excused.get(name, "the lake does not have it yet")
-                    found[name] = replace(
-                        before or Verification(name), problem=problem, looked_us=_now(), seconds=0.0
-                    )
+                if name in excused:
+                    known_so_far = before or Verification(name)
+                    found[name] = replace(known_so_far, problem=excused[name], looked_us=_now(), seconds=0.0)
+                elif name not in silver:
+                    found[name] = _without_lake_table(link, name, reader)
                 else:
                     one = _Table(link, name, table, silver[name], reader, writer)
                     found[name] = self._judged(link, self._verify_table(one, before, wanted.rows))
@@ -298,6 +298,14 @@ def _silver(link: SourceLink) -> Mapping[TableName, LakeTable]:
     files: LakeFiles = link.files
     names = link.lake.names
     return {place.name: place for place in read_silver_tables(files.filesystem, names, names.silver_bucket)}
+
+
+def _without_lake_table(link: SourceLink, name: TableName, session: Any) -> Verification:
+    """Return what is known of a table that the lake does not have. It equals a source without rows."""
+    at = _now()
+    if link.engine.has_rows(session, name):
+        return _unverified(name, "the lake does not have it yet")
+    return Verification(name, parts=(CheckedPart(equal_us=at),), looked_us=at)
 
 
 def _unverified(name: TableName, problem: str) -> Verification:
