@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import duckdb
@@ -24,9 +26,11 @@ from tributary.operations.reconcile.pairing import Pairing
 SAMPLE = 100
 """How many keys are drawn for each part whose end is chosen among them."""
 
+_SETTINGS = "SET TimeZone = 'UTC'; SET enable_progress_bar = false"
 _SEQUENCE = "_seq"
 _DELETED = "_deleted"
 _PLACE = "place"
+_FOUND_PLACE = "tributary_place_of_part"
 
 
 class LakeRows(Protocol):
@@ -87,7 +91,7 @@ class LakeSide:
     def rows_of(self, parts: Sequence[Part], wanted: Collection[int]) -> PartRows:
         """Return the checksums of the rows in the parts at these places."""
         engine = duckdb.connect()
-        engine.execute("SET TimeZone = 'UTC'")
+        engine.execute(_SETTINGS)
         forms = self.pairing.forms
         self._select(engine, tuple(forms), parts, wanted)
         columns = [(_quoted(name), form.arrow) for name, form in forms.items()]
@@ -138,10 +142,19 @@ class LakeSide:
             self._select(engine, (), [Between(())])
             return _one(engine, "SELECT count(*) FROM selected")
 
+    def _is_by_number(self, parts: Sequence[Part]) -> bool:
+        """Tell whether the parts are ranges of whole numbers that the lake has."""
+        first = parts[0]
+        if not isinstance(first, Between) or len(parts) < 2 or len(first.columns) != 1:
+            return False
+        (name,) = first.columns
+        is_number = pa.types.is_integer(self.pairing.forms[name].arrow)
+        return is_number and name not in self.pairing.unheard
+
     @contextmanager
     def _engine(self) -> Iterator[duckdb.DuckDBPyConnection]:
         with duckdb.connect() as engine:
-            engine.execute("SET TimeZone = 'UTC'")
+            engine.execute(_SETTINGS)
             yield engine
 
     def _select(
@@ -161,10 +174,12 @@ class LakeSide:
         present = [name for name in names if name not in unheard]
         own = [name for name in (_SEQUENCE, _DELETED) if name in self.rows.schema.names]
         reader = self.rows.read([*present, *own])
-        engine.register("incoming", reader)
+        by_number = self._is_by_number(parts)
+        engine.register("incoming", _with_places(reader, key[0], parts) if by_number else reader)
         # A form's expression may name the parameter of a lambda. These names equal none.
         places = {name: f'"column {number}"' for number, name in enumerate(names)}
-        stored = ", ".join([f"{_quoted(name)} AS {places[name]}" for name in present] + [_SEQUENCE])
+        kept = [_SEQUENCE, *([_FOUND_PLACE] if by_number else [])]
+        stored = ", ".join([f"{_quoted(name)} AS {places[name]}" for name in present] + kept)
         is_stored = f"WHERE NOT {_DELETED}" if _DELETED in own else ""
         comparable = ", ".join(
             [
@@ -172,9 +187,10 @@ class LakeSide:
                 f"::{_sql_type(forms[name].arrow)} AS {_quoted(name)}"
                 for name in names
             ]
-            + [_SEQUENCE]
+            + kept
         )
-        place = place_of(parts, {name: (_quoted(name), forms[name].arrow) for name in key})
+        expressions = {name: (_quoted(name), forms[name].arrow) for name in key}
+        place = _FOUND_PLACE if by_number else place_of(parts, expressions)
         chosen = (
             "" if wanted is None else f" WHERE {_PLACE} IN ({', '.join(map(str, sorted(wanted))) or '-1'})"
         )
@@ -214,6 +230,25 @@ class PartRows:
 
     def close(self) -> None:
         self.engine.close()
+
+
+def _with_places(reader: pa.RecordBatchReader, key: str, parts: Sequence[Part]) -> pa.RecordBatchReader:
+    """Return the rows with the places of their parts, which are ranges of this column of whole numbers.
+
+    A search takes the same time for any number of parts. In DuckDB, it would be one of the conditions in
+    `place_of` after the other.
+    """
+    ends = [part.upto[0] for part in parts if isinstance(part, Between) and part.upto]
+    search = partial(bisect_left, ends)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            numbers = batch.column(key).cast(pa.int64()).fill_null(0).to_pylist()
+            places = pa.array(list(map(search, numbers)), pa.int32())
+            yield pa.RecordBatch.from_arrays([*batch.columns, places], schema=schema)
+
+    schema = reader.schema.append(pa.field(_FOUND_PLACE, pa.int32()))
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _one(engine: duckdb.DuckDBPyConnection, query: str) -> int:
