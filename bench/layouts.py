@@ -205,6 +205,10 @@ def _cost(figure: Figure) -> Place | None:
     return f"{figure.name}, {kind}" if kind else figure.name, str(figure.of["of"])
 
 
+def _verify(figure: Figure) -> Place | None:
+    return (str(figure.of["round"]), figure.name)
+
+
 def _start(figure: Figure) -> Place | None:
     return str(figure.of["what"]), figure.name.removeprefix("seconds ")
 
@@ -239,5 +243,6 @@ LAYOUTS: Mapping[str, tuple[Grid | Listing, ...]] = {
     "commit_cost": (Grid("Figure", _cost),),
     "commit_cost_at_pace_of_s3": (Grid("Figure", _cost),),
     "start": (Grid("Start of", _start),),
+    "verify": (Grid("Rounds in which", _verify),),
 }
 """The tables of each benchmark, by its name."""

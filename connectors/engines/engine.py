@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 from pydantic import SecretStr
@@ -26,6 +26,9 @@ from tributary.contract.online_snapshot import Request
 from tributary.contract.remedies import Remedies, remedies_of
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
+
+if TYPE_CHECKING:
+    from connectors.engines.checksums import TableParts
 
 SourceT = TypeVar("SourceT", bound=Source)
 SessionT = TypeVar("SessionT", bound=AbstractContextManager[Any])
@@ -319,7 +322,14 @@ class Engine(ABC, Generic[SourceT, SessionT]):
     ) -> Iterator[pa.RecordBatch]:
         """Read the rows in a snapshot: these columns in their forms. Each of the columns must have a form.
 
-        Only an engine whose sources have `filters_rows` gets a table with a condition.
+        Only an engine that has `parts`, or whose sources have `filters_rows`, gets a table with a condition.
 
         Raises RowsUnreadable.
         """
+
+    # Continuous verification. The session is the connector's user's.
+
+    @property
+    def parts(self) -> TableParts[SessionT] | None:
+        """How tables are split and, perhaps, summed; None: only reconciling can compare them."""
+        return None

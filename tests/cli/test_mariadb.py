@@ -192,6 +192,7 @@ def test_the_lake_equals_mariadb_after_every_type_and_random_transactions_with_d
             execute(session, "ALTER TABLE soft ADD COLUMN kind varchar(10) NOT NULL DEFAULT 'old'")
             execute(session, "ALTER TABLE copied RENAME COLUMN body TO content")
         found = maria.until_identical()
+        verified = maria.json("verify", "--full", status=None)
         listed = maria.json("tables")
     finally:
         process.send_signal(signal.SIGINT)
@@ -203,6 +204,9 @@ def test_the_lake_equals_mariadb_after_every_type_and_random_transactions_with_d
     assert {name for table in found["tables"] for name in table["uncompared_columns"]} == NOT_COMPARED
     compared = {table["table"]: table["identical"] for table in found["tables"] if table["problem"] is None}
     assert compared == {f"shop.shop.{name}": True for name in ("things", "later", *OF_TRANSACTIONS)}
+    assert {one["table"] for one in verified if one["problem"] is None} == compared.keys(), verified
+    assert [one["examples"] for one in verified if one["differences"] or one["rows_in_flight"]] == []
+    assert sum(one["rows_verified"] for one in verified) == found["rows"]
     assert maria.json("quarantine", "list") == []
     left_out = {one["table"] for one in listed if one.get("state") == "left out"}
     assert left_out == {f"shop.shop.{name}" for name in LEFT_OUT}

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
 
 import psycopg
 import pytest
@@ -68,3 +74,92 @@ def test_after_random_transactions_of_every_kind_the_lake_equals_the_database(tr
 def _run_transactions(connection: psycopg.Connection, chance: random.Random) -> None:
     for number in range(TRANSACTIONS // 2):
         transact(connection, chance, evolves=number % 15 == 14)
+
+
+def test_verification_finds_rows_that_changed_without_an_event_and_nothing_else(tributary: Tributary) -> None:
+    names = [f"shop.public.{name}" for name in TABLES]
+    tributary.lake_file.write_text(f"{LAKE}{MORE_OF_THE_LAKE_FILE}[verify]\nrepair = true\n")
+    process = tributary.start("ingest", "--follow", "--json")
+    try:
+        with tributary.connect() as connection, _transactions_go_on(tributary):
+            for name in names:  # The columns that came and went may still let tables be read again.
+                _wait_until_equal(tributary, name)
+            busy = {one["table"]: one for one in _verify(tributary, "--full")}
+            # The rounds of the ingest itself may hold the lock for a moment.
+            assert {name: busy[name]["differences"] for name in names} == dict.fromkeys(names, 0), busy
+            assert {busy[name]["problem"] for name in names} == {None}, busy
+            silent = _change_without_events(connection, "hard")
+
+            found = {one["table"]: one for one in _verify(tributary, "--full")}
+            assert {name: found[name]["differences"] for name in names} == {
+                **dict.fromkeys(names, 0),
+                "shop.public.hard": len(silent),
+            }, found
+            hard = found["shop.public.hard"]
+            assert {int(one["key"]["id"]): one["kind"] for one in hard["examples"]} == silent
+            assert hard["remedy"] == "tributary snapshot 'shop.public.hard'"
+            assert hard["repair_asked_at"] is not None
+        _wait_until_equal(tributary, "shop.public.hard")
+        status = {one["table"]: one for one in tributary.json("status")["tables"]}
+        assert status["shop.public.hard"]["verified"]["equal_as_of"] is not None
+        assert "verified as of" in tributary.run("tables")
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=600)
+
+
+def _verify(tributary: Tributary, *arguments: str) -> list[dict[str, Any]]:
+    """Verify once no other process does."""
+    for _ in range(60):
+        verification = tributary.start("verify", "--json", "--wait", "300", *arguments)
+        output, errors = verification.communicate()
+        if "another process verifies" not in errors:
+            assert output, errors
+            found: list[dict[str, Any]] = json.loads(output)
+            return found
+        time.sleep(1)
+    raise AssertionError("another process verifies all the time")
+
+
+def _change_without_events(connection: psycopg.Connection, table: str) -> dict[int, str]:
+    """Change rows that nobody else touches while they are not published. Return how the lake differs."""
+    connection.execute(
+        f"INSERT INTO {table} (id, name) VALUES (1001, 'a'), (1002, 'b'), (1003, 'c')".encode()
+    )
+    (publication,) = connection.execute("SELECT pubname FROM pg_publication").fetchone() or ("",)
+    connection.execute(f"ALTER PUBLICATION {publication} DROP TABLE {table}".encode())
+    connection.execute(f"UPDATE {table} SET body = 'silent' WHERE id = 1001".encode())
+    connection.execute(f"DELETE FROM {table} WHERE id = 1002".encode())
+    connection.execute(f"INSERT INTO {table} (id, name) VALUES (1004, 'silent')".encode())
+    connection.execute(f"ALTER PUBLICATION {publication} ADD TABLE {table}".encode())
+    return {1001: "changed", 1002: "extra", 1004: "missing"}
+
+
+@contextmanager
+def _transactions_go_on(tributary: Tributary) -> Iterator[None]:
+    stop = threading.Event()
+
+    def go_on() -> None:
+        with tributary.connect() as connection:
+            for number in count(SEED):
+                if stop.wait(0.5):
+                    return
+                transact(connection, random.Random(number))
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _wait_until_equal(tributary: Tributary, table: str) -> None:
+    deadline = time.monotonic() + 400
+    while time.monotonic() < deadline:
+        found = {one["table"]: one for one in _verify(tributary, "--full")}[table]
+        if not found["differences"] and found["problem"] is None:
+            return
+        time.sleep(2)
+    raise AssertionError(f"{table} still differs: {found}")

@@ -14,6 +14,7 @@ import pytest
 from connectors.engines.sqlserver.connector import PLUGIN
 from connectors.plugins import build_plugins, unpack_plugins
 from tests.conftest import running_jvm
+from tributary.local.mariadb import MariaDbServer
 from tributary.local.postgres import (
     PostgresServer,
     connect_as_admin,
@@ -59,6 +60,26 @@ def admin(postgres: PostgresServer, database: str) -> Iterator[psycopg.Connectio
     """A superuser's connection to that database."""
     with connect_as_admin(postgres, database) as connection:
         yield connection
+
+
+@pytest.fixture(scope="session")
+def maria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]:
+    """A MariaDB server."""
+    folder = tmp_path_factory.mktemp("maria")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    binaries = read_server_files(with_mariadb=True).mariadb
+    assert binaries is not None
+    running = MariaDbServer(
+        binaries, folder / "server", folder / "log", folder / "run", port, secrets.token_hex(8)
+    )
+    running.run.mkdir()
+    try:
+        running.start(threading.Event())
+        yield running
+    finally:
+        running.stop(running.run)
 
 
 @pytest.fixture(scope="session")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-import socket
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +37,6 @@ from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.table_name import TableName
 from tributary.local import mariadb
 from tributary.local.mariadb import MariaDbServer
-from tributary.local.server_files import read_server_files
 
 PASSWORD = "a-Password-1"
 MARIADB, MYSQL = MariaDbEngine(), MySqlEngine()
@@ -239,25 +235,6 @@ class FakeCursor:
 # With a real server.
 
 of_real_server = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def maria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]:
-    folder = tmp_path_factory.mktemp("maria")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    binaries = read_server_files(with_mariadb=True).mariadb
-    assert binaries is not None
-    running = MariaDbServer(
-        binaries, folder / "server", folder / "log", folder / "run", port, secrets.token_hex(8)
-    )
-    running.run.mkdir()
-    try:
-        running.start(threading.Event())
-        yield running
-    finally:
-        running.stop(running.run)
 
 
 @pytest.fixture

@@ -52,6 +52,7 @@ def test_the_grid_has_a_row_for_each_table_also_without_a_commit() -> None:
         "events": 8,
         "p50": 2.0,
         "p95": 3.0,
+        "verified": "2026-01-02 03:04:05",
     }
     assert rows[str(USERS)]["state"] == "left out"
     assert rows[str(USERS)]["last_commit"] is None

@@ -13,6 +13,7 @@ from tributary.contract.table_name import TableName
 from tributary.local.left_out import LeftOutTable
 from tributary.local.status import PipelineStatus, ServiceStatus
 from tributary.operations.table_states import TableState
+from tributary.operations.verify.record import CheckedPart, Verification
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _NOW_US = round(NOW.timestamp() * 1e6)
@@ -29,7 +30,8 @@ def commit() -> Commit:
 
 
 def well(behind: int = 5) -> TableState:
-    return TableState(ORDERS, behind, None, ingests=True, commit=commit())
+    verified = Verification(ORDERS, parts=(CheckedPart(rows=7, equal_us=_NOW_US),), looked_us=_NOW_US)
+    return TableState(ORDERS, behind, None, ingests=True, commit=commit(), verified=verified)
 
 
 def blocked() -> TableState:

@@ -78,6 +78,7 @@ ALERTS = some(
     freshness=DURATIONS,
     lag=st.integers(0, 10**9),
     quarantine=st.integers(0, 10**9),
+    verified=DURATIONS,
     blocked=st.just(True),
     smtp=some(
         {
@@ -88,6 +89,16 @@ ALERTS = some(
         port=st.integers(1, 65535),
         security=st.sampled_from(["starttls", "tls", "none"]),
     ),
+)
+
+
+VERIFY = some(
+    {},
+    interval=DURATIONS,
+    rows=st.integers(1_000, 10**9),
+    load=st.builds("{}%".format, st.integers(1, 100)),
+    statement_seconds=st.integers(1, 3600),
+    repair=st.booleans(),
 )
 
 
@@ -140,6 +151,7 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
         **({"table": tables} if tables else {}),
         **({"local": local} if local else {}),
         **({"alerts": draw(ALERTS)} if draw(st.booleans()) else {}),
+        **({"verify": draw(VERIFY)} if draw(st.booleans()) else {}),
         **({"bronze": {"retention": draw(DURATIONS)}} if draw(st.booleans()) else {}),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -33,6 +34,7 @@ from tributary.contract.lake import (
 from tributary.contract.registry import Registry
 from tributary.contract.source import Events
 from tributary.contract.table_name import TableName
+from tributary.contract.verify import Verify
 
 ROOT = Path(__file__).parents[2]
 MINIMAL = (
@@ -317,6 +319,15 @@ def test_the_lake_file_of_the_project_is_valid() -> None:
     assert postgres_source(lake).database == "tickit"
 
 
+def test_the_reference_has_every_rule_of_verification_and_its_default() -> None:
+    reference = (ROOT / "docs" / "lake-file.md").read_text()
+    _, _, section = reference.partition("## `[verify]`")
+    rows = dict(re.findall(r"^\| `(\w+)` \| `([^|]*)` \|", section.partition("\n## ")[0], re.MULTILINE))
+    defaults = {"interval": "10m", "rows": 200_000, "load": "25%", "statement_seconds": 30, "repair": False}
+    assert rows == {name: json.dumps(value) for name, value in defaults.items()}
+    assert parse_lake(f"{MINIMAL}[verify]").verify == Verify(interval=timedelta(minutes=10))
+
+
 def test_the_reference_has_every_entry_and_its_default() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text().partition("## `[alerts]`")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
@@ -414,6 +425,7 @@ def _file_of(lake: Lake) -> dict[str, Any]:
         "table": tables,
         "local": {key: value for key, value in lake.local if value is not None},
         **({} if lake.alerts is None else {"alerts": _entries(lake.alerts.model_dump(exclude_none=True))}),
+        **({} if lake.verify is None else {"verify": _entries(lake.verify.model_dump())}),
         "bronze": {key: _text(value) for key, value in lake.bronze if value is not None},
         **({"registry": lake.registry.model_dump(exclude_none=True)} if lake.registry else {}),
     }

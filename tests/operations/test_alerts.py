@@ -16,6 +16,7 @@ from tests.console.views import NOW, ORDERS, blocked, commit, left_out, view_of,
 from tests.operations.receivers import mail_server, webhook
 from tributary.contract.alerts import Alerts, Smtp
 from tributary.contract.lake import parse_lake
+from tributary.contract.online_snapshot import Request, Requested
 from tributary.contract.pause import Pause
 from tributary.contract.remedies import plain_words
 from tributary.contract.table_name import TableName
@@ -26,6 +27,7 @@ from tributary.operations.alerts.rules import Ages, Alert, Observation, judge
 from tributary.operations.alerts.sending import Mail, NotSent, Webhook, channels
 from tributary.operations.alerts.sent import SentAlert, changes, read_sent
 from tributary.operations.table_states import TableState
+from tributary.operations.verify.record import CheckedPart, Verification
 from tributary.operations.workspace import Workspace
 
 RULES = Alerts(freshness=timedelta(minutes=5), lag=100, quarantine=3, webhook_env="HOOK")
@@ -60,6 +62,23 @@ def test_each_rule_is_broken_by_one_more_than_it_allows() -> None:
     assert judged(observed(blocked())) == {("blocked", NAME)}
     assert judged(observed(left_out()))
     assert judged(observed(connector="FAILED")) == {("blocked", "tributary-shop-web-debezium")}
+
+
+def test_a_table_that_was_found_equal_too_long_ago_or_that_differs_is_reported() -> None:
+    rules = Alerts(verified=timedelta(hours=1), webhook_env="HOOK")
+
+    def table(equal_ago: timedelta, differences: int = 0) -> TableState:
+        equal_us = round((NOW - equal_ago).timestamp() * 1e6)
+        parts = (CheckedPart(equal_us=equal_us, differences=differences), CheckedPart(equal_us=equal_us + 9))
+        return replace(well(behind=0), verified=Verification(ORDERS, parts=parts, looked_us=equal_us))
+
+    assert judged(observed(table(59 * MINUTE)), rules=rules) == set()
+    assert judged(observed(table(61 * MINUTE)), rules=rules) == {("verified", NAME)}
+    assert judged(observed(table(MINUTE, differences=2)), rules=rules) == {("blocked", NAME)}
+    assert table(MINUTE, differences=2).state == "differs"
+    under_repair = Requested(Request("1", ORDERS, ("2 rows differed",), 0))
+    assert replace(table(MINUTE, differences=2), snapshot=under_repair).is_well
+    assert judged(observed(well(behind=0)), rules=rules) == set()
 
 
 def test_a_server_that_died_is_told() -> None:

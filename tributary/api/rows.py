@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tributary.api.lake_files import LakeFiles
@@ -70,11 +71,20 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
     uri, options = f"s3://{table.path}", HudiReadOptions()
     if as_of is not None:
         options = options.with_as_of_timestamp(as_of)
-    try:
+    with _told(table):
         hudi = HudiTableBuilder.from_base_uri(uri).with_storage_options(files.hudi_options).build()
         batches = hudi.read(options)
         # A table without rows has no file, and so no batch with its schema.
         found = pa.Table.from_batches(batches) if batches else hudi.get_schema().empty_table()
+    columns = [name for name in found.column_names if not name.startswith(HUDI_COLUMN_PREFIX)]
+    return found.select(sorted(columns, key=APP_COLUMNS.__contains__))
+
+
+@contextmanager
+def _told(table: LakeTable) -> Iterator[None]:
+    """Turn hudi-rs's errors in the context into the errors of this module."""
+    try:
+        yield
     except Exception as error:
         if type(error).__name__ != _HUDI_ERROR:
             raise
@@ -92,8 +102,29 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
             found=str(error),
             remedy=[CheckStatus(), "If everything runs, rebuild the table.", RebuildTable(str(table.name))],
         ) from error
-    columns = [name for name in found.column_names if not name.startswith(HUDI_COLUMN_PREFIX)]
-    return found.select(sorted(columns, key=APP_COLUMNS.__contains__))
+
+
+def stream_rows(files: LakeFiles, table: LakeTable, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the table's latest commit, batch by batch, with at least these columns.
+
+    Raises `UnreadableTable`, also if a file is removed while it is read. The whole can then be read again.
+    """
+    from hudi import HudiReadOptions, HudiTableBuilder
+
+    uri = f"s3://{table.path}"
+    with _told(table):
+        hudi = HudiTableBuilder.from_base_uri(uri).with_storage_options(files.hudi_options).build()
+        yield from hudi.read_stream(HudiReadOptions().with_projection(list(columns)))
+
+
+def read_schema(files: LakeFiles, table: LakeTable) -> pa.Schema:
+    """Return the table's columns, without Hudi's. Raises `UnreadableTable`."""
+    from hudi import HudiTableBuilder
+
+    with _told(table):
+        hudi = HudiTableBuilder.from_base_uri(f"s3://{table.path}").with_storage_options(files.hudi_options)
+        schema: pa.Schema = hudi.build().get_schema()
+    return schema
 
 
 def count_rows(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> int:

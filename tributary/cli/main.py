@@ -29,6 +29,7 @@ from tributary.cli.commands.services import down, status, up
 from tributary.cli.commands.snapshot import snapshot
 from tributary.cli.commands.start import start
 from tributary.cli.commands.submit import submit
+from tributary.cli.commands.verify import verify
 from tributary.cli.rendering import messages
 from tributary.contract.errors import TributaryError
 from tributary.operations.remedy_words import remedy_words
@@ -71,6 +72,7 @@ app.command(rich_help_panel="Look at the lake")(tables)
 app.command(rich_help_panel="Look at the lake")(history)
 app.command(rich_help_panel="Look at the lake")(events)
 app.command(rich_help_panel="Look at the lake")(reconcile)
+app.command(rich_help_panel="Look at the lake")(verify)
 app.add_typer(quarantine, name="quarantine", rich_help_panel="Look at the lake")
 app.add_typer(plugins, name="plugins", rich_help_panel="Build for AWS")
 app.command(rich_help_panel="Build for AWS")(package)

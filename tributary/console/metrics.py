@@ -9,6 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from tributary.console.view import LakeView
+from tributary.operations.verify.view import verified_as_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _MILLISECONDS = 1000
@@ -74,8 +75,22 @@ def _gauges_of_tables(view: LakeView) -> Iterator[GaugeMetricFamily]:
         "Age of the last commit's streamed changes when they became readable",
         labels=["table", "quantile"],
     )
+    verified = GaugeMetricFamily(
+        "tributary_table_verified_timestamp_seconds",
+        "The time as of which all rows were found equal to the source's",
+        labels=of_table,
+    )
+    differing = GaugeMetricFamily(
+        "tributary_table_rows_different",
+        "Rows that the verification found to differ from the source's",
+        labels=of_table,
+    )
     for table in view.tables:
         name = str(table.table)
+        if table.verified is not None:
+            differing.add_metric([name], table.verified.differences)
+            if (moment := verified_as_of(table.verified)) is not None:
+                verified.add_metric([name], moment.timestamp())
         state.add_metric([name, table.state], 1)
         well.add_metric([name], float(table.is_well))
         if table.behind is not None:
@@ -85,4 +100,4 @@ def _gauges_of_tables(view: LakeView) -> Iterator[GaugeMetricFamily]:
             if (freshness := table.commit.freshness) is not None:
                 fresh.add_metric([name, "0.5"], freshness.p50 / _MILLISECONDS)
                 fresh.add_metric([name, "0.95"], freshness.p95 / _MILLISECONDS)
-    yield from (state, well, behind, last, fresh)
+    yield from (state, well, behind, last, fresh, verified, differing)

@@ -46,6 +46,7 @@ from tributary.contract.naming import LakeNames, SourceNames, lake_name_problem,
 from tributary.contract.registry import Registry
 from tributary.contract.source import EnvironmentVariable, Source
 from tributary.contract.table_name import NotATableName, TableName
+from tributary.contract.verify import Verify
 
 Storage = Literal["merge_on_read", "copy_on_write"]
 Deletes = Literal["hard", "soft"]
@@ -224,6 +225,7 @@ class Lake(Entry):
     tables        the tables that have an entry, in the file's order, with the defaults for the values that
                   the entry leaves out
     alerts        None: the file has no `[alerts]`
+    verify        None: the file has no `[verify]`
     registry      None: the file has no `[registry]`
     aws           None: the file has no `[aws]`
     """
@@ -237,6 +239,7 @@ class Lake(Entry):
     tables: tuple[tuple[TableName, TablePolicy], ...]
     local: Local
     alerts: Alerts | None = None
+    verify: Verify | None = None
     bronze: Bronze = Bronze()
     registry: Registry | None = None
     aws: Aws | None = None
@@ -327,6 +330,7 @@ class _LakeFile(Entry):
     table: dict[str, TablePolicy] = Field(default_factory=dict)
     local: Local = Local()
     alerts: Alerts | None = None
+    verify: Verify | None = None
     bronze: Bronze = Bronze()
     registry: Registry | None = None
     aws: Aws | None = None
@@ -345,6 +349,7 @@ def _lake_of(file: _LakeFile) -> Lake:
         ),
         local=file.local,
         alerts=file.alerts,
+        verify=file.verify,
         bronze=file.bronze,
         registry=file.registry,
         aws=file.aws,

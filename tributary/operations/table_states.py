@@ -19,6 +19,8 @@ from tributary.operations.snapshots.silent import read_orphans
 from tributary.operations.snapshots.view import is_different, state_of
 from tributary.operations.table_lag import TableLag, read_lags
 from tributary.operations.table_outcomes import read_outcomes
+from tributary.operations.verify.record import Verification, VerificationFiles
+from tributary.operations.verify.view import is_different as is_found_different
 from tributary.operations.workspace import Workspace
 
 
@@ -33,6 +35,7 @@ class TableState:
     ingests   whether an ingest is running
     snapshot  the online snapshot that is under way or that somebody has to ask for, if any
     paused    since when somebody has paused it, if so
+    verified  what the last verification found, if there was one
     commit    the last commit that applied events, if there is one and its server runs
     """
 
@@ -45,6 +48,7 @@ class TableState:
     is_orphan: bool = False
     commit: Commit | None = None
     paused: Pause | None = None
+    verified: Verification | None = None
 
     @property
     def state(self) -> str:
@@ -61,6 +65,8 @@ class TableState:
             return "orphan"
         if self.snapshot is not None:
             return state_of(self.snapshot)
+        if is_found_different(self.verified):
+            return "differs"
         return "waiting" if self.behind and not self.ingests else "well"
 
     @property
@@ -68,7 +74,9 @@ class TableState:
         """Tell whether nobody has to do anything about the table."""
         is_blocked = self.outcome is not None and self.outcome.state == "blocked"
         is_stale = self.snapshot is not None and is_different(self.snapshot)
-        return not (is_blocked or is_stale or self.left_out)
+        # A snapshot that is under way mends what the verification has found.
+        differs = self.snapshot is None and is_found_different(self.verified)
+        return not (is_blocked or is_stale or self.left_out or differs)
 
 
 def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[TableState, ...]:
@@ -82,6 +90,7 @@ def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[Tabl
     applied = {lag.snapshot for lag in lags}
     records = {} if files is None else {t: r for t, r in files.read().items() if r.request.id not in applied}
     paused = {} if "s3" not in running else pause_files(workspace).read()
+    verified = {} if files is None else _verified(workspace)
     orphans = () if files is None else read_orphans(files, workspace.lake, [lag.table for lag in lags])
     return tuple(
         replace(
@@ -89,9 +98,15 @@ def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[Tabl
             snapshot=records.get(table.table),
             is_orphan=table.table in orphans,
             paused=paused.get(table.table),
+            verified=verified.get(table.table),
         )
         for table in table_states(lags, outcomes, left_out, ingests=spark.SERVICE in running)
     )
+
+
+def _verified(workspace: Workspace) -> Mapping[TableName, Verification]:
+    lake = workspace.open_lake
+    return VerificationFiles(lake.files.filesystem, lake.lake.names, lake.quarantine).read()
 
 
 def table_states(

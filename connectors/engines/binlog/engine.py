@@ -22,6 +22,7 @@ from connectors.engines.binlog import (
     signals,
     survey,
 )
+from connectors.engines.binlog.checksums import BinlogParts
 from connectors.engines.binlog.names import connector_user
 from connectors.engines.binlog.session import Session, connect
 from connectors.engines.definitions import TableDefinition
@@ -186,8 +187,15 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     ) -> Iterator[pa.RecordBatch]:
         return reading.read_rows(session, table, columns)
 
+    @property
+    def parts(self) -> BinlogParts:
+        return BinlogParts(*self.statement_limits)
+
     def script_command(self, script: Path) -> str:
         return f"{self.client} < {script}"
 
     client: ClassVar[str]
     """The engine's command line program."""
+
+    statement_limits: ClassVar[tuple[str, str]]
+    """The statements that limit the time of others, and that end that limit."""

@@ -66,7 +66,8 @@ def read_rows(session: Session, table: DatabaseTable, columns: Iterable[str]) ->
     expressions = ", ".join(column.expression for column in wanted)
     try:
         with session.cursor(SSCursor) as cursor:
-            cursor.execute(f"SELECT {expressions} FROM {identifier(table.schema, table.name)}")
+            condition = "" if table.condition is None else f" WHERE {table.condition}"
+            cursor.execute(f"SELECT {expressions} FROM {identifier(table.schema, table.name)}{condition}")
             while rows := cursor.fetchmany(ROWS_AT_ONCE):
                 arrays = [
                     _array(values, field.type)

@@ -16,6 +16,7 @@ class MariaDbEngine(BinlogEngine):
     plugin = "debezium-connector-mariadb"
     connector_class = "io.debezium.connector.mariadb.MariaDbConnector"
     client = "mariadb"
+    statement_limits = ("SET SESSION max_statement_time = {seconds}", "SET SESSION max_statement_time = 0")
     rules = Rules(
         title="MariaDB",
         other=("MySQL", "mysql"),

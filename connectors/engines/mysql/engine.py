@@ -16,6 +16,10 @@ class MySqlEngine(BinlogEngine):
     plugin = "debezium-connector-mysql"
     connector_class = "io.debezium.connector.mysql.MySqlConnector"
     client = "mysql"
+    statement_limits = (
+        "SET SESSION max_execution_time = {milliseconds}",
+        "SET SESSION max_execution_time = 0",
+    )
     rules = Rules(
         title="MySQL",
         other=("MariaDB", "mariadb"),

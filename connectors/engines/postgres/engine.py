@@ -32,6 +32,7 @@ from connectors.engines.postgres import (
     slot,
     survey,
 )
+from connectors.engines.postgres.checksums import PostgresChecksums
 from connectors.engines.postgres.names import replication_slot, replication_user
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.postgres import PORT, PostgresSource
@@ -201,3 +202,7 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         self, session: psycopg.Connection, table: DatabaseTable, columns: Iterable[str]
     ) -> Iterator[pa.RecordBatch]:
         return reading.read_rows(session, table, columns)
+
+    @property
+    def parts(self) -> PostgresChecksums:
+        return PostgresChecksums()

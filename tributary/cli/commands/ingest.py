@@ -79,6 +79,7 @@ def ingest(
     from tributary.operations.reconcile.barrier import Patience
     from tributary.operations.runs.ingest_run import FILES, start_ingest
     from tributary.operations.snapshots.keeper import SnapshotKeeper
+    from tributary.operations.verify.rounds import VerifyKeeper
 
     chosen = events_source(events_from)
     workspace = Workspace.open(lake, state)
@@ -114,6 +115,7 @@ def ingest(
             beside.enter_context(keeper.running())
         if follow and chosen == "kafka":
             beside.enter_context(alerts.running())
+            beside.enter_context(VerifyKeeper(workspace, messages.print).running())
         watch_run(run, messages if as_json else output, is_shown=not as_json)
     if has_snapshots and not follow:
         # The run has applied what was read again.

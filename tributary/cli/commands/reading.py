@@ -31,6 +31,7 @@ from tributary.cli.rendering import (
 )
 from tributary.local.left_out import read_left_out
 from tributary.operations.pauses import pause_files
+from tributary.operations.verify.view import verification_facts, verified_text
 from tributary.operations.workspace import Workspace
 
 _READERS = 8
@@ -76,13 +77,30 @@ def tables(
     A paused table is marked. Its rows are as old as the pause.
 
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
-    mended.
+    mended. "Verified as of" is the time as of which tributary verify found all rows equal to the source's.
     """
+    from tributary.operations.verify.record import VerificationFiles
+
     workspace = Workspace.open(lake, state)
     with ThreadPoolExecutor(_READERS) as pool:
         found = list(pool.map(_facts, workspace.open_lake.tables()))
     paused = {str(table): one.since for table, one in pause_files(workspace).read().items()}
-    found = [{**each, "paused_since": paused.get(each["table"])} for each in found]
+    verified = {
+        str(table): one
+        for table, one in VerificationFiles(
+            workspace.files.filesystem, workspace.lake.names, workspace.open_lake.quarantine
+        )
+        .read()
+        .items()
+    }
+    found = [
+        {
+            **each,
+            "paused_since": paused.get(each["table"]),
+            "verified": verification_facts(verified.get(each["table"])),
+        }
+        for each in found
+    ]
     left_out = read_left_out(workspace.state, workspace.lake)
     if as_json:
         missing = [
@@ -98,7 +116,16 @@ def tables(
     if not found:
         output.print("The lake has no tables yet. To fill it, run tributary ingest.")
         return
-    columns = ("table", "storage", "rows", "position", "last commit (UTC)", "fresh p95", "quarantined")
+    columns = (
+        "table",
+        "storage",
+        "rows",
+        "position",
+        "last commit (UTC)",
+        "fresh p95",
+        "quarantined",
+        "verified as of (UTC)",
+    )
     rows = [
         (
             f"{one['table']} (paused)" if one["paused_since"] else one["table"],
@@ -108,10 +135,11 @@ def tables(
             moment_text(one["last_commit"]) if one["last_commit"] else "-",
             duration_text(one["freshness_p95_ms"]),
             f"{one['quarantined']:,}",
+            verified_text(verified.get(one["table"])),
         )
         for one in found
     ]
-    print_table(columns, rows, [False, False, True, True, False, True, True])
+    print_table(columns, rows, [False, False, True, True, False, True, True, False])
 
 
 def history(

@@ -23,6 +23,7 @@ from tributary.cli.rendering import messages, output, print_json, print_table
 from tributary.contract.remedies import in_words
 from tributary.operations.remedy_words import remedy_words
 from tributary.operations.snapshots.view import paragraph, snapshot_facts
+from tributary.operations.verify.view import examples_of, sentence, verification_facts, verified_text
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ def status(
 
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
     mended. A table is an orphan if its source no longer has it. A table differs, or is read again, after a
-    change of its source without an event: see tributary snapshot.
+    change of its source without an event: see tributary snapshot. A table also differs if a verification has
+    found rows that do: see tributary verify. "Verified as of" is the time as of which all of its rows were
+    found equal to the source's.
 
     The exit status is 0 only if all servers and connectors run and no table is blocked, differs or is left
     out. With --aws, jobs take the place of servers, and the latest job must not have failed.
@@ -179,6 +182,7 @@ def _facts(found: PipelineStatus, tables: Sequence[TableState], is_well: bool) -
                 "state": one.state,
                 "paused_since": None if one.paused is None else one.paused.since,
                 "snapshot": None if one.snapshot is None else snapshot_facts(one.snapshot),
+                "verified": verification_facts(one.verified),
             }
             for one in tables
         ],
@@ -204,16 +208,17 @@ def _print_status(found: PipelineStatus, tables: Sequence[TableState]) -> None:
     if tables:
         output.print()
         print_table(
-            ("table", "state", "events behind"),
+            ("table", "state", "events behind", "verified as of (UTC)"),
             [
                 (
                     str(one.table),
                     one.state,
                     "-" if one.behind is None else f"{one.behind:,}",
+                    verified_text(one.verified),
                 )
                 for one in tables
             ],
-            (False, False, True),
+            (False, False, True, False),
         )
     for one in tables:
         if one.left_out is not None:
@@ -229,6 +234,16 @@ def _print_status(found: PipelineStatus, tables: Sequence[TableState]) -> None:
             output.print(text, markup=False, highlight=False, soft_wrap=True)
         if one.snapshot is not None:
             output.print(f"\n{paragraph(one.snapshot)}", markup=False, highlight=False, soft_wrap=True)
+        if one.verified is not None and (one.verified.differences or _is_unverified(one)):
+            output.print(f"\n{sentence(one.verified)}", markup=False, highlight=False, soft_wrap=True)
+            for text in examples_of(one.verified):
+                output.print(f"  {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _is_unverified(table: TableState) -> bool:
+    """Tell whether a table is not verified for a reason that the status does not say anyway."""
+    has_problem = table.verified is not None and table.verified.problem is not None
+    return has_problem and table.state in ("well", "waiting")
 
 
 def _uptime_text(seconds: float | None) -> str:

@@ -55,6 +55,7 @@ def start(
     from tributary.operations.runs.follower import Follower
     from tributary.operations.runs.ingest_run import start_ingest
     from tributary.operations.snapshots.keeper import SnapshotKeeper
+    from tributary.operations.verify.rounds import VerifyKeeper
 
     workspace = Workspace.open(lake, state)
     require_free(port)
@@ -71,7 +72,8 @@ def start(
         )
         keeper = SnapshotKeeper(workspace, _tell)
         alerts = AlertKeeper(workspace, _tell, remedy_words)
-        with follower.running(), keeper.running(), alerts.running():
+        verification = VerifyKeeper(workspace, _tell)
+        with follower.running(), keeper.running(), alerts.running(), verification.running():
             serve(
                 Console(workspace, remedy_words, follower, may_act=not read_only),
                 port,

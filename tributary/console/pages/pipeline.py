@@ -22,6 +22,7 @@ from tributary.console.pages.frame import (
 from tributary.console.view import LakeView
 from tributary.contract.remedies import in_words
 from tributary.local import spark
+from tributary.operations.verify.view import examples_of, sentence
 
 
 def add(console: Console) -> None:
@@ -142,6 +143,8 @@ def _to_look_at(console: Console, view: LakeView) -> None:
         elif table.snapshot is not None:
             command = f"tributary snapshot {name}"
             _problem(name, "; ".join(table.snapshot.request.reasons), f"Run {command}.", path)
+        elif table.verified is not None:
+            _problem(name, sentence(table.verified), "; ".join(examples_of(table.verified)), path)
 
 
 def _problem(name: str, reason: str, remedy: str, path: str | None = None) -> None:

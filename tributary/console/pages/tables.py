@@ -9,6 +9,7 @@ from nicegui import ui
 from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
 from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, table_path
 from tributary.console.view import LakeView
+from tributary.operations.verify.view import verified_text
 
 _COLUMNS: list[dict[str, Any]] = [
     {"headerName": "table", "field": "table", "filter": "agTextColumnFilter", "flex": 3, "minWidth": 180},
@@ -18,6 +19,7 @@ _COLUMNS: list[dict[str, Any]] = [
     {"headerName": "events in it", "field": "events", "type": "numericColumn", "flex": 1, "minWidth": 100},
     {"headerName": "fresh p50, s", "field": "p50", "type": "numericColumn", "flex": 1, "minWidth": 100},
     {"headerName": "fresh p95, s", "field": "p95", "type": "numericColumn", "flex": 1, "minWidth": 100},
+    {"headerName": "verified as of (UTC)", "field": "verified", "flex": 2, "minWidth": 170},
 ]
 _COLOR_OF_STATE = {
     "text-red-600": "x == 'blocked'",
@@ -69,6 +71,7 @@ def rows_of(view: LakeView) -> list[dict[str, Any]]:
                 "events": None if commit is None else commit.events,
                 "p50": None if fresh is None else fresh.p50 / 1000,
                 "p95": None if fresh is None else fresh.p95 / 1000,
+                "verified": None if table.verified is None else verified_text(table.verified),
             }
         )
     return rows

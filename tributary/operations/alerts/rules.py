@@ -14,8 +14,10 @@ from tributary.contract.table_name import TableName
 from tributary.local.status import PipelineStatus
 from tributary.operations.snapshots.view import is_different, paragraph
 from tributary.operations.table_states import TableState
+from tributary.operations.verify.view import is_different as is_found_different
+from tributary.operations.verify.view import sentence, verified_as_of
 
-Rule = Literal["freshness", "lag", "quarantine", "blocked"]
+Rule = Literal["freshness", "lag", "quarantine", "blocked", "verified"]
 
 _MILLISECONDS = 1000
 
@@ -112,6 +114,13 @@ def _judged(
         if rules.freshness is not None and age is not None and age > rules.freshness:
             text = f"Its changes are {_span(age)} old, older than {_span(rules.freshness)}."
             yield Alert("freshness", name, text)
+        verified = None if table.paused else verified_as_of(table.verified)
+        if rules.verified is not None and verified is not None and observed.at - verified > rules.verified:
+            text = (
+                f"It last equaled its source as of {verified.isoformat(timespec='seconds')}, more than "
+                f"{_span(rules.verified)} ago."
+            )
+            yield Alert("verified", name, text)
     if rules.quarantine is not None:
         for table_name, count in sorted((observed.quarantined or {}).items()):
             if count > rules.quarantine:
@@ -131,6 +140,8 @@ def _problem(table: TableState, words: Words) -> str:
         return f"It is blocked: {table.outcome.reason} {in_words(table.outcome.remedies, words)}".strip()
     if table.snapshot is not None and is_different(table.snapshot):
         return paragraph(table.snapshot)
+    if is_found_different(table.verified) and table.verified is not None:
+        return sentence(table.verified)
     return table.state
 
 

@@ -72,9 +72,32 @@ class Hiding:
     ) -> Iterator[pa.RecordBatch]:
         """Return the rows that the connector sends, in comparable form, with the columns of the schema."""
         needed = [name for name in schema.names if name not in self._hidden.masked]
-        for batch in read_rows(replace(self.table, condition=self.policy.rows), needed):
+        for batch in read_rows(self.table_to_read, needed):
             arrays = [self._array(name, batch) for name in schema.names]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    @property
+    def table_to_read(self) -> DatabaseTable:
+        """The database's table, with the condition of the rows that the connector sends."""
+        return replace(self.table, condition=self.policy.rows)
+
+    @property
+    def hashes(self) -> bool:
+        """Tell whether a column is hashed, which only this process can do."""
+        return bool(self._hidden.hashed)
+
+    def is_hidden(self, column: str) -> bool:
+        """Tell whether the lake has no value of this column in clear text."""
+        return column in self._hidden.all
+
+    def expression(self, column: DatabaseColumn) -> str:
+        """Return the SQL of a sent column's comparable form. Hashed columns have none."""
+        assert column.name not in self._hidden.hashed, "no database knows the salt"
+        return f"'{MASK}'" if column.name in self._hidden.masked else column.expression
+
+    def where(self, condition: str) -> Hiding:
+        """Return the same for other rows of the table."""
+        return replace(self, policy=self.policy.model_copy(update={"rows": condition}))
 
     def _is_sent(self, column: str) -> bool:
         is_unheard = column in self._hidden.masked and column not in self.lake.names

@@ -1,0 +1,99 @@
+"""The command `verify`."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tributary.cli.commands.options import (
+    DEFAULT_LAKE_FILE,
+    DEFAULT_STATE_FOLDER,
+    AsJson,
+    LakeFile,
+    StateFolderPath,
+)
+from tributary.cli.rendering import messages, output, print_json
+from tributary.operations.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tributary.contract.table_name import TableName
+    from tributary.operations.verify.record import Verification
+
+
+def verify(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TABLE]...", help="Such as sales or 'public.*'. None: all tables."),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Do one round after another until Ctrl-C, as [verify] says.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Compare all rows in each round, not only some of them.")
+    ] = False,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0, help="How long the lake may take to catch up if rows differ."
+        ),
+    ] = 60.0,
+    lake: LakeFile = DEFAULT_LAKE_FILE,
+    state: StateFolderPath = DEFAULT_STATE_FOLDER,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the tables with their sources, part by part, at a small cost.
+
+    The database and this command compute checksums of parts of each table. A round compares the parts whose
+    lake rows have changed, and some of the others, up to the number of rows in [verify] of the lake file. A
+    table has been compared as a whole once each of its parts was. It then equals its source as of a time,
+    which tributary status shows, too.
+
+    Where checksums differ, the rows are compared. A row differs only if the lake has everything that the
+    database had, and its row is no newer one. So a lake that is seconds late is no difference.
+
+    With [verify] in the lake file, tributary ingest --follow does all this by itself.
+
+    The exit status is 1 if a row differs, or a table could not be verified.
+    """
+    from tributary.operations.verify.rounds import VerifyKeeper, Wanted
+
+    workspace = Workspace.open(lake, state)
+    workspace.require("s3")
+    stop = threading.Event()
+    with messages.status("verifying") as shown:
+        keeper = VerifyKeeper(workspace, messages.print, shown.update, wait, stop)
+        wanted = Wanted(_names(workspace, tables), None if full else keeper.rules.rows)
+        if follow:
+            keeper.run(wanted, lambda found: _show(found, as_json))
+        found = keeper.step(wanted)
+    _show(found, as_json)
+    if any(one.differences or one.problem for one in found.values()):
+        raise typer.Exit(1)
+
+
+def _names(workspace: Workspace, tables: list[str] | None) -> tuple[TableName, ...] | None:
+    if not tables:
+        return None
+    from tributary.api.tables import resolve_names
+    from tributary.operations.known_tables import known_tables
+
+    return resolve_names(tables, known_tables(workspace))
+
+
+def _show(found: Mapping[TableName, Verification], as_json: bool) -> None:
+    from tributary.operations.verify.view import examples_of, sentence, verification_facts
+
+    if as_json:
+        print_json([verification_facts(one) for _, one in sorted(found.items())])
+        return
+    if not found:
+        output.print("The lake has no tables yet. To fill it, run tributary ingest.")
+    for _, one in sorted(found.items()):
+        style = "red" if one.differences else "yellow" if one.problem else ""
+        output.print(sentence(one), style=style, markup=False, highlight=False, soft_wrap=True)
+        for text in examples_of(one) if one.differences else ():
+            output.print(f"  {text}", markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,316 @@
+"""Verify the tables of a lake, round after round: one process at a time does it."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from connectors.engines.checksums import RangeChecksums
+from connectors.engines.engine import DatabaseTable
+from connectors.engines.registry import engine_of
+from tributary.api.lake_files import LakeFiles
+from tributary.api.quarantine import count_quarantine
+from tributary.api.rows import UnreadableTable
+from tributary.api.tables import LakeTable, read_silver_tables
+from tributary.api.timeline import read_last_commit
+from tributary.contract.errors import TributaryError
+from tributary.contract.table_name import TableName
+from tributary.contract.verify import Verify
+from tributary.operations.reconcile.barrier import Patience
+from tributary.operations.reconcile.hidden import Hiding
+from tributary.operations.reconcile.pairing import pair
+from tributary.operations.reconcile.proof import SourceLink, read_source_tables, wait_until_lake_holds
+from tributary.operations.snapshots.keeper import record_files
+from tributary.operations.snapshots.silent import ask
+from tributary.operations.source_links import source_links
+from tributary.operations.table_lag import silver_tables
+from tributary.operations.table_outcomes import read_outcomes
+from tributary.operations.verify.check import Sides, verify_table
+from tributary.operations.verify.database_side import DatabaseSide, FromRows, InDatabase, Load
+from tributary.operations.verify.hudi_rows import HudiRows
+from tributary.operations.verify.lake_side import LakeSide
+from tributary.operations.verify.record import CheckedPart, Verification, VerificationFiles
+from tributary.operations.verify.view import cause_of, sentence
+from tributary.operations.workspace import Workspace
+
+SECONDS_FOR_THE_LAKE = 60.0
+"""How long the lake may take to catch up, where rows differ."""
+
+_SECONDS_AFTER_A_FAILURE = 30.0
+_READINGS = 3
+"""How often a round tries to read a table's files."""
+
+
+def verification_files(workspace: Workspace) -> VerificationFiles:
+    """Return the lake's records of verifications. Raises PipelineDown."""
+    lake = workspace.open_lake
+    return VerificationFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
+
+
+class AnotherVerifies(TributaryError):
+    """Another process verifies the lake now."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a round looks at.
+
+    tables  None: all
+    rows    of each table; None: all
+    """
+
+    tables: Collection[TableName] | None
+    rows: int | None
+
+
+@dataclass
+class VerifyKeeper:
+    """Verifies a lake. `tell` gets what a person should know, `show` what the round does now."""
+
+    workspace: Workspace
+    tell: Callable[[str], None]
+    show: Callable[[str], None] = lambda _: None
+    wait_seconds: float = SECONDS_FOR_THE_LAKE
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def rules(self) -> Verify:
+        return self.workspace.lake.verify or Verify()
+
+    def step(self, wanted: Wanted | None = None) -> Mapping[TableName, Verification]:
+        """Do one round, and return what is known of all tables that it looked at.
+
+        Raises AnotherVerifies, PipelineDown, and the errors of the databases, Kafka and S3.
+        """
+        wanted = wanted or Wanted(None, self.rules.rows)
+        with self._alone():
+            found: dict[TableName, Verification] = {}
+            files = verification_files(self.workspace)
+            for link in source_links(self.workspace) if self.workspace.lake.connected_sources else ():
+                found |= self._verify_source(link, files, wanted)
+            for name in silver_tables(self.workspace.files, self.workspace.lake):
+                if wanted.tables is None or name in wanted.tables:
+                    found[name] = _unverified(
+                        name, "its stream tells no position, so only tributary reconcile compares it"
+                    )
+                    files.write(found[name])
+            return found
+
+    def run(
+        self,
+        wanted: Wanted | None = None,
+        on_round: Callable[[Mapping[TableName, Verification]], None] | None = None,
+    ) -> None:
+        """Do one round after another, until `stop` is set. A failure is reported once, and tried again.
+
+        `on_round` gets what each round found. None: this reports only tables with differences.
+        """
+        told = ""
+        sources = self.workspace.lake.connected_sources
+        of_drivers = (error for source in sources for error in engine_of(source).driver_errors)
+        passing: tuple[type[Exception], ...] = (TributaryError, OSError, *of_drivers)
+        while not self.stop.is_set():
+            began = time.monotonic()
+            pause = self.rules.interval.total_seconds()
+            try:
+                (on_round or self._tell_differences)(self.step(wanted))
+                told = ""
+            except passing as error:
+                if str(error) != told and not self.stop.is_set():
+                    self.tell(f"The lake cannot be verified now, and is again later: {error}")
+                told = str(error)
+                pause = _SECONDS_AFTER_A_FAILURE
+            self.stop.wait(max(0.0, pause - (time.monotonic() - began)))
+
+    def _tell_differences(self, found: Mapping[TableName, Verification]) -> None:
+        for one in found.values():
+            if one.differences:
+                self.tell(sentence(one))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run in a thread as long as the context lasts, if the lake file has `[verify]`."""
+        if self.workspace.lake.verify is None:
+            yield
+            return
+        thread = threading.Thread(target=self.run, name="verification", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self.stop.set()
+            thread.join()
+
+    def _verify_source(
+        self, link: SourceLink, files: VerificationFiles, wanted: Wanted
+    ) -> Mapping[TableName, Verification]:
+        known = {table: one for table, one in files.read().items() if table.source == link.source.name}
+        found: dict[TableName, Verification] = {}
+        with link.connect() as reader, link.connect() as writer:
+            with link.engine.snapshot(reader):
+                tables = read_source_tables(link.source, reader)
+            for gone in known.keys() - tables.keys():
+                files.remove(gone)
+            excused = self._excused(link)
+            silver = _silver(link)
+            for name, table in sorted(tables.items()):
+                if self.stop.is_set() or (wanted.tables is not None and name not in wanted.tables):
+                    continue
+                self.show(f"verifying {name}")
+                before = known.get(name)
+                if name in excused:
+                    known_so_far = before or Verification(name)
+                    found[name] = replace(known_so_far, problem=excused[name], looked_us=_now(), seconds=0.0)
+                elif name not in silver:
+                    found[name] = _without_lake_table(link, name, reader)
+                else:
+                    one = _Table(link, name, table, silver[name], reader, writer)
+                    found[name] = self._judged(link, self._verify_table(one, before, wanted.rows))
+                files.write(found[name])
+        return found
+
+    def _excused(self, link: SourceLink) -> Mapping[TableName, str]:
+        """Return the tables that are known not to follow their source now, with the reason."""
+        found = {name: f"it is left out: {reason}" for name, reason in link.left_out.items()}
+        found |= dict.fromkeys(link.read_paused(), "it is paused, so it is behind its source")
+        found |= {
+            name: "it is blocked, so it is behind its source"
+            for name, outcome in read_outcomes(self.workspace).items()
+            if outcome.state == "blocked"
+        }
+        found |= {
+            name: "it is being read again"
+            for name, record in record_files(self.workspace).read().items()
+            if record.state in ("requested", "reading", "read")
+        }
+        return found
+
+    def _verify_table(self, one: _Table, before: Verification | None, rows: int | None) -> Verification:
+        load = Load(self.rules.share, self.rules.statement_seconds, self.stop)
+        began = time.monotonic()
+        known = before or Verification(one.name)
+        for _ in range(_READINGS):
+            try:
+                sides, problem = one.sides(load, self._wait_for(one))
+                if sides is None:
+                    found = replace(known, problem=problem, looked_us=_now())
+                else:
+                    found = verify_table(sides, before, rows)
+                break
+            except (duckdb.Error, pa.ArrowInvalid, UnreadableTable) as error:
+                # A rollback or a cleaning can remove files after the reader has listed them.
+                reason = " ".join(str(error).split())
+                found = replace(known, problem=f"it cannot be read now: {reason}", looked_us=_now())
+        return replace(
+            found,
+            seconds=round(time.monotonic() - began, 3),
+            database_seconds=round(load.seconds, 3),
+        )
+
+    def _wait_for(self, one: _Table) -> Callable[[], None]:
+        def wait() -> None:
+            patience = Patience.of(self.wait_seconds, self.show, self.stop)
+            wait_until_lake_holds(one.link, one.writer, [one.name], patience)
+
+        return wait
+
+    def _judged(self, link: SourceLink, found: Verification) -> Verification:
+        """Add the likely cause of differences, and let the table be read again if the lake file says so."""
+        if not found.differences:
+            return replace(found, cause=None, repair_us=None)
+        lake = self.workspace.open_lake
+        path = f"{lake.quarantine}/{lake.lake.names.table_path(found.table)}"
+        quarantined = count_quarantine(lake.files.filesystem, path)
+        found = replace(found, cause=cause_of(found, quarantined))
+        policy = link.lake.policy(found.table)
+        # A table that still differs after it was read again needs a person.
+        if self.rules.repair and policy.repair == "automatic" and found.repair_us is None:
+            ask(record_files(self.workspace), [found.table], f"{found.differences:,} rows differed")
+            found = replace(found, repair_us=_now())
+        return found
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with (self.workspace.state.path / "verify.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise AnotherVerifies(
+                    "another process verifies this lake now",
+                    remedy="Wait until its round is over; tributary status shows what it found.",
+                ) from None
+            yield
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table on both sides, with two sessions: one to read, one that makes the connector confirm."""
+
+    link: SourceLink
+    name: TableName
+    table: DatabaseTable
+    place: LakeTable
+    reader: Any
+    writer: Any
+
+    def sides(self, load: Load, wait: Callable[[], None]) -> tuple[Sides | None, str | None]:
+        """Return both sides, or why the table cannot be compared."""
+        link, engine = self.link, self.link.engine
+        ways = engine.parts
+        if ways is None:
+            return None, f"tables of {engine.title} cannot be split, so only tributary reconcile compares it"
+        rows = HudiRows(link.files, self.place)
+        salt = None if link.hash_salt is None else link.hash_salt().get_secret_value().encode()
+        hiding = Hiding(link.lake.policy(self.name), self.table, rows.schema, salt)
+        pairing = pair(hiding.sent, rows.schema, self._key(), hiding.left_out)
+        if pairing.mismatched:
+            column, reason = next(iter(pairing.mismatched.items()))
+            return None, f"its column {column} cannot be compared: {reason}"
+        if not pairing.key:
+            return None, "it has no primary key, and lake.toml sets no key for it"
+        unfit = [column for column in pairing.key if column not in pairing.forms or hiding.is_hidden(column)]
+        if unfit:
+            return None, f"its key column {unfit[0]} cannot be compared"
+        database: DatabaseSide = (
+            InDatabase(engine, ways, self.reader, hiding, pairing, load)
+            if isinstance(ways, RangeChecksums) and not hiding.hashes
+            else FromRows(engine, ways, self.reader, hiding, pairing, load)
+        )
+        order = ways.sorted_columns(self.reader, self.table, pairing.key)
+        return Sides(self.name, pairing, order, database, LakeSide(rows, pairing), wait), None
+
+    def _key(self) -> tuple[str, ...]:
+        commit = read_last_commit(self.link.files.filesystem, self.place.path)
+        if commit is not None and commit.ledger.key_columns:
+            return commit.ledger.key_columns
+        return self.link.lake.policy(self.name).key or self.table.primary_key
+
+
+def _silver(link: SourceLink) -> Mapping[TableName, LakeTable]:
+    files: LakeFiles = link.files
+    names = link.lake.names
+    return {place.name: place for place in read_silver_tables(files.filesystem, names, names.silver_bucket)}
+
+
+def _without_lake_table(link: SourceLink, name: TableName, session: Any) -> Verification:
+    """Return what is known of a table that the lake does not have. It equals a source without rows."""
+    at = _now()
+    if link.engine.has_rows(session, name):
+        return _unverified(name, "the lake does not have it yet")
+    return Verification(name, parts=(CheckedPart(equal_us=at),), looked_us=at)
+
+
+def _unverified(name: TableName, problem: str) -> Verification:
+    return Verification(name, problem=problem, looked_us=_now())
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
