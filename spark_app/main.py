@@ -8,12 +8,13 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_app.acceleration.choice import choose_steps
+from spark_app.acceleration.choice import SelfTest, choose_steps
 from spark_app.catalog.glue import GlueCatalog, glue_client
 from spark_app.catalog.sync import CatalogSync
 from spark_app.hudi.hudi_table import HudiTable
@@ -27,8 +28,10 @@ from spark_app.run.maintenance import maintain
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.pause_files import PauseFiles
+from spark_app.run.self_test import run_self_test
 from spark_app.run.session import start_session, tables_at_once
 from spark_app.run.snapshot_files import SnapshotFiles
+from spark_app.run.steps_files import StepsFiles
 from spark_app.run.table_task import TableTask, run_for_each_table
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EventSource
@@ -46,6 +49,7 @@ from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.items.record import table_of_record
 from spark_app.wire.sink_records import RecordsOfForms
+from tributary.contract.acceleration import ChosenSteps
 from tributary.contract.errors import TributaryError
 from tributary.contract.item_stream import DELETED_KEYS_FOLDER, ITEM_SCHEMA
 from tributary.contract.lake import Lake, TablePolicy
@@ -82,10 +86,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     metrics = _metrics(lake, options)
     source: EventSource | None = None
     try:
-        chosen = choose_steps(spark, lake.acceleration, is_pinned=options.has_pinned_jars)
+        chosen = _chosen_steps(spark, lake, options)
         source = _source(spark, lake, options)
         progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
-        progress.write(StepsChosen(chosen.steps, chosen.reason))
+        progress.write(StepsChosen(chosen.steps, chosen.reason, chosen.wanted))
         registry = open_registry(lake.registry, options.apicurio, options.glue_endpoint)
         table_of = partial(_table, spark, lake_file, named, options, source, registry)
         if options.command == "maintain":
@@ -118,6 +122,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(source, SeveralSources):
             source.close()
         spark.stop()
+
+
+def _chosen_steps(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> ChosenSteps:
+    """Choose the steps, and tell everybody who looks at the lake which ones they are."""
+    bucket = options.quarantine.rstrip("/")
+    files = StepsFiles(spark, bucket)
+    test = SelfTest(partial(run_self_test, spark, bucket), files)
+    found = choose_steps(spark, lake.acceleration, is_pinned=options.has_pinned_jars, self_test=test)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    chosen = ChosenSteps(found.steps, found.reason, lake.acceleration, at)
+    if options.command == "ingest":
+        files.write(chosen)
+    return chosen
 
 
 def _task(options: argparse.Namespace) -> TableTask | None:

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
+from tributary.contract.acceleration import CHOSEN_STEPS_FILE, ChosenSteps
 from tributary.contract.naming import LakeNames
 from tributary.contract.table_name import TableName
 
@@ -39,6 +40,16 @@ def read_outcomes(s3: S3Client, names: LakeNames, quarantine: str) -> Mapping[Ta
     with ThreadPoolExecutor(_READERS) as pool:
         outcomes = zip(tables, pool.map(read, tables), strict=True)
         return {table: outcome for table, outcome in outcomes if outcome is not None}
+
+
+def read_chosen_steps(s3: S3Client, quarantine: str) -> ChosenSteps | None:
+    """Return the steps that the last ingest has chosen, or None before the first one."""
+    bucket, prefix = _split(quarantine)
+    try:
+        found = s3.get_object(Bucket=bucket, Key=f"{prefix}{CHOSEN_STEPS_FILE}")
+    except s3.exceptions.NoSuchKey:
+        return None
+    return ChosenSteps.from_json(found["Body"].read().decode())
 
 
 def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:
