@@ -75,7 +75,7 @@ def choose_steps(
     if self_test is not None and self_test.passes.has(fingerprint):
         steps.use(java_steps)
         return Choice("accelerated", "the self-test has passed on this class path before")
-    if missing := _missing(spark):
+    if missing := missing_members(spark):
         return _plain(wanted, f"this Spark or Hudi lacks {_shown(missing)}")
     steps.use(java_steps)
     if self_test is None:
@@ -109,7 +109,8 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {of_java.removeprefix(': ')}"[:_LONGEST_REASON]
 
 
-def _missing(spark: SparkSession) -> Sequence[str]:
+def missing_members(spark: SparkSession) -> Sequence[str]:
+    """Return what the app's Java links to and the running class path lacks."""
     jvm: Any = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     found = loader.getResource(_ONE_OF_OURS)

@@ -39,6 +39,7 @@ COMMANDS = (
     "quarantine replay",
     "plugins build",
     "package",
+    "link-check",
     "submit",
 )
 LAKE = """
