@@ -16,6 +16,7 @@ from pyspark.sql.types import (
     ArrayType,
     BooleanType,
     DataType,
+    DecimalType,
     DoubleType,
     IntegerType,
     LongType,
@@ -33,6 +34,8 @@ _OPTIONS = {
     "allowSingleQuotes": "false",
 }
 _SIMPLE = (StringType, LongType, IntegerType, BooleanType, DoubleType)
+_HUGE = "[0-9.][eE][-+]?[0-9]{3}"
+"""Numbers that would have a thousand digits or more as a decimal, which could take any time."""
 _TEXTS = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 """The texts in JSON. The possessive quantifiers keep Java's matcher from a recursion for each character."""
 _CHANGED = "[0-9][.eE]|-0|[NI]"
@@ -57,7 +60,9 @@ def usual_payload(text: Column, wire: StructType, closed: ClosedStruct | None) -
     if not wire.fields or not _is_readable(wire):
         return None
     string = text.cast("string")
-    read = F.from_json(string, StructType([*wire.fields, StructField(_CORRUPT, StringType())]), _OPTIONS)
+    as_numbers = _decimals_as_doubles(wire)
+    readable = F.when(~string.rlike(_HUGE), string) if as_numbers.fields else string
+    read = _parsed(readable, wire)
     payload = F.struct(*[read[name].alias(name) for name in wire.names])
     unnamed = F.lit(False) if closed is None else _has_unnamed(string, wire, closed)
     value = F.when(
@@ -68,7 +73,11 @@ def usual_payload(text: Column, wire: StructType, closed: ClosedStruct | None) -
             unnamed.alias("has_unnamed"),
         ),
     )
-    return UsualPayload(value, _is_doubtful(string, read, wire))
+    is_doubtful = _is_doubtful(string, read, wire)
+    if as_numbers.fields:
+        # Spark takes the text "1.5" for a decimal, but not for a double.
+        is_doubtful = is_doubtful | _parsed(readable, as_numbers)[_CORRUPT].isNotNull()
+    return UsualPayload(value, is_doubtful)
 
 
 def usual_shape(text: Column, shapes: Sequence[ReadableShape]) -> UsualPayload | None:
@@ -95,7 +104,23 @@ def _is_readable(data_type: DataType) -> bool:
             return all(_is_readable(field.dataType) for field in data_type.fields)
         case ArrayType():
             return isinstance(data_type.elementType, _SIMPLE)
-    return isinstance(data_type, _SIMPLE)
+    return isinstance(data_type, (*_SIMPLE, DecimalType))
+
+
+def _parsed(text: Column, wire: StructType) -> Column:
+    return F.from_json(text, StructType([*wire.fields, StructField(_CORRUPT, StringType())]), _OPTIONS)
+
+
+def _decimals_as_doubles(wire: StructType) -> StructType:
+    """Return the fields with decimals, at any depth, each decimal as a double."""
+    fields = []
+    for field in wire.fields:
+        if isinstance(field.dataType, DecimalType):
+            fields.append(StructField(field.name, DoubleType()))
+        elif isinstance(field.dataType, StructType):
+            inner = _decimals_as_doubles(field.dataType)
+            fields += [StructField(field.name, inner)] if inner.fields else []
+    return StructType(fields)
 
 
 def _is_doubtful(text: Column, read: Column, wire: StructType) -> Column:

@@ -52,7 +52,7 @@ WIRE = StructType(
         StructField("row", INNER),
     ]
 )
-USUAL = StructType([field for field in WIRE.fields if field.name not in ("decimal", "map")])
+USUAL = StructType([field for field in WIRE.fields if field.name != "map"])
 """Types that plain PySpark reads with `from_json`, unless a payload is doubtful."""
 BOTH = pytest.mark.parametrize("wire", [WIRE, USUAL], ids=["all types", "usual types"])
 LIMITS = {IntegerType(): 2**31, LongType(): 2**63}
@@ -190,11 +190,12 @@ def test_numbers_beyond_json_and_what_is_no_text_have_a_value(
     assert repr(found["payload"][name]) == repr(value)
 
 
+@BOTH
 @pytest.mark.parametrize("number", ["999.995", "1e3", "1e999999999", "1e-999999999", '"1"'])
 def test_a_number_that_the_decimal_cannot_hold_is_a_mismatch_and_takes_no_time(
-    spark: SparkSession, number: str
+    spark: SparkSession, wire: StructType, number: str
 ) -> None:
-    (found,) = read(spark, [f'{{"decimal":{number}}}'.encode()])
+    (found,) = read(spark, [f'{{"decimal":{number}}}'.encode()], wire=wire)
     assert (found["payload"]["decimal"], found["problem"]) == (None, MISMATCH)
 
 
@@ -224,6 +225,9 @@ def test_only_the_closed_struct_is_checked_for_fields_that_the_type_does_not_nam
     [
         ('{"text":"a","whole":1,"long":-2,"double":1.5,"flag":true,"list":[1,null],"row":{"id":1}}', False),
         ('{"text":"1.10","whole":7,"row":null}', False),
+        ('{"decimal":12.50,"double":1.5}', False),
+        ('{"decimal":"12.50"}', True),
+        ('{"decimal":1e-999999999}', True),
         ('{"text":1.10}', True),
         ('{"text":{"a":1}}', True),
         ('{"text":-0}', True),
