@@ -1,8 +1,8 @@
 """Read the usual payloads with Spark's own functions, and say which payloads need a closer look.
 
 `from_json` reads most payloads as `PayloadReader` does, and much faster. But it changes some values without a
-word: where a text is wanted, it writes a number or an object anew. It also ignores whatever follows the
-document. So every payload for which that is possible is told as doubtful."""
+word: where a text is wanted, it writes a number or an object in another form. It also ignores whatever
+follows the document. So every payload for which that is possible counts as doubtful."""
 
 from __future__ import annotations
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_app.hudi.instants import CompletedInstant, completed_instants, instant_of
+from spark_app.hudi.table_files import Entry, parse_entry
 from spark_app.hudi.table_properties import parse_properties, properties_text
 from spark_app.hudi.timeline import Timeline
 from spark_app.hudi.timeline_files import PendingInstants, pending_instants
@@ -67,6 +69,23 @@ def test_properties_are_read_as_they_were_written(properties: dict[str, str], na
 def test_properties_that_java_wrote_are_read() -> None:
     text = "#Properties saved on 2026-11-27\n#Fri Nov 27 11:27:10 UTC 2026\na.b=c\\:d\\u00e9\nempty=\n"
     assert parse_properties(text) == {"a.b": "c:dé", "empty": ""}
+
+
+def test_a_listing_is_read_from_the_texts_of_hadoop_s_file_systems() -> None:
+    of_s3 = (
+        "S3AFileStatus{path=s3a://lake/a/.hoodie/20261122101500123.deltacommit; isDirectory=false; length=5; "
+        "replication=1; blocksize=33554432; modification_time=1795342509000; access_time=0; owner=root; "
+        "group=root; permission=rw-rw-rw-; isSymlink=false; hasAcl=false; isEncrypted=true; "
+        "isErasureCoded=false} isEmptyDirectory=FALSE eTag=abc versionId=null"
+    )
+    of_others = (
+        "FileStatus{path=hdfs://lake/a/state=a; b,c; isDirectory=true; modification_time=7; access_time=0; "
+        "owner=root; group=root; permission=rwxr-xr-x; isSymlink=false; hasAcl=false}"
+    )
+    assert parse_entry(of_s3) == Entry("20261122101500123.deltacommit", False, 1_795_342_509_000)
+    assert parse_entry(of_others) == Entry("state=a; b,c", True, 7)
+    with pytest.raises(ValueError, match="in a form that is not known: a file"):
+        parse_entry("a file")
 
 
 def test_an_instant_is_named_to_the_millisecond() -> None:
