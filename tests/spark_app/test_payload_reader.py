@@ -89,7 +89,7 @@ PAYLOADS = st.fixed_dictionaries({}, optional=FITTING) | st.dictionaries(NAMES, 
 
 
 @BOTH
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(payloads=st.lists(PAYLOADS, min_size=1, max_size=80), is_ascii=st.booleans())
 def test_each_value_is_as_json_has_it_or_null_and_a_mismatch(
     spark: SparkSession, wire: StructType, payloads: list[dict[str, Any]], is_ascii: bool
@@ -108,7 +108,7 @@ def test_each_value_is_as_json_has_it_or_null_and_a_mismatch(
 
 
 @BOTH
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(payloads=st.lists(PAYLOADS, min_size=1, max_size=40), data=st.data())
 def test_damaged_bytes_text_and_json_are_distinguished(
     spark: SparkSession, wire: StructType, payloads: list[dict[str, Any]], data: st.DataObject
@@ -131,19 +131,15 @@ def test_damaged_bytes_text_and_json_are_distinguished(
             assert found["payload"] == value_of(left, wire, lambda _: ANY)[0]
 
 
-@BOTH
-def test_a_sequence_of_bytes_is_text_where_it_is_to_python(spark: SparkSession, wire: StructType) -> None:
+def test_a_sequence_of_bytes_is_text_where_it_is_to_python(spark: SparkSession) -> None:
     edges = bytes.fromhex("41 80 8f 90 9f a0 bf c1 c2 df e0 ed ef f0 f4 f5")
     texts = [b'{"text":"' + bytes(found) + b'"}' for found in product(edges, repeat=4)]
-    problems = [found["problem"] for found in read(spark, texts, wire=wire)]
+    problems = [found["problem"] for found in read(spark, texts, wire=USUAL)]
     assert problems == [None if is_utf8(text) else NOT_UTF8 for text in texts]
     assert len(set(problems)) == 2
 
 
-@BOTH
-def test_a_text_ends_where_it_does_to_python_whatever_is_in_it_and_wherever(
-    spark: SparkSession, wire: StructType
-) -> None:
+def test_a_text_ends_where_it_does_to_python_whatever_is_in_it_and_wherever(spark: SparkSession) -> None:
     plain = ("", "!", "#", "[", "]", "\x7f", "¢", "Ü", "\u2028", "🎈")
     written = ('\\"', "\\\\", "\\n", "\\u00e9", "\x1f", "\t", "\0", '"')
     bodies = [
@@ -152,9 +148,9 @@ def test_a_text_ends_where_it_does_to_python_whatever_is_in_it_and_wherever(
     ]
     texts = [f'{{"other":"{body}","text":"{body}","long":1}}'.encode() for body in bodies]
 
-    for text, found in zip(texts, read(spark, texts, wire=wire), strict=True):
+    for text, found in zip(texts, read(spark, texts, wire=USUAL), strict=True):
         left = object_of(text)
-        assert found["payload"] == (None if left is None else value_of(left, wire, lambda _: ANY)[0])
+        assert found["payload"] == (None if left is None else value_of(left, USUAL, lambda _: ANY)[0])
         assert found["problem"] == (MISMATCH if left is None else None)
 
 
