@@ -69,9 +69,12 @@ class TableFiles:
     def list(self, folder: str) -> Sequence[Entry]:
         """List the files and folders in the folder. On S3, a request lists a thousand of them."""
         path, files = self._path(folder), self._file_system
-        if files.getScheme() == "file":
+        # FileSystem#getScheme need not be implemented, and getUri must.
+        if files.getUri().getScheme() == "file":
             return list_on_disk(Path(str(path.toUri().getPath())))
-        return [*map(parse_entry, self._classes.texts(files.listStatusIterator(path)))]
+        entries = [parse_entry(text) for text in self._classes.texts(files.listStatusIterator(path))]
+        known = [entry for entry in entries if entry is not None]
+        return known if len(known) == len(entries) else _entries_of(files.listStatus(path))
 
     def read(self, path: str) -> bytes:
         """Return the content of the file."""
@@ -151,9 +154,17 @@ def list_on_disk(folder: Path) -> Sequence[Entry]:
         ]
 
 
-def parse_entry(status: str) -> Entry:
-    """Parse the text of a FileStatus of Hadoop. Raises ValueError if it has another form."""
+def _entries_of(statuses: Any) -> Sequence[Entry]:
+    """Ask for each file on its own, because this file system describes its files in another form."""
+    return [
+        Entry(str(one.getPath().getName()), bool(one.isDirectory()), int(one.getModificationTime()))
+        for one in statuses
+    ]
+
+
+def parse_entry(status: str) -> Entry | None:
+    """Parse the text of a FileStatus of Hadoop. Return None if it has another form."""
     found = _STATUS.fullmatch(status)
     if found is None:
-        raise ValueError(f"Hadoop describes a file in a form that is not known: {status}")
+        return None
     return Entry(found["name"], found["is_folder"] == "true", int(found["written_ms"]))
