@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,12 +146,14 @@ def list_on_disk(folder: Path) -> Sequence[Entry]:
     """List a folder of this machine.
 
     Hadoop would start a process for each file, to find out who owns it."""
+    entries = []
     with os.scandir(folder) as found:
-        return [
-            Entry(entry.name, entry.is_dir(), entry.stat().st_mtime_ns // 1_000_000)
-            for entry in found
-            if not _CHECKSUM.fullmatch(entry.name)
-        ]
+        for entry in found:
+            # Another process can remove a file after it was listed.
+            with suppress(FileNotFoundError):
+                written_ms = entry.stat().st_mtime_ns // 1_000_000
+                entries.append(Entry(entry.name, entry.is_dir(), written_ms))
+    return [entry for entry in entries if not _CHECKSUM.fullmatch(entry.name)]
 
 
 def _entries_of(statuses: Any) -> Sequence[Entry]:
