@@ -8,12 +8,13 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark_app.acceleration.choice import choose_steps
+from spark_app.acceleration.choice import SelfTest, choose_steps
 from spark_app.catalog.glue import GlueCatalog, glue_client
 from spark_app.catalog.sync import CatalogSync
 from spark_app.hudi.hudi_table import HudiTable
@@ -27,8 +28,11 @@ from spark_app.run.maintenance import maintain
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.pause_files import PauseFiles
+from spark_app.run.preflight import Places, run_preflight
+from spark_app.run.self_test import run_self_test
 from spark_app.run.session import start_session, tables_at_once
 from spark_app.run.snapshot_files import SnapshotFiles
+from spark_app.run.steps_files import StepsFiles
 from spark_app.run.table_task import TableTask, run_for_each_table
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EventSource
@@ -46,9 +50,11 @@ from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.items.record import table_of_record
 from spark_app.wire.sink_records import RecordsOfForms
+from tributary.contract.acceleration import ChosenSteps
 from tributary.contract.errors import TributaryError
 from tributary.contract.item_stream import DELETED_KEYS_FOLDER, ITEM_SCHEMA
 from tributary.contract.lake import Lake, TablePolicy
+from tributary.contract.preflight import Preflight
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 
@@ -82,10 +88,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     metrics = _metrics(lake, options)
     source: EventSource | None = None
     try:
-        chosen = choose_steps(spark, lake.acceleration, is_pinned=options.has_pinned_jars)
+        if options.command == "preflight":
+            return 0 if _preflight(spark, lake, options).is_passed else 1
+        chosen = _chosen_steps(spark, lake, options)
         source = _source(spark, lake, options)
         progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
-        progress.write(StepsChosen(chosen.steps, chosen.reason))
+        progress.write(StepsChosen(chosen.steps, chosen.reason, chosen.wanted))
         registry = open_registry(lake.registry, options.apicurio, options.glue_endpoint)
         table_of = partial(_table, spark, lake_file, named, options, source, registry)
         if options.command == "maintain":
@@ -120,6 +128,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         spark.stop()
 
 
+def _chosen_steps(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> ChosenSteps:
+    """Choose the steps, and tell everybody who looks at the lake which ones they are."""
+    bucket = options.quarantine.rstrip("/")
+    files = StepsFiles(spark, bucket)
+    test = SelfTest(partial(run_self_test, spark, bucket), files)
+    found = choose_steps(spark, lake.acceleration, is_pinned=options.has_pinned_jars, self_test=test)
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    chosen = ChosenSteps(found.steps, found.reason, lake.acceleration, at)
+    if options.command == "ingest":
+        files.write(chosen)
+    return chosen
+
+
+def _preflight(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> Preflight:
+    """Run the preflight, and print each check."""
+    kafka = _kafka_source(spark, lake, options) if lake.connected_sources else None
+    places = Places(
+        silver=options.silver.rstrip("/"),
+        quarantine=options.quarantine.rstrip("/"),
+        topics=None if kafka is None else kafka.topics,
+        glue_database=options.glue_database,
+        glue_endpoint=options.glue_endpoint,
+        on_aws=options.msk_iam,
+    )
+    found = run_preflight(spark, options.release, places)
+    for check in found.checks:
+        print(f"{check.state}: {check.name}: {check.detail}", flush=True)
+    return found
+
+
 def _task(options: argparse.Namespace) -> TableTask | None:
     if options.command == "rebuild":
         return partial(rebuild_table, since_snapshot=options.since_snapshot)
@@ -151,6 +189,12 @@ def _parser() -> argparse.ArgumentParser:
     erase = commands.add_parser("erase", help="forget a key of one table; nothing else may write")
     _add_common(erase, default_source="kafka")
     erase.add_argument("--key", required=True, type=_key, metavar="JSON", help='such as {"id": "7"}')
+    preflight = commands.add_parser("preflight", help="try all that the app needs, without touching a table")
+    _add_common(preflight, default_source="kafka")
+    preflight.add_argument(
+        "--release", required=True, metavar="NAME", help="the release of EMR; the result is stored under it"
+    )
+    preflight.add_argument("--glue-database", metavar="NAME", help="list the tables of this Glue database")
     maintain = commands.add_parser("maintain", help="keep bronze small, while the sink keeps writing to it")
     _add_common(maintain, default_source="bronze")
     return parser
@@ -267,6 +311,10 @@ def _connected_source(spark: SparkSession, lake: Lake, options: argparse.Namespa
     """Return the topics of the sources that Debezium reads."""
     if options.source == "bronze":
         return BronzeSource(spark, options.bronze_table or lake.names.spark_bronze_table)
+    return _kafka_source(spark, lake, options)
+
+
+def _kafka_source(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> KafkaSource:
     return KafkaSource(
         spark,
         bootstrap_servers=options.kafka,

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from spark_app.ledger.ledger import SourceTimes
+from tributary.contract.acceleration import Acceleration
 from tributary.contract.remedies import Remedies, remedies_as_json
 
 if TYPE_CHECKING:  # Whoever reads a report needs no PySpark.
@@ -38,11 +39,12 @@ class Freshness:
 
 @dataclass(frozen=True)
 class StepsChosen:
-    """Which steps the app uses (`spark_app.steps`), and why."""
+    """Which steps the app uses (`spark_app.steps`), why, and which ones the lake file asks for."""
 
     event: ClassVar[str] = "steps"
     steps: Name
     reason: str
+    wanted: Acceleration = "auto"
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,16 @@ class Failed:
 
 @dataclass(frozen=True)
 class Blocked:
-    """The table stays as it is until a person does something. Its events are unread, but not lost."""
+    """The table stays as it is until a person does something. Its events are unread, but not lost.
+
+    is_lacking_classes  the running Spark or Hudi lacks a class or a member that the app calls
+    """
 
     event: ClassVar[str] = "blocked"
     table: str
     error: str
     remedies: Remedies = ()
+    is_lacking_classes: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, islice
-from typing import Any
 
 from spark_app.hudi.file_slices import LogMerge, log_merges, outdated_files, partition_of
 from spark_app.hudi.instants import instant_of
@@ -45,28 +44,28 @@ def clean(table: TableAccess, oldest: str | None = None) -> None:
     A file is outdated if only states before the table's `history` need it. After many commits, the files that
     one of them replaced are outdated, too. If a file slice was superseded longer ago than a query may run,
     its log files are merged into one."""
-    active = table.new_meta_client().getActiveTimeline()
-    if not active.getWriteTimeline().filterInflightsAndRequested().empty():
+    timeline = read_timeline(table)
+    if timeline.pending.writes:
         # An unfinished commit's files would look like a state of the table. The next commit removes them.
         return
     bounds = _bounds(table) if oldest is None else _Bounds(oldest, oldest)
     with _threads() as threads:
         files = _all_files(table, threads)
-        outdated = outdated_files(files, bounds.oldest, replaced_groups(table, active, bounds.oldest))
+        replaced = replaced_groups(table, timeline, bounds.oldest)
+        outdated = outdated_files(files, bounds.oldest, frozenset(chain.from_iterable(replaced.values())))
         # Hudi would remove a plan's files one by one. So its plan gets one file per partition, the smallest
         # possible plan, and the other files are removed here.
         recorded = {partition_of(file): file for file in outdated}
         table.files.remove(set(outdated) - set(recorded.values()))
         # An incremental query of a commit in the active timeline opens exactly the commit's files.
-        first = active.getWriteTimeline().firstInstant()
-        if first.isPresent():
-            superseded_before = min(bounds.settled, first.get().requestedTime())
+        if timeline.instants:
+            superseded_before = min(bounds.settled, timeline.instants[0].requested)
             merges = islice(log_merges(files.difference(outdated), superseded_before), _MOST_MERGES)
             merged = threads.map(lambda merge: _merge_log_files(table, merge), merges)
             table.files.remove(list(chain.from_iterable(merged)))
     # Last, because a commit stays in the timeline until the timeline says that its files are cleaned.
     if recorded:
-        _record_cleaning(table, active, bounds.oldest, recorded)
+        _record_cleaning(table, str(timeline.last_instant), bounds.oldest, recorded)
 
 
 def _bounds(table: TableAccess) -> _Bounds:
@@ -103,15 +102,17 @@ def _merge_log_files(table: TableAccess, merge: LogMerge) -> Sequence[str]:
     return merge.log_files
 
 
-def _record_cleaning(table: TableAccess, active: Any, oldest: str, files: Mapping[str, str]) -> None:
-    """Write a clean instant that removes the files, one per partition, and names the oldest state kept."""
-    java, last = table.java, active.getCommitsTimeline().filterCompletedInstants().lastInstant()
+def _record_cleaning(table: TableAccess, last: str, oldest: str, files: Mapping[str, str]) -> None:
+    """Write a clean instant that removes the files, one per partition, and names the oldest state kept.
+
+    Hudi's SQL procedure `run_clean` would decide by itself which files to remove."""
+    java = table.java
     removed = {
         partition: [java.clean_file(f"{table.path}/{file}", False)] for partition, file in files.items()
     }
     plan = java.clean_plan(
         java.action_instant(oldest, "commit", "COMPLETED"),
-        last.get().requestedTime(),
+        last,
         "KEEP_LATEST_BY_HOURS",
         {},
         _PLAN_VERSION,
@@ -121,6 +122,7 @@ def _record_cleaning(table: TableAccess, active: Any, oldest: str, files: Mappin
     )
     with table.write_client({}) as client:
         instant = client.createNewInstantTime()
-        requested = table.new_meta_client().getInstantGenerator().getCleanRequestedInstant(instant)
-        active.saveToCleanRequested(requested, java.option.of(plan))
+        meta_client = table.new_meta_client()
+        requested = meta_client.getInstantGenerator().getCleanRequestedInstant(instant)
+        meta_client.getActiveTimeline().saveToCleanRequested(requested, java.option.of(plan))
         client.clean(instant, False)

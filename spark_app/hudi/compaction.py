@@ -9,10 +9,11 @@ import time
 from collections.abc import Sequence
 from itertools import accumulate, takewhile
 
-from spark_app.hudi.options import CALENDAR_OPTIONS, compaction_options
+from spark_app.hudi.options import CALENDAR_OPTIONS, CLIENT_OPTIONS, compaction_options
 from spark_app.hudi.table_access import TableAccess
 from spark_app.hudi.table_files import TIMELINE
 from spark_app.hudi.timeline import Timeline, content_of, read_timeline
+from spark_app.steps.steps import steps
 
 PART_MEGABYTES = 64
 """Small operations are combined into parts of this many megabytes."""
@@ -33,11 +34,12 @@ def compact_part(table: TableAccess, begun: str) -> bool:
     Return whether base files older than the instant `begun` are left that have log files. No commit may be
     written during a part, but commits may be written between two parts. The compaction of a large table takes
     minutes, during which the table would get no commit. Its tasks take seconds each, and other tables would
-    get no core if these tasks had all cores. Raises `StorageClockIsBehind`."""
+    get no core if these tasks had all cores. In plain PySpark, a part is the whole table, because Hudi's SQL
+    procedure has no parts. Raises `StorageClockIsBehind`."""
     instant = schedule_compaction(table)
     if instant is None:
         return False
-    is_more = _leave_a_part(table, instant, begun)
+    is_more = steps().name != "plain" and _leave_a_part(table, instant, begun)
     _run(table, instant)
     complete_late_enough(table)
     return is_more
@@ -48,15 +50,17 @@ def finish_compactions(table: TableAccess) -> Timeline:
 
     Readers other than Spark do not see the commits after a pending compaction. Raises `StorageClockIsBehind`.
     """
-    pending = table.new_meta_client().getActiveTimeline().filterPendingCompactionTimeline().firstInstant()
-    if pending.isPresent():
-        _run(table, pending.get().requestedTime())
+    for pending in read_timeline(table).pending.compactions[:1]:
+        _run(table, pending)
     return complete_late_enough(table)
 
 
 def schedule_compaction(table: TableAccess) -> str | None:
     """Plan a compaction and return its instant; None if there is nothing to compact."""
-    with table.write_client(compaction_options(table.policy)) as client:
+    if steps().name == "plain":
+        _call(table, "schedule")
+        return next(iter(read_timeline(table).pending.compactions), None)
+    with table.write_client({**compaction_options(table.policy), **CLIENT_OPTIONS}) as client:
         scheduled = client.scheduleCompaction(table.java.option.empty())
         return str(scheduled.get()) if scheduled.isPresent() else None
 
@@ -77,7 +81,7 @@ def complete_late_enough(table: TableAccess) -> Timeline:
         time.sleep(1)
         for compaction in timeline.early_compactions:
             file = f"{TIMELINE}/{compaction.requested}.commit"
-            table.files.write(file, content_of(timeline, compaction))
+            table.files.write(file, content_of(table, compaction))
         timeline = read_timeline(table)
     if timeline.early_compactions:
         early = timeline.early_compactions[0]
@@ -122,5 +126,20 @@ def _run(table: TableAccess, instant: str) -> None:
     for name, value in CALENDAR_OPTIONS.items():
         # Spark sends the session's settings only to the tasks of a query, and a compaction is not a query.
         table.spark.sparkContext.setLocalProperty(name, value)
-    with table.write_client(compaction_options(table.policy)) as client:
+    if steps().name == "plain":
+        _call(table, "run", f", timestamp => {instant}")
+        return
+    with table.write_client({**compaction_options(table.policy), **CLIENT_OPTIONS}) as client:
         client.compact(instant)
+
+
+def _call(table: TableAccess, operation: str, more: str = "") -> None:
+    """Call Hudi's SQL procedure `run_compaction`.
+
+    A session of its own has the table's options, because the procedure takes them from there. Its own
+    parameter for options cannot hold a comma."""
+    session = table.spark.newSession()
+    for name, value in {**table.options, **compaction_options(table.policy)}.items():
+        session.conf.set(name, value)
+    path = table.path.replace("\\", "\\\\").replace("'", "\\'")
+    session.sql(f"CALL run_compaction(op => '{operation}', path => '{path}'{more})").collect()

@@ -62,6 +62,12 @@ def partition_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
+def group_of(path: str) -> FileGroup | None:
+    """Return the group of a data file; None for any other file."""
+    file = _data_file(path)
+    return None if file is None else file.group
+
+
 def first_instant(paths: Iterable[str]) -> str | None:
     """Return the instant of the oldest data file among the paths; None if there is no data file."""
     return min((file.instant for file in filter(None, map(_data_file, paths))), default=None)

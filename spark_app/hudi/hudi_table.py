@@ -53,11 +53,11 @@ class HudiTable:
 
     def stored_as(self) -> StoredAs:
         """Return the layout of a table that is known to exist. Its properties are read once."""
-        config = self.access.kept_meta_client.getTableConfig()
-        fields = config.getString("hoodie.table.partition.fields") or ""
+        properties = self.access.properties
+        fields = properties.get("hoodie.table.partition.fields", "")
         # Hudi may add the kind of a column's values to its name, as in `country:SIMPLE`.
         partition_by = tuple(field.partition(":")[0] for field in fields.split(",") if field)
-        return StoredAs(config.getTableType().name().lower(), partition_by)
+        return StoredAs(properties["hoodie.table.type"].lower(), partition_by)
 
     def timeline(self) -> Timeline:
         """Read the timeline. If there is no table, return a timeline without commits."""

@@ -1,23 +1,16 @@
-"""The instants of a Hudi timeline: how to write a moment as an instant, and how to parse Hudi's texts.
-
-Asking Py4J for the parts of each instant takes longer than listing the instants. HoodieInstant#toString has
-all parts."""
+"""The instants of a Hudi timeline: how to write a moment as an instant, and how to parse the files' names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-
-from tributary.contract.errors import TributaryError
+from datetime import UTC, datetime, timedelta
 
 _INSTANT = "%Y%m%d%H%M%S%f"
-_COMPLETED_INSTANT = re.compile(r"\[(?P<requested>\d+)__(?P<completed>\d+)__(?P<action>[a-z]+)__COMPLETED\]")
-
-
-class UnknownInstant(TributaryError):
-    """Hudi writes an instant in a different form than the pinned release does."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+COMPLETED_FILE = re.compile(r"(?P<requested>\d{17})\.(?P<action>commit|deltacommit|replacecommit)")
+"""The name of the file of a completed commit or compaction."""
 
 
 @dataclass(frozen=True, order=True)
@@ -31,24 +24,28 @@ class CompletedInstant:
     requested: str
     action: str
 
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{self.requested}.{self.action}"
+
 
 def instant_of(moment: datetime) -> str:
     """Return Hudi's name for an instant requested at the moment, which is in UTC."""
     return moment.strftime(_INSTANT)[:17]
 
 
-def parse_completed_instants(texts: Sequence[str]) -> tuple[CompletedInstant, ...]:
-    """Return the instants in the order of their texts. Raises `UnknownInstant`."""
-    return tuple(_parse_completed_instant(text) for text in texts)
+def completed_instants(written_ms: Mapping[str, int]) -> tuple[CompletedInstant, ...]:
+    """Return the completed commits and compactions in the order in which they were requested.
 
-
-def _parse_completed_instant(text: str) -> CompletedInstant:
-    match = _COMPLETED_INSTANT.fullmatch(text)
-    if match is None:
-        raise UnknownInstant(
-            what="Hudi wrote a completed instant in a form that is not known",
-            found=text,
-            expected="[20261122101500123__20261122101501000__deltacommit__COMPLETED]",
-            remedy="Use the release of Hudi that the project pins.",
+    `written_ms` says by the name of a file when it was last written, in milliseconds since 1970. In table
+    version 6, this is when the instant completed (CompletionTimeQueryViewV1)."""
+    found = {name: COMPLETED_FILE.fullmatch(name) for name in written_ms}
+    instants = [
+        CompletedInstant(
+            instant_of(_EPOCH + timedelta(milliseconds=written_ms[name])), match["requested"], match["action"]
         )
-    return CompletedInstant(**match.groupdict())
+        for name, match in found.items()
+        if match is not None
+    ]
+    return tuple(sorted(instants, key=lambda instant: (instant.requested, instant.action)))

@@ -1,4 +1,7 @@
-"""The Java classes of Hudi and Hadoop that this package calls. Each is looked up once."""
+"""The Java classes of Hadoop and Hudi that this package calls. Each is looked up once.
+
+Everything reads a table's files with Hadoop's public classes. Hudi's own classes are few, and docs/engine.md
+says why each is needed."""
 
 from __future__ import annotations
 
@@ -11,59 +14,60 @@ from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
-class JavaClasses:
-    """Py4J's handles of classes. Py4J takes some milliseconds to find a class by its name."""
+class HadoopClasses:
+    """Py4J's handles of public classes. Py4J takes some milliseconds to find a class by its name."""
 
     path: Any
+    iterators: Any
     io_utils: Any
     strings: Any
+
+    def texts(self, iterator: Any) -> Sequence[str]:
+        """Return the texts of what Hadoop's iterator returns, none of which has a line break.
+
+        Asking Py4J for each item takes longer than Hadoop takes to list them."""
+        joined = str(self.strings.join("\n", self.iterators.toList(iterator)))
+        return joined.split("\n") if joined else []
+
+
+@dataclass(frozen=True)
+class HudiClasses:
+    """Py4J's handles of Hudi's classes. Most are not public, so another release can lack them."""
+
     hadoop_fs_utils: Any
-    storage_utils: Any
-    storage_path: Any
-    fs_utils: Any
-    local_context: Any
     meta_client: Any
-    time_zone: Any
     data_source_utils: Any
-    timeline_utils: Any
     compaction_utils: Any
-    clustering_utils: Any
-    cleaning_policy: Any
     clean_plan: Any
     clean_file: Any
     action_instant: Any
     operation_type: Any
     option: Any
 
-    def texts(self, items: Any) -> Sequence[str]:
-        """Return the texts of the items of a Java collection, none of which has a line break.
 
-        Asking Py4J for each item takes longer than Hudi takes to list them."""
-        joined = str(self.strings.join("\n", items))
-        return joined.split("\n") if joined else []
+@lru_cache(maxsize=1)
+def hadoop_classes(spark: SparkSession) -> HadoopClasses:
+    """Return the classes in the JVM of the session."""
+    jvm: Any = spark._jvm
+    hadoop = jvm.org.apache.hadoop
+    return HadoopClasses(
+        path=hadoop.fs.Path,
+        iterators=hadoop.util.functional.RemoteIterators,
+        io_utils=hadoop.io.IOUtils,
+        strings=hadoop.util.StringUtils,
+    )
 
 
 @lru_cache(maxsize=1)
-def java_classes(spark: SparkSession) -> JavaClasses:
+def hudi_classes(spark: SparkSession) -> HudiClasses:
     """Return the classes in the JVM of the session."""
     jvm: Any = spark._jvm
-    hadoop, hudi = jvm.org.apache.hadoop, jvm.org.apache.hudi
-    return JavaClasses(
-        path=hadoop.fs.Path,
-        io_utils=hadoop.io.IOUtils,
-        strings=hadoop.util.StringUtils,
+    hudi = jvm.org.apache.hudi
+    return HudiClasses(
         hadoop_fs_utils=hudi.hadoop.fs.HadoopFSUtils,
-        storage_utils=hudi.storage.HoodieStorageUtils,
-        storage_path=hudi.storage.StoragePath,
-        fs_utils=hudi.common.fs.FSUtils,
-        local_context=hudi.common.engine.HoodieLocalEngineContext,
         meta_client=hudi.common.table.HoodieTableMetaClient,
-        time_zone=hudi.common.model.HoodieTimelineTimeZone,
         data_source_utils=hudi.DataSourceUtils,
-        timeline_utils=hudi.common.table.timeline.TimelineUtils,
         compaction_utils=hudi.common.util.CompactionUtils,
-        clustering_utils=hudi.common.util.ClusteringUtils,
-        cleaning_policy=hudi.common.model.HoodieCleaningPolicy,
         clean_plan=hudi.avro.model.HoodieCleanerPlan,
         clean_file=hudi.avro.model.HoodieCleanFileInfo,
         action_instant=hudi.avro.model.HoodieActionInstant,

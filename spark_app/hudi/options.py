@@ -38,9 +38,13 @@ READ_OPTIONS: Options = {
 COMPACTION_OPTIONS: Options = {
     # Allow a compaction without a commit since the last one, because a compaction's parts follow each other.
     "hoodie.compact.inline.max.delta.commits": "0",
+}
+
+CLIENT_OPTIONS: Options = {
     # DataSourceUtils creates clients that leave the commit to their caller.
     "hoodie.auto.commit": "true",
 }
+"""Options of a client that compacts a table."""
 
 ONE_ROW_A_KEY_OPTIONS: Options = {
     # Rows with one key each need no combining, which would shuffle all of them. Only for copy-on-write: the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_app.hudi.table_access import TableAccess
 from spark_app.hudi.table_files import TEMPORARY, TIMELINE
+from spark_app.hudi.timeline import read_timeline
 
 
 def remove_leftovers(table: TableAccess) -> None:
@@ -29,6 +30,4 @@ def remove_leftovers(table: TableAccess) -> None:
 
 
 def _pending_instants(table: TableAccess) -> frozenset[str]:
-    active = table.new_meta_client().getActiveTimeline()
-    pending = active.getWriteTimeline().filterInflightsAndRequested()
-    return frozenset(instant.requestedTime() for instant in pending.getInstants())
+    return frozenset(read_timeline(table).pending.writes)

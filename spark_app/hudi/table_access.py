@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,9 +10,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from spark_app.hudi.java_classes import JavaClasses, java_classes
+from spark_app.hudi.java_classes import HudiClasses, hudi_classes
 from spark_app.hudi.options import Options, write_options
-from spark_app.hudi.table_files import TableFiles
+from spark_app.hudi.table_files import PROPERTIES, TableFiles
+from spark_app.hudi.table_properties import parse_properties
 from tributary.contract.lake import TablePolicy
 
 
@@ -35,13 +36,23 @@ class TableAccess:
         return write_options(self.name, self.policy)
 
     @property
-    def java(self) -> JavaClasses:
-        return java_classes(self.spark)
+    def java(self) -> HudiClasses:
+        return hudi_classes(self.spark)
+
+    @cached_property
+    def storage_configuration(self) -> Any:
+        """Hudi's view of Hadoop's configuration."""
+        return self.java.hadoop_fs_utils.getStorageConf(self.spark.sparkContext._jsc.hadoopConfiguration())
+
+    @cached_property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties, which are read once."""
+        return parse_properties(self.files.read(PROPERTIES).decode())
 
     def new_meta_client(self) -> Any:
         """Return a HoodieTableMetaClient that reads the table's properties and timeline now."""
         builder = self.java.meta_client.builder()
-        return builder.setConf(self.files.storage_configuration).setBasePath(self.path).build()
+        return builder.setConf(self.storage_configuration).setBasePath(self.path).build()
 
     @cached_property
     def kept_meta_client(self) -> Any:
@@ -65,5 +76,17 @@ class TableAccess:
             client.close()
 
     def partitions(self) -> frozenset[str]:
-        """Return the paths of all partitions in the table; none if it has no partition columns."""
-        return self.files.partitions() if self.policy.partition_by else frozenset()
+        """Return the paths of all partitions in the table; none if it has no partition columns.
+
+        Each partition column is one level of folders."""
+        if not self.policy.partition_by:
+            return frozenset()
+        folders = [""]
+        for _ in self.policy.partition_by:
+            folders = [
+                f"{folder}/{entry.name}".lstrip("/")
+                for folder in folders
+                for entry in self.files.list(folder)
+                if entry.is_folder and not entry.name.startswith(".")
+            ]
+        return frozenset(folders)

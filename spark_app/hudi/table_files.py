@@ -1,18 +1,19 @@
-"""The files in a table's folder, by their paths in it, as seen by Hadoop and Hudi's storage."""
+"""The files in a table's folder, by their paths in it, as Hadoop's file systems show them."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from spark_app.hudi import file_removal
-from spark_app.hudi.java_classes import java_classes
+from spark_app.hudi.java_classes import HadoopClasses, hadoop_classes
 
 TIMELINE = ".hoodie"
 """The folder of the timeline."""
@@ -20,9 +21,26 @@ TIMELINE = ".hoodie"
 TEMPORARY = f"{TIMELINE}/.temp"
 """The folder for the markers of commits, and for drafts."""
 
-_PROPERTIES = f"{TIMELINE}/hoodie.properties"
+PROPERTIES = f"{TIMELINE}/hoodie.properties"
+"""The file with the properties of the table."""
+
+_CHECKSUM = re.compile(r"\..+\.crc")
+"""The names of the files in which Hadoop keeps the checksums of other files on a disk."""
+_STATUS = re.compile(
+    r"\w*\{path=(?:.*/)?(?P<name>[^/]+); isDirectory=(?P<is_folder>true|false);"
+    r".*[; ]modification_time=(?P<written_ms>\d+);.*"
+)
+"""The text of org.apache.hadoop.fs.FileStatus and its subclasses. A name has no slash."""
 _COPY_BYTES = 1 << 16
-_LISTED = re.compile(r"StoragePathInfo\{path=.*/([^/,]+),.*")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or a folder in a folder. `written_ms`: when it was last written, milliseconds since 1970."""
+
+    name: str
+    is_folder: bool
+    written_ms: int
 
 
 @dataclass(frozen=True)
@@ -35,7 +53,7 @@ class TableFiles:
     def has_table(self) -> bool:
         """Return whether there is a table. Takes one or two requests."""
         # Hudi replaces the properties in three steps: it writes the backup, removes them, and writes them.
-        return self.exists(_PROPERTIES) or self.exists(f"{_PROPERTIES}.backup")
+        return self.exists(PROPERTIES) or self.exists(f"{PROPERTIES}.backup")
 
     def exists(self, path: str) -> bool:
         return bool(self._file_system.exists(self._path(path)))
@@ -46,16 +64,25 @@ class TableFiles:
 
     def names_in(self, folder: str) -> Sequence[str]:
         """Return the names of the files and folders in the folder."""
-        entries = self._storage.listDirectEntries(self._classes.storage_path(self._folder(folder)))
-        listed = map(_LISTED.fullmatch, self._classes.texts(entries))
-        return [entry[1] for entry in listed if entry is not None]
+        return [entry.name for entry in self.list(folder)]
 
-    def partitions(self) -> frozenset[str]:
-        """Return the paths of all partitions, by listing the table's folders."""
-        classes = self._classes
-        context = classes.local_context(self.storage_configuration)
-        base_path = classes.storage_path(self.table)
-        return frozenset(classes.fs_utils.getAllPartitionPaths(context, self._storage, base_path, False))
+    def list(self, folder: str) -> Sequence[Entry]:
+        """List the files and folders in the folder. On S3, a request lists a thousand of them."""
+        path, files = self._path(folder), self._file_system
+        # FileSystem#getScheme need not be implemented, and getUri must.
+        if files.getUri().getScheme() == "file":
+            return list_on_disk(Path(str(path.toUri().getPath())))
+        entries = [parse_entry(text) for text in self._classes.texts(files.listStatusIterator(path))]
+        known = [entry for entry in entries if entry is not None]
+        return known if len(known) == len(entries) else _entries_of(files.listStatus(path))
+
+    def read(self, path: str) -> bytes:
+        """Return the content of the file."""
+        source = self._file_system.open(self._path(path))
+        try:
+            return bytes(source.readAllBytes())
+        finally:
+            source.close()
 
     def write(self, path: str, content: bytes) -> None:
         """Write the file, and replace its earlier content."""
@@ -87,11 +114,6 @@ class TableFiles:
         """Remove the folder and everything in it."""
         self._file_system.delete(self._path(path), True)
 
-    @cached_property
-    def storage_configuration(self) -> Any:
-        """Hudi's view of Hadoop's configuration."""
-        return self._classes.hadoop_fs_utils.getStorageConf(self._configuration)
-
     @contextmanager
     def _created(self, path: str) -> Iterator[Any]:
         """Open a stream that overwrites the file."""
@@ -105,20 +127,46 @@ class TableFiles:
         return f"{self.table}/{path}".rstrip("/")
 
     def _path(self, path: str) -> Any:
-        return self._classes.path(f"{self.table}/{path}")
+        return self._classes.path(self._folder(path))
 
     @property
     def _file_system(self) -> Any:
         return self._classes.path(self.table).getFileSystem(self._configuration)
 
     @property
-    def _storage(self) -> Any:
-        return self._classes.storage_utils.getStorage(self.table, self.storage_configuration)
-
-    @property
     def _configuration(self) -> Any:
         return self.spark.sparkContext._jsc.hadoopConfiguration()
 
     @property
-    def _classes(self) -> Any:
-        return java_classes(self.spark)
+    def _classes(self) -> HadoopClasses:
+        return hadoop_classes(self.spark)
+
+
+def list_on_disk(folder: Path) -> Sequence[Entry]:
+    """List a folder of this machine.
+
+    Hadoop would start a process for each file, to find out who owns it."""
+    entries = []
+    with os.scandir(folder) as found:
+        for entry in found:
+            # Another process can remove a file after it was listed.
+            with suppress(FileNotFoundError):
+                written_ms = entry.stat().st_mtime_ns // 1_000_000
+                entries.append(Entry(entry.name, entry.is_dir(), written_ms))
+    return [entry for entry in entries if not _CHECKSUM.fullmatch(entry.name)]
+
+
+def _entries_of(statuses: Any) -> Sequence[Entry]:
+    """Ask for each file on its own, because this file system describes its files in another form."""
+    return [
+        Entry(str(one.getPath().getName()), bool(one.isDirectory()), int(one.getModificationTime()))
+        for one in statuses
+    ]
+
+
+def parse_entry(status: str) -> Entry | None:
+    """Parse the text of a FileStatus of Hadoop. Return None if it has another form."""
+    found = _STATUS.fullmatch(status)
+    if found is None:
+        return None
+    return Entry(found["name"], found["is_folder"] == "true", int(found["written_ms"]))

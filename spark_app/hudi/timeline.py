@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
 
 from spark_app.hudi.file_slices import FileGroup
-from spark_app.hudi.instants import CompletedInstant, parse_completed_instants
+from spark_app.hudi.instants import CompletedInstant, completed_instants
 from spark_app.hudi.table_access import TableAccess
+from spark_app.hudi.table_files import TIMELINE
+from spark_app.hudi.timeline_files import PendingInstants, pending_instants
 from tributary.contract.lake import Storage
 
 ACTIVE_COMMITS = 20
@@ -22,12 +25,11 @@ Every commit lists the timeline eight times, with three files per commit."""
 class Timeline:
     """The completed commits and compactions in a table's active timeline at the moment of reading.
 
-    `instants` are in the order in which they were requested. `of_hudi` is Hudi's own object, with the same
-    instants in the same order."""
+    `instants` are in the order in which they were requested."""
 
     storage: Storage
     instants: tuple[CompletedInstant, ...] = ()
-    of_hudi: Any = None
+    pending: PendingInstants = field(default_factory=PendingInstants)
 
     @property
     def commits(self) -> tuple[CompletedInstant, ...]:
@@ -85,10 +87,8 @@ class HudiCommit:
 
 def read_timeline(table: TableAccess) -> Timeline:
     """Read the timeline of a table that exists. Takes one listing."""
-    active = table.kept_meta_client.reloadActiveTimeline()
-    completed = active.getCommitsTimeline().filterCompletedInstants()
-    texts = table.java.texts(completed.getInstants())
-    return Timeline(table.policy.storage, parse_completed_instants(texts), completed)
+    written_ms = {entry.name: entry.written_ms for entry in table.files.list(TIMELINE)}
+    return Timeline(table.policy.storage, completed_instants(written_ms), pending_instants(written_ms))
 
 
 def commits_with(
@@ -101,43 +101,52 @@ def commits_with(
     for instant in sorted(timeline.commits, reverse=True):
         if instant.requested in known:
             continue
-        metadata = table.java.timeline_utils.getCommitMetadata(
-            _instant_of_hudi(timeline, instant), timeline.of_hudi
-        )
-        text = metadata.getMetadata(key)
+        metadata = _metadata(table, instant)
+        text = (metadata.get("extraMetadata") or {}).get(key)
         if text is not None:
+            written: Mapping[str, Any] = metadata.get("partitionToWriteStats") or {}
             yield HudiCommit(
                 instant=instant.requested,
                 text=text,
-                rows_upserted=metadata.fetchTotalInsertRecordsWritten()
-                + metadata.fetchTotalUpdateRecordsWritten(),
-                rows_deleted=metadata.getTotalRecordsDeleted(),
-                partitions=frozenset(metadata.getPartitionToWriteStats().keySet())
-                if table.policy.partition_by
-                else frozenset(),
+                rows_upserted=_sum(written, "numInserts") + _sum(written, "numUpdateWrites"),
+                rows_deleted=_sum(written, "numDeletes"),
+                partitions=frozenset(written) if table.policy.partition_by else frozenset(),
             )
 
 
-def content_of(timeline: Timeline, instant: CompletedInstant) -> bytes:
+def content_of(table: TableAccess, instant: CompletedInstant) -> bytes:
     """Read the content of the instant's file."""
-    content: bytes = timeline.of_hudi.getInstantDetails(_instant_of_hudi(timeline, instant)).get()
-    return content
+    return table.files.read(f"{TIMELINE}/{instant.file}")
 
 
-def replaced_groups(table: TableAccess, active: Any, until: str) -> frozenset[FileGroup]:
-    """Read which file groups commits have replaced, up to the instant `until`.
+def replaced_groups(
+    table: TableAccess, timeline: Timeline, until: str | None = None
+) -> Mapping[str, frozenset[FileGroup]]:
+    """Read which file groups commits have replaced, up to the instant `until`, by the commit.
 
-    `active` is Hudi's active timeline. Commits that it no longer has do not count."""
-    replacing = active.getCompletedReplaceTimeline().findInstantsBeforeOrEquals(until)
-    return frozenset(
-        FileGroup(partition, file_id)
-        for commit in replacing.getInstants()
-        for partition, file_ids in table.java.timeline_utils.getCommitMetadata(commit, active)
-        .getPartitionToReplaceFileIds()
-        .items()
-        for file_id in file_ids
+    Commits that the timeline no longer has do not count."""
+    replacing = (
+        instant
+        for instant in timeline.instants
+        if instant.action == "replacecommit" and (until is None or instant.requested <= until)
     )
+    return {
+        instant.requested: frozenset(
+            FileGroup(partition, file_id)
+            for partition, file_ids in (
+                _metadata(table, instant).get("partitionToReplaceFileIds") or {}
+            ).items()
+            for file_id in file_ids
+        )
+        for instant in replacing
+    }
 
 
-def _instant_of_hudi(timeline: Timeline, instant: CompletedInstant) -> Any:
-    return timeline.of_hudi.getInstants().get(timeline.instants.index(instant))
+def _metadata(table: TableAccess, instant: CompletedInstant) -> Mapping[str, Any]:
+    """Return the metadata of a commit, which table version 6 keeps as JSON (HoodieCommitMetadata)."""
+    found: Mapping[str, Any] = json.loads(content_of(table, instant))
+    return found
+
+
+def _sum(written: Mapping[str, Any], name: str) -> int:
+    return sum(int(stat.get(name) or 0) for stats in written.values() for stat in stats)

@@ -28,12 +28,30 @@ class TimelineRemoval:
     completed: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class PendingInstants:
+    """The instants that have begun and not completed: all that write files, and those that compact."""
+
+    writes: tuple[str, ...] = ()
+    compactions: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, order=True)
 class _TimelineFile:
     instant: str
     action: str
     is_completed: bool
     name: str
+
+
+def pending_instants(names: Iterable[str]) -> PendingInstants:
+    """Return the pending instants of a timeline with these files, in the order of their names."""
+    known = [name for name in names if name[:1].isdigit()]
+    files = sorted(filter(None, map(_timeline_file, known)))
+    completed = {file.instant for file in _completed(files, *_COMMITS)}
+    writes = {file.instant for file in files if file.action in _COMMITS} - completed
+    compactions = {name.partition(".")[0] for name in known if ".compaction." in name}
+    return PendingInstants(tuple(sorted(writes)), tuple(sorted(writes & compactions)))
 
 
 def removal_of_oldest_instants(

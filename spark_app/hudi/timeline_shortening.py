@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_app.hudi import timeline
+from spark_app.hudi.file_slices import group_of
 from spark_app.hudi.table_access import TableAccess
 from spark_app.hudi.table_files import TIMELINE
 from spark_app.hudi.timeline_files import removal_of_oldest_instants
@@ -31,8 +32,12 @@ def _first_needed_by_replacements(table: TableAccess) -> str | None:
     """Return the first instant that has to stay because the files that it replaced still exist.
 
     Without the instant in the timeline, these files would count as the table's files."""
-    java, client = table.java, table.new_meta_client()
-    replacing = java.clustering_utils.getEarliestInstantToRetainForClustering(
-        client.getActiveTimeline(), client, java.cleaning_policy.KEEP_LATEST_BY_HOURS
-    )
-    return str(replacing.get().requestedTime()) if replacing.isPresent() else None
+    replaced = timeline.replaced_groups(table, timeline.read_timeline(table))
+    partitions = {group.partition for groups in replaced.values() for group in groups}
+    there = {
+        group_of(f"{partition}/{name}".lstrip("/"))
+        for partition in partitions
+        if table.files.exists(partition)
+        for name in table.files.names_in(partition)
+    }
+    return min((instant for instant, groups in replaced.items() if groups & there), default=None)

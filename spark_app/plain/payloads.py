@@ -1,4 +1,4 @@
-"""Read documents and payloads with Python functions, because `from_json` rounds numbers and changes texts."""
+"""Read documents and payloads: usual ones with Spark's functions, and all others with functions in Python."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ from pyspark.sql.types import (
 
 from spark_app.plain.json_text import Member, NotJson, members
 from spark_app.plain.payload_values import PayloadReader
+from spark_app.plain.usual_payloads import UsualPayload, usual_payload, usual_shape
 from spark_app.steps.payloads import ClosedStruct, ReadableShape
 
 _MOST_STARTS = 16
 _SPACE = b" \t\n\r"
 _ANOTHER_NAME = re.compile(rb'[ \t\n\r]*\{[ \t\n\r]*"[^sp\\]')
 """The beginning of an object whose first name is certainly neither `schema` nor `payload`."""
+_BARE = r'^[ \t\n\r]*\{[ \t\n\r]*"[^sp\\]'
+"""The same as `_ANOTHER_NAME`, as a regular expression of Java."""
 _PAYLOAD_NEXT = re.compile(r'[ \t\n\r]*,[ \t\n\r]*"payload"[ \t\n\r]*:[ \t\n\r]*(?=.)', re.DOTALL)
 _DOCUMENT = StructType(
     [
@@ -45,7 +48,7 @@ def read_payload(text: Column, wire: StructType, closed: ClosedStruct | None = N
     def read(value: bytearray | None) -> tuple[Any, str | None, bool] | None:
         return None if value is None else reader.read(bytes(value))[0]
 
-    return _called(read, _result_type(wire), text)
+    return _read_usually(usual_payload(text, wire, closed), read, _result_type(wire), text)
 
 
 def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
@@ -67,7 +70,7 @@ def read_shape(text: Column, shapes: Sequence[ReadableShape]) -> Column:
         return tuple(found if number == place else None for number in range(len(shapes)))
 
     result = StructType([StructField(shape.name, _result_type(shape.wire)) for shape in shapes])
-    return _called(read, result, text)
+    return _read_usually(usual_shape(text, shapes), read, result, text)
 
 
 def schema_and_payload(text: Column, known: Sequence[str]) -> Column:
@@ -77,8 +80,16 @@ def schema_and_payload(text: Column, known: Sequence[str]) -> Column:
     def split(value: bytearray | None) -> _Document | None:
         return None if value is None else splitter.split(bytes(value))
 
+    string = text.cast("string")
+    is_bare = F.coalesce(string.rlike(_BARE), F.lit(False))
+    bare = F.struct(
+        F.lit(None).cast("int").alias("known"),
+        F.lit(None).cast("string").alias("schema"),
+        string.alias("payload"),
+    )
     # Python could not return a payload that is not UTF-8 as a string.
-    return _called(split, _DOCUMENT_OF_BYTES, text).cast(_DOCUMENT)
+    others = _called(split, _DOCUMENT_OF_BYTES, F.when(~is_bare, text)).cast(_DOCUMENT)
+    return F.when(is_bare, bare).otherwise(others)
 
 
 def canonical(schema: str) -> str:
@@ -191,6 +202,21 @@ def _result_type(wire: StructType) -> StructType:
             StructField("has_unnamed", BooleanType()),
         ]
     )
+
+
+def _read_usually(
+    usual: UsualPayload | None, read: Callable[[bytearray | None], Any], result: DataType, text: Column
+) -> Column:
+    """Return the usual reading, and for doubtful payloads the one by a Python function."""
+    if usual is None:
+        return _called(read, result, text)
+
+    def read_doubtful(value: bytearray | None) -> tuple[Any] | None:
+        return None if value is None else (read(value),)
+
+    closer = StructType([StructField("found", result)])
+    found = _called(read_doubtful, closer, F.when(usual.is_doubtful, text))
+    return F.when(found.isNotNull(), found["found"]).otherwise(usual.value)
 
 
 def _called(function: Callable[..., Any], result: DataType, text: Column) -> Column:

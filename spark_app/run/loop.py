@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_app.acceleration.missing_member import missing_member
+from spark_app.acceleration.missing_member import MissingMember, missing_member
 from spark_app.catalog.sync import CatalogSync
 from spark_app.reports import (
     Blocked,
@@ -397,7 +397,8 @@ class Ingest:
         run.is_blocked, run.error = True, error.reason
         run.set_outcome("blocked", error)
         remedies = remedies_for_table(error.remedies, run.table.name)
-        self.progress.write(Blocked(run.table.name, run.error, remedies))
+        is_lacking = isinstance(error, MissingMember)
+        self.progress.write(Blocked(run.table.name, run.error, remedies, is_lacking))
 
     def _block_or_retry(self, run: TableRun, error: Exception) -> None:
         missing = missing_member(error)

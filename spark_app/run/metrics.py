@@ -22,7 +22,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from spark_app.reports import Blocked, CaughtUp, Committed, ProgressWriter, Report
+from spark_app.reports import Blocked, CaughtUp, Committed, ProgressWriter, Report, StepsChosen
 from tributary.contract.aws_names import METRICS_NAMESPACE
 
 Unit = Literal["Count", "Seconds"]
@@ -36,17 +36,24 @@ UNITS: Mapping[str, Unit] = {
     "CommitTime": "Seconds",
     "Lag": "Count",
     "Blocked": "Count",
+    "MissingClasses": "Count",
+    "NotAccelerated": "Count",
 }
-"""The metrics of a table.
+"""The metrics of a table, and one of the whole lake.
 
 Freshness   for a commit: the age that 95 % of its changes did not exceed. For a table with a backlog: the
             time since its last progress
 Lag         events in the source that the table has not applied
 Blocked     1 if the table waits for a person, else 0
+MissingClasses  1 when a table is blocked because the running Spark or Hudi lacks a class or a member
+NotAccelerated  of the lake, at each start: 1 if the app runs plain although it may use Java, else 0
 """
 
 DIMENSIONS = (("Lake", "Table"), ("Lake",))
 """The second set covers all tables, including those that did not exist when the alarms were created."""
+
+OF_LAKE = ""
+"""The table of a metric that belongs to no table."""
 
 _MOST_WAITING = 10_000
 _MOST_IN_A_REQUEST = 1_000
@@ -79,8 +86,11 @@ class TableState:
 
 
 def metrics_of(observed: Report | TableState) -> tuple[str, Mapping[str, float]] | None:
-    """Return the table and its metrics by name, or None if the report has none."""
+    """Return the table or `OF_LAKE`, and its metrics by name. Return None if the report has none."""
     match observed:
+        case StepsChosen():
+            is_lacking = observed.steps == "plain" and observed.wanted != "off"
+            return OF_LAKE, {"NotAccelerated": int(is_lacking)}
         case Committed():
             values: dict[str, float] = {
                 "Rows": observed.rows,
@@ -93,7 +103,8 @@ def metrics_of(observed: Report | TableState) -> tuple[str, Mapping[str, float]]
                 values["Freshness"] = observed.freshness_ms.p95 / 1000
             return observed.table, values
         case Blocked():
-            return observed.table, {"Blocked": 1}
+            lacking = {"MissingClasses": 1} if observed.is_lacking_classes else {}
+            return observed.table, {"Blocked": 1, **lacking}
         case CaughtUp():
             return observed.table, {"Lag": 0}
         case TableState():
@@ -109,10 +120,12 @@ def metric_line(lake: str, table: str, values: Mapping[str, float], at_ms: int) 
     """Return one line of the embedded metric format. Dimension values must be ASCII."""
     directive = {
         "Namespace": METRICS_NAMESPACE,
-        "Dimensions": DIMENSIONS,
+        "Dimensions": DIMENSIONS if table else DIMENSIONS[1:],
         "Metrics": [{"Name": name, "Unit": UNITS[name]} for name in values],
     }
-    named = {"Lake": lake, "Table": table.encode("ascii", "backslashreplace").decode("ascii")}
+    named = {"Lake": lake}
+    if table:
+        named["Table"] = table.encode("ascii", "backslashreplace").decode("ascii")
     return json.dumps({"_aws": {"Timestamp": at_ms, "CloudWatchMetrics": [directive]}, **named, **values})
 
 

@@ -30,6 +30,8 @@ SECTIONS: tuple[str, ...] = (
     "freshness",
     "table-blocked",
     "quarantine",
+    "missing-classes",
+    "not-accelerated",
     "step-failed",
     "kafka-disk",
     "kafka-cpu",
@@ -163,6 +165,21 @@ def _of_tables(stack: TributaryStack) -> list[Watched]:
             "Events that could not be read were set aside.",
             table_metric(lake, "Quarantined", "Sum", minutes=5),
             Threshold(alarms.quarantined, points=1, of=1),
+        ),
+        Watched(
+            "missing-classes",
+            "A table is blocked, because this release lacks a Java class or method that the app calls.",
+            table_metric(lake, "MissingClasses", "Maximum"),
+            Threshold(0, points=1, of=1),
+            missing=cloudwatch.TreatMissingData.IGNORE,
+        ),
+        Watched(
+            "not-accelerated",
+            "The Spark app runs in plain PySpark, which is slower.",
+            table_metric(lake, "NotAccelerated", "Maximum"),
+            Threshold(0, points=1, of=1),
+            # Each start says it once.
+            missing=cloudwatch.TreatMissingData.IGNORE,
         ),
     ]
 

@@ -47,6 +47,7 @@ JOBS = [
     Job("new-epoch"),
     Job("compact"),
     Job("maintain"),
+    Job("preflight"),
 ]
 
 

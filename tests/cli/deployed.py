@@ -12,7 +12,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from tributary.contract.aws import Processing
 from tributary.contract.aws_names import AwsNames, Output, StackKind
+from tributary.contract.preflight import Check, Preflight, preflight_file
 
 if TYPE_CHECKING:
     from mypy_boto3_emr import EMRClient
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 REGION: Literal["eu-west-1"] = "eu-west-1"
 ACCOUNT = "123456789012"
 """Moto's own account."""
+RELEASE = Processing().release
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/runtime"
 NAMES = AwsNames("shop")
 LAKE = f"""
@@ -72,7 +75,7 @@ def deploy(on: Literal["emr", "emr-serverless"] = "emr", without: tuple[str, ...
     emr = boto3.client("emr", REGION)
     serverless = boto3.client("emr-serverless", REGION)
     s3 = boto3.client("s3", REGION)
-    buckets = {}
+    buckets: dict[str, str] = {}
     for kind in ("bronze", "silver", "quarantine"):
         buckets[kind] = NAMES.bucket(kind, ACCOUNT, REGION)
         s3.create_bucket(Bucket=buckets[kind], CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -110,7 +113,23 @@ def deploy(on: Literal["emr", "emr-serverless"] = "emr", without: tuple[str, ...
     }
     for kind, outputs in stacks.items():
         make_stack(kind, {key: value for key, value in outputs.items() if key not in without})
-    return Deployed(place_id, emr, serverless, s3)
+    deployed = Deployed(place_id, emr, serverless, s3)
+    deployed.put("quarantine", preflight_file(RELEASE), preflight().to_json())
+    return deployed
+
+
+def preflight(failed: str | None = None) -> Preflight:
+    """Return the result of a preflight in which at most one check failed."""
+    checks = (("login to Kafka", True), ("Java, tables", False))
+    return Preflight(
+        RELEASE,
+        "2026-11-27T10:00:00+00:00",
+        "3.5.6-amzn-1",
+        tuple(
+            Check(name, "failed" if name == failed else "passed", f"found {name}", is_required)
+            for name, is_required in checks
+        ),
+    )
 
 
 def make_stack(kind: StackKind, outputs: dict[str, str]) -> None:

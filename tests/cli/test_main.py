@@ -41,6 +41,7 @@ COMMANDS = (
     "quarantine replay",
     "plugins build",
     "package",
+    "link-check",
     "submit",
 )
 LAKE = """

@@ -17,11 +17,24 @@ from botocore.validate import validate_parameters
 from moto.emr.models import emr_backends
 from moto.emrserverless.models import emrserverless_backends
 
-from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, ROLE, SERVERLESS, Deployed, deploy, moto_aws
+from tests.cli.deployed import (
+    ACCOUNT,
+    LAKE,
+    NAMES,
+    REGION,
+    RELEASE,
+    ROLE,
+    SERVERLESS,
+    Deployed,
+    deploy,
+    moto_aws,
+    preflight,
+)
 from tributary.aws.session import AwsSession
 from tributary.cli import main
 from tributary.cli.commands import submit as submit_command
 from tributary.contract.aws_names import Output
+from tributary.contract.preflight import preflight_file
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +110,64 @@ def test_a_follow_job_is_a_streaming_run_on_emr_serverless(on_serverless: Deploy
     (sent,) = emrserverless_backends[ACCOUNT][REGION].job_runs[on_serverless.place_id][1:]
     assert sent.job_driver is not None
     assert "--follow" in sent.job_driver["sparkSubmit"]["entryPointArguments"]
+
+
+@pytest.mark.parametrize("found", [None, preflight("login to Kafka").to_json(), "of another version"])
+def test_a_follow_job_needs_a_passed_preflight_on_the_release_or_the_option(
+    on_emr: Deployed, found: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bucket, key = NAMES.bucket("quarantine", ACCOUNT, REGION), preflight_file(RELEASE)
+    on_emr.s3.delete_object(Bucket=bucket, Key=key)
+    if found is not None:
+        on_emr.put("quarantine", key, found)
+
+    assert main.run(["submit", "follow"]) == 1
+    told = capsys.readouterr().err
+    assert f"The preflight has not passed on {RELEASE}" in told
+    assert "tributary submit preflight --wait" in told
+    assert ("found login to Kafka" in told) == (found is not None and found.startswith("{"))
+    assert not steps_of(on_emr)
+
+    assert main.run(["submit", "follow", "--without-preflight"]) == 0
+    assert [step["Name"] for step in steps_of(on_emr)] == ["tributary-shop-follow"]
+
+
+def test_a_follow_job_without_java_says_so(on_emr: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    on_emr.put("quarantine", preflight_file(RELEASE), preflight("Java, tables").to_json())
+    assert main.run(["submit", "follow"]) == 0
+    assert "plain PySpark" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("failed", "state", "status", "told"),
+    [
+        (None, "COMPLETED", 0, "with its Java"),
+        ("Java, tables", "COMPLETED", 0, "in plain PySpark"),
+        ("login to Kafka", "FAILED", 1, "does not run the Spark app"),
+    ],
+)
+def test_a_preflight_is_a_step_whose_checks_are_a_table(
+    on_emr: Deployed,
+    failed: str | None,
+    state: str,
+    status: int,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def end() -> None:
+        on_emr.put("quarantine", preflight_file(RELEASE), preflight(failed).to_json())
+        let_step_be(on_emr, state)
+
+    states_in_turn(monkeypatch, end)
+    assert main.run(["submit", "preflight", "--wait"]) == status
+    printed = capsys.readouterr().out
+    assert told in printed
+    assert "login to Kafka" in printed
+    (step,) = steps_of(on_emr)
+    arguments = step["Config"]["Args"]
+    assert arguments[arguments.index("s3://assets/main.py") + 1] == "preflight"
+    assert arguments[arguments.index("--release") + 1] == RELEASE
 
 
 def test_a_dry_run_prints_a_valid_request_and_sends_none(

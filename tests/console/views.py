@@ -9,6 +9,7 @@ from spark_app.ledger.ledger import Ledger, SourceTimes
 from spark_app.run.outcome import Outcome
 from tributary.api.timeline import Commit
 from tributary.console.view import LakeView
+from tributary.contract.acceleration import ChosenSteps
 from tributary.contract.table_name import TableName
 from tributary.local.left_out import LeftOutTable
 from tributary.local.status import PipelineStatus, ServiceStatus
@@ -49,4 +50,5 @@ def view_of(*tables: TableState, connector: str = "RUNNING", problem: str | None
         for name in ("postgres", "kafka", "s3", "connect")
     )
     of_source = ConnectorStatus("tributary-shop-web-debezium", connector, (TaskStatus(0, connector),))
-    return LakeView(NOW, PipelineStatus(None, services, (of_source,)), tables, problem)
+    steps = ChosenSteps("plain", "the jar is missing", "auto", "2026-01-02T03:04:05+00:00")
+    return LakeView(NOW, PipelineStatus(None, services, (of_source,)), tables, problem, steps)

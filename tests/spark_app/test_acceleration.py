@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
 
 import pyspark
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-import spark_app.jvm
 from spark_app.acceleration import choice
-from spark_app.acceleration.choice import NotAccelerated, choose_steps
+from spark_app.acceleration.choice import NotAccelerated, SelfTest, choose_steps
 from spark_app.acceleration.class_file import read_class
+from spark_app.acceleration.class_path import directory_of
 from spark_app.acceleration.link_check import ReadClass, classes_in, in_jars, missing_links
 from spark_app.acceleration.missing_member import missing_member
-from spark_app.hudi.hudi_table import HudiTable
-from spark_app.positions.postgres import PostgresLog
-from spark_app.sources.event import OffsetRange
+from spark_app.hudi.append_writer import AppendWriter
+from spark_app.run.self_test import run_self_test
+from spark_app.run.steps_files import StepsFiles
 from spark_app.steps import steps
-from spark_app.table.table_ingest import TableIngest
+from tests.committed import assert_documented
 from tests.conftest import use_usual_steps
-from tests.spark_app.debezium import TOPIC, SourceTable, event_row
-from tests.spark_app.memory_source import MemorySource
 from tributary.contract.acceleration import Acceleration
-from tributary.contract.lake import Storage, TablePolicy, parse_lake
+from tributary.contract.lake import parse_lake
 from tributary.local.spark_jars import classes_jar, spark_jars
 
+PROJECT = Path(__file__).parents[2]
 BUCKETS = "org/apache/hudi/index/bucket/BucketIdentifier"
 """A class of Hudi that our Java calls."""
 
@@ -127,40 +127,101 @@ def _renamed(content: bytes, name: str) -> bytes:
     return content.replace(name.encode(), b"_" * len(name))
 
 
-@pytest.mark.parametrize("storage", get_args(Storage))
-def test_plain_steps_take_a_table_through_two_batches_without_any_java_of_ours(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, storage: Storage
+PUBLIC = {
+    "org.apache.hadoop.fs.Path": "reads and writes files",
+    "org.apache.hadoop.io.IOUtils": "joins log files",
+    "org.apache.hadoop.util.StringUtils": "lists a folder with one call",
+    "org.apache.hadoop.util.functional.RemoteIterators": "lists a folder with one call",
+    "org.apache.hudi.DataSourceUtils": "opens the client that records a cleaning",
+    "org.apache.hudi.avro.model.HoodieActionInstant": "is part of the plan of a cleaning",
+    "org.apache.hudi.avro.model.HoodieCleanFileInfo": "is part of the plan of a cleaning",
+    "org.apache.hudi.avro.model.HoodieCleanerPlan": "is the plan of a cleaning",
+    "org.apache.hudi.common.table.HoodieTableMetaClient": "saves the plan of a cleaning",
+    "org.apache.hudi.common.util.Option": "holds the plan of a cleaning",
+    "org.apache.hudi.hadoop.fs.HadoopFSUtils": "opens the client that saves the plan of a cleaning",
+}
+"""The classes that plain PySpark calls by name, except those of Java and Spark, and what each does."""
+
+
+@pytest.mark.slow
+def test_plain_steps_run_without_our_jar_and_name_few_java_classes(tmp_path: Path) -> None:
+    """A process without the jar writes, compacts, cleans, rebuilds and reads tables of both storages."""
+    command = [sys.executable, "-m", "tests.spark_app.plain_alone", str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=PROJECT, timeout=300)
+    assert found.returncode == 0, found.stderr[-3000:]
+    told = json.loads(found.stdout.splitlines()[-1])
+    assert told["steps"] == "plain"
+    assert "the jar of the app's Java classes" in told["reason"]
+    assert set(told["named"]) <= PUBLIC.keys()
+    assert [name for name in told["named"] if name.startswith("org.apache.hudi")] == [
+        name for name in PUBLIC if name.startswith("org.apache.hudi")
+    ]
+
+
+def test_the_docs_list_the_java_classes_that_plain_pyspark_calls() -> None:
+    lines = ["| Class | What it does |", "|---|---|"]
+    lines += [f"| `{name}` | {what} |" for name, what in PUBLIC.items()]
+    assert_documented("docs/engine.md", "public classes", "\n".join(lines))
+
+
+@dataclass
+class KnownPasses:
+    """Passes in memory."""
+
+    known: set[str] = field(default_factory=set)
+
+    def has(self, fingerprint: str, /) -> bool:
+        return fingerprint in self.known
+
+    def add(self, fingerprint: str, /) -> None:
+        self.known.add(fingerprint)
+
+
+def test_the_self_test_passes_with_java_leaves_nothing_and_runs_once_for_a_class_path(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    def refuse(_spark: SparkSession, name: str) -> Any:
-        raise AssertionError(f"plain PySpark has called {name}")
+    runs: list[str] = []
 
-    for module in pkgutil.iter_modules(spark_app.jvm.__path__, "spark_app.jvm."):
-        loaded = importlib.import_module(module.name)
-        if hasattr(loaded, "java_class"):
-            monkeypatch.setattr(loaded, "java_class", refuse)
-    choose_steps(spark, "off")
-    source = SourceTable()
-    source.begin()
-    for number in range(5):
-        source.insert(number, f"first {number}", "long")
-    source.commit()
-    loaded_until = len(source.events)
-    source.begin()
-    source.update(1, "changed", None, body_is_unchanged=True)
-    source.delete(2)
-    source.move(3, 8)
-    source.commit()
-    rows = [event_row(sent, offset) for offset, sent in enumerate(source.events)]
-    hudi = HudiTable(spark, str(tmp_path / "silver"), "things", TablePolicy(storage=storage))
-    table = TableIngest(
-        "things", TOPIC, MemorySource(spark, rows), hudi, str(tmp_path / "quarantine"), PostgresLog()
-    )
-    table.apply((OffsetRange(0, 0, loaded_until),))
-    table.apply((OffsetRange(0, loaded_until, len(rows)),))
+    def run() -> None:
+        runs.append(steps.steps().name)
+        run_self_test(spark, str(tmp_path))
 
-    found = {row["id"]: (row["name"], row["body"]) for row in hudi.read().collect()}
-    first = {number: (f"first {number}", "long") for number in (0, 4)}
-    assert found == {**first, 1: ("changed", "long"), 8: ("first 3", "long")}
+    test = SelfTest(run, StepsFiles(spark, str(tmp_path)))
+    for _ in range(2):
+        assert choose_steps(spark, "auto", self_test=test).steps == "accelerated"
+    assert runs == ["accelerated"]
+    left = {path.name for path in tmp_path.rglob("*") if path.is_file() and not path.name.startswith(".")}
+    assert {name.partition("-")[0] for name in left} == {"passed"}
+
+
+def test_without_a_passed_self_test_auto_runs_plain_says_why_and_tries_again_at_the_next_start(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_nothing(self: AppendWriter, rows: object, metadata: object, spread: object) -> None:
+        """Do what a Hudi would do that ignores the rows."""
+
+    monkeypatch.setattr(AppendWriter, "write", write_nothing)
+    passes = KnownPasses()
+    test = SelfTest(lambda: run_self_test(spark, str(tmp_path)), passes)
+    chosen = choose_steps(spark, "auto", self_test=test)
+    assert (chosen.steps, steps.steps().name) == ("plain", "plain")
+    assert "the self-test failed: " in chosen.reason
+    assert not passes.known
+
+    def fail() -> None:
+        raise AssertionError("no")
+
+    with pytest.raises(NotAccelerated, match="self-test failed: AssertionError: no"):
+        choose_steps(spark, "required", self_test=SelfTest(fail, passes))
+
+
+def test_a_fingerprint_tells_another_content_of_a_jar(tmp_path: Path) -> None:
+    found = []
+    for content in (b"one", b"two", b"one"):
+        with zipfile.ZipFile(tmp_path / "some.jar", "w") as jar:
+            jar.writestr(zipfile.ZipInfo("A.class"), content)
+        found.append(directory_of(tmp_path / "some.jar"))
+    assert found[0] == found[2] != found[1]
 
 
 @pytest.mark.parametrize(

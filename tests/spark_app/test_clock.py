@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,6 @@ from spark_app.table.table_ingest import TableIngest
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
-
-
-def test_an_instant_is_named_to_the_millisecond() -> None:
-    assert instant_of(datetime(2026, 11, 22, 9, 5, 7, 123_999, UTC)) == "20261122090507123"
 
 
 def test_nothing_is_written_before_the_last_commit(

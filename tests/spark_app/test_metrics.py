@@ -18,10 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from spark_app.reports import Blocked, CaughtUp, Committed, Freshness, Stopped
+from spark_app.reports import Blocked, CaughtUp, Committed, Freshness, StepsChosen, Stopped
 from spark_app.run import metrics
 from spark_app.run.metrics import (
     DIMENSIONS,
+    OF_LAKE,
     UNITS,
     LogsClient,
     MeasuredProgress,
@@ -31,6 +32,8 @@ from spark_app.run.metrics import (
     metric_line,
     metrics_of,
 )
+from spark_app.steps.steps import Name
+from tributary.contract.acceleration import Acceleration
 from tributary.contract.aws_names import AwsNames
 
 GROUP = AwsNames("shop").log_group("metrics")
@@ -115,8 +118,25 @@ def test_a_stuck_table_grows_older_without_a_commit() -> None:
 
 def test_a_blocked_table_is_reported_at_once() -> None:
     assert metrics_of(Blocked("t", "why")) == ("t", {"Blocked": 1})
+    lacking = Blocked("t", "why", is_lacking_classes=True)
+    assert metrics_of(lacking) == ("t", {"Blocked": 1, "MissingClasses": 1})
     assert metrics_of(CaughtUp("t")) == ("t", {"Lag": 0})
     assert metrics_of(Stopped({"t": "ok"})) is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "wanted", "value"), [("plain", "auto", 1), ("plain", "off", 0), ("accelerated", "auto", 0)]
+)
+def test_a_start_says_for_the_whole_lake_whether_it_lacks_java(
+    steps: Name, wanted: Acceleration, value: int
+) -> None:
+    found = metrics_of(StepsChosen(steps, "why", wanted))
+    assert found is not None
+    table, values = found
+    assert (table, values) == (OF_LAKE, {"NotAccelerated": value})
+    line = json.loads(metric_line("shop", table, values, at_ms=1))
+    assert line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["Lake"]]
+    assert "Table" not in line
 
 
 @given(

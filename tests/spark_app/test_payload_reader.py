@@ -31,6 +31,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from spark_app.plain.usual_payloads import usual_payload
 from spark_app.steps.payloads import MISMATCH, NOT_UTF8, ClosedStruct
 from spark_app.steps.steps import steps
 from tests.spark_app.typed_frames import numbered_texts
@@ -51,6 +52,9 @@ WIRE = StructType(
         StructField("row", INNER),
     ]
 )
+USUAL = StructType([field for field in WIRE.fields if field.name != "map"])
+"""Types that plain PySpark reads with `from_json`, unless a payload is doubtful."""
+BOTH = pytest.mark.parametrize("wire", [WIRE, USUAL], ids=["all types", "usual types"])
 LIMITS = {IntegerType(): 2**31, LongType(): 2**63}
 
 TEXTS = st.sampled_from(("", "NaN", '"', "\\", "\u2028", "\ufffd", "null")) | st.text(
@@ -84,28 +88,30 @@ FITTING = {
 PAYLOADS = st.fixed_dictionaries({}, optional=FITTING) | st.dictionaries(NAMES, VALUES, max_size=4)
 
 
-@settings(max_examples=20)
+@BOTH
+@settings(max_examples=10)
 @given(payloads=st.lists(PAYLOADS, min_size=1, max_size=80), is_ascii=st.booleans())
 def test_each_value_is_as_json_has_it_or_null_and_a_mismatch(
-    spark: SparkSession, payloads: list[dict[str, Any]], is_ascii: bool
+    spark: SparkSession, wire: StructType, payloads: list[dict[str, Any]], is_ascii: bool
 ) -> None:
     as_json = partial(json.dumps, separators=(",", ":"), ensure_ascii=is_ascii)
     texts = [as_json(payload).encode() for payload in payloads]
 
-    for payload, found in zip(payloads, read(spark, texts, ClosedStruct(ignored="__.*")), strict=True):
+    for payload, found in zip(payloads, read(spark, texts, ClosedStruct(ignored="__.*"), wire), strict=True):
         expected, fits = value_of(
-            payload, WIRE, partial(json.dumps, separators=(",", ":"), ensure_ascii=is_ascii)
+            payload, wire, partial(json.dumps, separators=(",", ":"), ensure_ascii=is_ascii)
         )
         assert found["payload"] == expected
         assert found["problem"] == (None if fits else MISMATCH)
-        unnamed = {name for name in payload if name not in WIRE.names and not name.startswith("__")}
+        unnamed = {name for name in payload if name not in wire.names and not name.startswith("__")}
         assert found["has_unnamed"] == bool(unnamed)
 
 
-@settings(max_examples=20)
+@BOTH
+@settings(max_examples=10)
 @given(payloads=st.lists(PAYLOADS, min_size=1, max_size=40), data=st.data())
 def test_damaged_bytes_text_and_json_are_distinguished(
-    spark: SparkSession, payloads: list[dict[str, Any]], data: st.DataObject
+    spark: SparkSession, wire: StructType, payloads: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     texts = []
     for payload in payloads:
@@ -115,20 +121,20 @@ def test_damaged_bytes_text_and_json_are_distinguished(
             damaged[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
         texts.append(bytes(damaged))
 
-    for text, found in zip(texts, read(spark, texts), strict=True):
+    for text, found in zip(texts, read(spark, texts, wire=wire), strict=True):
         assert (found["problem"] == NOT_UTF8) == (not is_utf8(text))
         left = object_of(text)
         if left is None:
             assert found["problem"] is not None
             assert found["payload"] is None
         elif found["problem"] is None:
-            assert found["payload"] == value_of(left, WIRE, lambda _: ANY)[0]
+            assert found["payload"] == value_of(left, wire, lambda _: ANY)[0]
 
 
 def test_a_sequence_of_bytes_is_text_where_it_is_to_python(spark: SparkSession) -> None:
     edges = bytes.fromhex("41 80 8f 90 9f a0 bf c1 c2 df e0 ed ef f0 f4 f5")
     texts = [b'{"text":"' + bytes(found) + b'"}' for found in product(edges, repeat=4)]
-    problems = [found["problem"] for found in read(spark, texts)]
+    problems = [found["problem"] for found in read(spark, texts, wire=USUAL)]
     assert problems == [None if is_utf8(text) else NOT_UTF8 for text in texts]
     assert len(set(problems)) == 2
 
@@ -142,9 +148,9 @@ def test_a_text_ends_where_it_does_to_python_whatever_is_in_it_and_wherever(spar
     ]
     texts = [f'{{"other":"{body}","text":"{body}","long":1}}'.encode() for body in bodies]
 
-    for text, found in zip(texts, read(spark, texts), strict=True):
+    for text, found in zip(texts, read(spark, texts, wire=USUAL), strict=True):
         left = object_of(text)
-        assert found["payload"] == (None if left is None else value_of(left, WIRE, lambda _: ANY)[0])
+        assert found["payload"] == (None if left is None else value_of(left, USUAL, lambda _: ANY)[0])
         assert found["problem"] == (MISMATCH if left is None else None)
 
 
@@ -180,14 +186,16 @@ def test_numbers_beyond_json_and_what_is_no_text_have_a_value(
     assert repr(found["payload"][name]) == repr(value)
 
 
+@BOTH
 @pytest.mark.parametrize("number", ["999.995", "1e3", "1e999999999", "1e-999999999", '"1"'])
 def test_a_number_that_the_decimal_cannot_hold_is_a_mismatch_and_takes_no_time(
-    spark: SparkSession, number: str
+    spark: SparkSession, wire: StructType, number: str
 ) -> None:
-    (found,) = read(spark, [f'{{"decimal":{number}}}'.encode()])
+    (found,) = read(spark, [f'{{"decimal":{number}}}'.encode()], wire=wire)
     assert (found["payload"]["decimal"], found["problem"]) == (None, MISMATCH)
 
 
+@BOTH
 @pytest.mark.parametrize(
     "text",
     [
@@ -195,8 +203,8 @@ def test_a_number_that_the_decimal_cannot_hold_is_a_mismatch_and_takes_no_time(
         *("\ufeff{}", "{\0}\0", "\0{\0}", "\0\0\0{\0\0\0}", '{"text":"\0"}'),
     ],
 )
-def test_what_is_not_one_object_is_a_mismatch(spark: SparkSession, text: str) -> None:
-    (found,) = read(spark, [text.encode()])
+def test_what_is_not_one_object_is_a_mismatch(spark: SparkSession, wire: StructType, text: str) -> None:
+    (found,) = read(spark, [text.encode()], wire=wire)
     assert (found["payload"], found["problem"]) == (None, MISMATCH)
 
 
@@ -206,6 +214,31 @@ def test_only_the_closed_struct_is_checked_for_fields_that_the_type_does_not_nam
     texts = [b'{"other":1,"row":{"id":1}}', b'{"row":{"id":1,"other":2}}', b'{"row":null,"list":[]}']
     assert [found["has_unnamed"] for found in read(spark, texts, ClosedStruct("row"))] == [False, True, False]
     assert not any(found["has_unnamed"] for found in read(spark, texts))
+
+
+@pytest.mark.parametrize(
+    ("payload", "is_doubtful"),
+    [
+        ('{"text":"a","whole":1,"long":-2,"double":1.5,"flag":true,"list":[1,null],"row":{"id":1}}', False),
+        ('{"text":"1.10","whole":7,"row":null}', False),
+        ('{"decimal":12.50,"double":1.5}', False),
+        ('{"decimal":"12.50"}', True),
+        ('{"decimal":1e-999999999}', True),
+        ('{"text":1.10}', True),
+        ('{"text":{"a":1}}', True),
+        ('{"text":-0}', True),
+        ('{"long":1.0}', True),
+        ('{"text":"\\ud800"}', True),
+        ('{"row":{"id":1}}{', True),
+    ],
+)
+def test_only_payloads_that_from_json_may_change_go_to_python(
+    spark: SparkSession, payload: str, is_doubtful: bool
+) -> None:
+    usual = usual_payload(F.col("text"), USUAL, None)
+    assert usual is not None
+    (row,) = numbered_texts(spark, [payload.encode()]).select(usual.is_doubtful.alias("found")).collect()
+    assert row["found"] == is_doubtful
 
 
 def read(

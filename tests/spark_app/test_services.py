@@ -26,13 +26,16 @@ from spark_app.hudi.compaction import operations_of_part, schedule_compaction
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.instants import instant_of
 from spark_app.hudi.timeline import Timeline
+from spark_app.jvm import java_steps
 from spark_app.ledger.commits import commit_metadata, last_commit
 from spark_app.ledger.ledger import Ledger
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
+from spark_app.steps import steps
 from spark_app.table import services
 from spark_app.table.table_ingest import TableIngest
 from spark_app.table.table_state import TableState
+from tests.conftest import use_usual_steps
 from tests.spark_app.debezium import TOPIC, SentEvent, SourceTable, event_row
 from tests.spark_app.faults import compactions
 from tests.spark_app.memory_source import MemorySource
@@ -53,6 +56,14 @@ AS_HUDI_WOULD = {
 RECORDED = commit_metadata(Ledger(TOPIC))
 
 Names = dict[int, str]
+
+
+@pytest.fixture
+def _compactions_in_parts() -> Iterator[None]:
+    """Use the steps in Java: in plain PySpark, a compaction has one part."""
+    steps.use(java_steps)
+    yield
+    use_usual_steps()
 
 
 @dataclass
@@ -197,6 +208,7 @@ def test_base_files_are_compressed_by_zstd_and_carry_no_filter_of_keys(served: S
         assert len(metadata.metadata.get(b"org.apache.hudi.bloomfilter", b"")) < 50
 
 
+@pytest.mark.usefixtures("_compactions_in_parts")
 def test_a_large_table_is_compacted_by_fewer_tasks_at_a_time_than_there_are_cores(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,6 +293,7 @@ def test_dates_and_timestamps_of_long_ago_survive_a_compaction(spark: SparkSessi
     }
 
 
+@pytest.mark.usefixtures("_compactions_in_parts")
 def test_the_ledger_outlasts_a_compaction_in_more_parts_than_the_timeline_keeps_commits(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,6 +312,7 @@ def test_the_ledger_outlasts_a_compaction_in_more_parts_than_the_timeline_keeps_
     assert last_commit(hudi) == commit is not None
 
 
+@pytest.mark.usefixtures("_compactions_in_parts")
 def test_between_the_parts_of_its_compaction_a_table_gets_commits(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -347,6 +361,7 @@ def test_between_the_parts_of_its_compaction_a_table_gets_commits(
     commit(buckets + 3)
 
 
+@pytest.mark.usefixtures("_compactions_in_parts")
 def test_no_partition_is_left_out_of_a_compaction_in_parts(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,7 +102,7 @@ def test_what_the_spark_app_is_watched_by_it_also_sends(observed: Observed) -> N
         for one in alarms(observed("small")).values()
         if one.get("Namespace") == METRICS_NAMESPACE
     }
-    assert watched == {"Freshness", "Blocked", "Quarantined"}
+    assert watched == {"Freshness", "Blocked", "Quarantined", "MissingClasses", "NotAccelerated"}
     assert watched <= sent
     assert ("Lake",) in spark_app.run.metrics.DIMENSIONS
 

@@ -18,7 +18,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.naming import LakeNames
 from tributary.contract.remedies import BringUp
 
-Command = Literal["ingest", "rebuild", "replay", "new-epoch", "compact", "maintain"]
+Command = Literal["ingest", "rebuild", "replay", "new-epoch", "compact", "maintain", "preflight"]
 """The commands of `spark_app.main`."""
 
 HUDI_JAR = "/usr/lib/hudi/hudi-spark-bundle.jar"
@@ -73,6 +73,7 @@ class Addresses:
     package, lake_file           s3:// addresses of zips
     jars                         s3:// addresses of the jars that EMR does not bring
     bronze, silver, quarantine   s3:// addresses without a slash at the end
+    release                      the release of EMR that runs the jobs
     bronze_table                 None if another sink than Iceberg's fills bronze
     """
 
@@ -87,6 +88,7 @@ class Addresses:
     silver: str
     quarantine: str
     glue_database: str
+    release: str
     bronze_table: str | None
 
     @classmethod
@@ -115,6 +117,7 @@ class Addresses:
             silver=output(Output.SILVER).rstrip("/"),
             quarantine=output(Output.QUARANTINE).rstrip("/"),
             glue_database=output(Output.GLUE_DATABASE),
+            release=aws.processing.release,
             bronze_table=LakeNames(lake).spark_bronze_table if aws.connect.sink is None else None,
         )
 
@@ -170,8 +173,10 @@ def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
         arguments += ["--bronze-table", addresses.bronze_table]
     arguments += ["--silver", addresses.silver, "--quarantine", addresses.quarantine]
     arguments += ["--metrics-log-group", AwsNames(addresses.lake).log_group("metrics")]
-    if job.command == "ingest":
+    if job.command in ("ingest", "preflight"):
         arguments += ["--glue-database", addresses.glue_database]
+    if job.command == "preflight":
+        arguments += ["--release", addresses.release]
     if job.follow:
         arguments.append("--follow")
     if job.since_snapshot:

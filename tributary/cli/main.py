@@ -19,6 +19,7 @@ from tributary.cli.commands.export import export
 from tributary.cli.commands.forgetting import erase, maintain
 from tributary.cli.commands.ingest import ingest
 from tributary.cli.commands.init import init
+from tributary.cli.commands.link_check import link_check
 from tributary.cli.commands.packages import package, plugins
 from tributary.cli.commands.pause import pause, resume
 from tributary.cli.commands.quarantine import quarantine
@@ -76,6 +77,7 @@ app.command(rich_help_panel="Look at the lake")(verify)
 app.add_typer(quarantine, name="quarantine", rich_help_panel="Look at the lake")
 app.add_typer(plugins, name="plugins", rich_help_panel="Build for AWS")
 app.command(rich_help_panel="Build for AWS")(package)
+app.command("link-check", rich_help_panel="Build for AWS")(link_check)
 app.command(rich_help_panel="Run on AWS")(submit)
 
 

@@ -53,6 +53,12 @@ def _gauges(view: LakeView) -> Iterator[GaugeMetricFamily]:
     for connector in view.pipeline.connectors:
         running.add_metric([connector.name], float(connector.is_running))
     yield running
+    if view.steps is not None:
+        accelerated = GaugeMetricFamily(
+            "tributary_accelerated", "1 if the Spark app uses its Java, 0 if it runs in plain PySpark"
+        )
+        accelerated.add_metric([], float(view.steps.steps == "accelerated"))
+        yield accelerated
     yield from _gauges_of_tables(view)
 
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
+from tributary.contract.acceleration import ChosenSteps
 from tributary.local.status import PipelineStatus, read_status
+from tributary.operations.chosen_steps import read_chosen_steps
 from tributary.operations.table_states import TableState, read_table_states
 from tributary.operations.workspace import Workspace
 
@@ -22,12 +24,14 @@ class LakeView:
 
     at        when it was read, UTC
     problem   why the tables could not be read; None if they were
+    steps     the steps that the last ingest of the Spark app has chosen
     """
 
     at: datetime
     pipeline: PipelineStatus
     tables: tuple[TableState, ...]
     problem: str | None = None
+    steps: ChosenSteps | None = None
 
     @property
     def is_well(self) -> bool:
@@ -48,7 +52,9 @@ def read_view(workspace: Workspace) -> LakeView:
         read_status(workspace.state, has_kafka=bool(workspace.lake.connected_sources)),
     )
     try:
-        return LakeView(now, pipeline, read_table_states(workspace, pipeline))
+        tables = read_table_states(workspace, pipeline)
+        has_s3 = any(one.name == "s3" and one.state == "running" for one in pipeline.services)
+        return LakeView(now, pipeline, tables, steps=read_chosen_steps(workspace) if has_s3 else None)
     except Exception as error:  # noqa: BLE001  A server can go away between the two readings: the page says so.
         return LakeView(now, pipeline, (), f"{type(error).__name__}: {error}")
 

@@ -7,7 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
+from tributary.contract.acceleration import CHOSEN_STEPS_FILE, ChosenSteps
 from tributary.contract.naming import LakeNames
+from tributary.contract.preflight import Preflight, preflight_file
 from tributary.contract.table_name import TableName
 
 if TYPE_CHECKING:
@@ -39,6 +41,26 @@ def read_outcomes(s3: S3Client, names: LakeNames, quarantine: str) -> Mapping[Ta
     with ThreadPoolExecutor(_READERS) as pool:
         outcomes = zip(tables, pool.map(read, tables), strict=True)
         return {table: outcome for table, outcome in outcomes if outcome is not None}
+
+
+def read_chosen_steps(s3: S3Client, quarantine: str) -> ChosenSteps | None:
+    """Return the steps that the last ingest has chosen, or None before the first one."""
+    bucket, prefix = _split(quarantine)
+    try:
+        found = s3.get_object(Bucket=bucket, Key=f"{prefix}{CHOSEN_STEPS_FILE}")
+    except s3.exceptions.NoSuchKey:
+        return None
+    return ChosenSteps.from_json(found["Body"].read().decode())
+
+
+def read_preflight(s3: S3Client, quarantine: str, release: str) -> Preflight | None:
+    """Return the result of the last preflight on the release, or None if there was none."""
+    bucket, prefix = _split(quarantine)
+    try:
+        found = s3.get_object(Bucket=bucket, Key=f"{prefix}{preflight_file(release)}")
+    except s3.exceptions.NoSuchKey:
+        return None
+    return Preflight.from_json(found["Body"].read().decode())
 
 
 def _folders(s3: S3Client, bucket: str, prefix: str) -> Iterator[str]:

@@ -11,8 +11,9 @@ from spark_app.run.outcome import Outcome
 from tributary.cli.aws.connectors import Connector, read_connectors
 from tributary.cli.aws.deployed_lake import DeployedLake
 from tributary.cli.aws.jobs import JobFailed, JobRun, NothingToRunOn, failure
-from tributary.cli.aws.lake_objects import read_outcomes, read_table_names
+from tributary.cli.aws.lake_objects import read_chosen_steps, read_outcomes, read_table_names
 from tributary.cli.aws.metrics import Metric, find_metrics, read_latest
+from tributary.contract.acceleration import ChosenSteps
 from tributary.contract.aws_names import METRICS_NAMESPACE, Output
 from tributary.contract.table_name import NotATableName, TableName
 
@@ -48,6 +49,7 @@ class LakeStatus:
 
     jobs           the active ones and some that have ended, the latest first
     place_problem  why no job can run
+    steps          the steps that the last ingest has chosen
     """
 
     connectors: tuple[Connector, ...]
@@ -55,6 +57,7 @@ class LakeStatus:
     place_problem: NothingToRunOn | None
     jobs: tuple[JobRun, ...]
     tables: tuple[TableState, ...]
+    steps: ChosenSteps | None = None
 
     @property
     def last_failure(self) -> JobFailed | None:
@@ -81,6 +84,7 @@ def read_status(deployed: DeployedLake) -> LakeStatus:
         place_problem=problem,
         jobs=jobs,
         tables=_read_tables(deployed),
+        steps=read_chosen_steps(deployed.session.s3, deployed.output("lake", Output.QUARANTINE)),
     )
 
 

@@ -12,6 +12,7 @@ from tributary.cli.aws.remedy_words import remedy_words
 from tributary.cli.aws.status import LakeStatus, TableState
 from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.rendering import output, print_table
+from tributary.cli.steps_view import print_steps
 
 
 def status_facts(found: LakeStatus) -> dict[str, Any]:
@@ -31,6 +32,7 @@ def status_facts(found: LakeStatus) -> dict[str, Any]:
             }
             for one in found.tables
         ],
+        "steps": None if found.steps is None else asdict(found.steps),
     }
 
 
@@ -57,6 +59,7 @@ def print_status(found: LakeStatus) -> None:
             (False, False, True, True, True),
         )
     _print_problems(found)
+    print_steps(found.steps)
 
 
 def _print_problems(found: LakeStatus) -> None:

@@ -20,6 +20,7 @@ from tributary.cli.commands.options import (
 from tributary.cli.left_out_view import left_out_facts, print_left_out
 from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.rendering import messages, output, print_json, print_table
+from tributary.cli.steps_view import print_steps
 from tributary.contract.remedies import in_words
 from tributary.operations.remedy_words import remedy_words
 from tributary.operations.snapshots.view import paragraph, snapshot_facts
@@ -125,16 +126,20 @@ def status(
         _say_how_the_deployed_lake_is(lake, as_json)
         return
     from tributary.local.status import read_status
+    from tributary.operations.chosen_steps import read_chosen_steps
     from tributary.operations.table_states import read_table_states
 
     workspace = Workspace.open(lake, state)
     found = read_status(workspace.state, has_kafka=bool(workspace.lake.connected_sources))
     tables = read_table_states(workspace, found)
+    has_s3 = any(service.name == "s3" and service.state == "running" for service in found.services)
+    steps = read_chosen_steps(workspace) if has_s3 else None
     is_well = found.is_well and all(table.is_well for table in tables)
     if as_json:
-        print_json(_facts(found, tables, is_well))
+        print_json({**_facts(found, tables, is_well), "steps": None if steps is None else asdict(steps)})
     else:
         _print_status(found, tables)
+        print_steps(steps)
     if not is_well:
         raise typer.Exit(1)
 

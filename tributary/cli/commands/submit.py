@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from tributary.cli.aws.jobs import Call, JobPlace, JobRun
     from tributary.contract.lake import Lake
 
-Start = Literal["ingest", "follow", "rebuild", "compact", "maintain", "replay", "new-epoch"]
+Start = Literal["preflight", "ingest", "follow", "rebuild", "compact", "maintain", "replay", "new-epoch"]
 Operation = Literal[Start, "stop"]
 
 _NAMES_TABLES = ("rebuild", "new-epoch")
-_TAKES_NO_TABLE = ("ingest", "follow", "maintain", "stop")
+_TAKES_NO_TABLE = ("preflight", "ingest", "follow", "maintain", "stop")
 _SECONDS_BETWEEN_LOOKS = 10.0
 
 
@@ -30,10 +31,10 @@ def submit(
     operation: Annotated[
         Operation,
         typer.Argument(
-            help="ingest: until all is caught up; follow: until it is stopped; rebuild: recreate tables from "
-            "bronze; compact: compact merge-on-read tables; maintain: keep bronze small; replay: apply "
-            "quarantined events; new-epoch: continue at the beginning of recreated topics; stop: end the "
-            "running job."
+            help="preflight: try all that a job needs; ingest: until all is caught up; follow: until it is "
+            "stopped; rebuild: recreate tables from bronze; compact: compact merge-on-read tables; maintain: "
+            "keep bronze small; replay: apply quarantined events; new-epoch: continue at the beginning of "
+            "recreated topics; stop: end the running job."
         ),
     ],
     tables: Annotated[
@@ -53,6 +54,12 @@ def submit(
     ] = None,
     since_snapshot: Annotated[
         bool, typer.Option("--since-snapshot", help="For rebuild: see `tributary rebuild --help`.")
+    ] = False,
+    without_preflight: Annotated[
+        bool,
+        typer.Option(
+            "--without-preflight", help="For follow: start although no preflight has passed on this release."
+        ),
     ] = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the job has ended, or until a follow job runs.")
@@ -74,6 +81,10 @@ def submit(
     so a job is refused while another job of the lake is active. The operation `stop` ends the active job at
     once. Its unfinished work is not lost: the next job starts from each table's last commit.
 
+    The operation `preflight` tries on the deployed release of EMR what the other jobs need: the Java
+    classes, a table of each storage in a scratch folder, the login to Kafka, Glue, and the credentials. With
+    --wait, it prints a table. A follow job is refused until a preflight has passed on the release.
+
     The exit status is 0 if AWS accepted the job. With --wait, it is 0 only if the job also succeeded.
     """
     from tributary.aws.session import NoCredentials, aws_session
@@ -93,7 +104,8 @@ def submit(
                 _stop(place, wait, dry_run, as_json)
             else:
                 job = _job(deployed, operation, tables or (), events_from, since_snapshot)
-                _submit(deployed, job, wait, dry_run, as_json)
+                needs_preflight = operation == "follow" and not without_preflight
+                _submit(deployed, job, wait, dry_run, as_json, needs_preflight=needs_preflight)
     except (NoCredentials, NotDeployed) as error:
         if not dry_run or operation == "stop":
             raise
@@ -179,14 +191,20 @@ def _check_source(deployed: DeployedLake, operation: Start, source: str | None) 
         )
 
 
-def _submit(deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json: bool) -> None:
+def _submit(
+    deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json: bool, *, needs_preflight: bool
+) -> None:
     from tributary.cli.aws.job_view import run_facts
-    from tributary.cli.aws.jobs import refusal
+    from tributary.cli.aws.jobs import failure, refusal
+    from tributary.cli.aws.preflight import last_preflight, print_preflight, refusal_without
     from tributary.cli.aws.remedy_words import remedy_words
 
     place = deployed.job_place
     call = place.start_call(job, deployed.addresses)
-    refused = refusal(place, job.name(deployed.lake.name))
+    refused: TributaryError | None = refusal(place, job.name(deployed.lake.name))
+    preflight = last_preflight(deployed) if needs_preflight else None
+    if refused is None and needs_preflight:
+        refused = refusal_without(preflight, deployed.addresses.release)
     if dry_run:
         _print_call(call)
         if refused is not None:
@@ -199,13 +217,20 @@ def _submit(deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json
         return
     if refused is not None:
         raise refused
+    if preflight is not None and not preflight.is_accelerated:
+        messages.print("The job will run in plain PySpark: see tributary status --aws.", highlight=False)
     run = _start(place, call)
     if not as_json:
         _print_started(place, run)
     if wait:
-        run = _wait(place, run, until_it_runs=job.follow)
+        run = _wait(place, run, until_it_runs=job.follow, fails=job.command != "preflight")
+    checked = last_preflight(deployed) if wait and job.command == "preflight" else None
     if as_json:
-        print_json(run_facts(run))
+        print_json({**run_facts(run), **({} if checked is None else {"preflight": asdict(checked)})})
+    elif checked is not None:
+        print_preflight(checked)
+    if run.state in ("cancelled", "failed"):
+        raise failure(place.name, run)
 
 
 def _start(place: JobPlace, call: Call) -> JobRun:
@@ -218,7 +243,8 @@ def _print_started(place: JobPlace, run: JobRun) -> None:
         output.print(f"Its log will be in {log}", highlight=False, soft_wrap=True)
 
 
-def _wait(place: JobPlace, run: JobRun, until_it_runs: bool) -> JobRun:
+def _wait(place: JobPlace, run: JobRun, until_it_runs: bool, *, fails: bool) -> JobRun:
+    """Wait for the job. With `fails`, raise JobFailed if it has not ended well."""
     from tributary.cli.aws.job_view import job_view
     from tributary.cli.aws.jobs import failure, wait_for
 
@@ -231,7 +257,7 @@ def _wait(place: JobPlace, run: JobRun, until_it_runs: bool) -> JobRun:
     except KeyboardInterrupt:
         messages.print(f"{run.name} keeps running. To stop it, run tributary submit stop.", highlight=False)
         raise
-    if run.state in ("cancelled", "failed"):
+    if fails and run.state in ("cancelled", "failed"):
         raise failure(place.name, run)
     return run
 

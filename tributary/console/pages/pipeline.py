@@ -57,6 +57,8 @@ def _summary(view: LakeView) -> None:
         ui.label(f"as of {view.at:%H:%M:%S} UTC").classes("text-gray-500")
     if view.problem is not None:
         ui.label(f"The tables cannot be read now: {view.problem}").classes("text-red-600")
+    if view.steps is not None and view.steps.warning is not None:
+        ui.label(view.steps.warning).classes("text-amber-700")
 
 
 def _way_of_a_row(console: Console, view: LakeView) -> None:

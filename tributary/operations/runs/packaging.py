@@ -52,8 +52,13 @@ def build_jars(out: Path) -> tuple[Path, ...]:
     """
     folder = out / "spark-jars"
     folder.mkdir(parents=True, exist_ok=True)
-    jars = (*fetch(read_lock(_EMR_JARS)["emr"]).values(), classes_jar())
+    jars = (*fetch_emr_jars(), classes_jar())
     return tuple(Path(shutil.copyfile(jar, folder / jar.name)) for jar in jars)
+
+
+def fetch_emr_jars() -> tuple[Path, ...]:
+    """Return the third-party jars that a job brings to EMR. Raises FetchError."""
+    return tuple(fetch(read_lock(_EMR_JARS)["emr"]).values())
 
 
 def unpack_package(package: Path) -> Path:

@@ -1,0 +1,187 @@
+"""Read the usual payloads with Spark's own functions, and say which payloads need a closer look.
+
+`from_json` reads most payloads as `PayloadReader` does, and much faster. But it changes some values without a
+word: where a text is wanted, it writes a number or an object in another form. It also ignores whatever
+follows the document. So every payload for which that is possible counts as doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from spark_app.steps.payloads import ClosedStruct, ReadableShape
+
+_CORRUPT = "__tributary_corrupt"
+_OPTIONS = {
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": _CORRUPT,
+    "allowSingleQuotes": "false",
+}
+_SIMPLE = (StringType, LongType, IntegerType, BooleanType, DoubleType)
+_HUGE = "[0-9.][eE][-+]?[0-9]{3}"
+"""Numbers that would have a thousand digits or more as a decimal, which could take any time."""
+_TEXTS = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+"""The texts in JSON. The possessive quantifiers keep Java's matcher from a recursion for each character."""
+_CHANGED = "[0-9][.eE]|-0|[NI]"
+"""Numbers that `from_json` writes in another form where a text is wanted."""
+_LIKE_A_NUMBER = "^[-+0-9NI]"
+
+
+@dataclass(frozen=True)
+class UsualPayload:
+    """A payload as `from_json` reads it. Both are null if the text is null.
+
+    value        the result of `read_payload`
+    is_doubtful  whether `value` may be wrong
+    """
+
+    value: Column
+    is_doubtful: Column
+
+
+def usual_payload(text: Column, wire: StructType, closed: ClosedStruct | None) -> UsualPayload | None:
+    """Return the reading of a payload. Return None if the type has parts that `from_json` reads otherwise."""
+    if not wire.fields or not _is_readable(wire):
+        return None
+    string = text.cast("string")
+    as_numbers = _decimals_as_doubles(wire)
+    readable = F.when(~string.rlike(_HUGE), string) if as_numbers.fields else string
+    read = _parsed(readable, wire)
+    payload = F.struct(*[read[name].alias(name) for name in wire.names])
+    unnamed = F.lit(False) if closed is None else _has_unnamed(string, wire, closed)
+    value = F.when(
+        string.isNotNull(),
+        F.struct(
+            payload.alias("payload"),
+            F.lit(None).cast("string").alias("problem"),
+            unnamed.alias("has_unnamed"),
+        ),
+    )
+    is_doubtful = _is_doubtful(string, read, wire)
+    if as_numbers.fields:
+        # Spark takes the text "1.5" for a decimal, but not for a double.
+        is_doubtful = is_doubtful | _parsed(readable, as_numbers)[_CORRUPT].isNotNull()
+    return UsualPayload(value, is_doubtful)
+
+
+def usual_shape(text: Column, shapes: Sequence[ReadableShape]) -> UsualPayload | None:
+    """Return the reading of a payload in its shape, like `Steps.read_shape`; None as for `usual_payload`."""
+    names = F.json_object_keys(text.cast("string"))
+    number = F.when(_has(names, shapes[0]), F.lit(0))
+    for place, shape in enumerate(shapes[1:], 1):
+        number = number.when(_has(names, shape), F.lit(place))
+    values, doubts = [], []
+    for place, shape in enumerate(shapes):
+        is_shape = F.coalesce(number == place, F.lit(False))
+        usual = usual_payload(F.when(is_shape, text), shape.wire, shape.closed)
+        if usual is None:
+            return None
+        values.append(usual.value.alias(shape.name))
+        doubts.append(F.when(is_shape, usual.is_doubtful))
+    is_doubtful = F.when(text.isNotNull(), F.coalesce(*doubts, F.lit(True)))
+    return UsualPayload(F.when(number.isNotNull(), F.struct(*values)), is_doubtful)
+
+
+def _is_readable(data_type: DataType) -> bool:
+    match data_type:
+        case StructType():
+            return all(_is_readable(field.dataType) for field in data_type.fields)
+        case ArrayType():
+            return isinstance(data_type.elementType, _SIMPLE)
+    return isinstance(data_type, (*_SIMPLE, DecimalType))
+
+
+def _parsed(text: Column, wire: StructType) -> Column:
+    return F.from_json(text, StructType([*wire.fields, StructField(_CORRUPT, StringType())]), _OPTIONS)
+
+
+def _decimals_as_doubles(wire: StructType) -> StructType:
+    """Return the fields with decimals, at any depth, each decimal as a double."""
+    fields = []
+    for field in wire.fields:
+        if isinstance(field.dataType, DecimalType):
+            fields.append(StructField(field.name, DoubleType()))
+        elif isinstance(field.dataType, StructType):
+            inner = _decimals_as_doubles(field.dataType)
+            fields += [StructField(field.name, inner)] if inner.fields else []
+    return StructType(fields)
+
+
+def _is_doubtful(text: Column, read: Column, wire: StructType) -> Column:
+    """Return whether the reading may differ from that of `PayloadReader`; null if the text is null."""
+    bare = F.regexp_replace(text, _TEXTS, '"')
+    opened = _count(bare, "{[")
+    parts = [F.when(part.isNotNull(), 1).otherwise(0) for part in _parts(read, wire)]
+    is_whole = (
+        (opened == reduce(lambda one, other: one + other, parts, F.lit(1)))
+        & (_count(bare, "}]") == opened)
+        & bare.rlike(r"\}[ \t\n\r]*$")
+    )
+    is_changed = bare.rlike(_CHANGED) & _any([*_like_numbers(read, wire)])
+    has_halves = text.contains("\\ud") | text.contains("\\uD")
+    is_utf8 = F.encode(text, "UTF-8") == text.cast("binary")
+    is_usual = read.isNotNull() & read[_CORRUPT].isNull() & is_whole & is_utf8 & ~has_halves & ~is_changed
+    return F.when(text.isNotNull(), ~F.coalesce(is_usual, F.lit(False)))
+
+
+def _parts(read: Column, data_type: StructType) -> Iterator[Column]:
+    """Yield the structs and arrays in a struct: each that is not null begins with a bracket."""
+    for field in data_type.fields:
+        if isinstance(field.dataType, StructType | ArrayType):
+            yield read[field.name]
+        if isinstance(field.dataType, StructType):
+            yield from _parts(read[field.name], field.dataType)
+
+
+def _like_numbers(read: Column, data_type: StructType) -> Iterator[Column]:
+    """Yield whether a text can have been a number in the JSON, for each text in the struct."""
+    for field in data_type.fields:
+        value = read[field.name]
+        match field.dataType:
+            case StringType():
+                yield value.rlike(_LIKE_A_NUMBER)
+            case ArrayType(elementType=StringType()):
+                yield F.exists(value, lambda element: element.rlike(_LIKE_A_NUMBER))
+            case StructType():
+                yield from _like_numbers(value, field.dataType)
+
+
+def _has_unnamed(text: Column, wire: StructType, closed: ClosedStruct) -> Column:
+    """Return whether the closed struct has a field that the type lacks and that does not count as ignored."""
+    named = wire[closed.field].dataType if closed.field else wire
+    assert isinstance(named, StructType), "only a struct can be closed"
+    found = F.json_object_keys(F.get_json_object(text, f"$.{closed.field}") if closed.field else text)
+    more = F.array_except(found, F.array(*map(F.lit, named.names)).cast("array<string>"))
+    if closed.ignored is not None:
+        more = F.filter(more, lambda name: ~name.rlike(f"^(?:{closed.ignored})$"))
+    return F.coalesce(F.size(more) > 0, F.lit(False))
+
+
+def _has(names: Column, shape: ReadableShape) -> Column:
+    return F.size(F.array_intersect(names, F.array(*map(F.lit, shape.names)))) >= shape.least
+
+
+def _count(text: Column, characters: str) -> Column:
+    return F.length(text) - F.length(F.translate(text, characters, ""))
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    return reduce(
+        lambda one, other: one | other, [F.coalesce(c, F.lit(False)) for c in conditions], F.lit(False)
+    )
