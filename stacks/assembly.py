@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aws_cdk import App, Stack
 
+from stacks.base import deployment_of
 from stacks.checks.aws_names import check_known
 from stacks.connect.connector_plugin import find_plugins
 from stacks.connect.stack import ConnectStack
@@ -26,23 +27,46 @@ def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
 
     These can be deployed in parallel: network and lake, then database and streaming, then connect and
     processing. Observability comes last. Stacks are destroyed in the opposite order.
+
+    A lake whose sources all have streams of items has no streaming and no connect, and a database only if
+    the lake creates a stream.
     """
     check_known(lake)
+    if lake.connected_sources:
+        _assemble_with_kafka(app, lake, lake_file, assets)
+    else:
+        _assemble_without_kafka(app, lake, lake_file, assets)
+
+
+def _assemble_with_kafka(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
     plugins = find_plugins(lake, lake_file, assets)
     network = NetworkStack(app, lake)
     lake_stack = LakeStack(app, lake)
     database = DatabaseStack(app, lake, network)
     streaming = StreamingStack(app, lake, network)
     connect = ConnectStack(app, lake, network, lake_stack, database, streaming, plugins)
-    processing = ProcessingStack(app, lake, network, lake_stack, streaming, assets, lake_file)
+    processing = ProcessingStack(app, lake, network, lake_stack, database, streaming, assets, lake_file)
     observability = ObservabilityStack(app, lake, processing)
 
     # Most stacks refer to others' resources by name, so the templates alone do not show the order.
     _build(database, after=[network])
     _build(streaming, after=[network])
     _build(connect, after=[lake_stack, database, streaming])
-    _build(processing, after=[lake_stack, streaming])
+    _build(processing, after=[lake_stack, streaming, *([database] if database.streams else [])])
     _build(observability, after=[connect, processing])
+
+
+def _assemble_without_kafka(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
+    """Add the stacks of a lake whose app reads all its streams itself: neither Kafka nor connectors."""
+    network = NetworkStack(app, lake)
+    lake_stack = LakeStack(app, lake)
+    database = DatabaseStack(app, lake, network) if deployment_of(lake).items else None
+    processing = ProcessingStack(app, lake, network, lake_stack, database, None, assets, lake_file)
+    observability = ObservabilityStack(app, lake, processing)
+    if database is not None:
+        _build(processing, after=[database])
+    _build(processing, after=[network, lake_stack])
+    _build(observability, after=[processing])
 
 
 def _build(stack: Stack, after: Iterable[Stack]) -> None:

@@ -211,6 +211,13 @@ def _each(what: str) -> Callable[[Resource, Mapping[str, Resource]], Counts]:
     return count
 
 
+def _stream(properties: Resource, _: Mapping[str, Resource]) -> Counts:
+    if properties.get("StreamModeDetails", {}).get("StreamMode") == "ON_DEMAND":
+        yield "kinesis-on-demand-stream", 1, 1
+    else:
+        yield "kinesis-shard", properties["ShardCount"], properties["ShardCount"]
+
+
 _CHARGED: Mapping[str, Callable[[Resource, Mapping[str, Resource]], Counts]] = {
     "AWS::CloudWatch::Alarm": _each("alarm"),
     "AWS::CloudWatch::Dashboard": _each("dashboard"),
@@ -221,6 +228,7 @@ _CHARGED: Mapping[str, Callable[[Resource, Mapping[str, Resource]], Counts]] = {
     "AWS::EMRServerless::Application": _emr_serverless,
     "AWS::KMS::Key": _each("key"),
     "AWS::KafkaConnect::Connector": _connector,
+    "AWS::Kinesis::Stream": _stream,
     "AWS::MSK::Cluster": _kafka,
     "AWS::MSK::ServerlessCluster": _each("msk-serverless-cluster"),
     "AWS::RDS::DBInstance": _database,
@@ -228,7 +236,7 @@ _CHARGED: Mapping[str, Callable[[Resource, Mapping[str, Resource]], Counts]] = {
 }
 
 _FREE_OR_BY_USE = re.compile(
-    r"Custom::.+|AWS::(CDK|IAM|Glue|Logs|Lambda|S3|SNS|SQS|Athena|LakeFormation|CloudFormation|Events|Scheduler|"
+    r"Custom::.+|AWS::(CDK|IAM|DynamoDB|Glue|Logs|Lambda|S3|SNS|SQS|Athena|LakeFormation|CloudFormation|Events|Scheduler|"
     r"ApplicationAutoScaling|Serverless|SSM|StepFunctions)::.+"
     r"|AWS::EC2::(VPC|Subnet.*|Route.*|InternetGateway|VPCGatewayAttachment|SecurityGroup.*|FlowLog)"
     r"|AWS::KafkaConnect::(CustomPlugin|WorkerConfiguration)|AWS::MSK::(Configuration|Topic|ClusterPolicy)"

@@ -53,7 +53,8 @@ class NetworkStack(TributaryStack):
     private    the subnets of all the lake's resources, one in each availability zone
     log_key    for the log groups of every stack. None if `[aws.storage].encryption` is "s3".
     debezium, sink, spark, functions  the security groups of the clients: each kind of connector, the Spark
-               app, and the functions that prepare databases and topics
+               app, and the functions that prepare databases and topics. A lake without Kafka has only the
+               Spark app.
 
     An existing VPC stays unchanged: it gets no endpoints, flow logs or NAT gateway.
     """
@@ -77,6 +78,10 @@ class NetworkStack(TributaryStack):
         kafka = _anywhere({KAFKA_PORT}) if self.aws.kafka.cluster else self._near({KAFKA_PORT})
         port = None if lake.registry is None else lake.registry.port
         schemas = frozenset() if port in (None, HTTPS_PORT) else _anywhere({port})
+        if not lake.connected_sources:
+            self.spark = self._clients("Spark", "the Spark app", schemas)
+            skip_in_functions_of_the_cdk(self)
+            return
         self.debezium = self._clients("Debezium", "Debezium connectors", kafka | own | existing | schemas)
         self.sink = self._clients("Sink", "S3 sink connectors", kafka)
         self.sink.connections.allow_internally(ec2.Port.all_tcp(), "workers of one connector")

@@ -132,6 +132,25 @@ engine = "dynamodb"
 tables = ["notes*"]
 stream = "more-items"
 """,
+    "own-items": """
+[source.web_items]
+engine = "dynamodb"
+tables = ["orders", "notes*"]
+stream = "web-items"
+
+[aws.items.web_items]
+capacity = "provisioned"
+shards = 2
+retention = "7d"
+
+[aws.items.web_items.tables.orders]
+partition_key = "customer"
+sort_key = "placed_at"
+sort_key_type = "number"
+
+[aws.storage]
+encryption = "kms"
+""",
     "serverless-kafka": """
 [aws.kafka]
 kind = "serverless"
@@ -238,12 +257,45 @@ email = "lake@example.org"
 }
 """By its name, what a lake's `[aws]` says beside the region."""
 
+_ITEMS_ALONE = """
+[lake]
+name = "shop"
+
+[source.web_items]
+engine = "dynamodb"
+tables = ["orders"]
+stream = "web-items"
+
+[aws]
+region = "us-east-1"
+"""
+
+WHOLE_FILES = {
+    "items-alone": _ITEMS_ALONE
+    + """
+[aws.items.web_items.tables.orders]
+partition_key = "id"
+""",
+    "existing-items-alone": _ITEMS_ALONE
+    + """
+[aws.processing]
+on = "emr-serverless"
+
+[aws.network]
+nat_gateways = 0
+interface_endpoints = true
+""",
+}
+"""Lakes without the source of the others: the whole lake file."""
+
+SETTINGS = {**SETTINGS, **dict.fromkeys(WHOLE_FILES, "")}
+
 
 def write_lake_file(settings: str, folder: Path) -> Path:
     """A lake file with the settings of this name, and what it points at, in an existing folder."""
     (folder / "own-sink.zip").write_bytes(_OTHER_SINK)
     path = folder / "lake.toml"
-    path.write_text(_LAKE + SETTINGS[settings])
+    path.write_text(WHOLE_FILES.get(settings, _LAKE + SETTINGS[settings]))
     return path
 
 

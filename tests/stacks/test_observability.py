@@ -55,7 +55,7 @@ def test_every_alarm_leads_to_a_section_of_the_runbook(observed: Observed) -> No
 
 
 def test_every_section_is_led_to(observed: Observed) -> None:
-    text = json.dumps([observed(settings).to_json() for settings in ("small", "items")])
+    text = json.dumps([observed(settings).to_json() for settings in ("small", "items", "own-items")])
     assert {section for section in SECTIONS if f"{RUNBOOK}#{section}" not in text} == set()
 
 

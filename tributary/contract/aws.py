@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
+from tributary.contract.aws_items import OwnItems
 from tributary.contract.engines import postgres
 from tributary.contract.engines.postgres import AuroraPostgres, PostgresAlarms
 from tributary.contract.engines.registry import read_existing
@@ -404,6 +405,7 @@ class Aws(Entry):
     on_destroy    "delete" also removes all data, if `delete_data_of` is the lake's name
     database      for the sources without an existing database in `source`
     source        existing databases, by the source's name
+    items         the streams and tables that the lake creates for sources of items, by the source's name
     """
 
     region: Region
@@ -420,6 +422,7 @@ class Aws(Entry):
     source: dict[str, Annotated[ExistingDatabase, PlainValidator(read_existing)]] = Field(
         default_factory=dict
     )
+    items: dict[str, OwnItems] = Field(default_factory=dict)
     kafka: Kafka = Kafka()
     connect: Connect = Connect()
     storage: Storage = Storage()
