@@ -9,6 +9,7 @@ from constructs import Construct
 
 from stacks.base import TributaryStack
 from stacks.database.registry import ENGINES_ON_AWS
+from stacks.functions.restart.main import METRIC as FOLLOW_DEATHS
 from stacks.kafka.cluster import kafka_name
 from stacks.observability.metrics import (
     connector_metric,
@@ -22,10 +23,8 @@ from stacks.observability.metrics import (
     streams_here,
     table_metric,
 )
-from stacks.observability.watched import Threshold, Watched
+from stacks.observability.watched import RUNBOOK, Threshold, Watched
 from tributary.contract.patterns import WILDCARDS
-
-RUNBOOK = "docs/operate-aws.md"
 
 SECTIONS: tuple[str, ...] = (
     *(section for engine in ENGINES_ON_AWS.values() for section in engine.sections),
@@ -35,6 +34,7 @@ SECTIONS: tuple[str, ...] = (
     "table-blocked",
     "quarantine",
     "step-failed",
+    "follow-died",
     "kafka-disk",
     "kafka-cpu",
     "stream-age",
@@ -46,6 +46,8 @@ SECTIONS: tuple[str, ...] = (
 _MOST_DISK_PERCENT = 85
 _MOST_AGE_MS = 30 * 60_000
 """Well below the 24 hours after which Kinesis deletes a record."""
+_DEATHS = 3
+"""The number of deaths of a follow job within an hour that a person has to know of."""
 _LEAST_IDLE_PERCENT = 40
 """MSK's developer guide, "Best practices": user and system together stay below 60 %."""
 
@@ -62,6 +64,7 @@ class LakeAlarms(Construct):
                 *_of_databases(stack),
                 *_of_connectors(stack),
                 *_of_tables(stack),
+                *_of_jobs(stack),
                 *_of_kafka(stack),
                 *_of_streams(stack),
             )
@@ -211,6 +214,19 @@ def _of_tables(stack: TributaryStack) -> list[Watched]:
             table_metric(lake, "Quarantined", "Sum", minutes=5),
             Threshold(alarms.quarantined, points=1, of=1),
         ),
+    ]
+
+
+def _of_jobs(stack: TributaryStack) -> list[Watched]:
+    if stack.aws.processing.restarts == 0:
+        return []
+    return [
+        Watched(
+            "follow-died",
+            f"The follow job has died {_DEATHS} times within an hour.",
+            table_metric(stack.lake.name, FOLLOW_DEATHS, "Maximum", minutes=5),
+            Threshold(_DEATHS - 1, points=1, of=1),
+        )
     ]
 
 

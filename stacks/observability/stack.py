@@ -14,8 +14,9 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from stacks.base import TributaryStack
-from stacks.observability.alarms import RUNBOOK, LakeAlarms
+from stacks.observability.alarms import LakeAlarms
 from stacks.observability.dashboard import LakeDashboard
+from stacks.observability.watched import RUNBOOK
 from stacks.processing.stack import ProcessingStack
 from tributary.contract.lake import Lake
 

@@ -17,6 +17,7 @@ from stacks.log_groups import LakeLogGroup
 from stacks.network import NetworkStack
 from stacks.processing.emr_cluster import EmrCluster
 from stacks.processing.emr_serverless import EmrServerless
+from stacks.processing.restart import FollowRestart
 from stacks.processing.spark_access import item_access, job_access
 from stacks.processing.spark_package import SparkFiles, SparkPackage
 from tributary.contract.lake import Lake
@@ -52,11 +53,12 @@ class ProcessingStack(TributaryStack):
         kafka = None if streaming is None else streaming.kafka
         access = job_access(lake_stack, kafka, package, metrics)
         if self.aws.processing.on == "emr":
-            role = EmrCluster(self, "Emr", network, lake_stack.key, access).job_role
+            emr = EmrCluster(self, "Emr", network, lake_stack.key, access)
+            role, place = emr.job_role, emr.cluster.ref
         else:
             serverless = EmrServerless(self, "Emr", network, access)
             role = serverless.role
-            self.application_id = serverless.application.attr_application_id
+            self.application_id = place = serverless.application.attr_application_id
         if lake.item_sources:
             key = database.key if database is not None and database.streams else None
             of_items = item_access(lake_stack, key)
@@ -68,6 +70,8 @@ class ProcessingStack(TributaryStack):
                 roles=[role],
             )
             acknowledge(policy, of_items.acknowledged)
+        if self.aws.processing.restarts:
+            FollowRestart(self, "Restart", place, role, network.log_key)
         on_bronze = writing_tables if lake.item_sources else reading
         catalog = [on_bronze(lake_stack.bronze_database), writing_tables(lake_stack.silver_database)]
         grant_role(self, "Job", role.role_arn, catalog)

@@ -246,6 +246,7 @@ readers = ["arn:aws:iam::{ACCOUNT}:role/analyst"]
 lake_formation = true
 
 [aws.processing]
+restarts = 0
 architecture = "x86_64"
 primary = "m7i.xlarge"
 core = "m7i.xlarge"

@@ -13,8 +13,10 @@ from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
 import spark_app.run.metrics
-from stacks.observability.alarms import RUNBOOK, SECTIONS
+from stacks.functions.restart.main import METRIC as FOLLOW_DEATHS
+from stacks.observability.alarms import SECTIONS
 from stacks.observability.stack import ObservabilityStack
+from stacks.observability.watched import RUNBOOK
 from tests.stacks.test_processing import build
 from tributary.contract.aws_names import METRICS_NAMESPACE
 
@@ -102,8 +104,8 @@ def test_what_the_spark_app_is_watched_by_it_also_sends(observed: Observed) -> N
         for one in alarms(observed("small")).values()
         if one.get("Namespace") == METRICS_NAMESPACE
     }
-    assert watched == {"Freshness", "Blocked", "Quarantined"}
-    assert watched <= sent
+    assert watched == {"Freshness", "Blocked", "Quarantined", FOLLOW_DEATHS}
+    assert watched - {FOLLOW_DEATHS} <= sent
     assert ("Lake",) in spark_app.run.metrics.DIMENSIONS
 
 

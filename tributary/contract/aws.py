@@ -338,6 +338,7 @@ class Processing(Entry):
     task         the types of the instances that come and go; an instance group takes the first type
     units_max    how far managed scaling may go: in instances without the primary one, or in workers
     spot         all instances above `core_count` are Spot instances
+    restarts     how many deaths of a follow job within an hour are followed by a new start; 0: none is
     tls          between the nodes of a cluster, with a certificate for the names that Amazon's DNS gives
                  them. Set it to false if an existing VPC gives other names: then Spark itself encrypts its
                  traffic
@@ -353,6 +354,7 @@ class Processing(Entry):
     task: Names = ("m7g.xlarge", "m6g.xlarge")
     units_max: Annotated[int, Field(ge=1, le=1000)] = 2
     spot: bool = False
+    restarts: Annotated[int, Field(ge=0, le=10)] = 3
     tls: bool = True
 
     @model_validator(mode="after")
