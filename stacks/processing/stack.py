@@ -19,7 +19,7 @@ from stacks.processing.emr_cluster import EmrCluster
 from stacks.processing.emr_serverless import EmrServerless
 from stacks.processing.restart import FollowRestart
 from stacks.processing.spark_access import item_access, job_access
-from stacks.processing.spark_package import SparkFiles, SparkPackage
+from stacks.processing.spark_package import LakeFiles, SparkFiles, SparkPackage
 from tributary.contract.lake import Lake
 
 
@@ -44,11 +44,11 @@ class ProcessingStack(TributaryStack):
         database: DatabaseStack | None,
         streaming: StreamingStack | None,
         built: Path,
-        lake_file: Path,
+        lake_files: LakeFiles,
     ) -> None:
         super().__init__(scope, "processing", lake, "where the Spark app runs")
         self.application_id: str | None = None
-        package = SparkPackage(self, "Package", SparkFiles.find(built, self.aws.processing), lake_file)
+        package = SparkPackage(self, "Package", SparkFiles.find(built, self.aws.processing), lake_files)
         metrics = LakeLogGroup(self, "Metrics", "metrics", network.log_key)
         kafka = None if streaming is None else streaming.kafka
         access = job_access(lake_stack, kafka, package, metrics)

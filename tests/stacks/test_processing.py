@@ -16,7 +16,7 @@ from stacks.database.stack import DatabaseStack
 from stacks.kafka.stack import StreamingStack
 from stacks.lake.stack import LakeStack
 from stacks.network import NetworkStack
-from stacks.processing.spark_package import JARS_LOCK
+from stacks.processing.spark_package import JARS_LOCK, LakeFiles
 from stacks.processing.stack import ProcessingStack
 from stacks.synthesized import resources_of
 from tests.stacks.conftest import FLAGS, Synthesized
@@ -54,7 +54,7 @@ def build(settings: str, folder: Path, assets: Path | None = None, more: str = "
     database = DatabaseStack(app, lake, network) if has_database else None
     streaming = StreamingStack(app, lake, network) if has_kafka else None
     built = assets or write_assets(folder)
-    return ProcessingStack(app, lake, network, lake_stack, database, streaming, built, lake_file)
+    return ProcessingStack(app, lake, network, lake_stack, database, streaming, built, LakeFiles(lake_file))
 
 
 def cluster(template: Template) -> dict[str, Any]:
