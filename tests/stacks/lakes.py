@@ -56,6 +56,7 @@ cidr = "10.0.0.0/16"
     "existing-database": f"""
 [aws.source.web]
 host = "webshop.example.org"
+sslmode = "verify-full"
 secret = "{_SECRET}"
 secret_key = "arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
 """,
@@ -68,6 +69,7 @@ tables = ["dbo.*"]
 [aws.source.erp]
 host = "erp.example.org"
 secret = "{_SECRET.replace("webshop", "erp")}"
+ssl_mode = "verified"
 """,
     "three-engines": f"""
 [source.crm]
@@ -80,6 +82,7 @@ tables = ["stock.items"]
 
 [aws.source.crm]
 host = "crm.example.org"
+ssl_mode = "verified"
 secret = "{_SECRET.replace("webshop", "crm")}"
 
 [aws.source.stock]
@@ -254,6 +257,7 @@ task = ["m7i.xlarge"]
 
 [aws.alarms]
 email = "lake@example.org"
+budget = 900
 """,
 }
 """By its name, what a lake's `[aws]` says beside the region."""

@@ -173,3 +173,20 @@ def test_the_dashboard_has_a_line_for_each_table_whenever_it_comes(observed: Obs
     body = json.dumps(dashboard["Properties"]["DashboardBody"]).replace("\\", "")
     for name in ("Freshness", "Lag", "Events", "Quarantined", "Blocked", "CommitTime"):
         assert f'{{Tributary,Lake,Table}} Lake="shop" MetricName="{name}"' in body
+
+
+def test_a_budget_of_the_lake_tells_the_topic_before_the_money_is_spent(observed: Observed) -> None:
+    observed("small").resource_count_is("AWS::Budgets::Budget", 0)
+    template = observed("everything-else")
+    (topic,) = template.find_resources("AWS::SNS::Topic")
+    (found,) = template.find_resources("AWS::Budgets::Budget").values()
+    budget = found["Properties"]["Budget"]
+    assert budget["BudgetLimit"] == {"Amount": 900, "Unit": "USD"}
+    assert budget["CostFilters"] == {"TagKeyValue": ["user:tributary:lake$shop"]}
+    told = found["Properties"]["NotificationsWithSubscribers"]
+    assert [one["Notification"]["NotificationType"] for one in told] == ["ACTUAL", "FORECASTED"]
+    assert all(one["Subscribers"] == [{"Address": {"Ref": topic}, "SubscriptionType": "SNS"}] for one in told)
+    policies = json.dumps(template.find_resources("AWS::SNS::TopicPolicy"))
+    keys = json.dumps(template.find_resources("AWS::KMS::Key"))
+    assert "budgets.amazonaws.com" in policies
+    assert "budgets.amazonaws.com" in keys

@@ -294,7 +294,7 @@ def _secrets(value: Any, under: str = "") -> Iterator[tuple[str, str]]:
     elif (
         isinstance(value, str)
         and re.search(r"password$|secretstring$|\btoken$|private.?key$", under, re.IGNORECASE)
-        and not re.match(r"\{\{resolve:|\$\{secretManager:|\$\{secretsmanager:", value)
+        and not re.match(r"\{\{resolve:|\$\{secretManager:|\$\{secretsmanager:|\$\{certificates:", value)
     ):
         yield under, value
 

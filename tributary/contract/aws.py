@@ -387,12 +387,14 @@ class Alarms(PostgresAlarms):
     freshness     the oldest that a table's newest rows may be
     sink_lag      the number of events by which bronze may lag
     quarantined   the number of a table's events that may be set aside within five minutes
+    budget        US dollars a month for everything with the lake's tag; None: nobody is told
     """
 
     email: Email | None = None
     freshness: Duration = timedelta(minutes=5)
     sink_lag: Annotated[int, Field(ge=1)] = 100_000
     quarantined: Annotated[int, Field(ge=0)] = 0
+    budget: Annotated[int, Field(ge=1)] | None = None
 
 
 class Aws(Entry):
