@@ -15,7 +15,7 @@ _PERCENT_FORECAST = 100
 class LakeBudget(Construct):
     """A budget of `dollars` a month for everything with the lake's tag.
 
-    It tells the topic at 80 % of the sum, and as soon as AWS expects the month to cost more than all of it.
+    It tells the topic at 80 % of the sum, and as soon as AWS expects the month to cost more.
     AWS counts by a tag only once somebody has activated it as a cost allocation tag.
     """
 

@@ -1,4 +1,4 @@
-"""Several environments of one lake: a lake file, and beside it a small file for each environment."""
+"""Several environments of one lake: a lake file, and a small file for each environment."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether to start the job again, and why (not). `deaths` counts those within the last hour."""
+    """A decision for or against a new start, with the reason. `deaths` counts the last hour's."""
 
     starts: bool
     why: str
@@ -73,7 +73,7 @@ class Jobs(Protocol):
     def read(self, run: str) -> Run: ...
 
     def others(self) -> Iterable[Run]:
-        """Return the active jobs, and those of the last hours."""
+        """Return the active jobs, and the jobs of the last hours."""
 
     def start_again(self, run: str) -> str:
         """Send the request of this job again, and return the id of the new one."""
