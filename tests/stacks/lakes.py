@@ -235,6 +235,7 @@ key = "arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
 
 [aws.network]
 flow_logs = false
+admin_host = true
 
 [aws.database]
 instance = "db.r7g.large"

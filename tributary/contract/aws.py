@@ -182,6 +182,7 @@ class Network(Entry):
     nat_gateways         at most one for each zone; 0 is allowed only with interface_endpoints
     interface_endpoints  private endpoints for Glue, STS, Secrets Manager, CloudWatch and KMS. S3's endpoint
                          is free and always exists
+    admin_host           a small machine in a private subnet, for sessions of Systems Manager
     vpc                  an existing VPC. It is left unchanged, and the entries above have no effect. None:
                          the lake creates its own VPC
     """
@@ -192,6 +193,7 @@ class Network(Entry):
     nat_gateways: Annotated[int, Field(ge=0, le=3)] = 1
     interface_endpoints: bool = False
     flow_logs: bool = True
+    admin_host: bool = False
     vpc: ExistingVpc | None = None
 
     @model_validator(mode="after")

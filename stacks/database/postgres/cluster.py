@@ -202,6 +202,8 @@ class PostgresCluster(Construct):
         # Not the cluster's own rules: their port is a token, which no security pack can read.
         group.add_ingress_rule(self._network.debezium, ec2.Port.tcp(PORT), "Debezium")
         group.add_ingress_rule(self._network.functions, ec2.Port.tcp(PORT), "rotation of the secret")
+        if self._network.admin is not None:
+            group.add_ingress_rule(self._network.admin, ec2.Port.tcp(PORT), "admin host")
         return group
 
     def _monitoring_role(self) -> iam.Role:
