@@ -23,14 +23,16 @@ def main() -> None:
     """Write the templates to cdk.out, or to the folder that the command `cdk` asks for.
 
     The context has two paths, relative to this folder: `lake`, the lake file (lake.toml), and `assets`, the
-    folder of built files (dist). Without the command, the context comes from cdk.json and $CDK_CONTEXT_JSON.
+    folder of built files (dist). `env` names an environment with a file of its own beside the lake file.
+    Without the command, the context comes from cdk.json and $CDK_CONTEXT_JSON.
     """
     flags = json.loads((HERE / "cdk.json").read_text())["context"]
     app = App(context=flags, outdir=os.environ.get("CDK_OUTDIR") or str(HERE / "cdk.out"))
     lake_file = HERE / (app.node.try_get_context("lake") or "lake.toml")
     assets = HERE / (app.node.try_get_context("assets") or "dist")
+    environment = app.node.try_get_context("env")
     try:
-        assemble(app, read_lake(lake_file), lake_file, assets)
+        assemble(app, read_lake(lake_file, environment), lake_file, assets, environment)
     except TributaryError as error:
         sys.exit(str(error))
     app.synth()

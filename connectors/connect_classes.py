@@ -1,8 +1,9 @@
 """Compile our Java classes for Kafka Connect, which each source's plugin contains.
 
 `SecretsManagerConfigProvider` reads `${…}` values from AWS Secrets Manager: AWS's own provider
-(aws-samples/msk-config-providers) is in no Maven repository. The other classes are transforms. Their sources
-are in connectors/java.
+(aws-samples/msk-config-providers) is in no Maven repository. `CertificatesConfigProvider` writes the roots in
+connectors/certificates, which are in the jar, to files. The other classes are transforms. The sources are in
+connectors/java.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from connectors.certificates import PROVIDER, RDS_ROOTS
 from connectors.engines.debezium_options import KEPT_NULLS, MASKED_COLUMNS, RESUMABLE_OFFSETS
 from connectors.worker import SECRETS_MANAGER_PROVIDER
 from tributary.artifacts.fetch import fetch
@@ -24,7 +26,7 @@ _SOURCES = Path(__file__).with_name("java")
 _SERVICES = {
     f"META-INF/services/{kind}": "".join(f"{name}\n" for name in class_names).encode()
     for kind, class_names in {
-        "org.apache.kafka.common.config.provider.ConfigProvider": (SECRETS_MANAGER_PROVIDER,),
+        "org.apache.kafka.common.config.provider.ConfigProvider": (SECRETS_MANAGER_PROVIDER, PROVIDER),
         "org.apache.kafka.connect.transforms.Transformation": (
             MASKED_COLUMNS,
             RESUMABLE_OFFSETS,
@@ -43,11 +45,12 @@ def compile_classes(plugin_jars: Iterable[Path]) -> bytes:
     kafka = fetch(read_lock(LOCK)["kafka"]).values()
     with TemporaryDirectory() as folder:
         jar = Path(folder, JAR)
-        compile_jar(jar, _SOURCES, [*kafka, *plugin_jars], _SERVICES)
+        roots = {RDS_ROOTS.name: RDS_ROOTS.read_bytes()}
+        compile_jar(jar, _SOURCES, [*kafka, *plugin_jars], _SERVICES | roots)
         return jar.read_bytes()
 
 
 def inputs_digest() -> str:
     """Return a digest of the jar's inputs, without the plugin's own jars."""
-    inputs = (LOCK.read_bytes(), compiled_from(_SOURCES), _SERVICES)
+    inputs = (LOCK.read_bytes(), compiled_from(_SOURCES), _SERVICES, RDS_ROOTS.read_bytes())
     return hashlib.sha256(repr(inputs).encode()).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from connectors.certificates import PROVIDER as CERTIFICATES_PROVIDER
 from connectors.deployment import PlaintextKafka
 from tributary.contract.naming import LakeNames
 
@@ -49,7 +50,7 @@ def local_worker(names: LakeNames, kafka: PlaintextKafka, rest_port: int, plugin
 
 
 def msk_source_worker(offsets_topic: str, region: str) -> dict[str, str]:
-    """Return the MSK Connect worker settings for a database source: its offsets topic and secrets provider.
+    """Return the MSK Connect worker settings for a database source: its offsets topic and the providers.
 
     MSK Connect allows only some settings. It refuses properties that begin with admin., client., connect.,
     rest., sasl., security. and a few more, and sets the others itself (MSK developer guide, "Supported worker
@@ -59,7 +60,8 @@ def msk_source_worker(offsets_topic: str, region: str) -> dict[str, str]:
         **msk_sink_worker(),
         "offset.storage.topic": offsets_topic,
         "offset.storage.partitions": "1",
-        "config.providers": "secretsmanager",
+        "config.providers": "secretsmanager,certificates",
+        "config.providers.certificates.class": CERTIFICATES_PROVIDER,
         "config.providers.secretsmanager.class": SECRETS_MANAGER_PROVIDER,
         "config.providers.secretsmanager.param.region": region,
     }

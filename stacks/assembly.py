@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from aws_cdk import App, Stack
+from aws_cdk import Stack
+from constructs import Construct
 
+from stacks.base import deployment_of
 from stacks.checks.aws_names import check_known
 from stacks.connect.connector_plugin import find_plugins
 from stacks.connect.stack import ConnectStack
@@ -15,34 +17,61 @@ from stacks.kafka.stack import StreamingStack
 from stacks.lake.stack import LakeStack
 from stacks.network import NetworkStack
 from stacks.observability.stack import ObservabilityStack
+from stacks.processing.spark_package import LakeFiles
 from stacks.processing.stack import ProcessingStack
 from tributary.contract.lake import Lake
 
 
-def assemble(app: App, lake: Lake, lake_file: Path, assets: Path) -> None:
-    """Add all stacks of the lake to the app. Raise TributaryError.
+def assemble(
+    app: Construct, lake: Lake, lake_file: Path, assets: Path, environment: str | None = None
+) -> None:
+    """Add all stacks of the lake to an app or a stage. Raise TributaryError.
 
-    assets  the folder with the output of `tributary plugins build` and `tributary package`
+    assets       the folder with the output of `tributary plugins build` and `tributary package`
+    environment  the one in which the lake file was read, if any
 
     These can be deployed in parallel: network and lake, then database and streaming, then connect and
     processing. Observability comes last. Stacks are destroyed in the opposite order.
+
+    A lake whose sources all have streams of items has no streaming and no connect, and a database only if
+    the lake creates a stream.
     """
     check_known(lake)
-    plugins = find_plugins(lake, lake_file, assets)
+    if lake.connected_sources:
+        _assemble_with_kafka(app, lake, LakeFiles(lake_file, environment), assets)
+    else:
+        _assemble_without_kafka(app, lake, LakeFiles(lake_file, environment), assets)
+
+
+def _assemble_with_kafka(app: Construct, lake: Lake, files: LakeFiles, assets: Path) -> None:
+    plugins = find_plugins(lake, files.path, assets)
     network = NetworkStack(app, lake)
     lake_stack = LakeStack(app, lake)
     database = DatabaseStack(app, lake, network)
     streaming = StreamingStack(app, lake, network)
     connect = ConnectStack(app, lake, network, lake_stack, database, streaming, plugins)
-    processing = ProcessingStack(app, lake, network, lake_stack, streaming, assets, lake_file)
+    processing = ProcessingStack(app, lake, network, lake_stack, database, streaming, assets, files)
     observability = ObservabilityStack(app, lake, processing)
 
     # Most stacks refer to others' resources by name, so the templates alone do not show the order.
     _build(database, after=[network])
     _build(streaming, after=[network])
     _build(connect, after=[lake_stack, database, streaming])
-    _build(processing, after=[lake_stack, streaming])
+    _build(processing, after=[lake_stack, streaming, *([database] if database.streams else [])])
     _build(observability, after=[connect, processing])
+
+
+def _assemble_without_kafka(app: Construct, lake: Lake, files: LakeFiles, assets: Path) -> None:
+    """Add the stacks of a lake whose app reads all its streams itself: neither Kafka nor connectors."""
+    network = NetworkStack(app, lake)
+    lake_stack = LakeStack(app, lake)
+    database = DatabaseStack(app, lake, network) if deployment_of(lake).items else None
+    processing = ProcessingStack(app, lake, network, lake_stack, database, None, assets, files)
+    observability = ObservabilityStack(app, lake, processing)
+    if database is not None:
+        _build(processing, after=[database])
+    _build(processing, after=[network, lake_stack])
+    _build(observability, after=[processing])
 
 
 def _build(stack: Stack, after: Iterable[Stack]) -> None:

@@ -11,6 +11,9 @@ from tributary.contract.aws_names import AwsNames, StackKind
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 
+LAKE_TAG = "tributary:lake"
+"""The tag of every resource of a lake, with the lake's name."""
+
 
 class TributaryStack(Stack):
     """A stack of the lake, in the region of `[aws]` and, if `[aws]` names one, its account."""
@@ -27,7 +30,7 @@ class TributaryStack(Stack):
             synthesizer=DefaultStackSynthesizer(qualifier=aws.bootstrap.qualifier),
         )
         self.lake, self.aws, self.names = lake, aws, names
-        for key, value in {**aws.tags, "tributary:lake": lake.name}.items():
+        for key, value in {**aws.tags, LAKE_TAG: lake.name}.items():
             Tags.of(self).add(key, value)
         if aws.permissions_boundary is not None:
             boundary = iam.ManagedPolicy.from_managed_policy_name(self, "Boundary", aws.permissions_boundary)

@@ -211,9 +211,23 @@ def _each(what: str) -> Callable[[Resource, Mapping[str, Resource]], Counts]:
     return count
 
 
+def _instance(properties: Resource, _: Mapping[str, Resource]) -> Counts:
+    yield properties["InstanceType"], 1, 1
+    disks = sum(each["Ebs"]["VolumeSize"] for each in properties["BlockDeviceMappings"])
+    yield "disk-gigabyte", disks, disks
+
+
+def _stream(properties: Resource, _: Mapping[str, Resource]) -> Counts:
+    if properties.get("StreamModeDetails", {}).get("StreamMode") == "ON_DEMAND":
+        yield "kinesis-on-demand-stream", 1, 1
+    else:
+        yield "kinesis-shard", properties["ShardCount"], properties["ShardCount"]
+
+
 _CHARGED: Mapping[str, Callable[[Resource, Mapping[str, Resource]], Counts]] = {
     "AWS::CloudWatch::Alarm": _each("alarm"),
     "AWS::CloudWatch::Dashboard": _each("dashboard"),
+    "AWS::EC2::Instance": _instance,
     "AWS::EC2::EIP": _each("public-ipv4-address"),
     "AWS::EC2::NatGateway": _each("nat-gateway"),
     "AWS::EC2::VPCEndpoint": _endpoint,
@@ -221,6 +235,7 @@ _CHARGED: Mapping[str, Callable[[Resource, Mapping[str, Resource]], Counts]] = {
     "AWS::EMRServerless::Application": _emr_serverless,
     "AWS::KMS::Key": _each("key"),
     "AWS::KafkaConnect::Connector": _connector,
+    "AWS::Kinesis::Stream": _stream,
     "AWS::MSK::Cluster": _kafka,
     "AWS::MSK::ServerlessCluster": _each("msk-serverless-cluster"),
     "AWS::RDS::DBInstance": _database,
@@ -228,9 +243,9 @@ _CHARGED: Mapping[str, Callable[[Resource, Mapping[str, Resource]], Counts]] = {
 }
 
 _FREE_OR_BY_USE = re.compile(
-    r"Custom::.+|AWS::(CDK|IAM|Glue|Logs|Lambda|S3|SNS|SQS|Athena|LakeFormation|CloudFormation|Events|Scheduler|"
+    r"Custom::.+|AWS::(CDK|IAM|Budgets|DynamoDB|Glue|Logs|Lambda|S3|SNS|SQS|Athena|LakeFormation|CloudFormation|Events|Scheduler|"
     r"ApplicationAutoScaling|Serverless|SSM|StepFunctions)::.+"
-    r"|AWS::EC2::(VPC|Subnet.*|Route.*|InternetGateway|VPCGatewayAttachment|SecurityGroup.*|FlowLog)"
+    r"|AWS::EC2::(LaunchTemplate|VPC|Subnet.*|Route.*|InternetGateway|VPCGatewayAttachment|SecurityGroup.*|FlowLog)"
     r"|AWS::KafkaConnect::(CustomPlugin|WorkerConfiguration)|AWS::MSK::(Configuration|Topic|ClusterPolicy)"
     r"|AWS::RDS::DB(Cluster|SubnetGroup|(Cluster)?ParameterGroup)|AWS::KMS::Alias"
     r"|AWS::SecretsManager::(ResourcePolicy|RotationSchedule|SecretTargetAttachment)"

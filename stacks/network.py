@@ -15,6 +15,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from connectors.engines.registry import engine_of
+from stacks.admin_host import AdminHost
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip_in_functions_of_the_cdk
 from stacks.checks.zones import zone_ids, zone_names
@@ -42,6 +43,13 @@ _ENDPOINTS = {
 }
 """The services, except S3, that a connector or the Spark app calls at run time."""
 
+_ENDPOINTS_OF_SESSIONS = {
+    "Ssm": ec2.InterfaceVpcEndpointAwsService.SSM,
+    "SsmMessages": ec2.InterfaceVpcEndpointAwsService.SSM_MESSAGES,
+    "Ec2Messages": ec2.InterfaceVpcEndpointAwsService.EC2_MESSAGES,
+}
+"""The services that the agent on the admin host calls."""
+
 _ENDPOINTS_OF_ITEMS = {"Kinesis": ec2.InterfaceVpcEndpointAwsService.KINESIS_STREAMS}
 """The services that the Spark app calls if it reads a stream of items."""
 
@@ -53,7 +61,9 @@ class NetworkStack(TributaryStack):
     private    the subnets of all the lake's resources, one in each availability zone
     log_key    for the log groups of every stack. None if `[aws.storage].encryption` is "s3".
     debezium, sink, spark, functions  the security groups of the clients: each kind of connector, the Spark
-               app, and the functions that prepare databases and topics
+               app, and the functions that prepare databases and topics. A lake without Kafka has only the
+               Spark app.
+    admin      the security group of the admin host. None if `[aws.network].admin_host` is false.
 
     An existing VPC stays unchanged: it gets no endpoints, flow logs or NAT gateway.
     """
@@ -77,11 +87,17 @@ class NetworkStack(TributaryStack):
         kafka = _anywhere({KAFKA_PORT}) if self.aws.kafka.cluster else self._near({KAFKA_PORT})
         port = None if lake.registry is None else lake.registry.port
         schemas = frozenset() if port in (None, HTTPS_PORT) else _anywhere({port})
+        if not lake.connected_sources:
+            self.spark = self._clients("Spark", "the Spark app", schemas)
+            self.admin = self._admin_host(frozenset())
+            skip_in_functions_of_the_cdk(self)
+            return
         self.debezium = self._clients("Debezium", "Debezium connectors", kafka | own | existing | schemas)
         self.sink = self._clients("Sink", "S3 sink connectors", kafka)
         self.sink.connections.allow_internally(ec2.Port.all_tcp(), "workers of one connector")
         self.spark = self._clients("Spark", "the Spark app", kafka | schemas)
         self.functions = self._clients("Functions", "functions of a deployment", kafka | own)
+        self.admin = self._admin_host(kafka | own | existing)
         if self.aws.source:
             CfnOutput(
                 self,
@@ -166,7 +182,8 @@ class NetworkStack(TributaryStack):
             ec2.Peer.ipv4(self.aws.network.cidr), ec2.Port.tcp(HTTPS_PORT), "all of the VPC"
         )
         of_items = _ENDPOINTS_OF_ITEMS if self.lake.item_sources else {}
-        for name, service in {**_ENDPOINTS, **of_items}.items():
+        of_sessions = _ENDPOINTS_OF_SESSIONS if self.aws.network.admin_host else {}
+        for name, service in {**_ENDPOINTS, **of_items, **of_sessions}.items():
             endpoint = vpc.add_interface_endpoint(
                 f"{name}Endpoint",
                 service=service,
@@ -183,6 +200,14 @@ class NetworkStack(TributaryStack):
                     conditions={"StringEquals": {"aws:PrincipalAccount": Aws.ACCOUNT_ID}},
                 )
             )
+
+    def _admin_host(self, destinations: Destinations) -> ec2.SecurityGroup | None:
+        """Create the admin host, and return its group; None: the lake file asks for no such host."""
+        if not self.aws.network.admin_host:
+            return None
+        group = self._clients("Admin", "the admin host", destinations)
+        AdminHost(self, "AdminHost", self.vpc, self.private, group)
+        return group
 
     def _add_flow_logs(self, vpc: ec2.Vpc) -> None:
         group = LakeLogGroup(self, "FlowLogs", "flow-logs", self.log_key)

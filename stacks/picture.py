@@ -10,13 +10,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from stacks.synthesized import Resource, Templates, read_templates, rendered, resources_of
 
+_TABLE, _STREAM = "AWS::DynamoDB::Table", "AWS::Kinesis::Stream"
 _WRITES = {"kafka-cluster:WriteData", "s3:PutObject", "glue:UpdateTable"}
-_READS = {"kafka-cluster:ReadData", "s3:GetObject", "glue:GetTable"}
+_READS = {"kafka-cluster:ReadData", "s3:GetObject", "glue:GetTable", "kinesis:GetRecords", "dynamodb:Scan"}
 _CLUSTERS = ("AWS::EMR::Cluster", "AWS::EMRServerless::Application")
 _CONNECTOR = "AWS::KafkaConnect::Connector"
 
@@ -72,6 +74,8 @@ def _short(name: Any) -> str:
 
 _DRAWN: Mapping[str, Callable[[Resource], str]] = {
     "AWS::RDS::DBCluster": lambda of: f"Aurora PostgreSQL {of['EngineVersion']}<br/>{of['DatabaseName']}",
+    _TABLE: lambda of: f"DynamoDB table<br/>{of['TableName']}",
+    _STREAM: lambda of: f"Kinesis stream<br/>{of['Name']}",
     "AWS::MSK::Cluster": lambda of: f"MSK: {of['NumberOfBrokerNodes']} brokers<br/>{of['ClusterName']}",
     "AWS::MSK::ServerlessCluster": lambda of: f"MSK Serverless<br/>{of['ClusterName']}",
     _CONNECTOR: lambda of: f"MSK Connect<br/>{of['ConnectorName']}",
@@ -102,6 +106,13 @@ def _arrows(templates: Templates, nodes: list[Node]) -> Iterator[Arrow]:
                 yield Arrow(str(database), node.id)
         if node.kind == _CONNECTOR or node.kind in _CLUSTERS:
             yield from _by_rights(templates, nodes, node)
+        if node.kind == _TABLE:
+            target = rendered(properties["KinesisStreamSpecification"]["StreamArn"])
+            yield from (
+                Arrow(node.id, each.id)
+                for each in nodes
+                if target == f"{{{each.id.removeprefix(each.stack)}.Arn}}"
+            )
         if node.kind == "AWS::CloudWatch::Alarm":
             yield from (Arrow(node.id, topic.id) for topic in nodes if topic.kind == "AWS::SNS::Topic")
         if node.kind == "AWS::Athena::WorkGroup":
@@ -153,6 +164,10 @@ def _is_about(arn: str, node: Node) -> bool:
             return f":s3:::{rendered(properties['BucketName'])}/" in arn
         case "AWS::Glue::Database":
             return arn.endswith(f":database/{properties['DatabaseInput']['Name']}")
+        case kind if kind == _STREAM:
+            return arn.endswith(f":stream/{properties['Name']}")
+        case kind if kind == _TABLE:
+            return fnmatchcase(properties["TableName"], arn.partition(":table/")[2])
     return False
 
 

@@ -42,12 +42,12 @@ def check_known(lake: Lake) -> None:
     """Check the names in `[aws]`. Raise TributaryError for the first setting that AWS does not know."""
     aws = deployment_of(lake)
     engines = own_sources(lake)
-    for service in (*_services(aws), *(service for engine in engines for service in engine.services)):
+    for service in (*_services(lake, aws), *(service for engine in engines for service in engine.services)):
         check_name("region", aws.region, _regions(service), f"a region in which AWS offers {service}")
     check_zones(aws)
     for name in (name for engine in engines for name in engine.names(aws)):
         check_name(name.setting, name.found, name.known, name.expected)
-    if aws.kafka.kind == "provisioned" and aws.kafka.cluster is None:
+    if lake.connected_sources and aws.kafka.kind == "provisioned" and aws.kafka.cluster is None:
         check_name("kafka.version", aws.kafka.version, KAFKA_VERSIONS, "a version that Amazon MSK offers")
         check_name("kafka.broker", aws.kafka.broker, BROKER_TYPES, "a broker type of Amazon MSK")
     check_name("processing.release", aws.processing.release, EMR_RELEASES, "an EMR release with Hudi 1.0.2")
@@ -56,8 +56,12 @@ def check_known(lake: Lake) -> None:
             check_name(setting, instance_type, ec2_instance_types(), "an instance type of EC2")
 
 
-def _services(aws: Aws) -> tuple[str, ...]:
-    return ("kafka", "kafkaconnect", aws.processing.on, "glue", "athena", "secretsmanager", "kms")
+def _services(lake: Lake, aws: Aws) -> Iterator[str]:
+    if lake.connected_sources:
+        yield from ("kafka", "kafkaconnect")
+    yield from (aws.processing.on, "glue", "athena", "secretsmanager", "kms")
+    if aws.items:
+        yield from ("kinesis", "dynamodb")
 
 
 def _instances(aws: Aws) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from connectors.certificates import RDS_ROOTS
 from connectors.deployment import DatabaseAccess, SecretsManagerSecret
 from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
@@ -139,6 +141,7 @@ class ExistingDatabaseCheck(Construct):
         skip(policy, {"CKV_AWS_111": ANY_INTERFACE})
         with tempfile.TemporaryDirectory() as folder:
             write_code(_FUNCTION, Path(folder))
+            shutil.copyfile(RDS_ROOTS, Path(folder, RDS_ROOTS.name))
             function = lambda_.Function(
                 self,
                 "Function",

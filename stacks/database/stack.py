@@ -9,6 +9,7 @@ from constructs import Construct, IDependable
 from connectors.deployment import DatabaseAccess
 from stacks.base import TributaryStack
 from stacks.database.engine import SourceDatabase
+from stacks.database.items.stream import ItemStreamAndTables
 from stacks.database.key import DatabaseKey
 from stacks.database.registry import engine_on_aws, own_sources
 from stacks.database.secrets import HashSalt
@@ -21,6 +22,8 @@ class DatabaseStack(TributaryStack):
 
     databases  the database of each source, by its name
     own        the databases that the stack creates, because no `[aws.source.NAME]` names an existing one
+    key        encrypts the stack's own databases, streams and secrets. None: AWS's own keys do.
+    streams    the streams of items that the stack creates, by the source's name
     hash_salt  the salt of hashed columns; None: no table has any
     """
 
@@ -35,12 +38,19 @@ class DatabaseStack(TributaryStack):
         }
         self.own: dict[str, SourceDatabase] = {}
         own = own_sources(lake)
-        encrypts = self.aws.storage.encryption == "kms" and bool(own or lake.hashes_columns)
-        key: kms.IKey | None = DatabaseKey(self, "Key") if encrypts else None
+        encrypts = self.aws.storage.encryption == "kms" and bool(own or lake.hashes_columns or self.aws.items)
+        self.key: kms.IKey | None = DatabaseKey(self, "Key") if encrypts else None
         for engine, sources in own.items():
-            self.own.update(engine.add_own(self, sources, network, key))
+            self.own.update(engine.add_own(self, sources, network, self.key))
         self.databases.update(self.own)
-        self.hash_salt: HashSalt | None = HashSalt(self, key) if lake.hashes_columns else None
+        self.hash_salt: HashSalt | None = HashSalt(self, self.key) if lake.hashes_columns else None
+        self.streams: dict[str, ItemStreamAndTables] = {
+            source.name: ItemStreamAndTables(
+                self, source.name, source.item_stream, self.aws.items[source.name], self.key
+            )
+            for source in lake.item_sources
+            if source.name in self.aws.items and source.item_stream is not None
+        }
 
     @property
     def access(self) -> dict[str, DatabaseAccess]:

@@ -237,6 +237,8 @@ def _let_in(group: ec2.ISecurityGroup, network: NetworkStack) -> None:
     for whose in ("debezium", "sink", "spark", "functions"):
         client: ec2.SecurityGroup = getattr(network, whose)
         group.add_ingress_rule(client, ec2.Port.tcp(KAFKA_PORT), f"{whose}: Kafka with IAM")
+    if network.admin is not None:
+        group.add_ingress_rule(network.admin, ec2.Port.tcp(KAFKA_PORT), "admin: Kafka with IAM")
 
 
 def _subnet_ids(network: NetworkStack) -> list[str]:

@@ -9,19 +9,22 @@ from constructs import Construct
 
 from stacks.base import TributaryStack
 from stacks.database.registry import ENGINES_ON_AWS
+from stacks.functions.restart.main import METRIC as FOLLOW_DEATHS
 from stacks.kafka.cluster import kafka_name
 from stacks.observability.metrics import (
     connector_metric,
     connectors,
     disk_metric,
     idle_metric,
+    replication_metric,
     sink_lag_metric,
     stream_age_metric,
+    stream_throttle_metric,
+    streams_here,
     table_metric,
 )
-from stacks.observability.watched import Threshold, Watched
-
-RUNBOOK = "docs/operate-aws.md"
+from stacks.observability.watched import RUNBOOK, Threshold, Watched
+from tributary.contract.patterns import WILDCARDS
 
 SECTIONS: tuple[str, ...] = (
     *(section for engine in ENGINES_ON_AWS.values() for section in engine.sections),
@@ -33,15 +36,20 @@ SECTIONS: tuple[str, ...] = (
     "missing-classes",
     "not-accelerated",
     "step-failed",
+    "follow-died",
     "kafka-disk",
     "kafka-cpu",
     "stream-age",
+    "stream-throttled",
+    "not-replicated",
 )
 """The runbook's sections, each of which says what to do about an alarm."""
 
 _MOST_DISK_PERCENT = 85
 _MOST_AGE_MS = 30 * 60_000
 """Well below the 24 hours after which Kinesis deletes a record."""
+_DEATHS = 3
+"""The number of deaths of a follow job within an hour that a person has to know of."""
 _LEAST_IDLE_PERCENT = 40
 """MSK's developer guide, "Best practices": user and system together stay below 60 %."""
 
@@ -58,6 +66,7 @@ class LakeAlarms(Construct):
                 *_of_databases(stack),
                 *_of_connectors(stack),
                 *_of_tables(stack),
+                *_of_jobs(stack),
                 *_of_kafka(stack),
                 *_of_streams(stack),
             )
@@ -116,7 +125,7 @@ def _of_connectors(stack: TributaryStack) -> list[Watched]:
                 missing=cloudwatch.TreatMissingData.BREACHING,
             ),
         ]
-    if stack.aws.connect.running:
+    if connectors(stack):
         # A sink can run and yet consume nothing: its lag tells, its state does not.
         lag = sink_lag_metric(stack.lake.names.bronze_connector)
         limit = Threshold(stack.aws.alarms.sink_lag)
@@ -126,19 +135,60 @@ def _of_connectors(stack: TributaryStack) -> list[Watched]:
 
 def _of_streams(stack: TributaryStack) -> list[Watched]:
     """Return what is watched of the streams of items in the lake's own region."""
-    streams = (source.item_stream for source in stack.lake.item_sources)
-    here = sorted(
-        {
-            stream.name
-            for stream in streams
-            if stream is not None and stream.region_of_stream in (None, stack.aws.region)
-        }
-    )
-    limit = Threshold(_MOST_AGE_MS, points=5, of=5)
-    return [
-        Watched("stream-age", f"The stream {name} is read late.", stream_age_metric(name), limit, name)
-        for name in here
+    late, refused = Threshold(_MOST_AGE_MS, points=5, of=5), Threshold(0, points=5, of=5)
+    watched = []
+    for name in streams_here(stack):
+        reads, writes = (stream_throttle_metric(name, of) for of in ("Read", "Write"))
+        watched += [
+            Watched("stream-age", f"The stream {name} is read late.", stream_age_metric(name), late, name),
+            Watched(
+                "stream-throttled",
+                f"Kinesis refuses reads of the stream {name}.",
+                reads,
+                refused,
+                f"{name}-reads",
+            ),
+            Watched(
+                "stream-throttled",
+                f"Kinesis refuses records for the stream {name}.",
+                writes,
+                refused,
+                f"{name}-writes",
+            ),
+        ]
+    return [*watched, *_of_tables_with_streams(stack)]
+
+
+def _of_tables_with_streams(stack: TributaryStack) -> list[Watched]:
+    """Return what is watched of the tables that send their changes to a stream."""
+    here = [
+        source
+        for source in stack.lake.item_sources
+        if source.item_stream is not None and source.item_stream.region_of_stream in (None, stack.aws.region)
     ]
+    taken = [pattern.table for source in here for pattern in source.patterns.include]
+    own = [table for items in stack.aws.items.values() for table in items.tables]
+    named = sorted({*own, *(table for table in taken if not _is_pattern(table))})
+    limit = Threshold(0, points=1, of=1)
+    watched = [
+        Watched(
+            "not-replicated",
+            f"The table {table} could not send changes to its stream.",
+            replication_metric(table),
+            limit,
+            table,
+        )
+        for table in named
+    ]
+    if any(map(_is_pattern, taken)):
+        says = "Some table of the account could not send changes to its stream."
+        # A query has no patterns. So this alarm also rings for other tables of the account.
+        watched.append(Watched("not-replicated", says, replication_metric(None), limit))
+    return watched
+
+
+def _is_pattern(table: str) -> bool:
+    return any(wildcard in table for wildcard in WILDCARDS)
 
 
 def _of_tables(stack: TributaryStack) -> list[Watched]:
@@ -184,10 +234,23 @@ def _of_tables(stack: TributaryStack) -> list[Watched]:
     ]
 
 
+def _of_jobs(stack: TributaryStack) -> list[Watched]:
+    if stack.aws.processing.restarts == 0:
+        return []
+    return [
+        Watched(
+            "follow-died",
+            f"The follow job has died {_DEATHS} times within an hour.",
+            table_metric(stack.lake.name, FOLLOW_DEATHS, "Maximum", minutes=5),
+            Threshold(_DEATHS - 1, points=1, of=1),
+        )
+    ]
+
+
 def _of_kafka(stack: TributaryStack) -> list[Watched]:
     """MSK Serverless looks after itself; Express brokers have no disks that could fill up."""
     kafka, cluster = stack.aws.kafka, kafka_name(stack)
-    if kafka.kind == "serverless":
+    if kafka.kind == "serverless" or not stack.lake.connected_sources:
         return []
     idle = Threshold(_LEAST_IDLE_PERCENT, is_least=True)
     watched = [Watched("kafka-cpu", "A broker of Kafka has much to do.", idle_metric(cluster), idle)]

@@ -17,6 +17,8 @@ from stacks.observability.metrics import (
     disk_metric,
     idle_metric,
     sink_lag_metric,
+    stream_age_metric,
+    streams_here,
 )
 from stacks.observability.watched import Graph
 from tributary.contract.aws_names import METRICS_NAMESPACE
@@ -64,9 +66,12 @@ def _on_the_way(stack: TributaryStack) -> list[cloudwatch.GraphWidget]:
         tasks = [connector_metric(name, "RunningTaskCount", "Minimum").with_(label=name) for name in running]
         graphs.append(Graph("Tasks of the connectors that run", tuple(tasks)))
         graphs.append(Graph("Events by which bronze is behind", (sink_lag_metric(running[-1]),)))
-    if stack.aws.kafka.kind == "provisioned":
+    if stack.lake.connected_sources and stack.aws.kafka.kind == "provisioned":
         used, idle = disk_metric(kafka_name(stack)), idle_metric(kafka_name(stack))
         graphs.append(Graph("Kafka: disk used, processor idle (%)", (used, idle)))
+    if streams := streams_here(stack):
+        ages = tuple(stream_age_metric(stream).with_(label=stream) for stream in streams)
+        graphs.append(Graph("How late are streams read? (milliseconds)", ages))
     return [_graph(graph.title, *graph.metrics) for graph in graphs]
 
 

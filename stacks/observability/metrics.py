@@ -20,10 +20,39 @@ def connector_metric(connector: str, name: str, statistic: str) -> cloudwatch.Me
     return _metric("AWS/KafkaConnect", name, statistic, 5, {"ConnectorName": connector})
 
 
+def streams_here(stack: TributaryStack) -> list[str]:
+    """Return the names of the streams of items that are in the lake's own region."""
+    streams = (source.item_stream for source in stack.lake.item_sources)
+    return sorted(
+        {
+            stream.name
+            for stream in streams
+            if stream is not None and stream.region_of_stream in (None, stack.aws.region)
+        }
+    )
+
+
 def stream_age_metric(stream: str) -> cloudwatch.Metric:
     """Return how old the records of a stream are when they are read, in milliseconds."""
     name, dimensions = "GetRecords.IteratorAgeMilliseconds", {"StreamName": stream}
     return _metric("AWS/Kinesis", name, "Maximum", 1, dimensions)
+
+
+def stream_throttle_metric(stream: str, of: str) -> cloudwatch.Metric:
+    """Return how many requests Kinesis refused because they were too many. `of` is Read or Write."""
+    name = f"{of}ProvisionedThroughputExceeded"
+    return _metric("AWS/Kinesis", name, "Sum", 1, {"StreamName": stream})
+
+
+def replication_metric(table: str | None) -> cloudwatch.MathExpression:
+    """Return how many changes a table could not send to its stream; None: all tables of the account.
+
+    A query also finds the metric's second dimension, DelegatedOperation.
+    """
+    which = "" if table is None else f" WHERE TableName = '{table}'"
+    return _query(
+        f'SELECT SUM(FailedToReplicateRecordCount) FROM "AWS/DynamoDB"{which}', "changes that are not sent"
+    )
 
 
 def writer_metric(cluster: str, name: str, statistic: str) -> cloudwatch.Metric:
@@ -52,7 +81,7 @@ def disk_metric(cluster: str) -> cloudwatch.Metric:
 
 def connectors(stack: TributaryStack) -> tuple[str, ...]:
     """Return the names of the deployed connectors. There are none if `[aws.connect].running` is false."""
-    if not stack.aws.connect.running:
+    if not stack.aws.connect.running or not stack.lake.connected_sources:
         return ()
     lake = stack.lake
     return (

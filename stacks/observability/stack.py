@@ -14,12 +14,15 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from stacks.base import TributaryStack
-from stacks.observability.alarms import RUNBOOK, LakeAlarms
+from stacks.observability.alarms import LakeAlarms
+from stacks.observability.budget import LakeBudget
 from stacks.observability.dashboard import LakeDashboard
+from stacks.observability.watched import RUNBOOK
 from stacks.processing.stack import ProcessingStack
 from tributary.contract.lake import Lake
 
 _SENDERS = ("cloudwatch.amazonaws.com", "events.amazonaws.com")
+_BUDGETS = "budgets.amazonaws.com"
 _STEP_FAILED = "step-failed"
 
 
@@ -32,6 +35,8 @@ class ObservabilityStack(TributaryStack):
         alarms = LakeAlarms(self, "Alarms", self.topic)
         LakeDashboard(self, "Dashboard", alarms.alarms)
         self._report_failed_runs(processing)
+        if self.aws.alarms.budget is not None:
+            LakeBudget(self, "Budget", self.topic, self.aws.alarms.budget)
 
     def _topic(self) -> sns.Topic:
         # Neither CloudWatch nor EventBridge may use AWS's own key for SNS.
@@ -45,7 +50,7 @@ class ObservabilityStack(TributaryStack):
         of_account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
         key.add_to_resource_policy(
             iam.PolicyStatement(
-                principals=[iam.ServicePrincipal(sender) for sender in _SENDERS],
+                principals=[iam.ServicePrincipal(sender) for sender in self._senders()],
                 actions=["kms:Decrypt", "kms:GenerateDataKey"],
                 resources=["*"],  # In a key's policy: this key.
                 conditions=of_account,
@@ -62,9 +67,21 @@ class ObservabilityStack(TributaryStack):
                 conditions=of_account,
             )
         )
+        if self.aws.alarms.budget is not None:
+            topic.add_to_resource_policy(
+                iam.PolicyStatement(
+                    principals=[iam.ServicePrincipal(_BUDGETS)],
+                    actions=["sns:Publish"],
+                    resources=[topic.topic_arn],
+                    conditions=of_account,
+                )
+            )
         if self.aws.alarms.email is not None:
             topic.add_subscription(subscriptions.EmailSubscription(self.aws.alarms.email))
         return topic
+
+    def _senders(self) -> tuple[str, ...]:
+        return (*_SENDERS, _BUDGETS) if self.aws.alarms.budget is not None else _SENDERS
 
     def _report_failed_runs(self, processing: ProcessingStack) -> None:
         ended = ["CANCELLED", "FAILED"]

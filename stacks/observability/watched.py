@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+RUNBOOK = "docs/operate-aws.md"
+
 
 @dataclass(frozen=True)
 class Threshold:

@@ -7,6 +7,7 @@ from functools import reduce
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 
 from stacks.base import TributaryStack
@@ -24,14 +25,13 @@ from tributary.contract.source import Source
 
 
 def job_access(
-    lake_stack: LakeStack, kafka: KafkaCluster, package: SparkPackage, metrics: logs.ILogGroup
+    lake_stack: LakeStack, kafka: KafkaCluster | None, package: SparkPackage, metrics: logs.ILogGroup
 ) -> Access:
-    """Return all permissions of a run of the app."""
-    in_kafka = spark_access(kafka, lake_stack.lake)
+    """Return the permissions of a run of the app, except `item_access`. `kafka` is None if there is none."""
+    in_kafka = Access((), {}) if kafka is None else spark_access(kafka, lake_stack.lake)
     statements = (
         *package.read_access(),
         *_on_bronze(lake_stack),
-        *_item_access(lake_stack),
         *_writing(lake_stack, "silver"),
         *_writing(lake_stack, "quarantine"),
         *_catalog_access(lake_stack),
@@ -53,9 +53,18 @@ def job_access(
             _tables_finding(
                 lake_stack
             ): "New tables of the sources become new tables here. The database belongs to the app.",
-            **_item_findings(lake_stack),
         },
     )
+
+
+def item_access(lake_stack: LakeStack, key: kms.IKey | None) -> Access:
+    """Return the permissions to read streams and tables of items.
+
+    IAM limits the length of a policy, so these are for a policy of their own. `key` is the lake's own, which
+    encrypts its streams and tables, or None.
+    """
+    statements = (*_item_access(lake_stack), *_use_of_streams_key(key, lake_stack.aws.region))
+    return Access(statements, _item_findings(lake_stack))
 
 
 def bucket_arn(stack: TributaryStack, kind: BucketKind) -> str:
@@ -80,8 +89,6 @@ def _on_bronze(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
 
 def _item_access(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
     """Yield the permissions to read the streams of items, and to keep the tables of their records."""
-    if not stack.lake.item_sources:
-        return
     streams = [source.item_stream for source in stack.lake.item_sources]
     yield iam.PolicyStatement(
         actions=[
@@ -108,6 +115,20 @@ def _item_access(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
         actions=["glue:CreateTable", "glue:GetDatabase", "glue:GetTable", "glue:UpdateTable"],
         resources=sorted({resource for of_table in resources for resource in of_table}),
     )
+
+
+def _use_of_streams_key(key: kms.IKey | None, region: str) -> list[iam.PolicyStatement]:
+    """Return the permission to read encrypted records and items, through the services that hold them."""
+    if key is None:
+        return []
+    services = [f"{service}.{region}.amazonaws.com" for service in ("dynamodb", "kinesis")]
+    return [
+        iam.PolicyStatement(
+            actions=["kms:Decrypt"],
+            resources=[key.key_arn],
+            conditions={"StringEquals": {"kms:ViaService": services}},
+        )
+    ]
 
 
 def _is_loaded(source: Source) -> bool:

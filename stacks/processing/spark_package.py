@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import tomli_w
 from aws_cdk import Aws, CfnOutput
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
@@ -21,6 +22,7 @@ from tributary.aws.spark_submit import LAKE_FILE
 from tributary.contract.aws import Processing
 from tributary.contract.aws_names import Output
 from tributary.contract.errors import TributaryError
+from tributary.contract.lake import read_content
 
 JARS_LOCK = Path(spark_app.__file__).with_name("emr-jars.lock.json")
 _ENTRY_POINT = Path(spark_app.__file__).with_name("main.py")
@@ -54,17 +56,32 @@ class SparkFiles:
         return cls(packages[-1], jars)
 
 
+@dataclass(frozen=True)
+class LakeFiles:
+    """The lake file, and the environment whose own file beside it changes some entries."""
+
+    path: Path
+    environment: str | None = None
+
+    def write(self, path: Path) -> None:
+        """Write the lake file of the environment, which needs no other file."""
+        if self.environment is None:
+            shutil.copyfile(self.path, path)
+        else:
+            path.write_text(tomli_w.dumps(read_content(self.path, self.environment)))
+
+
 class SparkPackage(Construct):
     """The files as assets, and outputs with their addresses."""
 
-    def __init__(self, scope: Construct, construct_id: str, files: SparkFiles, lake_file: Path) -> None:
+    def __init__(self, scope: Construct, construct_id: str, files: SparkFiles, lake_files: LakeFiles) -> None:
         super().__init__(scope, construct_id)
         package = self._asset("App", files.package)
         entry_point = self._asset("EntryPoint", _ENTRY_POINT)
         jars = [self._asset(jar.name.rsplit("-", 1)[0], jar) for jar in files.jars]
         with TemporaryDirectory() as folder:
             # The CDK zips a folder, and Spark unpacks an archive on every machine of a run.
-            shutil.copyfile(lake_file, Path(folder) / LAKE_FILE)
+            lake_files.write(Path(folder) / LAKE_FILE)
             lake = self._asset("LakeFile", Path(folder))
         self._assets = (package, entry_point, lake, *jars)
         stack = TributaryStack.of(self)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from stacks.base import TributaryStack
+from stacks.checks.findings import acknowledge
+from stacks.database.stack import DatabaseStack
 from stacks.kafka.stack import StreamingStack
 from stacks.lake.lake_formation import grant_role, reading, writing_tables
 from stacks.lake.stack import LakeStack
@@ -14,14 +17,17 @@ from stacks.log_groups import LakeLogGroup
 from stacks.network import NetworkStack
 from stacks.processing.emr_cluster import EmrCluster
 from stacks.processing.emr_serverless import EmrServerless
-from stacks.processing.spark_access import job_access
-from stacks.processing.spark_package import SparkFiles, SparkPackage
+from stacks.processing.restart import FollowRestart
+from stacks.processing.spark_access import item_access, job_access
+from stacks.processing.spark_package import LakeFiles, SparkFiles, SparkPackage
 from tributary.contract.lake import Lake
 
 
 class ProcessingStack(TributaryStack):
     """An EMR cluster or an EMR Serverless application, depending on `[aws.processing].on`.
 
+    database        None: the lake has none of its own
+    streaming       None: the lake has no Kafka
     built           the folder with the output of `tributary package`
     application_id  of EMR Serverless, None for a cluster
 
@@ -35,21 +41,37 @@ class ProcessingStack(TributaryStack):
         lake: Lake,
         network: NetworkStack,
         lake_stack: LakeStack,
-        streaming: StreamingStack,
+        database: DatabaseStack | None,
+        streaming: StreamingStack | None,
         built: Path,
-        lake_file: Path,
+        lake_files: LakeFiles,
     ) -> None:
         super().__init__(scope, "processing", lake, "where the Spark app runs")
         self.application_id: str | None = None
-        package = SparkPackage(self, "Package", SparkFiles.find(built, self.aws.processing), lake_file)
+        package = SparkPackage(self, "Package", SparkFiles.find(built, self.aws.processing), lake_files)
         metrics = LakeLogGroup(self, "Metrics", "metrics", network.log_key)
-        access = job_access(lake_stack, streaming.kafka, package, metrics)
+        kafka = None if streaming is None else streaming.kafka
+        access = job_access(lake_stack, kafka, package, metrics)
         if self.aws.processing.on == "emr":
-            role = EmrCluster(self, "Emr", network, lake_stack.key, access).job_role
+            emr = EmrCluster(self, "Emr", network, lake_stack.key, access)
+            role, place = emr.job_role, emr.cluster.ref
         else:
             serverless = EmrServerless(self, "Emr", network, access)
             role = serverless.role
-            self.application_id = serverless.application.attr_application_id
+            self.application_id = place = serverless.application.attr_application_id
+        if lake.item_sources:
+            key = database.key if database is not None and database.streams else None
+            of_items = item_access(lake_stack, key)
+            policy = iam.ManagedPolicy(
+                self,
+                "ItemsPolicy",
+                description=f"What the Spark app of lake {lake.name} may do with streams of items",
+                statements=list(of_items),
+                roles=[role],
+            )
+            acknowledge(policy, of_items.acknowledged)
+        if self.aws.processing.restarts:
+            FollowRestart(self, "Restart", place, role, network.log_key)
         on_bronze = writing_tables if lake.item_sources else reading
         catalog = [on_bronze(lake_stack.bronze_database), writing_tables(lake_stack.silver_database)]
         grant_role(self, "Job", role.role_arn, catalog)

@@ -70,7 +70,9 @@ class Deployed:
         self.put("silver", f"shop/public/{table}/.hoodie/20260101000000000.deltacommit", "{}")
 
 
-def deploy(on: Literal["emr", "emr-serverless"] = "emr", without: tuple[str, ...] = ()) -> Deployed:
+def deploy(
+    on: Literal["emr", "emr-serverless"] = "emr", without: tuple[str, ...] = (), *, has_kafka: bool = True
+) -> Deployed:
     """Deploy the stacks of the lake `shop`, except the outputs `without`. Call it within `moto_aws`."""
     emr = boto3.client("emr", REGION)
     serverless = boto3.client("emr-serverless", REGION)
@@ -111,6 +113,8 @@ def deploy(on: Literal["emr", "emr-serverless"] = "emr", without: tuple[str, ...
             **place,
         },
     }
+    if not has_kafka:
+        del stacks["streaming"]
     for kind, outputs in stacks.items():
         make_stack(kind, {key: value for key, value in outputs.items() if key not in without})
     deployed = Deployed(place_id, emr, serverless, s3)

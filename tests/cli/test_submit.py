@@ -523,3 +523,13 @@ def test_a_dry_run_without_an_account_or_a_deployed_lake_has_placeholders(
 
 def test_nothing_is_stopped_without_an_account_not_even_in_a_dry_run() -> None:
     assert main.run(["submit", "stop", "--dry-run"]) == 1
+
+
+def test_a_job_of_an_environment_is_one_of_its_own_lake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lake.staging.toml").write_text('[aws]\nprofile = "production"\n')
+    assert main.run(["submit", "follow", "--env", "staging", "--dry-run"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["parameters"]["Steps"][0]["Name"] == "tributary-shop-staging-follow"
+    assert printed["parameters"]["JobFlowId"] == "<tributary-shop-staging-processing EmrClusterId>"

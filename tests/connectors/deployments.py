@@ -18,7 +18,7 @@ from connectors.deployment import (
     SecretReference,
     SecretsManagerSecret,
 )
-from connectors.engines.postgres.connector import encrypted
+from connectors.engines.postgres.connector import encrypted, encrypted_on_aws
 from connectors.engines.registry import engine_of
 from tributary.contract.lake import Lake, parse_lake
 
@@ -96,7 +96,7 @@ def aws_deployment(lake: Lake = LAKE) -> Deployment:
                 port=5432,
                 user=engine_of(source).user(lake, source),
                 password=SecretsManagerSecret(f"{lake.name}/{source.name}", "password"),
-                options=encrypted("verify-full", "/etc/rds.pem"),
+                options=encrypted_on_aws("verify-full"),
             )
             for source in lake.sources
         },

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from connectors.deployment import Deployment
+from connectors.certificates import TRUST_STORE, TRUST_STORE_PASSWORD
+from connectors.deployment import Deployment, MskIamKafka
 from connectors.engines.binlog.engine import BinlogEngine
 from connectors.engines.mariadb.engine import MariaDbEngine
 from connectors.engines.mysql.engine import MySqlEngine
@@ -57,12 +58,28 @@ def config_of(jvm: Any, engine: str, lake: Lake, deployment: Deployment) -> tupl
     """Return the rendered options, Debezium's reading of them, and the class of its config."""
     source = lake.source("web")
     assert isinstance(source, BinlogSource)
-    encrypted = ENGINES[engine].encryption(is_required=True)
+    is_on_aws = isinstance(deployment.kafka, MskIamKafka)
+    encrypted = (
+        ENGINES[engine].verified_on_aws() if is_on_aws else ENGINES[engine].encryption(is_required=True)
+    )
     access = replace(deployment.databases["web"], options=encrypted)
     there = replace(deployment, databases={"web": access})
     options = dict(ENGINES[engine].render(lake, source, there).config)
     config_class = class_of(jvm, f"io.debezium.connector.{CONFIG_CLASSES[engine]}")
     return options, getattr(jvm.io.debezium.config.Configuration, "from")(options), config_class
+
+
+def test_a_connector_on_aws_can_verify_certificate_and_name(engine: tuple[str, Any]) -> None:
+    name, jvm = engine
+    lake = lake_of(name)
+    options, read, _ = config_of(jvm, name, lake, aws_deployment(lake))
+    title = {"mysql": "MySql", "mariadb": "MariaDb"}[name]
+    package = class_of(jvm, f"io.debezium.connector.{name}")
+    modes = getattr(package, f"{title}ConnectorConfig${title}SecureConnectionMode")
+    mode = modes.parse(options["database.ssl.mode"])
+    assert mode.name() in ("VERIFY_IDENTITY", "VERIFY_FULL")
+    assert read.getString("database.ssl.truststore") == TRUST_STORE
+    assert options["database.ssl.truststore.password"] == TRUST_STORE_PASSWORD
 
 
 @pytest.mark.parametrize("deployed", [local_deployment, aws_deployment], ids=["here", "on AWS"])

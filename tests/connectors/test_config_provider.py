@@ -1,9 +1,10 @@
-"""The config provider reads AWS Secrets Manager (moto) from within the plugin that MSK Connect gets."""
+"""The config providers in the plugin that MSK Connect gets: secrets (moto), and certificates."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -11,6 +12,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 from py4j.protocol import Py4JJavaError
 
+from connectors.certificates import PEM, RDS_ROOTS, TRUST_STORE, TRUST_STORE_PASSWORD
 from connectors.deployment import SecretsManagerSecret
 from connectors.plugins import build_plugins, unpack_plugins
 from connectors.worker import msk_sink_worker, msk_source_worker
@@ -65,8 +67,19 @@ def secret(jvm: Any) -> Iterator[SecretsManagerSecret]:
 
 @pytest.fixture(scope="module")
 def provider(jvm: Any, secret: SecretsManagerSecret) -> Iterator[Any]:
-    """The provider that a worker creates from its properties, with the plugin's own class loader."""
+    """The provider of secrets."""
     assert secret
+    yield from _provider(jvm, "secretsmanager")
+
+
+@pytest.fixture(scope="module")
+def certificates(jvm: Any) -> Iterator[Any]:
+    """The provider of certificates."""
+    yield from _provider(jvm, "certificates")
+
+
+def _provider(jvm: Any, name: str) -> Iterator[Any]:
+    """Yield the provider that a worker creates from its properties, with the plugin's own class loader."""
     runtime = jvm.org.apache.kafka.connect.runtime
     properties = {
         **SET_BY_MSK,
@@ -80,7 +93,7 @@ def provider(jvm: Any, secret: SecretsManagerSecret) -> Iterator[Any]:
     plugins.compareAndSwapWithDelegatingLoader()
     config = runtime.distributed.DistributedConfig(properties)
     usage = getattr(runtime.isolation, "Plugins$ClassLoaderUsage").PLUGINS
-    made = plugins.newConfigProvider(config, "config.providers.secretsmanager", usage)
+    made = plugins.newConfigProvider(config, f"config.providers.{name}", usage)
     yield made
     made.close()
 
@@ -100,6 +113,38 @@ def test_connect_resolves_a_placeholder_to_the_secrets_text(
 def test_a_secret_never_restarts_a_connector(jvm: Any, provider: Any, secret: SecretsManagerSecret) -> None:
     transformer = jvm.org.apache.kafka.common.config.ConfigTransformer({"secretsmanager": provider})
     assert dict(transformer.transform({"database.password": secret.placeholder}).ttls()) == {}
+
+
+def test_a_worker_gets_the_roots_of_amazon_s_databases_as_files(jvm: Any, certificates: Any) -> None:
+    transformer = jvm.org.apache.kafka.common.config.ConfigTransformer({"certificates": certificates})
+    asked = {"pem": PEM, "truststore": TRUST_STORE, "password": TRUST_STORE_PASSWORD}
+    found = dict(transformer.transform(asked).data())
+    assert Path(found["pem"]).read_bytes() == RDS_ROOTS.read_bytes()
+    roots = RDS_ROOTS.read_text().count("-----BEGIN CERTIFICATE-----")
+    # Java reads the text with notes before the first certificate.
+    factory = jvm.java.security.cert.CertificateFactory.getInstance("X.509")
+    stream = jvm.java.io.FileInputStream(found["pem"])
+    assert factory.generateCertificates(stream).size() == roots
+    stream.close()
+    # A connector names no type of the trust store, so Java's default type has to read it.
+    kind = jvm.java.security.KeyStore.getDefaultType()
+    password = jvm.java.lang.reflect.Array.newInstance(jvm.java.lang.Character.TYPE, len(found["password"]))
+    for at, character in enumerate(found["password"]):
+        password[at] = character
+    store = jvm.java.security.KeyStore.getInstance(kind)
+    store.load(jvm.java.io.FileInputStream(found["truststore"]), password)
+    assert store.size() == roots > 70
+
+
+def test_the_files_are_written_once_for_all_connectors_of_a_worker(certificates: Any) -> None:
+    first, second = (dict(certificates.get("rds").data()) for _ in range(2))
+    assert first == second
+
+
+def test_certificates_that_the_plugin_lacks_are_named(certificates: Any) -> None:
+    with pytest.raises(Py4JJavaError) as caught:
+        certificates.get("company", {"pem"})
+    assert "no certificates company" in str(caught.value.java_exception)
 
 
 @pytest.mark.parametrize("key", ["Password", "port"])

@@ -71,10 +71,10 @@ def test_both_workers_use_the_same_converters_and_offset_interval() -> None:
     assert {name for name in here.keys() & there.keys() if here[name] == there[name]} == alike
 
 
-def test_each_worker_has_the_provider_of_its_secrets() -> None:
+def test_each_worker_has_the_providers_of_what_it_refers_to() -> None:
     here = local_worker(LAKE.names, PlaintextKafka("127.0.0.1:19092"), 18083, "/plugins")
     there = msk_source_worker("offsets", "eu-west-1")
     for properties in (here, there):
-        provider = properties["config.providers"]
-        assert re.fullmatch(r"[a-z]+", provider)
-        assert f"config.providers.{provider}.class" in properties
+        for provider in properties["config.providers"].split(","):
+            assert re.fullmatch(r"[a-z]+", provider)
+            assert f"config.providers.{provider}.class" in properties

@@ -29,6 +29,7 @@ from tributary.contract.aws import (
     Profile,
     Storage,
 )
+from tributary.contract.aws_items import OwnItems, OwnItemTable
 from tributary.contract.aws_names import AwsNames, BucketKind
 from tributary.contract.engines.postgres import AuroraPostgres, ExistingPostgres
 from tributary.contract.lake import LakeFileError, parse_lake, read_lake
@@ -384,6 +385,8 @@ DOCUMENTED: Mapping[str, type[BaseModel]] = {
     "aws.network.vpc": ExistingVpc,
     "aws.database": AuroraPostgres,
     "aws.source.NAME": ExistingPostgres,
+    "aws.items.NAME": OwnItems,
+    "aws.items.NAME.tables.TABLE": OwnItemTable,
     "aws.kafka": Kafka,
     "aws.kafka.cluster": ExistingCluster,
     "aws.bootstrap": Bootstrap,
@@ -400,7 +403,9 @@ def test_the_reference_has_every_entry_and_its_default_in_both_profiles(section:
     rows = _reference(section)
     model = DOCUMENTED[section]
     below = {path.rpartition(".")[2] for path in DOCUMENTED if path.rpartition(".")[0] == section} | {
-        "source"
+        "source",
+        "items",
+        "tables",
     }
     assert rows.keys() | below == model.model_fields.keys() | below
     small, production = (_section(section, profile) for profile in get_args(Profile))
@@ -494,6 +499,10 @@ def _required_only(section: str) -> BaseModel:
     """Return the section with only its required values, because it has no default as a whole."""
     if section == "aws.source.NAME":
         return ExistingPostgres(host="db", secret=SECRET)
+    if section == "aws.items.NAME.tables.TABLE":
+        return OwnItemTable(partition_key="id")
+    if section == "aws.items.NAME":
+        return OwnItems()
     return DOCUMENTED[section].model_construct()
 
 

@@ -83,7 +83,16 @@ types = { orders = { total = "decimal(18, 2)", "a.b" = "json" } }
         ('[source.web.connection]\nhost = "h"\nport = 1\npassword_env = "P"', r"no server to connect to"),
         ('[source.web.endpoints]\nkinesis = "localhost"\ndynamodb = "http://h:1"', r"expected an address"),
         ('[table."web.dynamodb.orders"]\nkey = ["id"]', r"an entry that tables of items do not have"),
-        ('[aws]\nregion = "eu-central-1"', r"needs a source whose changes go through Kafka"),
+        (
+            '[aws]\nregion = "eu-central-1"\n[aws.items.web]',
+            r"a stream that the lake creates is in the lake's own account and region: found arn:",
+        ),
+        (
+            '[aws]\nregion = "eu-central-1"\n[aws.kafka.cluster]\n'
+            'arn = "arn:aws:kafka:eu-central-1:111122223333:cluster/c/0a1b-7"\n'
+            'bootstrap_servers = "b-1.c.example.org:9098"\nsecurity_group = "sg-0123456789abcdef0"',
+            r"a Kafka cluster for a lake whose changes do not go through Kafka",
+        ),
         (
             '[source.db]\nengine = "postgres"\ndatabase = "d"\ntables = ["public.*"]\n'
             '[aws]\nregion = "eu-central-1"\n[aws.source.web]\nhost = "h"\nport = 1\n'

@@ -466,29 +466,3 @@ def test_without_an_administrator_the_sql_is_written_to_a_named_file(
         assert sql in database.script.read_text()  # the script also has a command that only psql understands
         admin.execute(sql.encode())
     assert prepare_database(database) == Checked()
-
-
-def test_a_connector_that_is_killed_before_the_first_row_of_its_snapshot_takes_the_snapshot(
-    own: RunningPipeline,
-) -> None:
-    name = own.lake.source_names(own.lake.sources[0]).connector
-    connector = f"{own.settings.connect_url}/connectors/{name}"
-    with connect(own) as database, connect(own) as other:
-        database.execute("CREATE TABLE kept (id int PRIMARY KEY)")
-        database.execute("INSERT INTO kept VALUES (1)")
-        read_kafka(own, "kept", at_least=1)
-        requests.put(f"{connector}/stop", timeout=30).raise_for_status()
-        rest = ConnectRest(own.settings.connect_url)
-        wait_until(lambda: rest.status(name).state == "STOPPED" and not rest.status(name).tasks, "the stop")
-        rest.forget_offsets(name)
-        with other.transaction():
-            # The snapshot has to wait for the table. By then, Debezium has told that it began.
-            other.execute("LOCK TABLE kept IN ACCESS EXCLUSIVE MODE")
-            requests.put(f"{connector}/resume", timeout=30).raise_for_status()
-            threading.Event().wait(10)  # Connect stores offsets each second.
-            worker = read_process("connect", own.state.run)
-            assert worker is not None
-            os.kill(worker.pid, signal.SIGKILL)
-        again = up(own.lake, own.state)
-        events = read_kafka(again, "kept", at_least=2)
-    assert [event.op for event in events] == ["c", "r"]

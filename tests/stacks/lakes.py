@@ -56,6 +56,7 @@ cidr = "10.0.0.0/16"
     "existing-database": f"""
 [aws.source.web]
 host = "webshop.example.org"
+sslmode = "verify-full"
 secret = "{_SECRET}"
 secret_key = "arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
 """,
@@ -68,6 +69,7 @@ tables = ["dbo.*"]
 [aws.source.erp]
 host = "erp.example.org"
 secret = "{_SECRET.replace("webshop", "erp")}"
+ssl_mode = "verified"
 """,
     "three-engines": f"""
 [source.crm]
@@ -80,6 +82,7 @@ tables = ["stock.items"]
 
 [aws.source.crm]
 host = "crm.example.org"
+ssl_mode = "verified"
 secret = "{_SECRET.replace("webshop", "crm")}"
 
 [aws.source.stock]
@@ -131,6 +134,25 @@ stream = "arn:aws:kinesis:us-east-1:{ACCOUNT}:stream/web-items"
 engine = "dynamodb"
 tables = ["notes*"]
 stream = "more-items"
+""",
+    "own-items": """
+[source.web_items]
+engine = "dynamodb"
+tables = ["orders", "notes*"]
+stream = "web-items"
+
+[aws.items.web_items]
+capacity = "provisioned"
+shards = 2
+retention = "7d"
+
+[aws.items.web_items.tables.orders]
+partition_key = "customer"
+sort_key = "placed_at"
+sort_key_type = "number"
+
+[aws.storage]
+encryption = "kms"
 """,
     "serverless-kafka": """
 [aws.kafka]
@@ -213,6 +235,7 @@ key = "arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
 
 [aws.network]
 flow_logs = false
+admin_host = true
 
 [aws.database]
 instance = "db.r7g.large"
@@ -227,6 +250,7 @@ readers = ["arn:aws:iam::{ACCOUNT}:role/analyst"]
 lake_formation = true
 
 [aws.processing]
+restarts = 0
 architecture = "x86_64"
 primary = "m7i.xlarge"
 core = "m7i.xlarge"
@@ -234,16 +258,50 @@ task = ["m7i.xlarge"]
 
 [aws.alarms]
 email = "lake@example.org"
+budget = 900
 """,
 }
 """By its name, what a lake's `[aws]` says beside the region."""
+
+_ITEMS_ALONE = """
+[lake]
+name = "shop"
+
+[source.web_items]
+engine = "dynamodb"
+tables = ["orders"]
+stream = "web-items"
+
+[aws]
+region = "us-east-1"
+"""
+
+WHOLE_FILES = {
+    "items-alone": _ITEMS_ALONE
+    + """
+[aws.items.web_items.tables.orders]
+partition_key = "id"
+""",
+    "existing-items-alone": _ITEMS_ALONE
+    + """
+[aws.processing]
+on = "emr-serverless"
+
+[aws.network]
+nat_gateways = 0
+interface_endpoints = true
+""",
+}
+"""Lakes without the source of the others: the whole lake file."""
+
+SETTINGS = {**SETTINGS, **dict.fromkeys(WHOLE_FILES, "")}
 
 
 def write_lake_file(settings: str, folder: Path) -> Path:
     """A lake file with the settings of this name, and what it points at, in an existing folder."""
     (folder / "own-sink.zip").write_bytes(_OTHER_SINK)
     path = folder / "lake.toml"
-    path.write_text(_LAKE + SETTINGS[settings])
+    path.write_text(WHOLE_FILES.get(settings, _LAKE + SETTINGS[settings]))
     return path
 
 

@@ -21,7 +21,7 @@ from tests.stacks.lakes import write_assets, write_lake_file
 from tests.stacks.one_stack import lake_with
 from tributary.contract.aws_names import StackKind
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import Lake
+from tributary.contract.lake import Lake, parse_lake, read_lake
 
 ROOT = Path(__file__).parents[2]
 GLOBAL = ("AWS::S3::", "AWS::IAM::")
@@ -182,3 +182,24 @@ def _exports(assembly: Path) -> set[str]:
         for output in template.get("Outputs", {}).values()
         if "Export" in output
     }
+
+
+def test_an_environment_has_stacks_of_its_own_and_its_own_lake_file_for_the_spark_app(
+    tmp_path: Path,
+) -> None:
+    lake_file = write_lake_file("small", tmp_path)
+    (tmp_path / "lake.staging.toml").write_text("[aws.kafka]\nstorage_gb = 20\n[aws.alarms]\nsink_lag = 7\n")
+    context = {"lake": str(lake_file), "assets": str(write_assets(tmp_path)), "env": "staging"}
+    out = tmp_path / "cdk.out"
+    ran = _run(context, out)
+    assert ran.returncode == 0, ran.stderr
+    artifacts = json.loads((out / "manifest.json").read_text())["artifacts"]
+    names = {
+        artifact["properties"]["stackName"]
+        for artifact in artifacts.values()
+        if artifact["type"] == "aws:cloudformation:stack"
+    }
+    assert names == {f"tributary-shop-staging-{kind}" for kind in get_args(StackKind)}
+    (uploaded,) = out.glob("asset.*/lake.toml")
+    assert parse_lake(uploaded.read_text()) == read_lake(lake_file, "staging")
+    assert read_lake(lake_file, "staging").name == "shop-staging"

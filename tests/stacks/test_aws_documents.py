@@ -72,6 +72,7 @@ def test_the_numbers_of_findings_are_those_of_the_packs(synthesized: Synthesized
         ("docs/cost.md", "small"),
         ("docs/cost.md", "production"),
         ("docs/cost.md", "emr-serverless"),
+        ("docs/cost.md", "items-alone"),
     ],
 )
 def test_the_cost_is_that_of_the_templates(synthesized: Synthesized, document: str, settings: str) -> None:

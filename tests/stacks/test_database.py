@@ -12,6 +12,7 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Match, Template
 from constructs import Construct
 
+from connectors.certificates import PEM
 from connectors.deployment import DatabaseAccess
 from connectors.engines.postgres.preparation import setup_script, setup_statements
 from connectors.engines.postgres.prepared_check import missing_preparation_query
@@ -331,11 +332,16 @@ def test_the_function_is_in_no_vpc_and_runs_on_the_newest_python(small: Template
     )
 
 
+def test_a_region_whose_roots_are_unknown_is_not_verified(tmp_path: Path) -> None:
+    stack = database_stack(lake_with(region="il-central-1"), tmp_path)
+    assert stack.access["web"].options == {"database.sslmode": "require"}
+
+
 def test_debezium_is_told_the_endpoint_and_where_the_password_is(tmp_path: Path) -> None:
     stack = database_stack(lake_with(), tmp_path)
     access = stack.access["web"]
     assert (access.port, access.user) == (5432, "tributary_shop__web")
-    assert access.options == {"database.sslmode": "require"}
+    assert access.options == {"database.sslmode": "verify-full", "database.sslrootcert": PEM}
     assert access.password.placeholder == "${secretsmanager:tributary/shop/web/replication:password}"
     assert Stack.of(stack).resolve(access.host)["Fn::GetAtt"][1] == "Endpoint.Address"
     assert set(stack.secrets) == set(stack.ready) == {"web"}

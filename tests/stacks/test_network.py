@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -233,3 +234,33 @@ def test_an_endpoint_serves_only_the_lakes_account(network: Any) -> None:
         for statement in endpoint["Properties"]["PolicyDocument"]["Statement"]
     ]
     assert conditions == [{"StringEquals": {"aws:PrincipalAccount": {"Ref": "AWS::AccountId"}}}] * 6
+
+
+def test_an_admin_host_is_reached_through_systems_manager_only(network: Any) -> None:
+    assert not network("").find_resources("AWS::EC2::Instance")
+    template = network("[aws.network]\nadmin_host = true")
+    (host,) = template.find_resources("AWS::EC2::Instance").values()
+    assert "KeyName" not in host["Properties"]
+    assert host["Properties"]["BlockDeviceMappings"][0]["Ebs"]["Encrypted"] is True
+    ((group_id, group),) = (
+        item
+        for item in template.find_resources("AWS::EC2::SecurityGroup").items()
+        if "admin host" in item[1]["Properties"]["GroupDescription"]
+    )
+    assert host["Properties"]["SecurityGroupIds"] == [{"Fn::GetAtt": [group_id, "GroupId"]}]
+    assert "SecurityGroupIngress" not in group["Properties"]
+    assert {rule["ToPort"] for rule in group["Properties"]["SecurityGroupEgress"]} == {443, 5432, 9098}
+    metadata = template.find_resources("AWS::EC2::LaunchTemplate").values()
+    options = [each["Properties"]["LaunchTemplateData"]["MetadataOptions"] for each in metadata]
+    assert [each["HttpTokens"] for each in options] == ["required"]
+
+
+def test_without_a_way_out_the_admin_host_has_endpoints_for_its_sessions(network: Any) -> None:
+    closed = "[aws.network]\nnat_gateways = 0\ninterface_endpoints = true\n"
+
+    def services(settings: str) -> set[str]:
+        found = network(settings).find_resources("AWS::EC2::VPCEndpoint").values()
+        names = (json.dumps(each["Properties"]["ServiceName"]) for each in found)
+        return {name.rpartition(".")[2].strip('"]} ') for name in names}
+
+    assert services(closed + "admin_host = true") - services(closed) == {"ssm", "ssmmessages", "ec2messages"}

@@ -13,8 +13,10 @@ from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
 import spark_app.run.metrics
-from stacks.observability.alarms import RUNBOOK, SECTIONS
+from stacks.functions.restart.main import METRIC as FOLLOW_DEATHS
+from stacks.observability.alarms import SECTIONS
 from stacks.observability.stack import ObservabilityStack
+from stacks.observability.watched import RUNBOOK
 from tests.stacks.test_processing import build
 from tributary.contract.aws_names import METRICS_NAMESPACE
 
@@ -55,7 +57,7 @@ def test_every_alarm_leads_to_a_section_of_the_runbook(observed: Observed) -> No
 
 
 def test_every_section_is_led_to(observed: Observed) -> None:
-    text = json.dumps([observed(settings).to_json() for settings in ("small", "items")])
+    text = json.dumps([observed(settings).to_json() for settings in ("small", "items", "own-items")])
     assert {section for section in SECTIONS if f"{RUNBOOK}#{section}" not in text} == set()
 
 
@@ -102,8 +104,15 @@ def test_what_the_spark_app_is_watched_by_it_also_sends(observed: Observed) -> N
         for one in alarms(observed("small")).values()
         if one.get("Namespace") == METRICS_NAMESPACE
     }
-    assert watched == {"Freshness", "Blocked", "Quarantined", "MissingClasses", "NotAccelerated"}
-    assert watched <= sent
+    assert watched == {
+        "Freshness",
+        "Blocked",
+        "Quarantined",
+        "MissingClasses",
+        "NotAccelerated",
+        FOLLOW_DEATHS,
+    }
+    assert watched - {FOLLOW_DEATHS} <= sent
     assert ("Lake",) in spark_app.run.metrics.DIMENSIONS
 
 
@@ -171,3 +180,20 @@ def test_the_dashboard_has_a_line_for_each_table_whenever_it_comes(observed: Obs
     body = json.dumps(dashboard["Properties"]["DashboardBody"]).replace("\\", "")
     for name in ("Freshness", "Lag", "Events", "Quarantined", "Blocked", "CommitTime"):
         assert f'{{Tributary,Lake,Table}} Lake="shop" MetricName="{name}"' in body
+
+
+def test_a_budget_of_the_lake_tells_the_topic_before_the_money_is_spent(observed: Observed) -> None:
+    observed("small").resource_count_is("AWS::Budgets::Budget", 0)
+    template = observed("everything-else")
+    (topic,) = template.find_resources("AWS::SNS::Topic")
+    (found,) = template.find_resources("AWS::Budgets::Budget").values()
+    budget = found["Properties"]["Budget"]
+    assert budget["BudgetLimit"] == {"Amount": 900, "Unit": "USD"}
+    assert budget["CostFilters"] == {"TagKeyValue": ["user:tributary:lake$shop"]}
+    told = found["Properties"]["NotificationsWithSubscribers"]
+    assert [one["Notification"]["NotificationType"] for one in told] == ["ACTUAL", "FORECASTED"]
+    assert all(one["Subscribers"] == [{"Address": {"Ref": topic}, "SubscriptionType": "SNS"}] for one in told)
+    policies = json.dumps(template.find_resources("AWS::SNS::TopicPolicy"))
+    keys = json.dumps(template.find_resources("AWS::KMS::Key"))
+    assert "budgets.amazonaws.com" in policies
+    assert "budgets.amazonaws.com" in keys

@@ -12,10 +12,11 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
+from stacks.database.stack import DatabaseStack
 from stacks.kafka.stack import StreamingStack
 from stacks.lake.stack import LakeStack
 from stacks.network import NetworkStack
-from stacks.processing.spark_package import JARS_LOCK
+from stacks.processing.spark_package import JARS_LOCK, LakeFiles
 from stacks.processing.stack import ProcessingStack
 from stacks.synthesized import resources_of
 from tests.stacks.conftest import FLAGS, Synthesized
@@ -48,9 +49,12 @@ def build(settings: str, folder: Path, assets: Path | None = None, more: str = "
     lake_file.write_text(lake_file.read_text() + more)
     lake = read_lake(lake_file)
     network, lake_stack = NetworkStack(app, lake), LakeStack(app, lake)
-    streaming = StreamingStack(app, lake, network)
+    has_kafka = bool(lake.connected_sources)
+    has_database = has_kafka or (lake.aws is not None and bool(lake.aws.items))
+    database = DatabaseStack(app, lake, network) if has_database else None
+    streaming = StreamingStack(app, lake, network) if has_kafka else None
     built = assets or write_assets(folder)
-    return ProcessingStack(app, lake, network, lake_stack, streaming, built, lake_file)
+    return ProcessingStack(app, lake, network, lake_stack, database, streaming, built, LakeFiles(lake_file))
 
 
 def cluster(template: Template) -> dict[str, Any]:

@@ -30,7 +30,9 @@ WARNINGS_OF_THE_CDK = {
 
 HOLDS_DATA = frozenset(
     {
+        "AWS::DynamoDB::Table",
         "AWS::Glue::Database",
+        "AWS::Kinesis::Stream",
         "AWS::KMS::Key",
         "AWS::Glue::Registry",
         "AWS::MSK::Cluster",
@@ -138,8 +140,14 @@ def test_a_failed_first_deployment_leaves_nothing_that_the_next_one_would_meet(
         (stack, logical_id)
         for stack, logical_id, resource in resources
         if resource.get("DeletionPolicy") in ("Retain", "Snapshot")
-        or (resource.get("Properties", {}).get("DeletionProtection") and not _is_protected(settings))
+        or (_cannot_be_deleted(resource) and not _is_protected(settings))
     ] == []
+
+
+def _cannot_be_deleted(resource: Mapping[str, Any]) -> bool:
+    """RDS and DynamoDB call it differently."""
+    properties = resource.get("Properties", {})
+    return bool(properties.get("DeletionProtection") or properties.get("DeletionProtectionEnabled"))
 
 
 @everywhere
@@ -286,7 +294,7 @@ def _secrets(value: Any, under: str = "") -> Iterator[tuple[str, str]]:
     elif (
         isinstance(value, str)
         and re.search(r"password$|secretstring$|\btoken$|private.?key$", under, re.IGNORECASE)
-        and not re.match(r"\{\{resolve:|\$\{secretManager:|\$\{secretsmanager:", value)
+        and not re.match(r"\{\{resolve:|\$\{secretManager:|\$\{secretsmanager:|\$\{certificates:", value)
     ):
         yield under, value
 

@@ -126,17 +126,22 @@ class OpenLake:
 
 
 def open_lake(
-    lake_file: Path | str = "lake.toml", *, state: Path | str = DEFAULT_STATE_FOLDER, aws: bool = False
+    lake_file: Path | str = "lake.toml",
+    *,
+    state: Path | str = DEFAULT_STATE_FOLDER,
+    aws: bool = False,
+    environment: str | None = None,
 ) -> OpenLake:
     """Open the lake that the lake file describes.
 
     state  the state folder of the local pipeline, whose S3 server must run
     aws    open the deployed lake in the region of the lake file; `state` then has no effect. Credentials are
            found in the same way as by the AWS command line
+    environment  the environment on AWS, with a file of its own beside the lake file
 
     Raises LakeFileError; PipelineDown for a local lake; AwsError and NotDeployed for one on AWS.
     """
-    lake = read_lake(lake_file)
+    lake = read_lake(lake_file, environment)
     return _open_on_aws(lake, Path(lake_file)) if aws else open_local(lake, StateFolder(Path(state)))
 
 

@@ -69,17 +69,18 @@ class Job:
 class Addresses:
     """The addresses of a deployed lake's parts, from the outputs of its stacks.
 
+    bootstrap_servers            None if the lake has no Kafka
     entry_point                  s3:// address of main.py
     package, lake_file           s3:// addresses of zips
     jars                         s3:// addresses of the jars that EMR does not bring
     bronze, silver, quarantine   s3:// addresses without a slash at the end
     release                      the release of EMR that runs the jobs
-    bronze_table                 None if another sink than Iceberg's fills bronze
+    bronze_table                 None if another sink than Iceberg's fills bronze, or without Kafka
     """
 
     lake: str
     region: str
-    bootstrap_servers: str
+    bootstrap_servers: str | None
     entry_point: str
     package: str
     jars: tuple[str, ...]
@@ -92,7 +93,9 @@ class Addresses:
     bronze_table: str | None
 
     @classmethod
-    def of_outputs(cls, lake: str, aws: Aws, outputs: Mapping[str, str]) -> Addresses:
+    def of_outputs(
+        cls, lake: str, aws: Aws, outputs: Mapping[str, str], *, has_kafka: bool = True
+    ) -> Addresses:
         """Read the addresses from the outputs of all stacks. Raises TributaryError if one is missing."""
 
         def output(key: str) -> str:
@@ -108,7 +111,7 @@ class Addresses:
         return cls(
             lake=lake,
             region=aws.region,
-            bootstrap_servers=output(Output.BOOTSTRAP_SERVERS),
+            bootstrap_servers=output(Output.BOOTSTRAP_SERVERS) if has_kafka else None,
             entry_point=output(Output.SPARK_ENTRY_POINT),
             package=output(Output.SPARK_APP),
             jars=tuple(output(Output.SPARK_JARS).split(",")),
@@ -118,7 +121,9 @@ class Addresses:
             quarantine=output(Output.QUARANTINE).rstrip("/"),
             glue_database=output(Output.GLUE_DATABASE),
             release=aws.processing.release,
-            bronze_table=LakeNames(lake).spark_bronze_table if aws.connect.sink is None else None,
+            bronze_table=LakeNames(lake).spark_bronze_table
+            if has_kafka and aws.connect.sink is None
+            else None,
         )
 
 
@@ -168,7 +173,8 @@ def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
     arguments = [job.command, *("--lake", f"{LAKE_FOLDER}/{LAKE_FILE}")]
     if job.source is not None:
         arguments += ["--from", job.source]
-    arguments += ["--kafka", addresses.bootstrap_servers, "--msk-iam"]
+    if addresses.bootstrap_servers is not None:
+        arguments += ["--kafka", addresses.bootstrap_servers, "--msk-iam"]
     if addresses.bronze_table is not None:
         arguments += ["--bronze-table", addresses.bronze_table]
     arguments += ["--silver", addresses.silver, "--quarantine", addresses.quarantine]

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
+from tributary.contract.aws_items import OwnItems
 from tributary.contract.engines import postgres
 from tributary.contract.engines.postgres import AuroraPostgres, PostgresAlarms
 from tributary.contract.engines.registry import read_existing
@@ -181,6 +182,7 @@ class Network(Entry):
     nat_gateways         at most one for each zone; 0 is allowed only with interface_endpoints
     interface_endpoints  private endpoints for Glue, STS, Secrets Manager, CloudWatch and KMS. S3's endpoint
                          is free and always exists
+    admin_host           a small machine in a private subnet, for sessions of Systems Manager
     vpc                  an existing VPC. It is left unchanged, and the entries above have no effect. None:
                          the lake creates its own VPC
     """
@@ -191,6 +193,7 @@ class Network(Entry):
     nat_gateways: Annotated[int, Field(ge=0, le=3)] = 1
     interface_endpoints: bool = False
     flow_logs: bool = True
+    admin_host: bool = False
     vpc: ExistingVpc | None = None
 
     @model_validator(mode="after")
@@ -337,6 +340,7 @@ class Processing(Entry):
     task         the types of the instances that come and go; an instance group takes the first type
     units_max    how far managed scaling may go: in instances without the primary one, or in workers
     spot         all instances above `core_count` are Spot instances
+    restarts     how many deaths of a follow job within an hour are followed by a new start; 0: none is
     tls          between the nodes of a cluster, with a certificate for the names that Amazon's DNS gives
                  them. Set it to false if an existing VPC gives other names: then Spark itself encrypts its
                  traffic
@@ -352,6 +356,7 @@ class Processing(Entry):
     task: Names = ("m7g.xlarge", "m6g.xlarge")
     units_max: Annotated[int, Field(ge=1, le=1000)] = 2
     spot: bool = False
+    restarts: Annotated[int, Field(ge=0, le=10)] = 3
     tls: bool = True
 
     @model_validator(mode="after")
@@ -384,12 +389,14 @@ class Alarms(PostgresAlarms):
     freshness     the oldest that a table's newest rows may be
     sink_lag      the number of events by which bronze may lag
     quarantined   the number of a table's events that may be set aside within five minutes
+    budget        US dollars a month for everything with the lake's tag; None: nobody is told
     """
 
     email: Email | None = None
     freshness: Duration = timedelta(minutes=5)
     sink_lag: Annotated[int, Field(ge=1)] = 100_000
     quarantined: Annotated[int, Field(ge=0)] = 0
+    budget: Annotated[int, Field(ge=1)] | None = None
 
 
 class Aws(Entry):
@@ -404,6 +411,7 @@ class Aws(Entry):
     on_destroy    "delete" also removes all data, if `delete_data_of` is the lake's name
     database      for the sources without an existing database in `source`
     source        existing databases, by the source's name
+    items         the streams and tables that the lake creates for sources of items, by the source's name
     """
 
     region: Region
@@ -420,6 +428,7 @@ class Aws(Entry):
     source: dict[str, Annotated[ExistingDatabase, PlainValidator(read_existing)]] = Field(
         default_factory=dict
     )
+    items: dict[str, OwnItems] = Field(default_factory=dict)
     kafka: Kafka = Kafka()
     connect: Connect = Connect()
     storage: Storage = Storage()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, ExistingCluster, Kafka
+from tributary.contract.aws_items import items_problems
 from tributary.contract.entries import Problem, toml_key
 from tributary.contract.source import Source
 
@@ -19,14 +20,12 @@ def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator
     for name, source in sources.items():
         if name not in aws.source:
             yield from source.problems_on_aws(name, aws)
-    if all(source.item_stream is not None for source in sources.values()):
-        yield Problem(
-            "[source]",
-            "a lake on AWS needs a source whose changes go through Kafka",
-            ", ".join(f"{name} (a stream of items)" for name in sources),
-            "a further source, such as a PostgreSQL database",
-        )
-    yield from _kafka_problems(aws)
+    yield from items_problems(aws.items, sources)
+    if any(source.item_stream is None for source in sources.values()):
+        yield from _kafka_problems(aws)
+    elif aws.kafka.cluster is not None:
+        what = "a Kafka cluster for a lake whose changes do not go through Kafka"
+        yield Problem("[aws.kafka.cluster]", what, "a section", "no such section")
     prefix = zone_prefix(aws.region)
     for zone in aws.zone_ids:
         if not zone.startswith(prefix):

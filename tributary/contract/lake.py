@@ -40,6 +40,7 @@ from tributary.contract.entries import (
     named_as,
     toml_key,
 )
+from tributary.contract.environments import environment_file, environment_problem, in_environment
 from tributary.contract.errors import TributaryError
 from tributary.contract.hidden_columns import HiddenColumns, hidden_problems
 from tributary.contract.naming import LakeNames, SourceNames, lake_name_problem, source_name_problem
@@ -56,10 +57,38 @@ class LakeFileError(TributaryError):
     """A lake file that cannot be read, or that has a value or key that is not allowed."""
 
 
-def read_lake(path: Path | str) -> Lake:
-    """Read the lake file. Raises LakeFileError, which names the file and the entry."""
+def read_lake(path: Path | str, environment: str | None = None) -> Lake:
+    """Read the lake file, as it is in an environment. Raises LakeFileError, with the file and the entry."""
+    if environment is None:
+        return parse_lake(_text_of(Path(path)), where=str(path))
+    where = f"{path} with {environment_file(Path(path), environment).name}"
+    return _lake_from(read_content(path, environment), where)
+
+
+def read_content(path: Path | str, environment: str | None = None) -> Mapping[str, Any]:
+    """Read the lake file as the values that TOML holds. Raises LakeFileError.
+
+    environment  the one whose own file, beside the lake file, changes some entries; None: no such file
+    """
+    content = _content_of(_text_of(Path(path)), str(path))
+    if environment is None:
+        return content
+    if (expected := environment_problem(environment)) is not None:
+        what = "an environment cannot have this name"
+        raise LakeFileError(what, where=str(path), found=environment, expected=expected)
+    own = environment_file(Path(path), environment)
+    if not own.exists():
+        raise LakeFileError(
+            f"the lake has no environment {environment}",
+            where=str(path),
+            expected=f"the file {own.name} in the same folder, with the entries that are different there",
+        )
+    return in_environment(content, _content_of(_text_of(own), str(own)), environment)
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise LakeFileError(
             "there is no such lake file",
@@ -69,15 +98,21 @@ def read_lake(path: Path | str) -> Lake:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise LakeFileError("the lake file cannot be read", where=str(path), found=str(error)) from error
-    return parse_lake(text, where=str(path))
 
 
 def parse_lake(text: str, where: str = "lake.toml") -> Lake:
     """Parse the TOML text. Errors call the text `where`. Raises LakeFileError."""
+    return _lake_from(_content_of(text, where), where)
+
+
+def _content_of(text: str, where: str) -> dict[str, Any]:
     try:
-        content = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise LakeFileError("the lake file is not TOML", where=where, found=str(error)) from error
+
+
+def _lake_from(content: Mapping[str, Any], where: str) -> Lake:
     try:
         file = _LakeFile.model_validate(with_engines(content))
     except ValidationError as error:

@@ -11,6 +11,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pymysql
 
+from connectors.certificates import TRUST_STORE, TRUST_STORE_PASSWORD
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
 from connectors.engines.binlog import (
     connector,
@@ -58,6 +59,19 @@ class BinlogEngine(Engine[BinlogSource, Session]):
     @abstractmethod
     def encryption(self, *, is_required: bool) -> Mapping[str, str]:
         """Return the connector's options that encrypt its connections, or do not."""
+
+    @property
+    @abstractmethod
+    def verifying_mode(self) -> str:
+        """Return the mode in which the connector verifies the server's certificate and name."""
+
+    def verified_on_aws(self) -> Mapping[str, str]:
+        """Return the options that also verify the certificate, by the roots of Amazon's databases."""
+        return {
+            "database.ssl.mode": self.verifying_mode,
+            "database.ssl.truststore": TRUST_STORE,
+            "database.ssl.truststore.password": TRUST_STORE_PASSWORD,
+        }
 
     def render(
         self, lake: Lake, source: BinlogSource, deployment: Deployment, untaken: Collection[TableName] = ()

@@ -28,5 +28,7 @@ class MariaDbEngine(BinlogEngine):
         refused={"log_bin_compress": "ON"},
     )
 
+    verifying_mode = "verify-full"
+
     def encryption(self, *, is_required: bool) -> Mapping[str, str]:
         return {"database.ssl.mode": "trust" if is_required else "disable"}

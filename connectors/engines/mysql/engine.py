@@ -31,6 +31,8 @@ class MySqlEngine(BinlogEngine):
         refused={"binlog_row_value_options": "PARTIAL_JSON", "binlog_transaction_compression": "ON"},
     )
 
+    verifying_mode = "verify_identity"
+
     def encryption(self, *, is_required: bool) -> Mapping[str, str]:
         if is_required:
             return {"database.ssl.mode": "required"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from connectors.certificates import PEM
 from connectors.deployment import ConnectorConfig, DatabaseAccess, Deployment, SecretReference
 from connectors.engines.debezium_options import BY_SCHEMA, login, options_of_all_engines
 from connectors.engines.postgres.names import publication, replication_slot, replication_user, signal_table
@@ -73,6 +74,11 @@ def access_at(
         encrypted("disable") if connection is None else encrypted(connection.sslmode, connection.sslrootcert)
     )
     return DatabaseAccess(host, port, replication_user(lake, source), password, encryption)
+
+
+def encrypted_on_aws(sslmode: SslMode) -> Mapping[str, str]:
+    """Return the options for a database on AWS, whose certificate the roots of Amazon RDS verify."""
+    return encrypted(sslmode, PEM if sslmode == "verify-full" else None)
 
 
 def encrypted(sslmode: SslMode, sslrootcert: str | None = None) -> Mapping[str, str]:

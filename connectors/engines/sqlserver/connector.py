@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from connectors import certificates
 from connectors.deployment import ConnectorConfig, Deployment
 from connectors.engines.debezium_options import (
     BY_SCHEMA,
@@ -80,6 +81,14 @@ def encryption(connection: SqlServerConnection | None) -> Mapping[str, str]:
         "driver.trustStorePassword": TRUST_STORE_PASSWORD,
     }
 
+
+VERIFIED_ON_AWS: Mapping[str, str] = {
+    "driver.encrypt": "true",
+    "driver.trustServerCertificate": "false",
+    "driver.trustStore": certificates.TRUST_STORE,
+    "driver.trustStorePassword": certificates.TRUST_STORE_PASSWORD,
+}
+"""Encrypted connections to a server whose certificate the roots of Amazon RDS verify."""
 
 ENCRYPTED: Mapping[str, str] = {"driver.encrypt": "true", "driver.trustServerCertificate": "true"}
 """Encrypted connections to a server whose certificate nobody verifies."""

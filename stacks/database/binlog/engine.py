@@ -37,7 +37,11 @@ class BinlogOnAws(EngineOnAws[BinlogSource, ExistingBinlogDatabase]):
             command=lambda file: f"{self.engine.client} -h {database.host} -P {database.port} < {file}",
             login={"Driver": "pymysql", "SslMode": database.ssl_mode},
             query=missing_preparation_query(stack.lake, source),
-            options=self.engine.encryption(is_required=True),
+            options=(
+                self.engine.verified_on_aws()
+                if database.ssl_mode == "verified"
+                else self.engine.encryption(is_required=True)
+            ),
         )
 
 

@@ -11,8 +11,9 @@ from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
+from connectors.certificates import REGIONS
 from connectors.deployment import DatabaseAccess, SecretsManagerSecret
-from connectors.engines.postgres.connector import encrypted
+from connectors.engines.postgres.connector import encrypted_on_aws
 from connectors.engines.postgres.names import replication_user
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip
@@ -64,13 +65,13 @@ class PostgresCluster(Construct):
 
     @property
     def access(self) -> DatabaseAccess:
-        """How Debezium reaches it. An MSK Connect worker has no file to verify the certificate with."""
+        """How Debezium reaches it. In a region whose roots are not known, no certificate is verified."""
         return DatabaseAccess(
             host=self.cluster.cluster_endpoint.hostname,
             port=PORT,
             user=replication_user(self._stack.lake, self._source),
             password=SecretsManagerSecret(self.replication.name, "password"),
-            options=encrypted("require"),
+            options=encrypted_on_aws("verify-full" if self._stack.aws.region in REGIONS else "require"),
         )
 
     def rotate_secret(self) -> secretsmanager.RotationSchedule:
@@ -201,6 +202,8 @@ class PostgresCluster(Construct):
         # Not the cluster's own rules: their port is a token, which no security pack can read.
         group.add_ingress_rule(self._network.debezium, ec2.Port.tcp(PORT), "Debezium")
         group.add_ingress_rule(self._network.functions, ec2.Port.tcp(PORT), "rotation of the secret")
+        if self._network.admin is not None:
+            group.add_ingress_rule(self._network.admin, ec2.Port.tcp(PORT), "admin host")
         return group
 
     def _monitoring_role(self) -> iam.Role:

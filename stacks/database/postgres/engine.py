@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from aws_cdk import aws_kms as kms
 
-from connectors.engines.postgres.connector import encrypted
+from connectors.engines.postgres.connector import encrypted_on_aws
 from connectors.engines.postgres.preparation import setup_script
 from connectors.engines.postgres.prepared_check import missing_preparation_query
 from stacks.base import TributaryStack
@@ -50,7 +50,7 @@ class PostgresOnAws(CreatingEngineOnAws[PostgresSource, ExistingPostgres]):
             command=lambda file: f"psql {address} -f {file}",
             login={"Database": source.database, "SslMode": database.sslmode},
             query=missing_preparation_query(stack.lake, source),
-            options=encrypted(database.sslmode),
+            options=encrypted_on_aws(database.sslmode),
         )
 
     def add_own(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from connectors.engines.sqlserver.connector import ENCRYPTED
+from connectors.engines.sqlserver.connector import ENCRYPTED, VERIFIED_ON_AWS
 from connectors.engines.sqlserver.preparation import setup_script
 from connectors.engines.sqlserver.prepared_check import missing_preparation_query
 from stacks.base import TributaryStack
@@ -35,5 +35,5 @@ class SqlServerOnAws(EngineOnAws[SqlServerSource, ExistingSqlServer]):
             ),
             login={"Driver": "pymssql", "SslMode": database.ssl_mode, "Database": source.database},
             query=missing_preparation_query(stack.lake, source),
-            options=ENCRYPTED,
+            options=VERIFIED_ON_AWS if database.ssl_mode == "verified" else ENCRYPTED,
         )

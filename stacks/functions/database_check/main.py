@@ -7,10 +7,12 @@ Without an answer, CloudFormation waits for an hour, so the function answers in 
 from __future__ import annotations
 
 import json
+import ssl
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 Event = Mapping[str, Any]
@@ -149,14 +151,13 @@ def _told_by_sql_server(error: Exception) -> tuple[int, str]:
 
 
 def _query_by_pymysql(properties: Mapping[str, str], password: str) -> list[str]:
-    import ssl
-
     import pymysql
 
-    # Encrypted, without a check of the certificate: the mode "required".
-    encrypted = ssl.create_default_context()
-    encrypted.check_hostname = False
-    encrypted.verify_mode = ssl.CERT_NONE
+    encrypted = _verifying()
+    if properties["SslMode"] == "required":
+        # Encrypted, without a check of the certificate.
+        encrypted.check_hostname = False
+        encrypted.verify_mode = ssl.CERT_NONE
     try:
         connection = pymysql.connect(
             host=properties["Host"],
@@ -181,6 +182,15 @@ _NO_CONNECTION = (2003, 2013)
 """PyMySQL's codes for a server that does not answer, and for one that went away."""
 
 
+def _verifying() -> ssl.SSLContext:
+    """Return a context that accepts only certificates with a root of Amazon RDS, and the server's name."""
+    return ssl.create_default_context(cafile=str(Path(__file__).with_name("rds.pem")))
+
+
+_TLS_OF_PG8000: Mapping[str, Callable[[], Any]] = {"prefer": lambda: None, "require": lambda: True}
+"""By the mode, what pg8000 wants to have."""
+
+
 def _query_by_pg8000(properties: Mapping[str, str], password: str) -> list[str]:
     from pg8000.exceptions import DatabaseError, InterfaceError
     from pg8000.native import Connection
@@ -193,7 +203,7 @@ def _query_by_pg8000(properties: Mapping[str, str], password: str) -> list[str]:
             database=properties["Database"],
             password=password,
             # None: with TLS if the server has it.
-            ssl_context=None if properties["SslMode"] == "prefer" else True,
+            ssl_context=_TLS_OF_PG8000.get(properties["SslMode"], _verifying)(),
             timeout=10,
         )
     except DatabaseError as error:

@@ -26,6 +26,13 @@ OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
 """The outputs that every job needs, by stack."""
 
 
+def outputs_for_jobs(lake: Lake) -> Mapping[StackKind, tuple[str, ...]]:
+    """Return the outputs that a job of this lake needs, by stack. Without Kafka there is no such stack."""
+    if lake.connected_sources:
+        return OUTPUTS
+    return {kind: keys for kind, keys in OUTPUTS.items() if kind != "streaming"}
+
+
 @dataclass(frozen=True)
 class DeployedLake:
     """The lake of a lake file, on AWS."""
@@ -50,8 +57,10 @@ class DeployedLake:
     @cached_property
     def addresses(self) -> Addresses:
         """The addresses of the lake's parts. Raises NotDeployed."""
-        outputs = {key: self.output(kind, key) for kind, keys in OUTPUTS.items() for key in keys}
-        return Addresses.of_outputs(self.lake.name, self.session.aws, outputs)
+        wanted = outputs_for_jobs(self.lake)
+        outputs = {key: self.output(kind, key) for kind, keys in wanted.items() for key in keys}
+        has_kafka = bool(self.lake.connected_sources)
+        return Addresses.of_outputs(self.lake.name, self.session.aws, outputs, has_kafka=has_kafka)
 
     def resolve_tables(self, texts: Sequence[str]) -> tuple[TableName, ...]:
         """Return the tables that match names or patterns and have rows, or events in quarantine.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tributary.aws.spark_submit import Addresses, Job
-from tributary.cli.aws.deployed_lake import OUTPUTS
+from tributary.cli.aws.deployed_lake import outputs_for_jobs
 from tributary.cli.aws.emr import start_step_call
 from tributary.cli.aws.emr_serverless import start_run_call
 from tributary.cli.aws.jobs import Call
@@ -19,8 +19,9 @@ def planned_start(lake: Lake, aws: Aws, job: Job) -> Call:
     def placeholder(kind: StackKind, output: str) -> str:
         return f"<{names.stack(kind)} {output}>"
 
-    outputs = {key: placeholder(kind, key) for kind, keys in OUTPUTS.items() for key in keys}
-    addresses = Addresses.of_outputs(lake.name, aws, outputs)
+    wanted = outputs_for_jobs(lake)
+    outputs = {key: placeholder(kind, key) for kind, keys in wanted.items() for key in keys}
+    addresses = Addresses.of_outputs(lake.name, aws, outputs, has_kafka=bool(lake.connected_sources))
     role = placeholder("processing", Output.RUNTIME_ROLE)
     if processing.on == "emr":
         cluster = placeholder("processing", Output.EMR_CLUSTER)

@@ -89,6 +89,8 @@ def read_status(deployed: DeployedLake) -> LakeStatus:
 
 
 def _read_connectors(deployed: DeployedLake) -> tuple[Connector, ...]:
+    if not deployed.lake.connected_sources:
+        return ()
     names: list[str] = json.loads(deployed.output("connect", Output.CONNECTORS))
     found = read_connectors(deployed.session, deployed.names.resource, names)
     if deployed.session.aws.connect.running:
@@ -148,6 +150,8 @@ def _table_named(metric: Metric) -> TableName | None:
 
 def _read_sink_lags(deployed: DeployedLake) -> Mapping[TableName, float]:
     """Return how far bronze lags behind the topics, which MSK measures by the sink's consumer group."""
+    if not deployed.lake.connected_sources:
+        return {}
     cloudwatch, names = deployed.session.cloudwatch, deployed.lake.names
     dimensions = {
         # arn:partition:kafka:region:account:cluster/NAME/UUID

@@ -11,6 +11,15 @@ LakeFile = Annotated[
     Path,
     typer.Option("--lake", metavar="FILE", envvar="TRIBUTARY_LAKE", help="The lake file.", show_default=True),
 ]
+Environment = Annotated[
+    str | None,
+    typer.Option(
+        "--env",
+        metavar="NAME",
+        envvar="TRIBUTARY_ENV",
+        help="The environment on AWS. With staging, lake.staging.toml changes entries of lake.toml.",
+    ),
+]
 StateFolderPath = Annotated[
     Path,
     typer.Option(

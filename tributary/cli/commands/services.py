@@ -14,6 +14,7 @@ from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
     AsJson,
+    Environment,
     LakeFile,
     StateFolderPath,
 )
@@ -104,6 +105,7 @@ def status(
         bool, typer.Option("--aws", help="Show the deployed lake instead of this machine.")
     ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
+    environment: Environment = None,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
@@ -123,7 +125,7 @@ def status(
     out. With --aws, jobs take the place of servers, and the latest job must not have failed.
     """
     if on_aws:
-        _say_how_the_deployed_lake_is(lake, as_json)
+        _say_how_the_deployed_lake_is(lake, environment, as_json)
         return
     from tributary.local.status import read_status
     from tributary.operations.chosen_steps import read_chosen_steps
@@ -144,7 +146,7 @@ def status(
         raise typer.Exit(1)
 
 
-def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
+def _say_how_the_deployed_lake_is(lake_file: Path, environment: str | None, as_json: bool) -> None:
     from tributary.aws.session import aws_session
     from tributary.cli.aws.deployed_lake import DeployedLake
     from tributary.cli.aws.remedy_words import worded_for_aws
@@ -152,7 +154,7 @@ def _say_how_the_deployed_lake_is(lake_file: Path, as_json: bool) -> None:
     from tributary.cli.aws.status_view import print_status, status_facts
     from tributary.contract.lake import read_lake
 
-    lake = read_lake(lake_file)
+    lake = read_lake(lake_file, environment)
     with worded_for_aws(), aws_session(lake, lake_file) as session:
         found = read_status(DeployedLake(lake, session))
     if as_json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tributary.cli.commands.options import DEFAULT_LAKE_FILE, AsJson, LakeFile
+from tributary.cli.commands.options import DEFAULT_LAKE_FILE, AsJson, Environment, LakeFile
 from tributary.cli.rendering import messages, output, print_json
 from tributary.contract.errors import TributaryError
 
@@ -73,6 +73,7 @@ def submit(
         ),
     ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
+    environment: Environment = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a job on the deployed lake: a step of its EMR cluster, or a job run of EMR Serverless.
@@ -94,7 +95,7 @@ def submit(
     from tributary.contract.lake import read_lake
 
     _check_usage(operation, tables or (), events_from, since_snapshot)
-    the_lake = read_lake(lake)
+    the_lake = read_lake(lake, environment)
     try:
         with worded_for_aws(), aws_session(the_lake, lake) as session:
             deployed = DeployedLake(the_lake, session)

@@ -39,10 +39,13 @@ class BinlogConnection(Connection):
 
 
 class ExistingBinlogDatabase(ExistingDatabase):
-    """A server that already exists on AWS. `cdk synth` writes the SQL for its administrator."""
+    """A server that already exists on AWS. `cdk synth` writes the SQL for its administrator.
+
+    ssl_mode  "verified" also verifies the certificate, by the roots of Amazon RDS
+    """
 
     port: Port = PORT
-    ssl_mode: Literal["required"] = "required"
+    ssl_mode: Literal["required", "verified"] = "required"
 
 
 class BinlogSource(Source):

@@ -64,11 +64,11 @@ class PostgresConnection(Connection):
 class ExistingPostgres(ExistingDatabase):
     """A PostgreSQL that already exists on AWS. `cdk synth` writes the SQL for its administrator.
 
-    sslmode  cannot verify a certificate, because a worker of MSK Connect has no file of trusted certificates
+    sslmode  "verify-full" also verifies the certificate and its name, by the roots of Amazon RDS
     """
 
     port: Port = PORT
-    sslmode: Literal["require", "prefer"] = "require"
+    sslmode: Literal["verify-full", "require", "prefer"] = "require"
 
 
 class PostgresSource(Source):

@@ -57,11 +57,11 @@ class SqlServerConnection(Connection):
 class ExistingSqlServer(ExistingDatabase):
     """A SQL Server that already exists on AWS. `cdk synth` writes the SQL for its administrator.
 
-    ssl_mode  cannot verify a certificate, because a worker of MSK Connect has no file of trusted certificates
+    ssl_mode  "verified" also verifies the certificate, by the roots of Amazon RDS
     """
 
     port: Port = PORT
-    ssl_mode: Literal["required"] = "required"
+    ssl_mode: Literal["required", "verified"] = "required"
 
 
 class SqlServerSource(Source):

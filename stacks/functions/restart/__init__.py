@@ -1,0 +1,1 @@
+"""The function that starts a follow job again after it has died."""
