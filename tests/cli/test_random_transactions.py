@@ -76,6 +76,7 @@ def _run_transactions(connection: psycopg.Connection, chance: random.Random) -> 
         transact(connection, chance, evolves=number % 15 == 14)
 
 
+@pytest.mark.long
 def test_verification_finds_rows_that_changed_without_an_event_and_nothing_else(tributary: Tributary) -> None:
     names = [f"shop.public.{name}" for name in TABLES]
     tributary.lake_file.write_text(f"{LAKE}{MORE_OF_THE_LAKE_FILE}[verify]\nrepair = true\n")
