@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dbt.adapters.duckdb.plugins import BasePlugin
 from dbt.adapters.duckdb.utils import SourceConfig
 
-from tributary.contract.table_name import TableName
-from tributary.operations.table_lag import TableLag, read_lags
+from tributary.operations.table_lag import read_lags
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -45,19 +44,8 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is not in this environmen
         name = source_config.get("lake_table", source_config.identifier.replace("__", "."))
         table = self._workspace.open_lake.table(name)
         # The positions come first: the rows that are read after them are as new or newer.
-        moment = equal_at(table.name, read_lags(self._workspace), datetime.now(UTC))
+        now, lags = datetime.now(UTC), {lag.table: lag for lag in read_lags(self._workspace)}
+        moment = lags[table.name].equal_at(now) if table.name in lags else None
         rows = table.arrow()
         kind = pa.timestamp("us", tz="UTC")
         return rows.append_column(EQUAL_AT, pa.array([moment] * rows.num_rows, type=kind))
-
-
-def equal_at(table: TableName, lags: tuple[TableLag, ...], now: datetime) -> datetime | None:
-    """Return until when a table has all changes that its topic had.
-
-    This is now if its position is the end of the topic. Otherwise it is the completion of its last commit,
-    also for a stream that does not tell its end. None: it has no commit.
-    """
-    lag = next((lag for lag in lags if lag.table == table), None)
-    if lag is None or lag.commit is None:
-        return None
-    return now if lag.behind == 0 else lag.commit.completed
