@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 from tributary.console.view import Kept
@@ -18,13 +19,13 @@ _AT_A_TIME = 2
 class BoardAnswers:
     """The boards of a lake.
 
-    A page that shows a tile asks it. All pages together ask it at most once in its board's interval.
+    A page that shows a tile asks it. All pages together ask it at most twice in its board's interval.
     """
 
     def __init__(self, lake_file: Path, ask: Ask) -> None:
         self._lake_file = lake_file
         self._ask = ask
-        self._kept: dict[tuple[str, int], tuple[Tile, Kept[Shown | TributaryError]]] = {}
+        self._kept: dict[tuple[str, int], tuple[Tile, timedelta, Kept[Shown | TributaryError]]] = {}
         self._turns: asyncio.Semaphore | None = None
 
     def read_all(self) -> tuple[Board | BoardError, ...]:
@@ -48,13 +49,14 @@ class BoardAnswers:
         """Return what the tile with a number, from 0, shows now, or why it shows nothing."""
         tile = board.tiles[number]
         known = self._kept.get((board.name, number))
-        if known is None or known[0] != tile:
-            seconds = board.refresh.total_seconds()
-            known = tile, Kept(lambda: self._read(board.name, number, tile), seconds)
+        if known is None or known[:2] != (tile, board.refresh):
+            # An answer that is kept for the whole interval would often be just too young to be asked again.
+            kept = Kept(lambda: self._read(board.name, number, tile), board.refresh.total_seconds() / 2)
+            known = tile, board.refresh, kept
             self._kept[board.name, number] = known
         self._turns = self._turns or asyncio.Semaphore(_AT_A_TIME)
         async with self._turns:
-            return await known[1].get()
+            return await known[2].get()
 
     def _read(self, board: str, number: int, tile: Tile) -> Shown | TributaryError:
         where = tile_place(f"{board}.toml", number + 1, tile.title)

@@ -108,8 +108,9 @@ def _tile(console: Console, board: Board, number: int) -> Callable[[], Awaitable
         now = error_text(found, console) if isinstance(found, TributaryError) else found
         if now == before:
             return
+        note = _rows_left_out(before), _rows_left_out(now)
         before = now
-        if chart is not None and isinstance(found, Lines | Slices | Points):
+        if chart is not None and isinstance(found, Lines | Slices | Points) and note == (0, 0):
             chart.options.clear()
             chart.options.update(chart_options(tile, found))
             return
@@ -119,6 +120,11 @@ def _tile(console: Console, board: Board, number: int) -> Callable[[], Awaitable
             chart = _fill(console, tile, found, save)
 
     return look
+
+
+def _rows_left_out(what: Shown | str | None) -> int:
+    """Return how many rows a chart leaves out, which the text below it says."""
+    return max(0, what.rows - MOST_POINTS) if isinstance(what, Lines | Slices | Points) else 0
 
 
 def _fill(console: Console, tile: Tile, found: Shown | TributaryError, save: ui.row) -> ui.echart | None:
