@@ -13,6 +13,8 @@ FETCHED := $(VENV)/.fetched
 CLASSES := $(VENV)/.classes
 CHECKOV_VENV := .venv-checkov
 CHECKOV_INSTALLED := $(CHECKOV_VENV)/.installed
+EXAMPLES_VENV := .venv-examples
+EXAMPLES_INSTALLED := $(EXAMPLES_VENV)/.installed
 FORMATTER := $(VENV)/.java-formatter
 FORMATTER_LOCK := tributary/artifacts/java_formatter.lock.json
 LOCKS := connectors/plugins.lock.json tributary/artifacts/compiler.lock.json connectors/connect-classes.lock.json tributary/local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
@@ -20,7 +22,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(INSTALLED) $(CHECKOV_INSTALLED) $(FETCHED) $(FORMATTER) $(CLASSES) $(BROWSER) ## create .venv and fetch everything that is pinned; once it has run, no network is needed
@@ -39,7 +41,15 @@ test: lint setup ## check the code and run every test, in two processes at a tim
 
 .PHONY: test-pipelines
 test-pipelines: setup ## test whole pipelines that `make test` leaves out: Avro, DynamoDB, hidden columns, `tributary start` (10 minutes)
-	@$(BIN)/pytest -m long tests
+	@$(BIN)/pytest -m long tests --ignore tests/examples
+
+.PHONY: examples
+examples: setup $(EXAMPLES_INSTALLED) ## test the examples, each on a pipeline with small data
+	@$(BIN)/pytest -m long tests/examples
+
+.PHONY: example-tickit-dbt
+example-tickit-dbt: $(EXAMPLES_INSTALLED) ## the daily job of examples/tickit-dbt: freshness, models, tests and docs on the demo's lake
+	@$(MAKE) --no-print-directory -C examples/tickit-dbt daily
 
 .PHONY: test-fast
 test-fast: setup ## run the tests that start neither servers nor Spark
@@ -83,14 +93,14 @@ cdk: $(CDK) ## install the CDK's command as .venv/bin/cdk, for `.venv/bin/cdk de
 .PHONY: lock
 lock: $(INSTALLED) ## update every pinned version and checksum as far as the .in files and the lock files allow
 	@$(PIP_INSTALL) --require-hashes -r requirements-lock.txt
-	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov tributary/artifacts/java-requirements tributary/artifacts/registry-java-requirements spark_app/requirements stacks/functions/topics/requirements stacks/functions/database_check/requirements tributary/local/items/requirements; do \
+	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov requirements-examples tributary/artifacts/java-requirements tributary/artifacts/registry-java-requirements spark_app/requirements stacks/functions/topics/requirements stacks/functions/database_check/requirements tributary/local/items/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 			--no-header --no-emit-index-url --no-emit-find-links $$name.in -o $$name.txt; done
 	@$(BIN)/python -m tributary.artifacts.renew $(LOCKS) $(FORMATTER_LOCK)
 
 .PHONY: clean
 clean: ## remove what the set-up and the tests created in this folder; the cache and the demo's data stay
-	@rm -rf $(VENV) $(CHECKOV_VENV) *.egg-info .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(CHECKOV_VENV) $(EXAMPLES_VENV) *.egg-info .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # The environment must learn of every new package, so each __init__.py is a prerequisite.
 $(INSTALLED): requirements-build.txt requirements-dev.txt pyproject.toml $(wildcard */__init__.py tributary/*/__init__.py)
@@ -109,6 +119,17 @@ $(CHECKOV_INSTALLED): requirements-checkov.txt | $(INSTALLED)
 	@$(BIN)/python -m venv --clear $(CHECKOV_VENV)
 	@$(CHECKOV_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes \
 		-r requirements-checkov.txt
+	@touch $@
+
+# Not part of the set-up: only the examples need dbt and Jupyter's kernel.
+$(EXAMPLES_INSTALLED): requirements-build.txt requirements-examples.txt | $(INSTALLED)
+	@echo "installing dbt and a notebook kernel into their own environment (pinned, hash-checked; about 200 MB)"
+	@$(BIN)/python -m venv --clear $(EXAMPLES_VENV)
+	@for requirements in build examples; do \
+		$(EXAMPLES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes \
+			--no-build-isolation -r requirements-$$requirements.txt; done
+	@PYTHONWARNINGS=ignore $(EXAMPLES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
+		--no-build-isolation --editable .
 	@touch $@
 
 # npm comes with the Node.js in the Python packages. It checks the hashes in package-lock.json.

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.md")))
+PAGES = sorted(
+    (
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("bench/*.md"),
+        *ROOT.glob("examples/**/README.md"),
+    )
+)
 CODE = ("bench", "connectors", "spark_app", "stacks", "tributary")
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -33,6 +33,7 @@ COMMANDS = (
     "tables",
     "history",
     "events",
+    "boards check",
     "console",
     "reconcile",
     "verify",
@@ -79,7 +80,7 @@ def test_every_command_and_every_option_has_a_help_text() -> None:
             assert parameter.help, f"{path}: {parameter.name}"
 
 
-@pytest.mark.parametrize("command", ["", "quarantine", "plugins", *COMMANDS])
+@pytest.mark.parametrize("command", ["", "boards", "quarantine", "plugins", *COMMANDS])
 def test_help_is_at_every_level(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([*command.split(), "--help"]) == 0
     assert f"tributary {command}".strip() in capsys.readouterr().out

@@ -397,6 +397,60 @@ def test_mistakes_are_reported_in_one_paragraph(tributary: Tributary) -> None:
     assert "wait longer with --wait" in tributary.run("ingest", "--wait", "0.001", status=1)
 
 
+BOARD = """
+title = "Orders <script>document.title = 'owned'</script>"
+refresh = "2s"
+
+[[tile]]
+title = "By customer"
+chart = "bar"
+x = "name"
+y = "n"
+sql = "SELECT '<script>alert(1)</script>' || customer AS name, count(*) AS n FROM orders GROUP BY ALL"
+
+[[tile]]
+title = "Customers"
+chart = "number"
+value = "n"
+unit = "in the cities"
+sql = "SELECT count(DISTINCT city) AS n FROM customers WHERE name LIKE 'customer 6%'"
+
+[[tile]]
+title = "A first look"
+chart = "table"
+as_of = "INSTANT"
+sql = "SELECT count(*) || ' orders at first' AS n FROM orders"
+
+[[tile]]
+title = "A file"
+chart = "table"
+sql = "SELECT * FROM read_csv('/etc/passwd')"
+"""
+
+
+def _see_boards(tributary: Tributary, walk: Walk) -> None:
+    """A board shows texts of the lake as texts, follows the lake, and reads no file."""
+    folder = tributary.lake_file.parent / "boards"
+    folder.mkdir()
+    first = tributary.json("history", "orders")[-1]["instant"]
+    folder.joinpath("orders.toml").write_text(BOARD.replace("INSTANT", first))
+    texts = ["<script>document.title", "1 in the cities", "50 orders at first", "disabled by configuration"]
+    pages.see_a_board(walk, "Orders", texts=texts, charts=1)
+    said = tributary.run("boards", "check", "--run", status=1)
+    assert "tile 4 (A file)" in said
+    assert "disabled by configuration" in said
+    assert "tile 1" not in said
+
+    def set_city(city: str | None) -> None:
+        with tributary.connect() as connection:
+            connection.execute("UPDATE customers SET city = %s WHERE name = 'customer 6'", (city,))
+        tributary.run("ingest", "--tables", "customers")
+
+    number = ("0 in the cities", "1 in the cities")
+    pages.follow_a_number(walk, "/board/orders", number[1], number[0], lambda: set_city(None))
+    set_city("city 6")
+
+
 def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributary: Tributary) -> None:
     wait_until(
         lambda: [one["op"] for one in tributary.json("events", "orders", "1")] == ["c", "u", None],
@@ -412,6 +466,7 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
         pages.ask(walk, "SELECT count(*) * 1000 AS n FROM customers", "7000")
         pages.ask(walk, "SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration")
         pages.ask(walk, "SELECT '<script>document.title = \"owned\"</script>' AS x", "<script>")
+        _see_boards(tributary, walk)
         pages.fit_on_a_phone(walk, "shop.public.orders")
 
         pages.search_a_log(walk, "postgres", "SYSTEM IS READY", found="ready to accept connections")

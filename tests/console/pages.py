@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,29 @@ def ask(walk: Walk, query: str, answer: str) -> None:
         assert "owned" not in page.title()
 
 
+def see_a_board(walk: Walk, title: str, *, texts: list[str], charts: int) -> None:
+    """The list leads to the board, with its texts, its charts, and a picture of the first chart to save."""
+    with walk.page("/boards") as page:
+        page.get_by_role("link", name=title).click()
+        for text in texts:
+            page.get_by_text(text).first.wait_for()
+        page.locator("canvas").nth(charts - 1).wait_for()
+        page.wait_for_timeout(500)
+        with page.expect_download() as saved:
+            page.get_by_role("button", name="PNG").first.click()
+        assert saved.value.suggested_filename.endswith(".png")
+        assert saved.value.path().read_bytes().startswith(b"\x89PNG")
+        assert "owned" not in page.title()
+
+
+def follow_a_number(walk: Walk, path: str, before: str, after: str, change: Callable[[], None]) -> None:
+    """An open board shows another number after a change, without a click."""
+    with walk.page(path) as page:
+        page.get_by_text(before, exact=True).first.wait_for()
+        change()
+        page.get_by_text(after, exact=True).first.wait_for()
+
+
 def press(walk: Walk, path: str, button: str, *, place: int = 0, ends_with: str) -> None:
     """A click on a button asks first. After the second click, the page shows how it ended."""
     with walk.page(path) as page:
@@ -99,7 +123,16 @@ def search_a_log(walk: Walk, part: str, text: str, *, found: str) -> None:
 
 def fit_on_a_phone(walk: Walk, table: str) -> None:
     """No page is wider than a phone in the dark."""
-    for path in ("/", "/tables", table_path(table), "/row", "/quarantine", "/logs?part=connect", "/ask"):
+    for path in (
+        "/",
+        "/tables",
+        table_path(table),
+        "/row",
+        "/quarantine",
+        "/logs?part=connect",
+        "/ask",
+        "/boards",
+    ):
         with walk.page(path, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
             page.get_by_role("link", name="Pipeline").wait_for()
             page.wait_for_timeout(300)

@@ -13,6 +13,7 @@ from typing import NoReturn
 import typer
 
 from tributary.cli.commands.alerts import alerts
+from tributary.cli.commands.boards import boards
 from tributary.cli.commands.console import console
 from tributary.cli.commands.demo import demo, demo_engines
 from tributary.cli.commands.export import export
@@ -66,6 +67,7 @@ app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)
 app.command(rich_help_panel="Run the pipeline")(maintain)
 app.command(rich_help_panel="Run the pipeline")(erase)
 app.command(rich_help_panel="Look at the lake")(console)
+app.add_typer(boards, name="boards", rich_help_panel="Look at the lake")
 app.command(rich_help_panel="Look at the lake")(alerts)
 app.command(rich_help_panel="Look at the lake")(query)
 app.command(rich_help_panel="Look at the lake")(export)

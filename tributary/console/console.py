@@ -12,6 +12,7 @@ from tributary.api.row_events import RowEvent
 from tributary.api.sql import Limits
 from tributary.api.tables import read_quarantined_tables
 from tributary.console.actions import Actions
+from tributary.console.board_answers import BoardAnswers
 from tributary.console.jobs import Jobs
 from tributary.console.view import Kept, LakeView, read_view
 from tributary.contract.remedies import Words
@@ -44,10 +45,12 @@ class Console:
     follower: Follower | None = None
     may_act: bool = True
     jobs: Jobs = field(init=False)
+    boards: BoardAnswers = field(init=False)
     _view: Kept[LakeView] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", Jobs(self.words))
+        object.__setattr__(self, "boards", BoardAnswers(self.workspace.lake_file, self._answer))
         object.__setattr__(self, "_view", Kept(lambda: read_view(self.workspace), SECONDS_BETWEEN_LOOKS))
 
     @property
@@ -86,4 +89,7 @@ class Console:
 
     async def ask(self, query: str, as_of: str | None) -> pa.Table:
         """Return the result of a query. Raises the errors of `OpenLake.sql`."""
-        return await asyncio.to_thread(self.workspace.open_lake.sql, query, as_of, QUERY_LIMITS)
+        return await asyncio.to_thread(self._answer, query, as_of)
+
+    def _answer(self, query: str, as_of: str | None) -> pa.Table:
+        return self.workspace.open_lake.sql(query, as_of, QUERY_LIMITS)

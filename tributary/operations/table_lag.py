@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 
 from tributary.api.lake_files import LakeFiles
 from tributary.api.tables import LakeTable, read_silver_tables
@@ -34,6 +35,16 @@ class TableLag:
         """The id of the last online snapshot that the table has applied."""
         applied = None if self.commit is None else self.commit.ledger.snapshot
         return None if applied is None else applied.id
+
+    def equal_at(self, now: datetime) -> datetime | None:
+        """Return until when the table has all changes that its topic had. `now` is when the lag was read.
+
+        This is `now` if its position is the end of the topic. Otherwise it is the completion of its last
+        commit, also if its stream cannot tell. None: it has no commit.
+        """
+        if self.commit is None:
+            return None
+        return now if self.behind == 0 else self.commit.completed
 
 
 def events_behind(positions: Positions, ends: Positions) -> int:

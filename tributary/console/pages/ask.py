@@ -64,6 +64,11 @@ def _show(found: pa.Table) -> None:
             "Parquet", on_click=lambda: ui.download.content(as_parquet(found), "answer.parquet")
         )
         parquet.props("flat dense")
+    answer_grid(found, "h-[60vh]")
+
+
+def answer_grid(found: pa.Table, height: str) -> None:
+    """Show the first rows of an answer in a grid. `height` is a class of Tailwind."""
     # A field's name must not hold a dot, which AG Grid reads as a path.
     fields = [f"column {number}" for number in range(found.num_columns)]
     columns = [column.to_pylist() for column in found.slice(0, MOST_ROWS_SHOWN).columns]
@@ -77,7 +82,7 @@ def _show(found: pa.Table) -> None:
                 dict(zip(fields, map(cell, values), strict=True)) for values in zip(*columns, strict=True)
             ],
         }
-    ).classes("w-full h-[60vh]")
+    ).classes(f"w-full {height}")
 
 
 def as_csv(found: pa.Table) -> str:

@@ -23,6 +23,7 @@ _PAGES = {
     "Quarantine": "/quarantine",
     "Logs": "/logs",
     "Ask": "/ask",
+    "Boards": "/boards",
 }
 
 _COLORS = {

@@ -1,0 +1,72 @@
+"""The demo's pipeline with little data, for all examples, and the environment in which they run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from tributary.cli.demo import write_lake_file
+from tributary.local.databases import SourceDatabase
+from tributary.local.pipeline import down
+from tributary.local.state import StateFolder
+from tributary.operations.workspace import Workspace
+
+PROJECT = Path(__file__).parents[2]
+PROGRAMS = PROJECT / ".venv-examples" / "bin"
+
+
+@dataclass(frozen=True)
+class DemoLake:
+    """The demo's lake, which equals its database, with its servers running."""
+
+    lake_file: Path
+    state: Path
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment in which an example finds the lake."""
+        own = {"TRIBUTARY_LAKE": str(self.lake_file), "TRIBUTARY_STATE": str(self.state)}
+        return {**os.environ, **own}
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """Return PostgreSQL's answer, which shares no code with the lake."""
+        workspace = Workspace.open(self.lake_file, self.state)
+        (source,) = workspace.lake.sources
+        database = SourceDatabase(workspace.lake, source, workspace.state, workspace.settings)
+        session: psycopg.Connection = database.connect()
+        with session, session.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(query.encode()).fetchall()
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """The folder of the programs that the examples need. Skip the test if it is missing."""
+    if not (PROGRAMS / "dbt").exists():
+        pytest.skip(f"{PROGRAMS} is missing: run the examples' tests with `make examples`")
+    return PROGRAMS
+
+
+@pytest.fixture(scope="session")
+def demo_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoLake]:
+    """The demo after 40 transactions, among them refunds and changed keys."""
+    folder = tmp_path_factory.mktemp("demo")
+    lake = DemoLake(folder / "lake.toml", folder / "state")
+    write_lake_file(lake.lake_file)
+    size = ["--scale", "0.002", "--transactions", "40", "--rate", "40", "--keep-running"]
+    places = ["--lake", str(lake.lake_file), "--state", str(lake.state)]
+    try:
+        command = [str(Path(sys.executable).with_name("tributary")), "demo", *size, *places]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield lake
+    finally:
+        down(StateFolder(lake.state))

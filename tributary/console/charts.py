@@ -1,0 +1,108 @@
+"""What ECharts draws for a tile: options without code, in which every value of the lake is only data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tributary.operations.boards.answers import Lines, Points, Slices
+from tributary.operations.boards.board import BarTile, Tile
+
+_GRAY = "#8a8f98"
+"""Readable on white and on black."""
+_LARGEST, _SMALLEST = 48.0, 6.0
+"""Diameters of bubbles in pixels."""
+
+
+def chart_options(tile: Tile, what: Lines | Slices | Points) -> dict[str, Any]:
+    """Return the options of a chart.
+
+    No key comes from the lake, because NiceGUI runs the values of keys that begin with a colon as code. The
+    tooltip is drawn on the canvas, so a text cannot become HTML.
+    """
+    match what:
+        case Lines():
+            return _lines(tile, what)
+        case Slices():
+            return _pie(what)
+        case Points():
+            return _scatter(what)
+
+
+def _base(trigger: str) -> dict[str, Any]:
+    return {
+        "animation": False,
+        "useUTC": True,
+        "textStyle": {"color": _GRAY},
+        "tooltip": {"trigger": trigger, "renderMode": "richText", "confine": True},
+        "grid": {"left": 12, "right": 24, "top": 36, "bottom": 12, "containLabel": True},
+    }
+
+
+def _axis(kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "axisLabel": {"color": _GRAY, "hideOverlap": True}, **more}
+
+
+def _lines(tile: Tile, what: Lines) -> dict[str, Any]:
+    is_bar = isinstance(tile, BarTile)
+    stack = {"stack": "all"} if isinstance(tile, BarTile) and tile.stacked else {}
+    x: dict[str, Any] = {"data": list(what.x)} if what.axis == "category" else {}
+    return {
+        **_base("axis"),
+        "legend": {"show": len(what.series) > 1, "type": "scroll", "top": 0, "textStyle": {"color": _GRAY}},
+        "xAxis": _axis(what.axis, **x),
+        "yAxis": _axis("value"),
+        "series": [
+            {
+                "name": series.name,
+                "type": "bar" if is_bar else "line",
+                "data": list(series.values)
+                if what.axis == "category"
+                else [list(pair) for pair in zip(what.x, series.values, strict=True)],
+                **stack,
+            }
+            for series in what.series
+        ],
+    }
+
+
+def _pie(what: Slices) -> dict[str, Any]:
+    return {
+        **_base("item"),
+        "series": [
+            {
+                "type": "pie",
+                "radius": ["35%", "70%"],
+                "label": {"color": _GRAY, "overflow": "truncate"},
+                "data": [{"name": name, "value": value} for name, value in what.slices],
+            }
+        ],
+    }
+
+
+def _scatter(what: Points) -> dict[str, Any]:
+    x, y, _ = what.names
+    largest = max((size or 0 for _, _, size, _ in what.points), default=0)
+    return {
+        **_base("item"),
+        "grid": {"left": 12, "right": 24, "top": 36, "bottom": 32, "containLabel": True},
+        "xAxis": _axis("value", name=x, nameLocation="middle", nameGap=28, scale=True),
+        "yAxis": _axis("value", name=y, scale=True),
+        "series": [
+            {
+                "type": "scatter",
+                "itemStyle": {"opacity": 0.65},
+                "data": [
+                    {"name": name, "value": [px, py, size], "symbolSize": _diameter(size, largest, what)}
+                    for px, py, size, name in what.points
+                ],
+            }
+        ],
+    }
+
+
+def _diameter(size: int | float | None, largest: int | float, what: Points) -> float:
+    """Return the diameter of a point in pixels. A bubble's area is proportional to its size."""
+    if what.names[2] is None or not size or size < 0 or largest <= 0:
+        return _SMALLEST if what.names[2] is not None else 2 * _SMALLEST
+    return max(_SMALLEST, _LARGEST * math.sqrt(size / largest))

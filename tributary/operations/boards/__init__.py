@@ -1,0 +1,1 @@
+"""Boards: files of SQL and kinds of charts, beside the lake file."""
