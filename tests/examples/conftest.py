@@ -14,7 +14,8 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from tributary.cli.demo import write_lake_file
+from tributary.cli.demo import LAKE_FILE
+from tributary.cli.demo_steps import write_lake_file
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import down
 from tributary.local.state import StateFolder
@@ -60,7 +61,7 @@ def demo_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoLake]:
     """The demo after 40 transactions, among them refunds and changed keys."""
     folder = tmp_path_factory.mktemp("demo")
     lake = DemoLake(folder / "lake.toml", folder / "state")
-    write_lake_file(lake.lake_file)
+    write_lake_file(LAKE_FILE, lake.lake_file)
     size = ["--scale", "0.002", "--transactions", "40", "--rate", "40", "--keep-running"]
     places = ["--lake", str(lake.lake_file), "--state", str(lake.state)]
     try:
