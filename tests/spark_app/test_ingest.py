@@ -279,6 +279,7 @@ def test_a_table_that_waits_for_a_person_is_not_tried_again() -> None:
         "table": "a",
         "error": "a column changed its type.",
         "remedies": [{"kind": "advice", "text": "Change it back."}],
+        "is_lacking_classes": False,
     }
 
 
