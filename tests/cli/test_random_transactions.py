@@ -128,11 +128,13 @@ def _change_without_events(connection: psycopg.Connection, table: str) -> dict[i
         f"INSERT INTO {table} (id, name) VALUES (1001, 'a'), (1002, 'b'), (1003, 'c')".encode()
     )
     (publication,) = connection.execute("SELECT pubname FROM pg_publication").fetchone() or ("",)
-    connection.execute(f"ALTER PUBLICATION {publication} DROP TABLE {table}".encode())
-    connection.execute(f"UPDATE {table} SET body = 'silent' WHERE id = 1001".encode())
-    connection.execute(f"DELETE FROM {table} WHERE id = 1002".encode())
-    connection.execute(f"INSERT INTO {table} (id, name) VALUES (1004, 'silent')".encode())
-    connection.execute(f"ALTER PUBLICATION {publication} ADD TABLE {table}".encode())
+    # The other tables' transactions see the publication as it is before or after this one, which is the same.
+    with connection.transaction():
+        connection.execute(f"ALTER PUBLICATION {publication} DROP TABLES IN SCHEMA public".encode())
+        connection.execute(f"UPDATE {table} SET body = 'silent' WHERE id = 1001".encode())
+        connection.execute(f"DELETE FROM {table} WHERE id = 1002".encode())
+        connection.execute(f"INSERT INTO {table} (id, name) VALUES (1004, 'silent')".encode())
+        connection.execute(f"ALTER PUBLICATION {publication} ADD TABLES IN SCHEMA public".encode())
     return {1001: "changed", 1002: "extra", 1004: "missing"}
 
 
