@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -186,16 +187,26 @@ class _Way:
     stop: threading.Event
 
     def of_change(self, place: str, text: str, change: Callable[[], object], operation: str) -> list[Stop]:
+        """Make the change, and return where it was seen, in the order of the times."""
         change()
         committed = time.time()
-        stops = [Stop(place, 0.0, text)]
-        row = self._wait_for(lambda: self._row_after(operation))
-        in_silver = Stop("silver", time.time() - committed, _silver_text(row))
-        record = self._record(row["_topic"], row["_partition"], row["_offset"])
-        in_kafka = Stop("Kafka", record.at - committed, record.text)
-        event = self._wait_for(lambda: self._event_at(row["_partition"], row["_offset"]))
-        in_bronze = Stop("bronze", time.time() - committed, f"the event, kept: {_changes_text(event)}")
-        return stops + sorted((in_kafka, in_silver, in_bronze), key=lambda stop: stop.seconds)
+        with ThreadPoolExecutor(2) as pool:
+            # Bronze and silver get the event at the same time, each in its own way.
+            in_bronze = pool.submit(self._wait_for, lambda: self._event(operation))
+            row, silver_at = self._wait_for(lambda: self._row_after(operation))
+            event, bronze_at = in_bronze.result()
+        record, _ = self._wait_for(lambda: self._record(event.topic, event.partition, event.offset))
+        return [
+            Stop(place, 0.0, text),
+            *sorted(
+                (
+                    Stop("Kafka", record.at - committed, record.text),
+                    Stop("silver", silver_at - committed, _silver_text(row)),
+                    Stop("bronze", bronze_at - committed, f"the event, kept: {_changes_text(event)}"),
+                ),
+                key=lambda stop: stop.seconds,
+            ),
+        ]
 
     def in_lake(self, as_of: datetime | None = None) -> Mapping[str, Any]:
         """Return the sale's row in the lake."""
@@ -207,29 +218,29 @@ class _Way:
         row = self.in_lake()
         return row if row.get("_op") == operation else None
 
-    def _event_at(self, partition: int, offset: int) -> RowEvent | None:
+    def _event(self, operation: str) -> RowEvent | None:
         events = self.workspace.open_lake.row_events(SALES, str(self.sale))
-        return next((e for e in events if (e.partition, e.offset) == (partition, offset)), None)
+        return next((event for event in reversed(events) if event.op == operation), None)
 
-    def _record(self, topic: str, partition: int, offset: int) -> _KafkaRecord:
+    def _record(self, topic: str, partition: int, offset: int) -> _KafkaRecord | None:
         """Read one record of Kafka, whose time is that of Debezium's producer."""
-        settings = {
-            "bootstrap.servers": self.workspace.settings.kafka_bootstrap,
-            "group.id": "tributary-demo",
-        }
-        consumer = Consumer(settings)
+        bootstrap = self.workspace.settings.kafka_bootstrap
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "tributary-demo"})
         try:
             consumer.assign([TopicPartition(topic, partition, offset)])
-            message = self._wait_for(lambda: consumer.poll(1.0))
+            message = consumer.poll(5.0)
+            if message is None or message.error():
+                return None
             value = message.value() or b""
-            schema = unframed(value)
-            framing = "" if schema is None else f" of Avro, schema {schema.schema.number}"
+            framed = unframed(value)
+            framing = "" if framed is None else f" of Avro, schema {framed.schema.number}"
             text = f"{topic}, partition {partition}, offset {offset}: {len(value)} bytes{framing}"
             return _KafkaRecord(message.timestamp()[1] / 1000, text)
         finally:
             consumer.close()
 
-    def _wait_for(self, look: Callable[[], Found | None]) -> Found:
+    def _wait_for(self, look: Callable[[], Found | None]) -> tuple[Found, float]:
+        """Return what was found, and when, in seconds since 1970."""
         deadline = time.monotonic() + STEP_SECONDS
         while (found := look()) is None:
             if time.monotonic() > deadline or self.stop.wait(_SECONDS_BETWEEN_LOOKS):
@@ -239,7 +250,7 @@ class _Way:
                     found=f"nothing after {STEP_SECONDS:.0f} s",
                     remedy="See the logs in the state folder.",
                 )
-        return found
+        return found, time.time()
 
 
 @dataclass(frozen=True)
