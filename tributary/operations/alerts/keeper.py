@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from tributary.local.status import read_status
 from tributary.operations.alerts.rules import Ages, Alert, Observation, is_known, judge
 from tributary.operations.alerts.sending import Channel, NotSent, channels
 from tributary.operations.alerts.sent import SentAlert, changes, read_sent, write_sent
+from tributary.operations.keeping import alone, in_a_thread
 from tributary.operations.table_states import read_table_states
 from tributary.operations.workspace import Workspace
 
@@ -55,13 +55,8 @@ class AlertKeeper:
         if self.workspace.lake.alerts is None:
             yield
             return
-        thread = threading.Thread(target=self.run, name="alerts", daemon=True)
-        thread.start()
-        try:
+        with in_a_thread(self.run, self.stop, "alerts"):
             yield
-        finally:
-            self.stop.set()
-            thread.join()
 
     def run(self) -> None:
         """Evaluate the rules until `stop` is set. A failure is reported once, and tried again."""
@@ -78,7 +73,7 @@ class AlertKeeper:
         rules = self.workspace.lake.alerts
         if rules is None:
             return
-        with self._alone() as is_alone:
+        with alone(self.workspace.state, "alerts") as is_alone:
             if not is_alone:
                 return
             observed = (self.observe or self._observe)()
@@ -136,17 +131,6 @@ class AlertKeeper:
         if text != self._told:
             self._told = text
             self.tell(text)
-
-    @contextmanager
-    def _alone(self) -> Iterator[bool]:
-        """Yield whether no other process evaluates the alerts while the context lasts."""
-        with (self.workspace.state.path / "alerts.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
 
 
 def send_test(alerts: Alerts, lake: str) -> Iterator[tuple[str, NotSent | None]]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from connectors.engines.registry import engine_of
@@ -14,6 +13,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Read, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_topics import read_table_names
+from tributary.operations.keeping import alone, in_a_thread
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.advance import advance
@@ -66,7 +66,7 @@ class SnapshotKeeper:
 
         If another process does so, only read what it has recorded."""
         files = record_files(self.workspace)
-        with self._alone() as is_alone:
+        with alone(self.workspace.state, "snapshots") as is_alone:
             records = dict(files.read())
             open_in = {t.source for t, r in records.items() if isinstance(r, Requested | Reading | Read)}
             for link in self._links(open_in) if is_alone else ():
@@ -100,32 +100,14 @@ class SnapshotKeeper:
                 self.stop.wait(SECONDS_BETWEEN_LOOKS)
             self.stop.wait(SECONDS_BETWEEN_STEPS)
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[None]:
         """Run in a thread as long as the context lasts."""
-        thread = threading.Thread(target=self.run, name="online snapshots", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self.stop.set()
-            thread.join()
+        return in_a_thread(self.run, self.stop, "online snapshots")
 
     def _links(self, sources: set[str]) -> list[SourceLink]:
         return (
             [link for link in source_links(self.workspace) if link.source.name in sources] if sources else []
         )
-
-    @contextmanager
-    def _alone(self) -> Iterator[bool]:
-        """Yield whether no other process takes the snapshots further while the context lasts."""
-        with (self.workspace.state.path / "snapshots.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
 
 
 def described(request: Request) -> str:

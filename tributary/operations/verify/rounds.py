@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -24,6 +23,7 @@ from tributary.api.timeline import read_last_commit
 from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName
 from tributary.contract.verify import Verify
+from tributary.operations.keeping import alone, in_a_thread
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.hidden import Hiding
 from tributary.operations.reconcile.pairing import pair
@@ -141,13 +141,8 @@ class VerifyKeeper:
         if self.workspace.lake.verify is None:
             yield
             return
-        thread = threading.Thread(target=self.run, name="verification", daemon=True)
-        thread.start()
-        try:
+        with in_a_thread(self.run, self.stop, "verification"):
             yield
-        finally:
-            self.stop.set()
-            thread.join()
 
     def _verify_source(
         self, link: SourceLink, files: VerificationFiles, wanted: Wanted
@@ -239,14 +234,12 @@ class VerifyKeeper:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with (self.workspace.state.path / "verify.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+        with alone(self.workspace.state, "verify") as is_alone:
+            if not is_alone:
                 raise AnotherVerifies(
                     "another process verifies this lake now",
                     remedy="Wait until its round is over; tributary status shows what it found.",
-                ) from None
+                )
             yield
 
 
