@@ -33,6 +33,8 @@ def run_for_each_table(
 ) -> bool:
     """Run the task for one table after the other; return whether it succeeded for all.
 
+    A service that does not answer, such as the schema registry, fails the table's task, without a retry.
+
     After a task that commits, the recorded reason why a table was blocked is cleared. If the reason still
     exists, the next ingest finds it again."""
     tables = [table for topic in sorted(source.topics()) if (table := table_of(topic)) is not None]
@@ -45,9 +47,14 @@ def run_for_each_table(
             if isinstance(report, Committed):
                 outcomes.clear(table.quarantine_path)
             results[table.name] = "ok"
-        except TributaryError as error:
-            remedies = remedies_for_table(error.remedies, table.name)
-            progress.write(Blocked(table.name, error.reason, remedies))
-            results[table.name] = error.reason
+        except (TributaryError, ConnectionError) as error:
+            told = error if isinstance(error, TributaryError) else _unreachable(error)
+            remedies = remedies_for_table(told.remedies, table.name)
+            progress.write(Blocked(table.name, told.reason, remedies))
+            results[table.name] = told.reason
     progress.write(Stopped(results))
     return all(result == "ok" for result in results.values())
+
+
+def _unreachable(error: ConnectionError) -> TributaryError:
+    return TributaryError(str(error), remedy="Run the command again once it answers.")

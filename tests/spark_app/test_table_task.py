@@ -1,0 +1,60 @@
+"""A task of a command runs once for each table, and its failures are told."""
+
+from __future__ import annotations
+
+import io
+import json
+from types import SimpleNamespace
+from typing import Any, cast
+
+from spark_app.registry.registry import RegistryAway
+from spark_app.reports import Committed, ProgressWriter
+from spark_app.run.table_task import run_for_each_table
+from spark_app.sources.event import EventSource
+from spark_app.table.table_ingest import TableIngest
+
+
+def test_a_registry_that_is_away_fails_one_table_with_a_remedy_and_not_the_others() -> None:
+    def rebuild(table: TableIngest) -> Committed:
+        tried.append(table.name)
+        if table.name == "first":
+            raise RegistryAway("The schema registry does not answer at http://registry")
+        return cast(Committed, SimpleNamespace(table=table.name))
+
+    tried: list[str] = []
+    out = _Reports()
+    source = cast(EventSource, SimpleNamespace(topics=lambda: {"first", "second"}))
+
+    def table_of(topic: str) -> TableIngest:
+        return cast(TableIngest, SimpleNamespace(name=topic))
+
+    assert not run_for_each_table(source, table_of, rebuild, out, cast(Any, None))
+
+    assert tried == ["first", "second"]
+    told = "The schema registry does not answer at http://registry."
+    assert out.named("blocked") == [
+        {
+            "event": "blocked",
+            "table": "first",
+            "error": told,
+            "remedies": [{"kind": "advice", "text": "Run the command again once it answers."}],
+            "is_lacking_classes": False,
+        }
+    ]
+    assert out.named("stopped")[0]["tables"] == {"first": told, "second": "ok"}
+
+
+class _Reports(ProgressWriter):
+    """Keeps the reports of the app; those of the fake task are of no kind."""
+
+    def __init__(self) -> None:
+        self.text = io.StringIO()
+        super().__init__(self.text)
+
+    def write(self, report: Any) -> None:
+        if not isinstance(report, SimpleNamespace):
+            super().write(report)
+
+    def named(self, event: str) -> list[dict[str, Any]]:
+        found = map(json.loads, self.text.getvalue().splitlines())
+        return [one for one in found if one["event"] == event]
