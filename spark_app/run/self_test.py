@@ -116,7 +116,7 @@ def _key(number: Column) -> Column:
 
 
 def _value(offset: Column) -> Column:
-    """Return the event of the offset: from `_THINGS` on, those of the second batch."""
+    """Return the event of the offset: the second batch begins at `_THINGS`."""
     number = offset % _THINGS
     is_first, kind = offset < _THINGS, number % 5
     op = F.when(is_first, "c").when(kind == 4, "d").when(kind.isin(2, 3), "u").otherwise("r")

@@ -58,7 +58,7 @@ class SparkFiles:
 
 @dataclass(frozen=True)
 class LakeFiles:
-    """The lake file, and the environment whose own file beside it changes some entries."""
+    """The lake file, and the environment whose own file changes some of its entries."""
 
     path: Path
     environment: str | None = None

@@ -1,4 +1,4 @@
-"""Verification finds exactly the rows that differ, whatever is on its way to the lake."""
+"""Verification finds exactly the rows that differ, also while changes are on their way to the lake."""
 
 from __future__ import annotations
 

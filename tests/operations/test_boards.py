@@ -1,4 +1,4 @@
-"""A mistake in a board file is told with its place, and an answer has to fit its chart."""
+"""A mistake in a board file is reported with its place, and an answer has to fit its chart."""
 
 from __future__ import annotations
 

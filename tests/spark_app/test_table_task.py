@@ -1,4 +1,4 @@
-"""A task of a command runs once for each table, and its failures are told."""
+"""A command's task runs once for each table, and a table's failure does not stop the others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_registry_that_is_away_fails_one_table_with_a_remedy_and_not_the_other
 
 
 class _Reports(ProgressWriter):
-    """Keeps the reports of the app; those of the fake task are of no kind."""
+    """Keeps the app's own reports, without those that the fake task returns."""
 
     def __init__(self) -> None:
         self.text = io.StringIO()

@@ -389,7 +389,7 @@ class Alarms(PostgresAlarms):
     freshness     the oldest that a table's newest rows may be
     sink_lag      the number of events by which bronze may lag
     quarantined   the number of a table's events that may be set aside within five minutes
-    budget        US dollars a month for everything with the lake's tag; None: nobody is told
+    budget        US dollars a month for everything with the lake's tag; None: no alarm
     """
 
     email: Email | None = None

@@ -24,7 +24,7 @@ import org.apache.kafka.connect.transforms.Transformation;
  *       on, or if the key is not that of a unique index.
  *   <li>Debezium tells that a first snapshot begins by a notification with an empty offset ({@code
  *       SinkNotificationChannel.send}). After a crash, an empty offset is an offset, too: Debezium takes no snapshot, and
- *       the rows of before never come. Nobody needs this notification, so it is dropped.
+ *       the table's earlier rows never come. Nobody needs this notification, so it is dropped.
  * </ul>
  *
  * <p>Reading again only repeats events, which the lake recognizes by their positions. The transform changes the map
