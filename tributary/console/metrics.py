@@ -33,7 +33,7 @@ class _Once(Collector):
 
 
 def _gauges(view: LakeView) -> Iterator[GaugeMetricFamily]:
-    well = GaugeMetricFamily("tributary_well", "1 if nobody has to do anything about the lake")
+    well = GaugeMetricFamily("tributary_well", "1 if no part of the lake needs a person, else 0")
     well.add_metric([], float(view.is_well))
     yield well
     up = GaugeMetricFamily("tributary_server_up", "1 if the server runs", labels=["server"])
@@ -67,7 +67,9 @@ def _gauges_of_tables(view: LakeView) -> Iterator[GaugeMetricFamily]:
     state = GaugeMetricFamily(
         "tributary_table_state", "1 for the state that the table is in", labels=["table", "state"]
     )
-    well = GaugeMetricFamily("tributary_table_well", "1 if nobody has to do anything", labels=of_table)
+    well = GaugeMetricFamily(
+        "tributary_table_well", "1 if the table needs no person, else 0", labels=of_table
+    )
     behind = GaugeMetricFamily(
         "tributary_table_events_behind", "Events in the topic that the table has not applied", labels=of_table
     )

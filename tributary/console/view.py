@@ -35,7 +35,7 @@ class LakeView:
 
     @property
     def is_well(self) -> bool:
-        """Tell whether nobody has to do anything."""
+        """Return whether no part of the lake needs a person."""
         tables_are_well = all(table.is_well for table in self.tables)
         return self.problem is None and self.pipeline.is_well and tables_are_well
 

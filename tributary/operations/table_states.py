@@ -71,7 +71,7 @@ class TableState:
 
     @property
     def is_well(self) -> bool:
-        """Tell whether nobody has to do anything about the table."""
+        """Return whether the table needs no person."""
         is_blocked = self.outcome is not None and self.outcome.state == "blocked"
         is_stale = self.snapshot is not None and is_different(self.snapshot)
         # A snapshot that is under way mends what the verification has found.

@@ -36,7 +36,7 @@ def console(
 
     They show the way of a row with the health of each part, all tables, a table's commits, every event of a
     row, what is in quarantine, and the answers to SQL. Buttons pause, resume, rebuild and replay, and read a
-    table again. Prometheus reads /metrics. /healthz tells whether somebody has to do something.
+    table again. Prometheus reads /metrics. /healthz answers with 503 if a part needs a person.
     """
     from tributary.console.console import Console
     from tributary.console.server import serve
