@@ -209,4 +209,4 @@ def _text(value: str, kind: pa.DataType, depth: int) -> str:
         )
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
         return f"CAST({value} AS VARCHAR) || ';'"
-    raise NotImplementedError(f"no canonical text of {kind}")
+    raise AssertionError(f"no form has the type {kind}")

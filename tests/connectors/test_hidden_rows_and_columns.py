@@ -15,15 +15,11 @@ from connectors.engines.definitions import SilentChanges, silent_changes
 from connectors.engines.engine import NotReadable
 from connectors.engines.postgres.definitions import read_definitions
 from connectors.engines.postgres.names import publication, replication_user
-from connectors.engines.postgres.preflight import (
-    PostgresNotReady,
-    ServerFacts,
-    check_replication,
-    check_server,
-    judge_tables,
-)
+from connectors.engines.postgres.not_ready import PostgresNotReady
+from connectors.engines.postgres.preflight import ServerFacts, check_replication, check_server
 from connectors.engines.postgres.preparation import PostgresSetupFailed, apply_postgres_setup, signals_of
 from connectors.engines.postgres.signals import ask_for_snapshot
+from connectors.engines.postgres.table_check import judge_tables
 from tests.connectors.test_postgres_check import ORDERS, SERVER
 from tests.connectors.test_postgres_setup import PASSWORD, drop_role, log_in, own_tables, published
 from tests.postgres_source import postgres_source

@@ -6,15 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from connectors.engines.postgres.preflight import (
-    PostgresFindings,
-    PostgresNotReady,
-    ServerFacts,
-    TableFacts,
-    UniqueKey,
-    judge_server,
-    judge_tables,
-)
+from connectors.engines.postgres.not_ready import PostgresNotReady
+from connectors.engines.postgres.preflight import ServerFacts, judge_server
+from connectors.engines.postgres.table_check import PostgresFindings, judge_tables
+from connectors.engines.postgres.table_facts import TableFacts, UniqueKey
 from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.table_name import TableName

@@ -11,15 +11,15 @@ import pytest
 from psycopg import sql
 
 from connectors.engines.postgres.names import replication_user
+from connectors.engines.postgres.not_ready import PostgresNotReady
 from connectors.engines.postgres.preflight import (
-    PostgresFindings,
-    PostgresNotReady,
     check_replication,
     check_server,
     check_tables,
     warnings_before_publishing,
 )
 from connectors.engines.postgres.preparation import apply_postgres_setup
+from connectors.engines.postgres.table_check import PostgresFindings
 from tests.connectors.test_postgres_setup import PASSWORD, drop_role, lake_of, log_in, own_tables, published
 from tests.postgres_source import postgres_source
 from tributary.contract.engines.postgres import PostgresSource

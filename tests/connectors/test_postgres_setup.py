@@ -20,14 +20,8 @@ from connectors.engines.postgres.names import (
     replication_user,
     signal_table,
 )
-from connectors.engines.postgres.preflight import (
-    PostgresNotReady,
-    UniqueKey,
-    check_replication,
-    check_server,
-    check_tables,
-    read_tables,
-)
+from connectors.engines.postgres.not_ready import PostgresNotReady
+from connectors.engines.postgres.preflight import check_replication, check_server, check_tables
 from connectors.engines.postgres.preparation import (
     PostgresSetupFailed,
     apply_postgres_setup,
@@ -35,6 +29,7 @@ from connectors.engines.postgres.preparation import (
     setup_script,
     setup_sql,
 )
+from connectors.engines.postgres.table_facts import UniqueKey, read_tables
 from tests.contract.lake_files import toml
 from tests.contract.test_patterns import PATTERN_SETS
 from tests.postgres_source import postgres_source

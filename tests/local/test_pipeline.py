@@ -22,7 +22,7 @@ import requests
 
 from connectors.connect_rest import ConnectRest
 from connectors.engines.engine import Checked
-from connectors.engines.postgres.preflight import PostgresNotReady
+from connectors.engines.postgres.not_ready import PostgresNotReady
 from connectors.engines.postgres.preparation import setup_sql
 from tests.local.landed import (
     each_of_kafka,

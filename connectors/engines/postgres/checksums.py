@@ -186,7 +186,7 @@ class _Rows:
             )
         if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
             return f"({value}::text || ';')"
-        raise NotImplementedError(f"no canonical text of {kind}")
+        raise AssertionError(f"no form has the type {kind}")
 
 
 def _one(session: psycopg.Connection, query: bytes) -> Checksum:

@@ -268,7 +268,7 @@ def _sql_type(kind: pa.DataType) -> str:
     for is_kind, name in _SQL_TYPES:
         if is_kind(kind):
             return name
-    raise NotImplementedError(f"no name of {kind}")
+    raise AssertionError(f"no form has the type {kind}")
 
 
 _SQL_TYPES = (
