@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from spark_app.acceleration import choice
 from spark_app.run.preflight import Places, run_preflight
 from tests.conftest import use_usual_steps
-from tests.spark_app.glue import DATABASE
+from tests.spark_app.glue import DATABASE, Glue
 from tributary.contract.preflight import Preflight, preflight_file, tried
 
 RELEASE = "emr-7.99.0"
@@ -23,10 +23,13 @@ def _as_before() -> Iterator[None]:
     use_usual_steps()
 
 
-@pytest.mark.usefixtures("glue")
 def test_a_preflight_tries_all_and_the_app_may_run_without_its_java(
-    spark: SparkSession, glue_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, glue: Glue, glue_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    glue.client.create_database(DatabaseInput={"Name": DATABASE})
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        # Spark's Python workers get these variables besides those of the JVM, which is older than this test.
+        monkeypatch.setitem(spark.sparkContext.environment, name, "test")
     monkeypatch.setattr(choice, "_ONE_OF_OURS", "io/tributary/spark/NotThere.class")
 
     def no_topics() -> frozenset[str]:
