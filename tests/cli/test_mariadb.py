@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -126,6 +127,17 @@ def set_up(_: Source, session: Session) -> None:
 class Maria(Tributary):
     """The installed command on a lake of MariaDB."""
 
+    def verified(self) -> list[dict[str, Any]]:
+        """Verify all rows, once no table is read again because of a change without an event."""
+        found: list[dict[str, Any]] = []
+        deadline = time.monotonic() + 300
+        while time.monotonic() < deadline:
+            found = self.json("verify", "--full", status=None)
+            if not any(one["problem"] == "it is being read again" for one in found):
+                break
+            time.sleep(2)
+        return found
+
     def until_identical(self) -> Any:
         """Reconcile until what no event told of has been read again. Return the last proof."""
         found: dict[str, Any] = {}
@@ -192,7 +204,7 @@ def test_the_lake_equals_mariadb_after_every_type_and_random_transactions_with_d
             execute(session, "ALTER TABLE soft ADD COLUMN kind varchar(10) NOT NULL DEFAULT 'old'")
             execute(session, "ALTER TABLE copied RENAME COLUMN body TO content")
         found = maria.until_identical()
-        verified = maria.json("verify", "--full", status=None)
+        verified = maria.verified()
         listed = maria.json("tables")
     finally:
         process.send_signal(signal.SIGINT)
