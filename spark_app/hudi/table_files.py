@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from spark_app.hudi import file_removal
@@ -31,6 +32,7 @@ _STATUS = re.compile(
     r".*[; ]modification_time=(?P<written_ms>\d+);.*"
 )
 """The text of org.apache.hadoop.fs.FileStatus and its subclasses. A name has no slash."""
+_NO_FILE = "java.io.FileNotFoundException"
 _COPY_BYTES = 1 << 16
 
 
@@ -67,7 +69,17 @@ class TableFiles:
         return [entry.name for entry in self.list(folder)]
 
     def list(self, folder: str) -> Sequence[Entry]:
-        """List the files and folders in the folder. On S3, a request lists a thousand of them."""
+        """List the files and folders in the folder. On S3, a request lists a thousand of them.
+
+        Raises `FileNotFoundError` if there is no such folder."""
+        try:
+            return self._entries(folder)
+        except Py4JJavaError as error:
+            if str(error.java_exception).startswith(_NO_FILE):
+                raise FileNotFoundError(f"there is no {self._folder(folder)}") from error
+            raise
+
+    def _entries(self, folder: str) -> Sequence[Entry]:
         path, files = self._path(folder), self._file_system
         # FileSystem#getScheme need not be implemented, and getUri must.
         if files.getUri().getScheme() == "file":

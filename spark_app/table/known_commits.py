@@ -58,13 +58,16 @@ class KnownCommits:
 
         Raises `AnotherWriter` if the timeline has commits that this app does not know. An app that was paused
         and resumes after another app took over is too late. (If both write at the same time, Hudi rolls one
-        of them back; see also `find`.) Raises it, too, if the last known commit is gone: somebody has
-        restored an earlier state of the table.
+        of them back; see also `find`.) Raises it, too, if the last known commit is gone, or the whole table:
+        somebody has restored an earlier state of the table, or removed it.
 
         Raises `ClockIsBehind` if the next instant would come before the last one. Hudi orders instants by
         their names, which are times. Readers never see the rows of an instant that seems older than a
         compaction."""
-        timeline = self.hudi.existing_timeline() if is_there else self.hudi.timeline()
+        try:
+            timeline = self.hudi.existing_timeline() if is_there else self.hudi.timeline()
+        except FileNotFoundError as error:
+            raise AnotherWriter(f"{self.name} has lost its table: {error}") from error
         if timeline.requested - self.instants:
             raise AnotherWriter(f"{self.name} has commits of another app that is running, or was until now")
         if self.instants and max(self.instants) not in timeline.requested:

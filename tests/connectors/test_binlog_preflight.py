@@ -288,10 +288,10 @@ def test_the_check_of_a_deployment_finds_what_is_missing_until_the_script_has_ru
             execute(admin, "\n".join(lines))
     with log_in(maria, user, PASSWORD) as session:
         assert rows_of(session, missing_preparation_query(lake, source)) == []
-    request = {"Driver": "pymysql", "User": user, "Host": "127.0.0.1", "Port": str(maria.port)}
+    server = {"Driver": "pymysql", "Host": "127.0.0.1", "Port": str(maria.port), "SslMode": "required"}
     # The server here has no encryption.
     with pytest.raises(NotPrepared, match=r"cannot log in: .*SSL.*Run web\.sql"):
-        _query({**request, "Query": "", "Remedy": "Run web.sql."}, PASSWORD)
+        _query({**server, "User": user, "Query": "", "Remedy": "Run web.sql."}, PASSWORD)
 
 
 @of_real_server

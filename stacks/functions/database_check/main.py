@@ -153,18 +153,13 @@ def _told_by_sql_server(error: Exception) -> tuple[int, str]:
 def _query_by_pymysql(properties: Mapping[str, str], password: str) -> list[str]:
     import pymysql
 
-    encrypted = _verifying()
-    if properties["SslMode"] == "required":
-        # Encrypted, without a check of the certificate.
-        encrypted.check_hostname = False
-        encrypted.verify_mode = ssl.CERT_NONE
     try:
         connection = pymysql.connect(
             host=properties["Host"],
             port=int(properties["Port"]),
             user=properties["User"],
             password=password,
-            ssl=encrypted,
+            ssl=_encrypting() if properties["SslMode"] == "required" else _verifying(),
             connect_timeout=10,
             read_timeout=20,
         )
@@ -185,6 +180,14 @@ _NO_CONNECTION = (2003, 2013)
 def _verifying() -> ssl.SSLContext:
     """Return a context that accepts only certificates with a root of Amazon RDS, and the server's name."""
     return ssl.create_default_context(cafile=str(Path(__file__).with_name("rds.pem")))
+
+
+def _encrypting() -> ssl.SSLContext:
+    """Return a context that encrypts, and accepts any certificate."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 _TLS_OF_PG8000: Mapping[str, Callable[[], Any]] = {"prefer": lambda: None, "require": lambda: True}
