@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import boto3
 import duckdb
 import pytest
 from moto import mock_aws
+from moto.server import ThreadedMotoServer
 from pyspark.sql import SparkSession
 
 import tributary
@@ -23,7 +25,10 @@ from spark_app.ledger.commits import last_commit
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
+from tests.browser.chromium import chromium
 from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, make_stack
+from tests.console.pages import ask
+from tests.console.walk import Walk, served
 from tests.spark_app.debezium import TOPIC, SourceTable, State, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.api.lake_files import AwsFiles
@@ -285,3 +290,65 @@ def test_without_pandas_the_error_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(tributary.PandasMissing, match=r"pip install 'tributary\[pandas\]'"):
         lake.table("things").pandas()
+
+
+ITEMS = f"""
+[lake]
+name = "shop"
+[source.shop]
+engine = "dynamodb"
+tables = ["orders"]
+stream = "shop-changes"
+[aws]
+region = "{REGION}"
+account = "{ACCOUNT}"
+"""
+
+
+def test_the_console_shows_a_deployed_lake_and_has_no_button_that_changes_it(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lake reads items, because moto has no MSK Connect."""
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_REGION", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    moto = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    moto.start()
+    try:
+        monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*moto.get_host_and_port()))
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", written.server.endpoint)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", written.server.access_key)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", written.server.secret_key)
+        _deploy()
+        cluster = boto3.client("emr", REGION).run_job_flow(
+            Name="shop",
+            Instances={"MasterInstanceType": "m7g.xlarge", "KeepJobFlowAliveWhenNoSteps": True},
+        )
+        make_stack(
+            "processing",
+            {Output.EMR_CLUSTER: cluster["JobFlowId"], Output.RUNTIME_ROLE: f"arn:aws:iam::{ACCOUNT}:role/r"},
+        )
+        boto3.client("logs", REGION).create_log_group(logGroupName=NAMES.log_group("restart"))
+        lake_file = tmp_path / "lake.toml"
+        lake_file.write_text(ITEMS)
+        table = "shop.public.things"
+        with served(lake_file, tmp_path / "state", "--aws") as address, chromium() as browser:
+            walk = Walk(address, browser)
+            with walk.page("/") as page:
+                page.get_by_text("All is well").wait_for()
+                page.get_by_text("Jobs, the latest first").wait_for()
+                page.get_by_text("1 table", exact=True).wait_for()
+            with walk.page(f"/table/{table}") as page:
+                page.get_by_text("Commits, newest first").wait_for()
+                page.get_by_text("_log_position").wait_for()
+                assert page.get_by_role("button", name="Pause").count() == 0
+            with walk.page("/quarantine") as page:
+                page.get_by_text("0:6").first.wait_for()
+                assert page.get_by_role("button", name="Replay").count() == 0
+            with walk.page("/logs") as page:
+                page.get_by_text("No such entry.").wait_for()
+            ask(walk, "SELECT name FROM things WHERE id = 1", "uno")
+        assert walk.problems == []
+    finally:
+        moto.stop()

@@ -489,7 +489,7 @@ def test_the_command_starts_without_the_cdk_and_without_boto() -> None:
 
 
 def test_no_command_on_aws_needs_the_cdk() -> None:
-    modules = "tributary.cli.aws.deployed_lake, tributary.cli.aws.status_view"
+    modules = "tributary.operations.aws.deployed_lake, tributary.cli.aws.status_view"
     program = f"import sys, {modules}; print('aws_cdk' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

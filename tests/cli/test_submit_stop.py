@@ -17,11 +17,11 @@ from tests.cli.deployed import LAKE, REGION, ROLE, SERVERLESS, deploy, make_stac
 from tributary.aws.session import AwsSession, aws_session
 from tributary.aws.spark_submit import Command, Job
 from tributary.cli import main
-from tributary.cli.aws.deployed_lake import DeployedLake
-from tributary.cli.aws.jobs import JobRun, failure
 from tributary.cli.commands import submit as submit_command
 from tributary.contract.aws_names import Output
 from tributary.contract.lake import parse_lake
+from tributary.operations.aws.deployed_lake import DeployedLake
+from tributary.operations.aws.jobs import JobRun, failure
 
 CLUSTER, STEP, APPLICATION = "j-1", "s-1", "application_1_0001"
 

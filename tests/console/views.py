@@ -8,8 +8,10 @@ from connectors.connect_rest import ConnectorStatus, TaskStatus
 from spark_app.ledger.ledger import Ledger, SourceTimes
 from spark_app.run.outcome import Outcome
 from tributary.api.timeline import Commit
+from tributary.console.local_lake import pipeline_of
 from tributary.console.view import LakeView
 from tributary.contract.acceleration import ChosenSteps
+from tributary.contract.remedies import plain_words
 from tributary.contract.table_name import TableName
 from tributary.local.left_out import LeftOutTable
 from tributary.local.status import PipelineStatus, ServiceStatus
@@ -44,11 +46,17 @@ def left_out() -> TableState:
     return TableState(USERS, None, None, left_out=found)
 
 
-def view_of(*tables: TableState, connector: str = "RUNNING", problem: str | None = None) -> LakeView:
+def pipeline_found(connector: str = "RUNNING") -> PipelineStatus:
+    """The servers and a connector in this state."""
     services = tuple(
         ServiceStatus(name, "running", f"{name}.log", 1000, 7, 2_000_000, 60.0)
         for name in ("postgres", "kafka", "s3", "connect")
     )
     of_source = ConnectorStatus("tributary-shop-web-debezium", connector, (TaskStatus(0, connector),))
+    return PipelineStatus(None, services, (of_source,))
+
+
+def view_of(*tables: TableState, connector: str = "RUNNING", problem: str | None = None) -> LakeView:
+    shown = pipeline_of(pipeline_found(connector), plain_words)
     steps = ChosenSteps("plain", "the jar is missing", "auto", "2026-01-02T03:04:05+00:00")
-    return LakeView(NOW, PipelineStatus(None, services, (of_source,)), tables, problem, steps)
+    return LakeView(NOW, shown, tables, problem, steps)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.console.views import NOW, ORDERS, blocked, commit, left_out, view_of, well
+from tests.console.views import NOW, ORDERS, blocked, commit, left_out, pipeline_found, well
 from tests.operations.receivers import mail_server, webhook
 from tributary.contract.alerts import Alerts, Smtp
 from tributary.contract.lake import parse_lake
@@ -36,8 +36,7 @@ RULES = Alerts(freshness=timedelta(minutes=5), lag=100, quarantine=3, webhook_en
 def observed(
     *tables: TableState, at: datetime = NOW, connector: str = "RUNNING", **options: Any
 ) -> Observation:
-    view = view_of(*tables, connector=connector)
-    return Observation(at, view.pipeline, tables, **options)
+    return Observation(at, pipeline_found(connector), tables, **options)
 
 
 def judged(*observations: Observation, rules: Alerts = RULES) -> set[tuple[str, str]]:
@@ -82,9 +81,8 @@ def test_a_table_that_was_found_equal_too_long_ago_or_that_differs_is_reported()
 
 
 def test_a_server_that_died_is_told() -> None:
-    view = view_of()
     died = ServiceStatus("kafka", "died", "kafka.log")
-    pipeline = replace(view.pipeline, services=(died,))
+    pipeline = replace(pipeline_found(), services=(died,))
     assert judged(Observation(NOW, pipeline, None)) == {("blocked", "kafka")}
 
 
@@ -192,7 +190,7 @@ def test_an_alert_stays_open_as_long_as_nothing_is_known_about_its_subject(tmp_p
     kept = Kept(tmp_path, [box])
     kept.step(observed(blocked(), quarantined={ORDERS: 9}))
     assert len(box.got) == 2
-    kept.step(Observation(NOW, view_of().pipeline, None))
+    kept.step(Observation(NOW, pipeline_found(), None))
     kept.step(observed(well(behind=0)))  # Nobody has counted the quarantine.
     assert [title for title, _ in box.got[2:]] == [f"[shop] {NAME}: blocked resolved"]
     kept.step(observed(well(behind=0), quarantined={}))

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import pytest
@@ -235,6 +235,6 @@ def test_reports_are_written_as_before_and_also_sent() -> None:
 
 
 def test_botocores_client_has_the_methods_that_are_called() -> None:
-    client: LogsClient = boto3.client("logs", "eu-west-1")
+    client = cast(LogsClient, boto3.client("logs", "eu-west-1"))
     assert callable(client.create_log_stream)
     assert callable(client.put_log_events)

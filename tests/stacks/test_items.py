@@ -15,8 +15,8 @@ from stacks.synthesized import rendered, resources_of
 from tests.stacks.conftest import Synthesized
 from tests.stacks.lakes import write_lake_file
 from tributary.aws.spark_submit import Addresses, Job, app_arguments
-from tributary.cli.aws.deployed_lake import outputs_for_jobs
 from tributary.contract.lake import read_lake
+from tributary.operations.aws.deployed_lake import outputs_for_jobs
 
 ALONE = ("items-alone", "existing-items-alone")
 

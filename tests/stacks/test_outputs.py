@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.stacks.conftest import Synthesized
-from tributary.cli.aws.deployed_lake import OUTPUTS
 from tributary.contract.aws_names import Output
+from tributary.operations.aws.deployed_lake import OUTPUTS
 
 
 @pytest.mark.parametrize(

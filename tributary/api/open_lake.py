@@ -27,6 +27,8 @@ from tributary.local.state import DEFAULT_STATE_FOLDER, StateFolder
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tributary.aws.session import AwsSession
+
 _READERS = 8
 
 
@@ -161,16 +163,22 @@ def open_local(lake: Lake, state: StateFolder) -> OpenLake:
 
 def _open_on_aws(lake: Lake, lake_file: Path) -> OpenLake:
     from tributary.aws.session import aws_session
-    from tributary.aws.stack_outputs import StackOutputs
 
     with aws_session(lake, lake_file) as session:
-        outputs = StackOutputs(session, AwsNames(lake.name))
-        silver, quarantine, bronze = (
-            outputs.get("lake", output).removeprefix("s3://").rstrip("/")
-            for output in (Output.SILVER, Output.QUARANTINE, Output.BRONZE)
-        )
-        files = AwsFiles(session.region, session.read_credentials, session.s3_endpoint)
-        region = None if lake.registry is None else lake.registry.region
-        glue = session.boto.client("glue", region_name=region)
+        return open_deployed(lake, session)
+
+
+def open_deployed(lake: Lake, session: AwsSession) -> OpenLake:
+    """Open a deployed lake. Raises NotDeployed, and boto3's errors."""
+    from tributary.aws.stack_outputs import StackOutputs
+
+    outputs = StackOutputs(session, AwsNames(lake.name))
+    silver, quarantine, bronze = (
+        outputs.get("lake", output).removeprefix("s3://").rstrip("/")
+        for output in (Output.SILVER, Output.QUARANTINE, Output.BRONZE)
+    )
+    files = AwsFiles(session.region, session.read_credentials, session.s3_endpoint)
+    region = None if lake.registry is None else lake.registry.region
+    glue = session.boto.client("glue", region_name=region)
     payloads = EventPayloads(open_registry(lake.registry, glue=glue))
     return OpenLake(lake, silver, quarantine, bronze, files, payloads)

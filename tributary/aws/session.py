@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_emr import EMRClient
     from mypy_boto3_emr_serverless import EMRServerlessClient
     from mypy_boto3_kafkaconnect import KafkaConnectClient
+    from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_s3 import S3Client
 
 _ATTEMPTS = 5
@@ -102,6 +103,10 @@ class AwsSession:
         return self.boto.client("kafkaconnect", config=_PATIENT)
 
     @cached_property
+    def logs(self) -> CloudWatchLogsClient:
+        return self.boto.client("logs", config=_PATIENT)
+
+    @cached_property
     def s3(self) -> S3Client:
         return self.boto.client("s3", config=_PATIENT)
 
@@ -115,7 +120,7 @@ class AwsSession:
 
     def read_credentials(self) -> Credentials:
         """Return the current credentials. A role's credentials are renewed. Raises AwsError."""
-        with _told_errors(self.region):
+        with told_errors(self.region):
             found = self.boto.get_credentials()
             frozen = found and found.get_frozen_credentials()
             if not (frozen and frozen.access_key and frozen.secret_key):
@@ -136,7 +141,7 @@ def aws_session(lake: Lake, lake_file: Path) -> Iterator[AwsSession]:
             where=str(lake_file),
             expected='a section [aws], at least with region = "…"',
         )
-    with _told_errors(aws.region):
+    with told_errors(aws.region):
         boto = boto3.Session(region_name=aws.region)
         identity = boto.client("sts", config=_PATIENT).get_caller_identity()
         _check_account(aws, lake_file, identity["Account"], identity["Arn"])
@@ -155,7 +160,8 @@ def _check_account(aws: Aws, lake_file: Path, account: str, who: str) -> None:
 
 
 @contextmanager
-def _told_errors(region: str) -> Iterator[None]:
+def told_errors(region: str) -> Iterator[None]:
+    """Turn AWS's errors in the context into AwsErrors."""
     try:
         yield
     except exceptions.ClientError as error:

@@ -14,64 +14,54 @@ from tributary.api.tables import read_quarantined_tables
 from tributary.console.actions import Actions
 from tributary.console.board_answers import BoardAnswers
 from tributary.console.jobs import Jobs
-from tributary.console.view import Kept, LakeView, read_view
-from tributary.contract.remedies import Words
+from tributary.console.shown_lake import ShownLake
+from tributary.console.view import Kept, LakeView
 from tributary.contract.table_name import TableName
-from tributary.operations.logs import Level, LogEntry, Redaction, chosen, known_secrets, read_log
-from tributary.operations.runs.follower import Follower
-from tributary.operations.workspace import Workspace
+from tributary.operations.logs import Level, LogEntry, chosen
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tributary.api.table import Table
 
-SECONDS_BETWEEN_LOOKS = 2.0
 QUERY_LIMITS = Limits(seconds=30, memory="1GB")
 MOST_ROWS_SHOWN = 1000
 
 
 @dataclass(frozen=True)
 class Console:
-    """A lake on this machine, read when a page asks.
+    """A lake, read when a page asks. `has_buttons`: the pages have buttons that change something."""
 
-    words     how to word remedies
-    follower  the ingest that this process keeps running, if it does
-    may_act   whether the pages have buttons that change something
-    """
-
-    workspace: Workspace
-    words: Words
-    follower: Follower | None = None
-    may_act: bool = True
+    shown: ShownLake
+    has_buttons: bool = True
     jobs: Jobs = field(init=False)
     boards: BoardAnswers = field(init=False)
     _view: Kept[LakeView] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "jobs", Jobs(self.words))
-        object.__setattr__(self, "boards", BoardAnswers(self.workspace.lake_file, self._answer))
-        object.__setattr__(self, "_view", Kept(lambda: read_view(self.workspace), SECONDS_BETWEEN_LOOKS))
+        object.__setattr__(self, "jobs", Jobs(self.shown.words))
+        object.__setattr__(self, "boards", BoardAnswers(self.shown.lake_file, self._answer))
+        object.__setattr__(self, "_view", Kept(self.shown.read_view, self.shown.seconds))
 
     @property
-    def actions(self) -> Actions:
-        """What the buttons do, as far as it can be done now."""
-        return Actions(self.workspace, self.follower)
+    def actions(self) -> Actions | None:
+        """What the buttons do, as far as it can be done now; None: there are no buttons."""
+        return self.shown.actions if self.has_buttons else None
 
     async def view(self) -> LakeView:
-        """Return the state of everything, at most two seconds old."""
+        """Return the state of everything, at most some seconds old."""
         return await self._view.get()
 
     def table(self, name: str) -> Table:
         """Return a table to read. Raises UnknownTable, LakeUnreadable and PipelineDown."""
-        return self.workspace.open_lake.table(name)
+        return self.shown.open().table(name)
 
     async def quarantine(self) -> dict[TableName, tuple[QuarantinedEvent, ...]]:
         """Return the events in quarantine, by their tables. Raises LakeUnreadable and PipelineDown."""
         return await asyncio.to_thread(self._read_quarantine)
 
     def _read_quarantine(self) -> dict[TableName, tuple[QuarantinedEvent, ...]]:
-        lake = self.workspace.open_lake
+        lake = self.shown.open()
         filesystem = lake.files.filesystem
         tables = read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)
         found = {table.name: read_quarantine(filesystem, table.path) for table in tables}
@@ -79,17 +69,15 @@ class Console:
 
     def log(self, part: str, at_least: Level, having: str) -> Sequence[LogEntry]:
         """Return the latest entries of a part's log, without secrets."""
-        state = self.workspace.state
-        redaction = Redaction.of(known_secrets(self.workspace.lake, state.read_settings()))
-        return chosen(read_log(state, part, redaction), at_least, having)
+        return chosen(self.shown.read_log(part), at_least, having)
 
     async def row_events(self, table: str, key: str) -> tuple[RowEvent, ...]:
         """Return every event of a row. Raises UnknownTable, NotAKey, LakeUnreadable and PipelineDown."""
-        return await asyncio.to_thread(self.workspace.open_lake.row_events, table, key)
+        return await asyncio.to_thread(self.shown.open().row_events, table, key)
 
     async def ask(self, query: str, as_of: str | None) -> pa.Table:
         """Return the result of a query. Raises the errors of `OpenLake.sql`."""
         return await asyncio.to_thread(self._answer, query, as_of)
 
     def _answer(self, query: str, as_of: str | None) -> pa.Table:
-        return self.workspace.open_lake.sql(query, as_of, QUERY_LIMITS)
+        return self.shown.open().sql(query, as_of, QUERY_LIMITS)

@@ -37,21 +37,21 @@ def _gauges(view: LakeView) -> Iterator[GaugeMetricFamily]:
     well.add_metric([], float(view.is_well))
     yield well
     up = GaugeMetricFamily("tributary_server_up", "1 if the server runs", labels=["server"])
-    for service in view.pipeline.services:
-        up.add_metric([service.name], float(service.state == "running"))
+    for server in view.pipeline.servers:
+        up.add_metric([server.name], float(server.runs))
     yield up
     memory = GaugeMetricFamily(
         "tributary_server_resident_bytes", "The server's resident memory", labels=["server"]
     )
-    for service in view.pipeline.services:
-        if service.resident_bytes is not None:
-            memory.add_metric([service.name], service.resident_bytes)
+    for server in view.pipeline.servers:
+        if server.resident_bytes is not None:
+            memory.add_metric([server.name], server.resident_bytes)
     yield memory
     running = GaugeMetricFamily(
         "tributary_connector_running", "1 if the connector and its tasks run", labels=["connector"]
     )
     for connector in view.pipeline.connectors:
-        running.add_metric([connector.name], float(connector.is_running))
+        running.add_metric([connector.name], float(connector.runs))
     yield running
     if view.steps is not None:
         accelerated = GaugeMetricFamily(

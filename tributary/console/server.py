@@ -31,7 +31,7 @@ def serve(console: Console, port: int, on_start: Callable[[], None]) -> None:
     ui.run(
         host=HOST,
         port=port,
-        title=f"{console.workspace.lake.name} · Tributary",
+        title=f"{console.shown.lake.name} · Tributary",
         dark=None,
         show=False,
         reload=False,

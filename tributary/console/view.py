@@ -4,23 +4,67 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Generic, TypeVar
 
 from tributary.contract.acceleration import ChosenSteps
-from tributary.local.status import PipelineStatus, read_status
-from tributary.operations.chosen_steps import read_chosen_steps
-from tributary.operations.table_states import TableState, read_table_states
-from tributary.operations.workspace import Workspace
+from tributary.operations.table_states import TableState
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
+class Part:
+    """A server, a connector or a job.
+
+    state    in the words of whatever runs it, such as "running", "RUNNING" or "COMPLETED"
+    runs     whether it works now
+    problem  what a person has to know; None: nothing
+    remedy   what to do about it
+    log      its name on the page of logs, if it has a log there
+    facts    what else is known of it, by title
+    """
+
+    name: str
+    state: str
+    runs: bool = True
+    problem: str | None = None
+    remedy: str = ""
+    log: str | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
+    resident_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What brings the changes to the lake.
+
+    is_well     whether everything runs that has to
+    connectors  of Debezium, and the sink of bronze
+    kafka       None: not known, or the lake has none
+    spark       the job that applies the changes; None: there is none
+    title       of the list `servers`
+    servers     all servers, or all jobs
+    """
+
+    is_well: bool
+    connectors: tuple[Part, ...]
+    kafka: Part | None
+    spark: Part | None
+    title: str
+    servers: tuple[Part, ...]
+
+    @property
+    def to_look_at(self) -> tuple[Part, ...]:
+        """The parts that somebody has to do something about."""
+        return tuple(part for part in (*self.connectors, *self.servers) if part.problem is not None)
+
+
+@dataclass(frozen=True)
 class LakeView:
-    """A lake on this machine, as it was at a time.
+    """A lake as it was at a time.
 
     at        when it was read, UTC
     problem   why the tables could not be read; None if they were
@@ -28,7 +72,7 @@ class LakeView:
     """
 
     at: datetime
-    pipeline: PipelineStatus
+    pipeline: Pipeline
     tables: tuple[TableState, ...]
     problem: str | None = None
     steps: ChosenSteps | None = None
@@ -43,20 +87,6 @@ class LakeView:
     def to_look_at(self) -> tuple[TableState, ...]:
         """The tables that somebody has to do something about."""
         return tuple(table for table in self.tables if not table.is_well)
-
-
-def read_view(workspace: Workspace) -> LakeView:
-    """Read the state of the servers, the connectors and all tables, as far as they answer."""
-    now, pipeline = (
-        datetime.now(UTC),
-        read_status(workspace.state, has_kafka=bool(workspace.lake.connected_sources)),
-    )
-    try:
-        tables = read_table_states(workspace, pipeline)
-        has_s3 = any(one.name == "s3" and one.state == "running" for one in pipeline.services)
-        return LakeView(now, pipeline, tables, steps=read_chosen_steps(workspace) if has_s3 else None)
-    except Exception as error:  # noqa: BLE001  A server can go away between the two readings: the page says so.
-        return LakeView(now, pipeline, (), f"{type(error).__name__}: {error}")
 
 
 class Kept(Generic[Value]):

@@ -1,1 +1,1 @@
-"""The command's requests to AWS: the stacks' outputs, jobs on EMR and EMR Serverless, the lake's status."""
+"""How the command shows a deployed lake, and what it tells a person to do."""

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from tributary.cli.aws.jobs import JobRun
+from tributary.operations.aws.jobs import JobRun
 
 Show = Callable[[JobRun], None]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tributary.aws.spark_submit import Addresses, Job
-from tributary.cli.aws.deployed_lake import outputs_for_jobs
-from tributary.cli.aws.emr import start_step_call
-from tributary.cli.aws.emr_serverless import start_run_call
-from tributary.cli.aws.jobs import Call
 from tributary.contract.aws import Aws
 from tributary.contract.aws_names import AwsNames, Output, StackKind
 from tributary.contract.lake import Lake
+from tributary.operations.aws.deployed_lake import outputs_for_jobs
+from tributary.operations.aws.emr import start_step_call
+from tributary.operations.aws.emr_serverless import start_run_call
+from tributary.operations.aws.jobs import Call
 
 
 def planned_start(lake: Lake, aws: Aws, job: Job) -> Call:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tributary.cli.aws.deployed_lake import DeployedLake
-from tributary.cli.aws.lake_objects import read_preflight
 from tributary.cli.rendering import output, print_table
 from tributary.contract.errors import TributaryError
 from tributary.contract.preflight import Check, Preflight
+from tributary.operations.aws.deployed_lake import DeployedLake
+from tributary.operations.aws.lake_objects import read_preflight
 
 
 class NotPreflown(TributaryError):

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
+    Environment,
     LakeFile,
     StateFolderPath,
 )
 from tributary.cli.rendering import output
 from tributary.contract.errors import TributaryError
-from tributary.operations.remedy_words import remedy_words
+from tributary.contract.lake import read_lake
 from tributary.operations.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tributary.console.shown_lake import ShownLake
 
 PORT = 8642
 
@@ -29,7 +36,12 @@ def console(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Show everything, but no button that changes something.")
     ] = False,
+    on_aws: Annotated[
+        bool,
+        typer.Option("--aws", help="Show the deployed lake with your credentials, and change nothing."),
+    ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
+    environment: Environment = None,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
 ) -> None:
     """Serve pages that show the lake in a browser, on this machine only, until Ctrl-C.
@@ -41,9 +53,30 @@ def console(
     from tributary.console.console import Console
     from tributary.console.server import serve
 
-    workspace = Workspace.open(lake, state)
     require_free(port)
-    serve(Console(workspace, remedy_words, may_act=not read_only), port, on_start=lambda: say_address(port))
+    with _shown_lake(lake, environment, state, on_aws=on_aws) as shown:
+        serve(Console(shown, has_buttons=not read_only), port, on_start=lambda: say_address(port))
+
+
+@contextmanager
+def _shown_lake(
+    lake_file: Path, environment: str | None, state: Path, *, on_aws: bool
+) -> Iterator[ShownLake]:
+    if not on_aws:
+        from tributary.console.local_lake import LocalLake
+
+        yield LocalLake(Workspace.open(lake_file, state))
+        return
+    from tributary.aws.session import aws_session
+    from tributary.cli.aws.remedy_words import remedy_words, worded_for_aws
+    from tributary.console.aws_lake import AwsLake
+    from tributary.operations.aws.deployed_lake import DeployedLake
+
+    found = read_lake(lake_file, environment)
+    with worded_for_aws(), aws_session(found, lake_file) as session:
+        shown = AwsLake(DeployedLake(found, session), lake_file, remedy_words)
+        shown.open()
+        yield shown
 
 
 def require_free(port: int) -> None:

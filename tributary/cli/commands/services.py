@@ -148,11 +148,11 @@ def status(
 
 def _say_how_the_deployed_lake_is(lake_file: Path, environment: str | None, as_json: bool) -> None:
     from tributary.aws.session import aws_session
-    from tributary.cli.aws.deployed_lake import DeployedLake
     from tributary.cli.aws.remedy_words import worded_for_aws
-    from tributary.cli.aws.status import read_status
     from tributary.cli.aws.status_view import print_status, status_facts
     from tributary.contract.lake import read_lake
+    from tributary.operations.aws.deployed_lake import DeployedLake
+    from tributary.operations.aws.status import read_status
 
     lake = read_lake(lake_file, environment)
     with worded_for_aws(), aws_session(lake, lake_file) as session:

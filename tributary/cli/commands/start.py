@@ -49,6 +49,7 @@ def start(
     """
     from tributary.cli.startup_view import start_pipeline
     from tributary.console.console import Console
+    from tributary.console.local_lake import LocalLake
     from tributary.console.server import serve, stop_serving
     from tributary.local import pipeline
     from tributary.operations.alerts.keeper import AlertKeeper
@@ -75,7 +76,7 @@ def start(
         verification = VerifyKeeper(workspace, _tell)
         with follower.running(), keeper.running(), alerts.running(), verification.running():
             serve(
-                Console(workspace, remedy_words, follower, may_act=not read_only),
+                Console(LocalLake(workspace, follower), has_buttons=not read_only),
                 port,
                 on_start=lambda: _say_start(port),
             )

@@ -15,9 +15,9 @@ from tributary.contract.errors import TributaryError
 
 if TYPE_CHECKING:
     from tributary.aws.spark_submit import Job
-    from tributary.cli.aws.deployed_lake import DeployedLake
-    from tributary.cli.aws.jobs import Call, JobPlace, JobRun
     from tributary.contract.lake import Lake
+    from tributary.operations.aws.deployed_lake import DeployedLake
+    from tributary.operations.aws.jobs import Call, JobPlace, JobRun
 
 Start = Literal["preflight", "ingest", "follow", "rebuild", "compact", "maintain", "replay", "new-epoch"]
 Operation = Literal[Start, "stop"]
@@ -90,9 +90,9 @@ def submit(
     """
     from tributary.aws.session import NoCredentials, aws_session
     from tributary.aws.stack_outputs import NotDeployed
-    from tributary.cli.aws.deployed_lake import DeployedLake
     from tributary.cli.aws.remedy_words import worded_for_aws
     from tributary.contract.lake import read_lake
+    from tributary.operations.aws.deployed_lake import DeployedLake
 
     _check_usage(operation, tables or (), events_from, since_snapshot)
     the_lake = read_lake(lake, environment)
@@ -196,9 +196,9 @@ def _submit(
     deployed: DeployedLake, job: Job, wait: bool, dry_run: bool, as_json: bool, *, needs_preflight: bool
 ) -> None:
     from tributary.cli.aws.job_view import run_facts
-    from tributary.cli.aws.jobs import failure, refusal
     from tributary.cli.aws.preflight import last_preflight, print_preflight, refusal_without
     from tributary.cli.aws.remedy_words import remedy_words
+    from tributary.operations.aws.jobs import failure, refusal
 
     place = deployed.job_place
     call = place.start_call(job, deployed.addresses)
@@ -247,7 +247,7 @@ def _print_started(place: JobPlace, run: JobRun) -> None:
 def _wait(place: JobPlace, run: JobRun, until_it_runs: bool, *, fails: bool) -> JobRun:
     """Wait for the job. With `fails`, raise JobFailed if it has not ended well."""
     from tributary.cli.aws.job_view import job_view
-    from tributary.cli.aws.jobs import failure, wait_for
+    from tributary.operations.aws.jobs import failure, wait_for
 
     def is_enough(seen: JobRun) -> bool:
         return until_it_runs and seen.state == "running"
@@ -265,7 +265,7 @@ def _wait(place: JobPlace, run: JobRun, until_it_runs: bool, *, fails: bool) -> 
 
 def _stop(place: JobPlace, wait: bool, dry_run: bool, as_json: bool) -> None:
     from tributary.cli.aws.job_view import job_view, run_facts
-    from tributary.cli.aws.jobs import read_stoppable, wait_for
+    from tributary.operations.aws.jobs import read_stoppable, wait_for
 
     runs = read_stoppable(place)
     for run in runs:

@@ -13,13 +13,14 @@ from urllib.parse import quote
 from nicegui import ui
 
 from tributary.console.charts import chart_options
-from tributary.console.console import MOST_ROWS_SHOWN, SECONDS_BETWEEN_LOOKS, Console
+from tributary.console.console import MOST_ROWS_SHOWN, Console
 from tributary.console.pages.ask import answer_grid, as_csv
 from tributary.console.pages.frame import PATIENCE_SECONDS, counted, error_text, page_frame, show_error
 from tributary.contract.errors import TributaryError
 from tributary.operations.boards.answers import MOST_POINTS, Figure, Grid, Lines, Points, Shown, Slices
 from tributary.operations.boards.board import Board, BoardError, Tile
 
+_SECONDS_BETWEEN_LOOKS_AT_THE_FILE = 2.0
 _WIDTHS = {width: f"md:col-span-{width}" for width in range(3, 13)}
 
 
@@ -31,7 +32,7 @@ def add(console: Console) -> None:
         with page_frame(console, "Boards"):
             found = await asyncio.to_thread(console.boards.read_all)
             if not found:
-                folder = console.workspace.lake_file.parent / "boards"
+                folder = console.shown.lake_file.parent / "boards"
                 ui.label(
                     f"There are no boards yet. Put a file of SQL and charts into {folder}; "
                     "docs/console.md describes it."
@@ -68,7 +69,7 @@ def add(console: Console) -> None:
                     ui.navigate.reload()
 
             ui.timer(board.refresh.total_seconds(), look)
-            ui.timer(SECONDS_BETWEEN_LOOKS, follow_file, immediate=False)
+            ui.timer(_SECONDS_BETWEEN_LOOKS_AT_THE_FILE, follow_file, immediate=False)
 
 
 def board_path(name: str) -> str:

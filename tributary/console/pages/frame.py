@@ -45,9 +45,9 @@ _COLORS = {
 @contextmanager
 def page_frame(console: Console, title: str) -> Iterator[None]:
     """Draw the header, and let the caller fill the page below it."""
-    ui.page_title(f"{title} · {console.workspace.lake.name} · Tributary")
+    ui.page_title(f"{title} · {console.shown.lake.name} · Tributary")
     with ui.header().classes("items-center gap-4 py-2"):
-        ui.label(console.workspace.lake.name).classes("text-lg font-bold")
+        ui.label(console.shown.lake.name).classes("text-lg font-bold")
         with ui.row().classes("gap-1"):
             for name, path in _PAGES.items():
                 link = ui.link(name, path).classes("text-white no-underline px-2 py-1 rounded")
@@ -72,7 +72,7 @@ def table_path(name: object) -> str:
 
 
 def error_text(error: TributaryError, console: Console) -> str:
-    return error.text(console.words)
+    return error.text(console.shown.words)
 
 
 def show_error(error: TributaryError, console: Console) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from nicegui import ui
 
-from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
-from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame
-from tributary.operations.logs import LEVELS, PARTS, LogEntry
+from tributary.console.console import Console
+from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, show_error
+from tributary.contract.errors import TributaryError
+from tributary.operations.logs import LEVELS, LogEntry
 
 _COLORS = {"error": "text-red-600", "warning": "text-orange-600", "info": ""}
 
@@ -18,16 +19,26 @@ def add(console: Console) -> None:
     """Register the page."""
 
     @ui.page("/logs", response_timeout=PATIENCE_SECONDS)
-    async def show(part: str = "spark") -> None:
+    async def show(part: str = "") -> None:
         with page_frame(console, "Logs"):
+            try:
+                known = await asyncio.to_thread(console.shown.log_parts)
+            except TributaryError as error:
+                show_error(error, console)
+                return
+            if not known:
+                ui.label("There are no logs yet.").classes("text-lg")
+                return
+            first = next((one for one in (part, console.shown.first_log) if one in known), known[0])
             with ui.row().classes("items-end gap-3 w-full"):
-                parts = ui.select(list(PARTS), label="part", value=part if part in PARTS else "spark")
+                parts = ui.select(list(known), label="part", value=first)
                 parts.classes("min-w-32")
                 level = ui.select(
                     {one: f"{one} and worse" for one in LEVELS}, label="level", value="info"
                 ).classes("min-w-40")
                 text = ui.input("with the text").classes("min-w-48").props("clearable debounce=300")
             ui.label("Newest first. Passwords and keys are hidden.").classes("text-gray-500")
+            trouble = ui.column().classes("w-full")
 
             @ui.refreshable
             def entries(found: Sequence[LogEntry]) -> None:
@@ -39,7 +50,13 @@ def add(console: Console) -> None:
                     )
 
             async def read() -> Sequence[LogEntry]:
-                return await asyncio.to_thread(console.log, parts.value, level.value, text.value or "")
+                trouble.clear()
+                try:
+                    return await asyncio.to_thread(console.log, parts.value, level.value, text.value or "")
+                except TributaryError as error:
+                    with trouble:
+                        show_error(error, console)
+                    return ()
 
             shown = await read()
             with ui.column().classes("w-full gap-1"):
@@ -54,4 +71,4 @@ def add(console: Console) -> None:
 
             for field in (parts, level, text):
                 field.on_value_change(look)
-            ui.timer(SECONDS_BETWEEN_LOOKS, look)
+            ui.timer(console.shown.seconds, look)

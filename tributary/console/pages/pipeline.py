@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from nicegui import ui
 
-from connectors.connect_rest import ConnectorStatus
 from connectors.engines.registry import engine_of
-from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
+from tributary.console.console import Console
 from tributary.console.pages.frame import (
     PATIENCE_SECONDS,
     ago,
@@ -19,9 +18,8 @@ from tributary.console.pages.frame import (
     state_badge,
     table_path,
 )
-from tributary.console.view import LakeView
+from tributary.console.view import LakeView, Part
 from tributary.contract.remedies import in_words
-from tributary.local import spark
 from tributary.operations.verify.view import examples_of, sentence
 
 
@@ -45,7 +43,7 @@ def add(console: Console) -> None:
             async def look() -> None:
                 content.refresh(await console.view())
 
-            ui.timer(SECONDS_BETWEEN_LOOKS, look)
+            ui.timer(console.shown.seconds, look)
 
 
 def _summary(view: LakeView) -> None:
@@ -62,7 +60,7 @@ def _summary(view: LakeView) -> None:
 
 
 def _way_of_a_row(console: Console, view: LakeView) -> None:
-    lake = console.workspace.lake
+    lake = console.shown.lake
     behind = sum(table.behind or 0 for table in view.tables)
     commits = [table.commit for table in view.tables if table.commit is not None]
     fresh = [commit.freshness.p95 for commit in commits if commit.freshness is not None]
@@ -81,14 +79,15 @@ def _way_of_a_row(console: Console, view: LakeView) -> None:
                 _connector(source.name, connectors.get(lake.source_names(source).connector))
         _arrow()
         with _hop("Kafka"):
-            _service(view, "kafka")
+            if view.pipeline.kafka is not None:
+                _state(view.pipeline.kafka)
             ui.label(f"{counted(behind, 'event')} behind")
         _arrow()
         with _hop("Bronze"):
             _connector("every event, kept", bronze)
         _arrow()
         with _hop("Spark app"):
-            _service(view, spark.SERVICE)
+            _state(view.pipeline.spark)
             ui.label("applies the changes")
         _arrow()
         with _hop("Silver"):
@@ -108,39 +107,31 @@ def _arrow() -> None:
     ui.icon("arrow_forward").classes("self-center text-gray-400")
 
 
-def _connector(name: str, connector: ConnectorStatus | None) -> None:
+def _connector(name: str, connector: Part | None) -> None:
     with ui.row().classes("items-center gap-2"):
         ui.label(name)
-        if connector is None:
-            state_badge("stopped")
-        else:
-            is_failed = connector.failure is not None
-            state_badge("FAILED" if is_failed else "RUNNING" if connector.is_running else connector.state)
+        _state(connector)
 
 
-def _service(view: LakeView, name: str) -> None:
-    found = next((service for service in view.pipeline.services if service.name == name), None)
-    state_badge("stopped" if found is None else found.state)
+def _state(part: Part | None) -> None:
+    state_badge("stopped" if part is None else part.state)
 
 
 def _to_look_at(console: Console, view: LakeView) -> None:
-    failed = [one for one in view.pipeline.connectors if one.failure is not None]
-    died = [one for one in view.pipeline.services if one.state == "died"]
-    if not (failed or died or view.to_look_at):
+    parts = view.pipeline.to_look_at
+    if not (parts or view.to_look_at):
         return
     ui.label("To do").classes("text-lg font-bold")
-    for connector in failed:
-        _problem(connector.name, connector.failure or "", in_words(connector.remedies, console.words))
-    for service in died:
-        path = f"/logs?part={service.name}"
-        _problem(service.name, f"The server died. Its log: {service.log}", "", path)
+    for part in parts:
+        path = None if part.log is None else f"/logs?part={quote(part.log, safe='')}"
+        _problem(part.name, part.problem or "", part.remedy, path)
     for table in view.to_look_at:
         name, path = str(table.table), table_path(table.table)
         if table.left_out is not None:
             remedy = " ".join(filter(None, table.left_out.remedies))
             _problem(name, " ".join(table.left_out.reasons), remedy, path)
         elif table.outcome is not None:
-            remedy = in_words(table.outcome.remedies, console.words)
+            remedy = in_words(table.outcome.remedies, console.shown.words)
             _problem(name, table.outcome.reason, remedy, path)
         elif table.snapshot is not None:
             command = f"tributary snapshot {name}"
@@ -161,16 +152,14 @@ def _problem(name: str, reason: str, remedy: str, path: str | None = None) -> No
 
 
 def _servers(view: LakeView) -> None:
-    ui.label("Servers on this machine").classes("text-lg font-bold")
-    columns: list[tuple[str, Callable[[Any], str]]] = [
-        ("server", lambda one: one.name),
-        ("state", lambda one: one.state),
-        ("port", lambda one: str(one.port or "–")),
-        ("memory", lambda one: "–" if one.resident_bytes is None else f"{one.resident_bytes / 1e6:,.0f} MB"),
-        ("up for", lambda one: "–" if one.uptime_seconds is None else f"{one.uptime_seconds / 60:,.0f} min"),
-    ]
+    servers = view.pipeline.servers
+    ui.label(view.pipeline.title).classes("text-lg font-bold")
+    columns = ["name", "state", *dict.fromkeys(title for server in servers for title in server.facts)]
     ui.table(
-        columns=[{"name": name, "label": name, "field": name, "align": "left"} for name, _ in columns],
-        rows=[{name: read(service) for name, read in columns} for service in view.pipeline.services],
-        row_key="server",
+        columns=[{"name": name, "label": name, "field": name, "align": "left"} for name in columns],
+        rows=[
+            {"number": number, "name": server.name, "state": server.state, **server.facts}
+            for number, server in enumerate(servers)
+        ],
+        row_key="number",
     ).classes("w-full").props("dense flat")

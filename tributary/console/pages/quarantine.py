@@ -38,8 +38,8 @@ def add(console: Console) -> None:
             for name, events in found.items():
                 with ui.row().classes("items-center gap-3"):
                     ui.link(str(name), table_path(name)).classes("text-lg font-bold break-all")
-                    if console.may_act:
-                        action_button(console, console.actions.replay(str(name)), str(name))
+                    if (actions := console.actions) is not None:
+                        action_button(console, actions.replay(str(name)), str(name))
                 reasons = Counter(event.reason for event in events)
                 ui.label(", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common()))
                 for event in events[:_MOST_SHOWN]:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
+from tributary.console.console import Console
 from tributary.console.pages.buttons import action_button, jobs_panel
 from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, show_error, state_badge
 from tributary.console.view import LakeView
@@ -72,17 +72,19 @@ def add(console: Console) -> None:
                 grid.run_grid_method("setGridOption", "rowData", commit_rows(now))
                 chart.options["series"] = _chart(now)["series"]
 
-            ui.timer(2 * SECONDS_BETWEEN_LOOKS, look)
+            ui.timer(2 * console.shown.seconds, look)
 
 
 def _buttons(console: Console, name: str, view: LakeView) -> None:
     state = next((table for table in view.tables if str(table.table) == name), None)
-    if state is None or not console.may_act:
+    if state is None or console.actions is None:
         return
 
     @ui.refreshable
     def buttons(is_paused: bool) -> None:
         actions = console.actions
+        if actions is None:
+            return
         with ui.row().classes("gap-2"):
             for action in (
                 actions.resume(name) if is_paused else actions.pause(name),
@@ -105,11 +107,11 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
             is_shown_paused = is_paused
             buttons.refresh(is_paused)
 
-    ui.timer(SECONDS_BETWEEN_LOOKS, look)
+    ui.timer(console.shown.seconds, look)
 
 
 def _settings(console: Console, table: Table) -> None:
-    policy = console.workspace.lake.policy(table.name)
+    policy = console.shown.lake.policy(table.name)
     hours = policy.history.total_seconds() / 3600
     facts = {
         "storage": policy.storage.replace("_", " "),

@@ -6,7 +6,7 @@ from typing import Any
 
 from nicegui import ui
 
-from tributary.console.console import SECONDS_BETWEEN_LOOKS, Console
+from tributary.console.console import Console
 from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, table_path
 from tributary.console.view import LakeView
 from tributary.operations.verify.view import verified_text
@@ -53,7 +53,7 @@ def add(console: Console) -> None:
             async def look() -> None:
                 grid.run_grid_method("setGridOption", "rowData", rows_of(await console.view()))
 
-            ui.timer(SECONDS_BETWEEN_LOOKS, look)
+            ui.timer(console.shown.seconds, look)
 
 
 def rows_of(view: LakeView) -> list[dict[str, Any]]:

@@ -10,13 +10,13 @@ from tributary.api.tables import resolve_names
 from tributary.aws.session import AwsSession
 from tributary.aws.spark_submit import Addresses
 from tributary.aws.stack_outputs import StackOutputs
-from tributary.cli.aws.emr import EmrCluster
-from tributary.cli.aws.emr_serverless import ServerlessApplication
-from tributary.cli.aws.jobs import JobPlace
-from tributary.cli.aws.lake_objects import read_table_names
 from tributary.contract.aws_names import AwsNames, Output, StackKind
 from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
+from tributary.operations.aws.emr import EmrCluster
+from tributary.operations.aws.emr_serverless import ServerlessApplication
+from tributary.operations.aws.jobs import JobPlace
+from tributary.operations.aws.lake_objects import read_table_names
 
 OUTPUTS: Mapping[StackKind, tuple[str, ...]] = {
     "lake": (Output.BRONZE, Output.SILVER, Output.QUARANTINE, Output.GLUE_DATABASE),

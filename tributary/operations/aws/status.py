@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from spark_app.run.outcome import Outcome
-from tributary.cli.aws.connectors import Connector, read_connectors
-from tributary.cli.aws.deployed_lake import DeployedLake
-from tributary.cli.aws.jobs import JobFailed, JobRun, NothingToRunOn, failure
-from tributary.cli.aws.lake_objects import read_chosen_steps, read_outcomes, read_table_names
-from tributary.cli.aws.metrics import Metric, find_metrics, read_latest
 from tributary.contract.acceleration import ChosenSteps
 from tributary.contract.aws_names import METRICS_NAMESPACE, Output
 from tributary.contract.table_name import NotATableName, TableName
+from tributary.operations.aws.connectors import Connector, read_connectors
+from tributary.operations.aws.deployed_lake import DeployedLake
+from tributary.operations.aws.jobs import JobFailed, JobRun, NothingToRunOn, failure
+from tributary.operations.aws.lake_objects import read_chosen_steps, read_outcomes, read_table_names
+from tributary.operations.aws.metrics import Metric, find_metrics, read_latest
 
 _SHOWN_JOBS = 5
 _FRESHNESS, _LAG = "Freshness", "Lag"

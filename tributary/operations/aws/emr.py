@@ -12,10 +12,10 @@ from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutE
 
 from tributary.aws.session import AwsSession, Unreachable
 from tributary.aws.spark_submit import Addresses, Job, submit_arguments
-from tributary.cli.aws.jobs import STOP, Call, JobRun, NothingToRunOn, NoWayToStop, State, moment
 from tributary.contract.aws import Processing
 from tributary.contract.aws_names import AwsNames
 from tributary.contract.remedies import CheckStatus
+from tributary.operations.aws.jobs import STOP, Call, JobRun, NothingToRunOn, NoWayToStop, State, moment
 
 if TYPE_CHECKING:
     from mypy_boto3_emr.literals import StepStateType

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tributary.aws.session import AwsSession
-from tributary.cli.aws.metrics import Metric, read_latest
+from tributary.operations.aws.metrics import Metric, read_latest
 
 if TYPE_CHECKING:
     from mypy_boto3_kafkaconnect.type_defs import ConnectorSummaryTypeDef

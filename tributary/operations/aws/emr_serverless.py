@@ -12,9 +12,9 @@ from botocore.exceptions import ClientError
 
 from tributary.aws.session import AwsSession
 from tributary.aws.spark_submit import Addresses, Job, job_driver
-from tributary.cli.aws.jobs import Call, JobRun, NothingToRunOn, State
 from tributary.contract.aws import Processing
 from tributary.contract.aws_names import AwsNames
+from tributary.operations.aws.jobs import Call, JobRun, NothingToRunOn, State
 
 if TYPE_CHECKING:
     from mypy_boto3_emr_serverless.literals import JobRunStateType

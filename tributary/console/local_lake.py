@@ -1,0 +1,109 @@
+"""The lake on this machine, as the console shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from connectors.connect_rest import ConnectorStatus
+from tributary.api.open_lake import OpenLake
+from tributary.console.actions import Actions
+from tributary.console.view import LakeView, Part, Pipeline
+from tributary.contract.lake import Lake
+from tributary.contract.remedies import Words, in_words
+from tributary.local import kafka, spark
+from tributary.local.status import PipelineStatus, ServiceStatus, read_status
+from tributary.operations.chosen_steps import read_chosen_steps
+from tributary.operations.logs import PARTS, LogEntry, Redaction, known_secrets, read_log
+from tributary.operations.remedy_words import remedy_words
+from tributary.operations.runs.follower import Follower
+from tributary.operations.table_states import read_table_states
+from tributary.operations.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class LocalLake:
+    """The lake of a workspace. `follower` is the ingest that this process keeps running, if it does."""
+
+    workspace: Workspace
+    follower: Follower | None = None
+    words: Words = remedy_words
+    seconds: float = 2.0
+    first_log: str = spark.SERVICE
+
+    @property
+    def lake(self) -> Lake:
+        return self.workspace.lake
+
+    @property
+    def lake_file(self) -> Path:
+        return self.workspace.lake_file
+
+    @property
+    def actions(self) -> Actions:
+        return Actions(self.workspace, self.follower)
+
+    def open(self) -> OpenLake:
+        return self.workspace.open_lake
+
+    def read_view(self) -> LakeView:
+        """Read the state of the servers, the connectors and all tables, as far as they answer."""
+        now, has_kafka = datetime.now(UTC), bool(self.lake.connected_sources)
+        found = read_status(self.workspace.state, has_kafka=has_kafka)
+        shown = pipeline_of(found, self.words)
+        try:
+            tables = read_table_states(self.workspace, found)
+            has_s3 = any(one.name == "s3" and one.state == "running" for one in found.services)
+            return LakeView(now, shown, tables, steps=read_chosen_steps(self.workspace) if has_s3 else None)
+        except Exception as error:  # noqa: BLE001  A server can go away between two readings: the page says so.
+            return LakeView(now, shown, (), f"{type(error).__name__}: {error}")
+
+    def log_parts(self) -> Sequence[str]:
+        return PARTS
+
+    def read_log(self, part: str) -> Sequence[LogEntry]:
+        state = self.workspace.state
+        return read_log(state, part, Redaction.of(known_secrets(self.lake, state.read_settings())))
+
+
+def pipeline_of(found: PipelineStatus, words: Words) -> Pipeline:
+    """Return the servers and the connectors as the pages show them."""
+    servers = {service.name: _server(service) for service in found.services}
+    return Pipeline(
+        is_well=found.is_well,
+        connectors=tuple(_connector(connector, words) for connector in found.connectors),
+        kafka=servers.get(kafka.SERVICE),
+        spark=servers.get(spark.SERVICE),
+        title="Servers on this machine",
+        servers=tuple(servers.values()),
+    )
+
+
+def _connector(found: ConnectorStatus, words: Words) -> Part:
+    is_failed = found.failure is not None
+    return Part(
+        found.name,
+        "FAILED" if is_failed else "RUNNING" if found.is_running else found.state,
+        runs=found.is_running,
+        problem=found.failure,
+        remedy=in_words(found.remedies, words) if is_failed else "",
+    )
+
+
+def _server(found: ServiceStatus) -> Part:
+    memory, uptime = found.resident_bytes, found.uptime_seconds
+    return Part(
+        found.name,
+        found.state,
+        runs=found.state == "running",
+        problem=f"The server died. Its log: {found.log}" if found.state == "died" else None,
+        log=found.name,
+        facts={
+            "port": str(found.port or "–"),
+            "memory": "–" if memory is None else f"{memory / 1e6:,.0f} MB",
+            "up for": "–" if uptime is None else f"{uptime / 60:,.0f} min",
+        },
+        resident_bytes=memory,
+    )

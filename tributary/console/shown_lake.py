@@ -1,0 +1,55 @@
+"""What the console needs of a lake, wherever the lake is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tributary.api.open_lake import OpenLake
+from tributary.console.actions import Actions
+from tributary.console.view import LakeView
+from tributary.contract.lake import Lake
+from tributary.contract.remedies import Words
+from tributary.operations.logs import LogEntry
+
+
+class ShownLake(Protocol):
+    """A lake that the console shows. Any thread may call these methods.
+
+    lake_file      boards are beside it
+    seconds        between two looks at the lake
+    words          how to word remedies
+    first_log      the part whose log the page of logs shows first
+    actions        what the buttons do; None: nothing may be changed from here
+    """
+
+    @property
+    def lake(self) -> Lake: ...
+
+    @property
+    def lake_file(self) -> Path: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+    @property
+    def words(self) -> Words: ...
+
+    @property
+    def first_log(self) -> str: ...
+
+    @property
+    def actions(self) -> Actions | None: ...
+
+    def open(self) -> OpenLake:
+        """Open the lake to read its tables. Raises the errors of `open_lake`."""
+
+    def read_view(self) -> LakeView:
+        """Read the state of all parts and tables. What cannot be read is in the view, not an error."""
+
+    def log_parts(self) -> Sequence[str]:
+        """Return the names of the parts that have a log."""
+
+    def read_log(self, part: str) -> Sequence[LogEntry]:
+        """Return the last entries of a part's log, oldest first, without secrets."""

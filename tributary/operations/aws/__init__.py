@@ -1,0 +1,1 @@
+"""A deployed lake: its stacks' outputs, connectors, jobs and metrics."""
