@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from aws_cdk import CustomResource, Duration
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
@@ -20,14 +17,12 @@ from connectors.certificates import RDS_ROOTS
 from connectors.deployment import DatabaseAccess, SecretsManagerSecret
 from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
-from stacks.checks.findings import acknowledge, acknowledge_function, skip
 from stacks.database.engine import SourceDatabase
 from stacks.database.outputs import beside_the_templates, construct_id, shown_path, tell
 from stacks.database.secrets import read_access
-from stacks.function_code import NO_CALL_LOST, ONE_CALL, write_code
 from stacks.functions import database_check
-from stacks.log_groups import LakeLogGroup
-from stacks.network import ANY_INTERFACE, NetworkStack, attachment_to_the_vpc
+from stacks.lake_function import InVpc, add_function, write_main_and_wheels
+from stacks.network import NetworkStack
 from tributary.contract.source import ExistingDatabase, Source
 
 _FUNCTION = Path(database_check.__path__[0])
@@ -122,50 +117,23 @@ class ExistingDatabaseCheck(Construct):
         super().__init__(scope, construct_id)
         stack = TributaryStack.of(self)
         assert isinstance(stack, TributaryStack)
-        log_group = LakeLogGroup(self, "Logs", f"database-check/{source.name}", network.log_key)
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        policy = iam.ManagedPolicy(
+        added = add_function(
             self,
-            "Policy",
+            _write_code,
+            # The database already lets Debezium in, or will not work anyway.
+            InVpc(network, network.debezium),
             description=f"Checks the database of {source.name}",
-            roles=[role],
-            statements=[
-                iam.PolicyStatement(
-                    actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
-                ),
-                *read_access(secret, stack.aws.region),
-                attachment_to_the_vpc(),
-            ],
+            log=f"database-check/{source.name}",
+            log_key=network.log_key,
+            permits=f"Checks the database of {source.name}",
+            statements=read_access(secret, stack.aws.region),
+            timeout=Duration.minutes(3),
         )
-        acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": ANY_INTERFACE})
-        skip(policy, {"CKV_AWS_111": ANY_INTERFACE})
-        with tempfile.TemporaryDirectory() as folder:
-            write_code(_FUNCTION, Path(folder))
-            shutil.copyfile(RDS_ROOTS, Path(folder, RDS_ROOTS.name))
-            function = lambda_.Function(
-                self,
-                "Function",
-                description=f"Checks the database of {source.name}",
-                runtime=lambda_.Runtime.PYTHON_3_14,
-                architecture=lambda_.Architecture.ARM_64,
-                handler="main.handle",
-                code=lambda_.Code.from_asset(folder),
-                role=role.without_policy_updates(),
-                vpc=network.vpc,
-                vpc_subnets=network.private,
-                # The database already lets Debezium in, or will not work anyway.
-                security_groups=[network.debezium],
-                log_group=log_group,
-                timeout=Duration.minutes(3),
-                memory_size=256,
-            )
-        function.node.add_dependency(policy)
-        acknowledge_function(function, no_reservation=ONE_CALL, no_dead_letters=NO_CALL_LOST)
         CustomResource(
             self,
             "Checked",
             resource_type="Custom::TributaryCheckedDatabase",
-            service_token=function.function_arn,
+            service_token=added.function.function_arn,
             service_timeout=Duration.minutes(5),
             properties={
                 "Host": database.host,
@@ -178,3 +146,8 @@ class ExistingDatabaseCheck(Construct):
                 "Remedy": remedy,
             },
         )
+
+
+def _write_code(folder: Path) -> None:
+    write_main_and_wheels(_FUNCTION, folder)
+    shutil.copyfile(RDS_ROOTS, folder / RDS_ROOTS.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from stacks.base import TributaryStack
-from stacks.checks.findings import acknowledge, acknowledge_function
+from stacks.checks.findings import acknowledge
 from stacks.functions import restart as function
-from stacks.log_groups import LakeLogGroup
+from stacks.lake_function import OutsideVpc, Reasons, add_function, write_main
 from stacks.observability.watched import RUNBOOK
 from tributary.contract.aws_names import METRICS_NAMESPACE
 
@@ -40,49 +41,27 @@ class FollowRestart(Construct):
     ) -> None:
         super().__init__(stack, construct_id)
         is_cluster = stack.aws.processing.on == "emr"
-        logs = LakeLogGroup(self, "Logs", "restart", log_key)
-        own_role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         access = _on_cluster(stack, place, role) if is_cluster else _on_application(stack, place, role)
-        policy = iam.ManagedPolicy(
+        added = add_function(
             self,
-            "Policy",
+            partial(write_main, Path(function.__path__[0])),
+            OutsideVpc(),
             description=f"Starts a follow job of lake {stack.lake.name} again",
-            statements=[
-                iam.PolicyStatement(
-                    actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[logs.log_group_arn]
-                ),
-                *access,
-            ],
-            roles=[own_role],
-        )
-        restarts = lambda_.Function(
-            self,
-            "Function",
-            description=f"Starts a follow job of lake {stack.lake.name} again",
-            runtime=lambda_.Runtime.PYTHON_3_14,
-            architecture=lambda_.Architecture.ARM_64,
-            handler="main.handle",
-            code=lambda_.Code.from_asset(
-                str(Path(function.__path__[0])), exclude=["__pycache__", "__init__.py"]
-            ),
-            role=own_role.without_policy_updates(),
-            log_group=logs,
+            log="restart",
+            log_key=log_key,
+            permits=f"Starts a follow job of lake {stack.lake.name} again",
+            statements=access,
             timeout=Duration.minutes(_LONGEST_MINUTES),
-            memory_size=256,
-        )
-        restarts.node.add_dependency(policy)
-        acknowledge_function(
-            restarts,
-            no_reservation=_NO_RESERVATION,
-            no_dead_letters=_NO_DEAD_LETTERS,
-            no_vpc="It calls only AWS's APIs and nothing in the VPC.",
+            reasons=Reasons(_NO_RESERVATION, _NO_DEAD_LETTERS),
         )
         if not is_cluster:
             runs = f"arn:<AWS::Partition>:emr-serverless:{stack.aws.region}:<AWS::AccountId>:/applications/"
             (logical_id, attribute) = stack.resolve(place)["Fn::GetAtt"]
             application = f"<{logical_id}.{attribute}>"
-            acknowledge(policy, {f"AwsSolutions-IAM5[Resource::{runs}{application}/jobruns/*]": _ANY_RUN})
-        self._add_rule(stack, restarts, place, role, is_cluster=is_cluster)
+            acknowledge(
+                added.policy, {f"AwsSolutions-IAM5[Resource::{runs}{application}/jobruns/*]": _ANY_RUN}
+            )
+        self._add_rule(stack, added.function, place, role, is_cluster=is_cluster)
 
     def _add_rule(
         self,

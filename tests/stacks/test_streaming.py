@@ -12,10 +12,10 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Match, Template
 
-from stacks.function_code import write_code
 from stacks.functions import topics
 from stacks.kafka.settings import server_properties, topic_policy
 from stacks.kafka.stack import StreamingStack
+from stacks.lake_function import write_main_and_wheels
 from stacks.network import NetworkStack
 from tests.stacks.conftest import Synthesized
 from tests.stacks.one_stack import lake_with, template_of
@@ -238,7 +238,7 @@ def test_the_function_is_in_the_private_subnets_with_what_it_calls(
         if function["Handler"] == "main.handle"
     )
     assert len(function["VpcConfig"]["SubnetIds"]) == 2
-    write_code(Path(topics.__path__[0]), tmp_path)
+    write_main_and_wheels(Path(topics.__path__[0]), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} >= {"main.py", "kafka"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,6 @@ from aws_cdk import Aws, CustomResource, Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -26,10 +24,9 @@ from connectors.engines.postgres.preparation import (
     unpublished_tables_query,
 )
 from stacks.base import TributaryStack
-from stacks.checks.findings import acknowledge_function
 from stacks.functions import bootstrap as function
 from stacks.functions.bootstrap.preparation import Preparation
-from stacks.log_groups import LakeLogGroup
+from stacks.lake_function import OutsideVpc, Reasons, add_function
 from tributary import tickit
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
@@ -74,36 +71,21 @@ class BootstrapFunction(Construct):
         super().__init__(scope, construct_id)
         stack = TributaryStack.of(self)
         assert isinstance(stack, TributaryStack)
-        log_group = LakeLogGroup(self, "Logs", "bootstrap", log_key)
-        role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-        self.permission = iam.ManagedPolicy(
+        added = add_function(
             self,
-            "Policy",
+            _write_code,
+            OutsideVpc(_NO_VPC),
             description="Prepares databases for replication",
-            statements=_statements(stack.aws.region, log_group, databases, key),
-            roles=[role],
+            log="bootstrap",
+            log_key=log_key,
+            permits="Prepares databases for replication",
+            statements=_statements(stack.aws.region, databases, key),
+            timeout=Duration.minutes(15),
+            memory_mb=512,
+            handler=f"{function.__name__}.main.handle",
+            reasons=Reasons(_NO_RESERVATION, _NO_DEAD_LETTERS),
         )
-        with tempfile.TemporaryDirectory() as folder:
-            _write_code(Path(folder))
-            self.function = lambda_.Function(
-                self,
-                "Function",
-                description="Prepares databases for replication",
-                runtime=lambda_.Runtime.PYTHON_3_14,
-                architecture=lambda_.Architecture.ARM_64,
-                handler=f"{function.__name__}.main.handle",
-                code=lambda_.Code.from_asset(folder),
-                role=role.without_policy_updates(),
-                log_group=log_group,
-                timeout=Duration.minutes(15),
-                memory_size=512,
-            )
-        acknowledge_function(
-            self.function,
-            no_reservation=_NO_RESERVATION,
-            no_dead_letters=_NO_DEAD_LETTERS,
-            no_vpc=_NO_VPC,
-        )
+        self.function, self.permission = added.function, added.policy
 
 
 class PreparedDatabase(Construct):
@@ -188,13 +170,10 @@ def preparation(lake: Lake, source: PostgresSource, *, has_demo: bool) -> Prepar
 
 
 def _statements(
-    region: str, log_group: logs.ILogGroup, databases: Sequence[DatabaseToPrepare], key: kms.IKey | None
+    region: str, databases: Sequence[DatabaseToPrepare], key: kms.IKey | None
 ) -> list[iam.PolicyStatement]:
     secrets = [secret for each in databases for secret in (each.secret, each.replication)]
     statements = [
-        iam.PolicyStatement(
-            actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
-        ),
         iam.PolicyStatement(
             actions=[
                 "rds-data:BeginTransaction",
