@@ -28,10 +28,12 @@ from tributary.cli.startup_view import start_pipeline
 from tributary.contract.source import Source
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import down
+from tributary.operations.boards.views import View, with_views
 from tributary.operations.workspace import Workspace
 
 FOLDER = Path(__file__).parent
 ORDER_ITEMS = FOLDER / "order_items.duckdb.sql"
+ROUTED = FOLDER / "router" / "cdc_events.sql"
 QUESTIONS = {
     "What does the newest event of an order say? Its first item is:": """SELECT type, aggregateid AS "order",
         json_array_length(payload, '$.items') AS items, json_extract(payload, '$.items[0]') AS "first item"
@@ -87,7 +89,12 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--lake", type=Path, default=FOLDER / "lake.toml", help="the lake file")
+    parser.add_argument(
+        "--lake",
+        type=Path,
+        default=Path("examples/northwind/lake.toml"),
+        help="the lake file; router/lake.toml lets Debezium route the events",
+    )
     parser.add_argument("--state", type=Path, default=Path(".tributary-northwind"), help="the state folder")
     parser.add_argument("--orders", type=int, default=400, help="how many orders there are before the trade")
     parser.add_argument("--transactions", type=int, default=200, help="how many transactions the trade has")
@@ -113,10 +120,16 @@ def _trade(workspace: Workspace, shop: Shop, options: argparse.Namespace, stop: 
             time.sleep(1 / options.rate)
 
 
+def events_of(workspace: Workspace) -> tuple[View, ...]:
+    """Return what stands for the table `cdc_events` if the connector routes its events to several tables."""
+    (source,) = workspace.lake.sources
+    return () if source.routed_events is None else (View("cdc_events", str(ROUTED), ROUTED.read_text()),)
+
+
 def _ask(workspace: Workspace) -> None:
     for question, sql in QUESTIONS.items():
         output.print(f"\n{question}", style="italic", highlight=False)
-        print_answer(workspace.open_lake.sql(sql))
+        print_answer(workspace.open_lake.sql(with_views(sql, events_of(workspace))))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 
 import duckdb
@@ -13,6 +13,7 @@ import pyarrow.fs
 import pytest
 import sqlglot
 
+from examples.northwind.run import events_of
 from examples.northwind.shop import (
     Change,
     CustomerCalled,
@@ -25,30 +26,39 @@ from examples.northwind.shop import (
     trade,
 )
 from tests.examples.conftest import PROJECT, RunningLake, kept_running
-from tributary.api.open_lake import OpenLake
+from tributary.local.status import read_status
 from tributary.operations.boards.answers import Figure, Lines, Points, Slices, shown
 from tributary.operations.boards.board import read_board
+from tributary.operations.boards.views import with_views
+from tributary.operations.known_tables import known_tables
+from tributary.operations.table_states import read_table_states
 from tributary.operations.workspace import Workspace
 
 EXAMPLE = PROJECT / "examples" / "northwind"
 ORDERS, TRANSACTIONS = 120, 80
 SEED = 2
 
+Ask = Callable[[str], pa.Table]
 
-@pytest.fixture(scope="module")
-def northwind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLake]:
-    """The example after a small trade."""
-    lake = RunningLake(EXAMPLE / "lake.toml", tmp_path_factory.mktemp("northwind") / "state")
+
+@pytest.fixture(scope="module", params=["lake.toml", "router/lake.toml"], ids=["table", "router"])
+def northwind(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningLake]:
+    """The example after a small trade, with each setting of the outbox."""
+    lake = RunningLake(EXAMPLE / request.param, tmp_path_factory.mktemp("northwind") / "state")
     size = ["--orders", str(ORDERS), "--transactions", str(TRANSACTIONS), "--rate", "40", "--seed", str(SEED)]
     with kept_running(lake, sys.executable, "-m", "examples.northwind.run", *size) as said:
-        assert "5 tables, " in said
+        assert " tables, " in said
         assert ", identical" in said
         yield lake
 
 
 @pytest.fixture(scope="module")
-def opened(northwind: RunningLake) -> OpenLake:
-    return Workspace.open(northwind.lake_file, northwind.state).open_lake
+def ask(northwind: RunningLake) -> Ask:
+    """Ask the lake, in which `cdc_events` are the events of the outbox with both settings."""
+    workspace = Workspace.open(northwind.lake_file, northwind.state)
+    return lambda sql: workspace.open_lake.sql(with_views(sql, events_of(workspace)))
 
 
 def _before() -> Shop:
@@ -122,14 +132,14 @@ def test_both_dialects_give_the_same_columns() -> None:
 class TestOnARunningPipeline:
     """The lake of the example after its trade."""
 
-    def test_the_events_have_the_items_that_the_generator_made(self, opened: OpenLake) -> None:
+    def test_the_events_have_the_items_that_the_generator_made(self, ask: Ask) -> None:
         expected = _item_rows(_after())
         for query in ((EXAMPLE / "order_items.duckdb.sql").read_text(), _athena_as_duckdb()):
-            assert _rows(opened.sql(query)) == expected
+            assert _rows(ask(query)) == expected
 
-    def test_each_transaction_leaves_one_event(self, northwind: RunningLake, opened: OpenLake) -> None:
+    def test_each_transaction_leaves_one_event(self, northwind: RunningLake, ask: Ask) -> None:
         query = "SELECT aggregatetype, type, count(*) AS n FROM cdc_events GROUP BY ALL"
-        found = {(row["aggregatetype"], row["type"]): row["n"] for row in opened.sql(query).to_pylist()}
+        found = {(row["aggregatetype"], row["type"]): row["n"] for row in ask(query).to_pylist()}
         assert found == _expected_events()
         in_database = {
             (row["aggregatetype"], row["type"]): row["n"]
@@ -137,9 +147,9 @@ class TestOnARunningPipeline:
         }
         assert found == in_database
 
-    def test_the_board_shows_revenue_as_it_follows_from_the_generator_s_rows(self, opened: OpenLake) -> None:
+    def test_the_board_shows_revenue_as_it_follows_from_the_generator_s_rows(self, ask: Ask) -> None:
         board = read_board(EXAMPLE / "boards" / "revenue.toml")
-        found = {tile.title: shown(tile, opened.sql(tile.sql), tile.title) for tile in board.tiles}
+        found = {tile.title: shown(tile, ask(tile.sql), tile.title) for tile in board.tiles}
         shop = _after()
         revenue: dict[str, Decimal] = defaultdict(Decimal)
         by_order: dict[str, dict[int, tuple[int, Decimal]]] = defaultdict(dict)
@@ -182,12 +192,26 @@ class TestOnARunningPipeline:
         workspace = Workspace.open(northwind.lake_file, northwind.state)
         shop = _after()
         for table, values in (
-            ("customers", {customer.country for customer in shop.customers.values()}),
-            ("orders", {f"{order.ordered_on:%Y-%m}" for order in shop.orders.values()}),
+            ("customers", {f"country={customer.country}" for customer in shop.customers.values()}),
+            ("orders", {f"order_month={order.ordered_on:%Y-%m}" for order in shop.orders.values()}),
         ):
-            folder = f"northwind-silver/shop/public/{table}"
+            folder = f"{workspace.lake.names.silver_bucket}/shop/public/{table}"
             entries = workspace.files.filesystem.get_file_info(pyarrow.fs.FileSelector(folder))
-            assert {entry.base_name for entry in entries if not entry.base_name.startswith(".")} >= values
+            assert values <= {entry.base_name for entry in entries}
+
+    def test_the_router_leaves_one_table_for_each_type_of_aggregate(self, northwind: RunningLake) -> None:
+        workspace = Workspace.open(northwind.lake_file, northwind.state)
+        names = {str(table) for table in known_tables(workspace)} - {
+            f"shop.public.{name}" for name in ("customers", "products", "orders", "order_items")
+        }
+        (source,) = workspace.lake.sources
+        if source.routed_events is None:
+            assert names == {"shop.public.cdc_events"}
+        else:
+            assert names == {"shop.outbox.customer", "shop.outbox.order"}
+        status = read_status(workspace.state)
+        states = {str(state.table): state.state for state in read_table_states(workspace, status)}
+        assert {states[name] for name in names} == {"well"}
 
 
 def _rows(answer: pa.Table) -> list[tuple[object, ...]]:
