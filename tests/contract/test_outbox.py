@@ -13,8 +13,8 @@ EVENTS = TableName("web", "outbox", "order_item")
 def lake_of(*outbox: str, tables: str = '["public.*"]', more: str = "", engine: str = "postgres") -> Lake:
     entries = "\n".join(outbox or ('table = "public.events"',))
     return parse_lake(
-        f'[lake]\nname = "shop"\n[source.web]\nengine = "{engine}"\ndatabase = "app"\ntables = {tables}\n{more}'
-        f"\n[source.web.outbox]\n{entries}\n"
+        f'[lake]\nname = "shop"\n[source.web]\nengine = "{engine}"\ndatabase = "app"\n'
+        f"tables = {tables}\n{more}\n[source.web.outbox]\n{entries}\n"
     )
 
 

@@ -39,13 +39,18 @@ class RunningLake:
         own = {"TRIBUTARY_LAKE": str(self.lake_file), "TRIBUTARY_STATE": str(self.state)}
         return {**os.environ, **own}
 
-    def rows(self, query: str) -> list[dict[str, Any]]:
-        """Return PostgreSQL's answer, which shares no code with the lake."""
+    def connect(self) -> psycopg.Connection:
+        """Open a session of PostgreSQL in which each statement is a transaction."""
         workspace = Workspace.open(self.lake_file, self.state)
         (source,) = workspace.lake.sources
-        database = SourceDatabase(workspace.lake, source, workspace.state, workspace.settings)
-        session: psycopg.Connection = database.connect()
-        with session, session.cursor(row_factory=dict_row) as cursor:
+        session: psycopg.Connection = SourceDatabase(
+            workspace.lake, source, workspace.state, workspace.settings
+        ).connect()
+        return session
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """Return PostgreSQL's answer, which shares no code with the lake."""
+        with self.connect() as session, session.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(query.encode()).fetchall()
 
 

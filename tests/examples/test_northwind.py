@@ -213,6 +213,36 @@ class TestOnARunningPipeline:
         states = {str(state.table): state.state for state in read_table_states(workspace, status)}
         assert {states[name] for name in names} == {"well"}
 
+    # The last test, because it changes the database.
+    def test_of_concurrent_transactions_the_last_event_has_the_changes_of_both(
+        self, northwind: RunningLake
+    ) -> None:
+        order, one, other = 9_000, 1, 2
+        with northwind.connect() as first, northwind.connect() as second:
+            with first.transaction():
+                first.execute(
+                    "INSERT INTO orders SELECT %s, customer_id, ordered_on, order_month, NULL, 1"
+                    " FROM orders LIMIT 1",
+                    [order],
+                )
+                for product in (one, other):
+                    first.execute("INSERT INTO order_items VALUES (%s, %s, 1, 1, 0)", [order, product])
+            change = "UPDATE order_items SET quantity = %s WHERE order_id = %s AND product_id = %s"
+            with second.transaction():
+                second.execute(change, [20, order, other])
+                with first.transaction():
+                    first.execute(change, [10, order, one])
+        query = (
+            "SELECT type, payload -> 'items' -> 0 ->> 'quantity' AS one,"
+            " payload -> 'items' -> 1 ->> 'quantity' AS other"
+            f" FROM cdc_events WHERE aggregateid = '{order}' ORDER BY id"
+        )
+        assert [tuple(row.values()) for row in northwind.rows(query)] == [
+            ("OrderPlaced", "1", "1"),
+            ("OrderChanged", "10", "1"),
+            ("OrderChanged", "10", "20"),
+        ]
+
 
 def _rows(answer: pa.Table) -> list[tuple[object, ...]]:
     return sorted(tuple(row.values()) for row in answer.to_pylist())
