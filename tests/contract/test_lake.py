@@ -412,10 +412,7 @@ _CONNECTION_KEYS = {
 
 def _file_of(lake: Lake) -> dict[str, Any]:
     """Return a file that states every value of the lake, including the defaults."""
-    sources = {}
-    for source in lake.sources:
-        entry = source.model_dump(exclude_none=True)
-        sources[source.name] = {**entry, "tables": list(source.tables)}
+    sources = {source.name: _entries(source.model_dump(exclude_none=True)) for source in lake.sources}
     tables = {
         str(name): _lists({key: _text(value) for key, value in entry if value not in (None, ())})
         for name, entry in lake.tables
