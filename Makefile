@@ -51,6 +51,10 @@ examples: setup $(EXAMPLES_INSTALLED) ## test the examples, each on a pipeline w
 example-tickit-dbt: $(EXAMPLES_INSTALLED) ## the daily job of examples/tickit-dbt: freshness, models, tests and docs on the demo's lake
 	@$(MAKE) --no-print-directory -C examples/tickit-dbt daily
 
+.PHONY: example-northwind
+example-northwind: $(INSTALLED) $(FETCHED) ## run examples/northwind: an outbox in PostgreSQL, its events in the lake, and a board of revenue
+	@$(BIN)/python -m examples.northwind.run $(OPTIONS)
+
 .PHONY: test-fast
 test-fast: setup ## run the tests that start neither servers nor Spark
 	@$(BIN)/python -m tests --fast

@@ -280,7 +280,9 @@ def _name_and_value(text: str) -> tuple[str, str]:
 def _is_wanted(lake: Lake, named: Set[TableName], table: TableName) -> bool:
     """Return whether the table is one of the lake's tables or, if any are `named`, one of these."""
     is_of_lake = any(
-        source.name == table.source and source.matches(table.schema, table.table) for source in lake.sources
+        source.name == table.source
+        and (source.matches(table.schema, table.table) or source.routes_to(table.schema))
+        for source in lake.sources
     )
     return is_of_lake and (not named or table in named)
 

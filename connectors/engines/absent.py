@@ -37,7 +37,8 @@ def entries_without_table(
 ) -> Iterator[NotReadyT]:
     """Yield an error for each of the lake file's tables that the source does not take."""
     for name, _ in lake.tables:
-        if name.source == source.name and (name.schema, name.table) not in taken:
+        is_own = name.source == source.name and not source.routes_to(name.schema)
+        if is_own and (name.schema, name.table) not in taken:
             yield error(
                 "an entry for a table that does not exist",
                 where=f'[table."{name}"]',

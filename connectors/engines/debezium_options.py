@@ -9,6 +9,7 @@ from connectors.avro_converter import avro_options
 from connectors.deployment import DatabaseAccess, Deployment, Kafka, SecretReference, TopicPolicy
 from tributary.contract.column_names import is_column_name
 from tributary.contract.lake import Lake
+from tributary.contract.naming import topic_escape
 from tributary.contract.patterns import OWN_SCHEMA
 from tributary.contract.source import Source
 
@@ -26,10 +27,16 @@ RESUMABLE_OFFSETS = "io.tributary.connect.ResumableOffsets"
 MASKED_COLUMNS = "io.tributary.connect.MaskedColumns"
 """Our own transform, which masks and hashes columns."""
 
+EVENT_ROUTER = "io.debezium.transforms.outbox.EventRouter"
+"""Debezium's transform that sends the rows of an outbox to a topic for each type of event."""
+
 KEPT_NULLS = "io.tributary.connect.KeptNulls"
 """Our own transform, with which no Avro converter writes a column's default where a row has NULL."""
 
 _MASKING = "maskedColumns"
+
+_IS_SIGNAL, _IS_OUTBOX, _IS_ROUTED = "isSignal", "isOutbox", "isRouted"
+"""Predicates of transforms."""
 
 _LOSSLESS: Mapping[str, str] = {
     "tombstones.on.delete": "true",
@@ -90,6 +97,7 @@ def options_of_all_engines(
         **_snapshots_on_demand(lake, source, signal_table),
         **_left_out_columns(lake, source),
         **_transforms(lake, source, deployment.hash_salt),
+        **_predicates(lake, source, signal_table),
         # By default, headers of each record hold the connector's name, task and run.
         "extended.headers.enabled": "false",
         # Otherwise MSK Connect keeps restarting a connector that uses a configuration provider.
@@ -160,14 +168,41 @@ def _transforms(lake: Lake, source: Source, salt: SecretReference | None) -> dic
         "resumableOffsets.type": RESUMABLE_OFFSETS,
         # Connect stores the offsets of dropped records, too.
         "dropSignals.type": "org.apache.kafka.connect.transforms.Filter",
-        "dropSignals.predicate": "isSignal",
+        "dropSignals.predicate": _IS_SIGNAL,
     }
     of_avro = {} if source.format == "json" else {"keptNulls.type": KEPT_NULLS}
-    options = {**of_all, **_masking(lake, source, salt), **of_avro}
+    options = {**of_all, **_masking(lake, source, salt), **_routing(lake, source), **of_avro}
     names = dict.fromkeys(option.partition(".")[0] for option in options)
     return {
         "transforms": ",".join(names),
         **{f"transforms.{option}": value for option, value in options.items()},
+    }
+
+
+def _routing(lake: Lake, source: Source) -> dict[str, str]:
+    """Return the transforms that turn a row of the outbox into an unwrapped row in the topic of its type."""
+    if (outbox := source.routed_events) is None:
+        return {}
+    topics = f"{lake.source_names(source).table_topics}.{topic_escape(outbox.lake_schema)}"
+    return {
+        "routeEvents.type": EVENT_ROUTER,
+        "routeEvents.predicate": _IS_OUTBOX,
+        "routeEvents.table.field.event.id": outbox.id,
+        "routeEvents.table.field.event.key": outbox.key,
+        "routeEvents.table.field.event.payload": outbox.payload,
+        # With a field beside the payload, the value is a row. Otherwise it would be the payload alone.
+        "routeEvents.table.fields.additional.placement": ",".join(
+            f"{column}:envelope" for column in outbox.lake_columns
+        ),
+        "routeEvents.route.by.field": outbox.type,
+        "routeEvents.route.topic.replacement": f"{topics}.${{routedByValue}}",
+        # An update of an outbox is a mistake of its application. It must not stop the other tables.
+        "routeEvents.table.op.invalid.behavior": "error",
+        # The router drops deletes, so each row that it sends was inserted.
+        "tellOperation.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+        "tellOperation.predicate": _IS_ROUTED,
+        "tellOperation.static.field": "__op",
+        "tellOperation.static.value": "c",
     }
 
 
@@ -213,9 +248,27 @@ def _snapshots_on_demand(lake: Lake, source: Source, signal_table: str) -> dict[
         "incremental.snapshot.chunk.size": str(SNAPSHOT_CHUNK_ROWS),
         "notification.enabled.channels": "sink",
         "notification.sink.topic.name": names.notification_topic,
-        "predicates": "isSignal",
-        "predicates.isSignal.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
-        "predicates.isSignal.pattern": re.escape(names.topic_name(OWN_SCHEMA, signal_table)),
+    }
+
+
+def _predicates(lake: Lake, source: Source, signal_table: str) -> dict[str, str]:
+    """Return the predicates of the transforms, by which they know the topics that they are for."""
+    names = lake.source_names(source)
+    patterns = {_IS_SIGNAL: re.escape(names.topic_name(OWN_SCHEMA, signal_table))}
+    if (outbox := source.routed_events) is not None:
+        patterns[_IS_OUTBOX] = re.escape(names.topic_name(*outbox.schema_and_table))
+        routed = f"{names.table_topics}.{topic_escape(outbox.lake_schema)}."
+        patterns[_IS_ROUTED] = f"{re.escape(routed)}.*"
+    return {
+        "predicates": ",".join(patterns),
+        **{
+            f"predicates.{name}.{option}": value
+            for name, pattern in patterns.items()
+            for option, value in (
+                ("type", "org.apache.kafka.connect.transforms.predicates.TopicNameMatches"),
+                ("pattern", pattern),
+            )
+        },
     }
 
 

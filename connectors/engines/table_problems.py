@@ -65,7 +65,7 @@ def tables_with_untraceable_names(
 ) -> Iterator[LeftOut]:
     """Yield the tables that only their names keep out of the source. `tables` are schemas and names."""
     for schema, table in tables:
-        if not source.matches(schema, table) and source.patterns.would_match(schema, table):
+        if not source.patterns.matches(schema, table) and source.patterns.would_match(schema, table):
             name = TableName(source.name, schema, table)
             problem = error(
                 "Debezium cannot quote its name, or cannot turn it into a topic's name",

@@ -89,7 +89,10 @@ def table_topics(lake: Lake, source: Source) -> list[str]:
 
     Exclude patterns do not matter here, because Debezium never sends the excluded tables.
     """
-    return sorted({_topics_of(lake, source, pattern) for pattern in source.patterns.include})
+    topics = {_topics_of(lake, source, pattern) for pattern in source.patterns.include}
+    if (outbox := source.routed_events) is not None:
+        topics.add(f"{lake.source_names(source).table_topics}.{topic_escape(outbox.lake_schema)}.*")
+    return sorted(topics)
 
 
 def known_topics(lake: Lake, source: Source) -> Iterator[str]:

@@ -118,6 +118,22 @@ def registries(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
+def outboxes(draw: st.DrawFn, schema: str) -> dict[str, Any]:
+    """Return an outbox in the schema, whose table no entry of a table names."""
+    columns = draw(
+        st.lists(PLAIN.filter(lambda name: name != "payload"), min_size=5, max_size=5, unique=True)
+    )
+    names = dict(zip(("id", "type", "key"), columns, strict=False))
+    return {
+        "table": f"{schema}.the_outbox",
+        "lake_schema": f"{schema}_events",
+        **names,
+        **({"columns": columns[3:]} if draw(st.booleans()) else {}),
+        **({"payload": draw(PLAIN)} if draw(st.booleans()) else {}),
+    }
+
+
+@st.composite
 def lake_files(draw: st.DrawFn) -> dict[str, Any]:
     """Return a valid file. Each table entry names a table that a whole-schema pattern of its source takes."""
     sources: dict[str, Any] = {}
@@ -136,6 +152,8 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
                 format=st.sampled_from(["json", "avro"]),
             )
         )
+        if sources[name].get("format") != "avro" and draw(st.booleans()):
+            sources[name]["outbox"] = draw(outboxes(schema))
         for table in draw(st.lists(PLAIN.filter(lambda table: len(table) < 3), max_size=2, unique=True)):
             entry = some({}, **POLICIES, key=COLUMNS, partition_by=COLUMNS, **HIDDEN)
             tables[str(TableName(name, schema, table))] = draw(entry)

@@ -31,6 +31,7 @@ from tributary.contract.lake import (
     parse_lake,
     read_lake,
 )
+from tributary.contract.outbox import Outbox
 from tributary.contract.registry import Registry
 from tributary.contract.source import Events
 from tributary.contract.table_name import TableName
@@ -333,13 +334,14 @@ def test_the_reference_has_every_entry_and_its_default() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", reference, re.MULTILINE))
     of_binlog = (BinlogSource, BinlogConnection)
     of_items = (DynamoDbSource, Endpoints)
-    of_databases = (*of_binlog, *of_items, PostgresSource, PostgresConnection, Events)
+    of_databases = (*of_binlog, *of_items, PostgresSource, PostgresConnection, Outbox, Events)
     models = (*of_databases, Registry, TablePolicy, Local, Bronze)
     fields = {name: field for model in models for name, field in model.model_fields.items()}
     assert rows.keys() == {"name", "max_event_mb", "acceleration", "hash_salt_env", *fields} - {
         "connection",
         "endpoints",
         "events",
+        "outbox",
     }
     assert rows.pop("max_event_mb").strip("`") == str(MAX_EVENT_MB)
     assert rows.pop("acceleration").strip('`"') == parse_lake(MINIMAL).acceleration
@@ -410,10 +412,7 @@ _CONNECTION_KEYS = {
 
 def _file_of(lake: Lake) -> dict[str, Any]:
     """Return a file that states every value of the lake, including the defaults."""
-    sources = {}
-    for source in lake.sources:
-        entry = source.model_dump(exclude_none=True)
-        sources[source.name] = {**entry, "tables": list(source.tables)}
+    sources = {source.name: _entries(source.model_dump(exclude_none=True)) for source in lake.sources}
     tables = {
         str(name): _lists({key: _text(value) for key, value in entry if value not in (None, ())})
         for name, entry in lake.tables

@@ -1,4 +1,4 @@
-"""The demo's pipeline with little data, for all examples, and the environment in which they run."""
+"""Running lakes with little data for the examples, and the environment in which the examples run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ PROGRAMS = PROJECT / ".venv-examples" / "bin"
 
 
 @dataclass(frozen=True)
-class DemoLake:
-    """The demo's lake, which equals its database, with its servers running."""
+class RunningLake:
+    """A lake that equals its database, with its servers running."""
 
     lake_file: Path
     state: Path
@@ -38,13 +39,18 @@ class DemoLake:
         own = {"TRIBUTARY_LAKE": str(self.lake_file), "TRIBUTARY_STATE": str(self.state)}
         return {**os.environ, **own}
 
-    def rows(self, query: str) -> list[dict[str, Any]]:
-        """Return PostgreSQL's answer, which shares no code with the lake."""
+    def connect(self) -> psycopg.Connection:
+        """Open a session of PostgreSQL in which each statement is a transaction."""
         workspace = Workspace.open(self.lake_file, self.state)
         (source,) = workspace.lake.sources
-        database = SourceDatabase(workspace.lake, source, workspace.state, workspace.settings)
-        session: psycopg.Connection = database.connect()
-        with session, session.cursor(row_factory=dict_row) as cursor:
+        session: psycopg.Connection = SourceDatabase(
+            workspace.lake, source, workspace.state, workspace.settings
+        ).connect()
+        return session
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """Return PostgreSQL's answer, which shares no code with the lake."""
+        with self.connect() as session, session.cursor(row_factory=dict_row) as cursor:
             return cursor.execute(query.encode()).fetchall()
 
 
@@ -57,17 +63,24 @@ def programs() -> Path:
 
 
 @pytest.fixture(scope="session")
-def demo_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoLake]:
+def demo_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningLake]:
     """The demo after 40 transactions, among them refunds and changed keys."""
     folder = tmp_path_factory.mktemp("demo")
-    lake = DemoLake(folder / "lake.toml", folder / "state")
+    lake = RunningLake(folder / "lake.toml", folder / "state")
     write_lake_file(LAKE_FILE, lake.lake_file)
-    size = ["--scale", "0.002", "--transactions", "40", "--rate", "40", "--keep-running"]
+    size = ["--scale", "0.002", "--transactions", "40", "--rate", "40"]
+    with kept_running(lake, str(Path(sys.executable).with_name("tributary")), "demo", *size):
+        yield lake
+
+
+@contextmanager
+def kept_running(lake: RunningLake, *command: str) -> Iterator[str]:
+    """Run a command that fills the lake and keeps its servers running. Yield its output, and stop them."""
     places = ["--lake", str(lake.lake_file), "--state", str(lake.state)]
     try:
-        command = [str(Path(sys.executable).with_name("tributary")), "demo", *size, *places]
-        done = subprocess.run(command, capture_output=True, text=True)
+        whole = [*command, "--keep-running", *places]
+        done = subprocess.run(whole, capture_output=True, text=True, cwd=PROJECT)
         assert done.returncode == 0, done.stdout + done.stderr
-        yield lake
+        yield done.stdout
     finally:
         down(StateFolder(lake.state))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples.conftest import PROJECT, DemoLake
+from tests.examples.conftest import PROJECT, RunningLake
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -20,7 +20,7 @@ REVENUE = (
 
 
 def test_the_notebook_shows_the_database_s_numbers(
-    programs: Path, demo_lake: DemoLake, tmp_path: Path
+    programs: Path, demo_lake: RunningLake, tmp_path: Path
 ) -> None:
     notebook = tmp_path / "lake.ipynb"
     shutil.copyfile(PROJECT / "examples" / "notebook" / "lake.ipynb", notebook)

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.examples.conftest import PROJECT, DemoLake
+from tests.examples.conftest import PROJECT, RunningLake
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -58,7 +58,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
-def _make(project: Path, target: str, programs: Path, lake: DemoLake) -> str:
+def _make(project: Path, target: str, programs: Path, lake: RunningLake) -> str:
     command = ["make", "--no-print-directory", "-C", str(project), target, f"PROGRAMS={programs}"]
     done = subprocess.run(command, env=lake.variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -66,7 +66,7 @@ def _make(project: Path, target: str, programs: Path, lake: DemoLake) -> str:
 
 
 def test_the_daily_job_builds_marts_with_the_database_s_numbers(
-    project: Path, programs: Path, demo_lake: DemoLake
+    project: Path, programs: Path, demo_lake: RunningLake
 ) -> None:
     said = _make(project, "daily", programs, demo_lake)
     assert said.count("PASS freshness of lake.") == 7
@@ -87,7 +87,7 @@ def test_the_daily_job_builds_marts_with_the_database_s_numbers(
 
 
 def test_the_models_compile_to_sql_that_athena_can_parse(
-    project: Path, programs: Path, demo_lake: DemoLake
+    project: Path, programs: Path, demo_lake: RunningLake
 ) -> None:
     _make(project, "compile-aws", programs, demo_lake)
     compiled = sorted((project / "target" / "aws" / "compiled" / "tickit" / "models").rglob("*.sql"))
@@ -105,7 +105,7 @@ def test_the_models_compile_to_sql_that_athena_can_parse(
 
 
 def test_only_a_table_with_events_left_in_kafka_is_as_old_as_its_last_commit(
-    project: Path, programs: Path, demo_lake: DemoLake
+    project: Path, programs: Path, demo_lake: RunningLake
 ) -> None:
     begun = datetime.now(UTC)
     demo_lake.rows("UPDATE category SET catdesc = 'changed' WHERE catid = 1 RETURNING catid")

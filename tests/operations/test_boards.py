@@ -59,6 +59,10 @@ def test_a_board_has_its_title_its_interval_and_its_tiles() -> None:
             "Add value",
         ),
         ('title = "a"\n[[tile]]\ntitle = "N"\nsql = "x"\n', "tile 1 (N), key chart", "nothing", "Add chart"),
+        (f'title = "a"\nview = 3\n{NUMBER}', "key view", "3", "Change view"),
+        (f'title = "a"\n[view]\nSold = "a.sql"\n{NUMBER}', "key view.Sold", "'Sold'", "Change view.Sold"),
+        (f'title = "a"\n[view]\nsold = "a.txt"\n{NUMBER}', "key view.sold", "'a.txt'", "Change view.sold"),
+        (f'title = "a"\n[view]\nsold = "a.sql"\n{NUMBER}', "key view.sold", "[Errno 2]", "Correct the path"),
         ('title = "a"\ntile = 3\n', "key tile", "3", "Change tile"),
         ('title = "a"\ntile = [3]\n', "tile 1", "3", "Change"),
     ],
@@ -175,6 +179,33 @@ def test_every_file_is_checked_and_each_problem_names_its_tile(tmp_path: Path) -
     assert "b.toml, tile 2 (N)" in str(checked[1].problems[0])
     assert "b.toml, tile 3 (N), key value" in str(checked[1].problems[1])
     assert [len(one.problems) for one in check_boards([good, bad])] == [0, 0]
+
+
+def test_a_tile_names_a_view_like_a_table(tmp_path: Path) -> None:
+    tmp_path.joinpath("sold.sql").write_text("SELECT id, 2 * id AS paid FROM orders -- a comment")
+    tmp_path.joinpath("dear.sql").write_text("WITH many AS (FROM sold) SELECT * FROM many WHERE paid > 2;")
+    tmp_path.joinpath("unused.sql").write_text("SELECT * FROM nowhere")
+    views = '[view]\nsold = "sold.sql"\ndear = "dear.sql"\nunused = "unused.sql"\n'
+    sql = "WITH d AS (FROM Dear) SELECT paid FROM d ORDER BY paid DESC;"
+    tile = f'[[tile]]\ntitle = "T"\nchart = "table"\nsql = "{sql}"\n'
+    path = tmp_path / "b.toml"
+    path.write_text(f'title = "a"\n{views}{tile}{NUMBER}')
+    board = read_board(path)
+    orders = {ORDERS: pa.table({"id": [1, 3, 2]})}
+    found = [query_arrow(orders, tile.sql, Limits(10, "100MB")).to_pylist() for tile in board.tiles]
+    assert found == [[{"paid": 6}, {"paid": 4}], [{"n": 3}]]
+    assert board.tiles[1].sql == "SELECT count(*) AS n FROM orders"
+    assert "nowhere" not in board.tiles[0].sql
+
+
+def test_a_view_that_writes_is_told_by_its_own_file(tmp_path: Path) -> None:
+    tmp_path.joinpath("sold.sql").write_text("DROP TABLE orders")
+    path = tmp_path / "b.toml"
+    path.write_text(f'title = "a"\n[view]\nsold = "sold.sql"\n{NUMBER.replace("orders", "sold")}')
+    (checked,) = check_boards([path])
+    assert len(checked.problems) == 1
+    assert "sold.sql, view sold" in str(checked.problems[0])
+    assert "found drop" in str(checked.problems[0])
 
 
 def test_the_command_tells_each_mistake_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

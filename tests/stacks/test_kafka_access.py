@@ -43,6 +43,21 @@ LAKE = parse_lake(
     tables = ["*.*"]
     """
 )
+WITH_OUTBOX = parse_lake(
+    """
+    [lake]
+    name = "shop"
+
+    [source.web]
+    engine = "postgres"
+    database = "shop"
+    tables = ["public.orders", "public.events"]
+
+    [source.web.outbox]
+    table = "public.events"
+    lake_schema = "told_events"
+    """
+)
 KAFKA = cast(
     KafkaCluster,
     SimpleNamespace(
@@ -206,3 +221,13 @@ def _matches(right: str, name: str) -> bool:
 
 def _overlap(one: str, other: str) -> bool:
     return _matches(one, other.rstrip("*")) or _matches(other, one.rstrip("*"))
+
+
+def test_routed_events_have_topics_of_any_type() -> None:
+    source = WITH_OUTBOX.source("web")
+    routed = "shop.web.told_u005fevents.*"
+    assert routed in table_topics(WITH_OUTBOX, source)
+    access = str([statement.to_json() for statement in debezium_access(KAFKA, WITH_OUTBOX, source)])
+    assert f"topic/{routed}" in access
+    assert "CreateTopic" in access
+    assert f"topic/{routed}" in str([one.to_json() for one in spark_access(KAFKA, WITH_OUTBOX)])

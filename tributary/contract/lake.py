@@ -344,7 +344,12 @@ class Lake(Entry):
 
     def policy(self, table: TableName) -> TablePolicy:
         """Return how a table of the lake is kept, with or without an entry of its own."""
-        return dict(self.tables).get(table) or TablePolicy(**dict(self.defaults))
+        policy = dict(self.tables).get(table) or TablePolicy(**dict(self.defaults))
+        source = next((source for source in self.sources if source.name == table.source), None)
+        if source is None or source.routed_events is None or not source.routes_to(table.schema):
+            return policy
+        # The key of the record is the order or the customer that an event is about.
+        return policy.model_copy(update={"key": (source.routed_events.id,)})
 
 
 class _LakeSection(Entry):
@@ -425,6 +430,8 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
         source = file.source.get(name.source)
         if source is None:
             yield Problem(entry, "a table of an unknown source", name.source, " or ".join(file.source))
+        elif source.routes_to(name.schema):
+            yield from _problems_of_routed(entry, file.table[text])
         elif not source.matches(name.schema, name.table):
             expected = f"a table that [source.{name.source}].tables takes: {', '.join(source.tables)}"
             yield Problem(
@@ -453,6 +460,13 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
 
 def _is_plain(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9_]+", name) is not None
+
+
+def _problems_of_routed(entry: str, policy: TablePolicy) -> Iterator[Problem]:
+    for name in ("key", "columns", "leave_out", "mask", "hash", "rows"):
+        if getattr(policy, name):
+            expected = "no such entry: the outbox names the columns, and its id is the key"
+            yield Problem(f"{entry}.{name}", "an entry that routed events do not have", "an entry", expected)
 
 
 def _problems_of_items(entry: str, policy: TablePolicy) -> Iterator[Problem]:

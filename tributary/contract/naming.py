@@ -177,6 +177,8 @@ class LakeNames:
         forms = {known.source: known.topic_form for known in sources}
         form = forms.get(source, SCHEMA_AND_TABLE)
         found = form.table(names)
+        if found is not None and found[0] == form.routed:
+            found = found[0], parts[-1]
         if found is None or source_name_problem(source) is not None or not all(map(is_traceable, names)):
             return None
         is_escaped_alike = self.source(source, form).topic_name(*found) == topic
@@ -275,7 +277,8 @@ class SourceNames:
 
     def topic_name(self, schema: str, table: str) -> str:
         """Return the name that Debezium gives the table's topic, even if no topic may have that name."""
-        return ".".join([self.table_topics, topic_escape(schema), topic_escape(table)])
+        name = table if schema == self.topic_form.routed else topic_escape(table)
+        return ".".join([self.table_topics, topic_escape(schema), name])
 
     @property
     def table_topics(self) -> str:

@@ -21,6 +21,7 @@ from tributary.contract.entries import (
     matching,
 )
 from tributary.contract.item_stream import ItemRules, ItemStream
+from tributary.contract.outbox import Outbox
 from tributary.contract.patterns import NotATablePattern, TablePattern, TablePatterns
 from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
 
@@ -162,6 +163,15 @@ class Source(Entry):
     def matches(self, schema: str, table: str) -> bool:
         """Tell whether the table is one of this source's tables."""
         return self.patterns.matches(schema, table)
+
+    @property
+    def routed_events(self) -> Outbox | None:
+        """The table of events that the connector routes to a topic for each type. None: it routes nothing."""
+        return None
+
+    def routes_to(self, schema: str) -> bool:
+        """Tell whether the lake's tables of this schema hold the events of the outbox."""
+        return self.routed_events is not None and self.routed_events.lake_schema == schema
 
     @property
     def topic_form(self) -> TopicForm:

@@ -14,9 +14,12 @@ class TopicForm:
     table, SQL Server's by database, schema and table.
 
     leading  the names before the schema, which all topics share, such as a SQL Server database
+    routed   the schema whose topics another than Debezium's naming strategy names. The name of a table below
+             it stands in the topic as it is, without escapes. None: there is no such schema
     """
 
     leading: tuple[str, ...] = ()
+    routed: str | None = None
 
     def names(self, schema: str, table: str) -> tuple[str, ...]:
         """Return the names of the table's topic below the prefix."""

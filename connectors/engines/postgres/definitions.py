@@ -16,7 +16,7 @@ from tributary.contract.table_name import TableName
 def read_definitions(
     connection: psycopg.Connection, lake: Lake, source: PostgresSource
 ) -> dict[TableName, TableDefinition]:
-    """Read the definitions of all tables that match the source's patterns.
+    """Read the definitions of all tables of the source that become lake tables.
 
     A partition is a part of its table."""
     found = {}
@@ -26,7 +26,7 @@ def read_definitions(
         connection.execute("SET LOCAL search_path = pg_catalog")  # So that regclass shows the schema.
         rows = connection.execute(query, {"publication": publication(lake, source)}).fetchall()
         for schema, table, oid, files, was_followed, columns, parts in rows:
-            if not source.patterns.matches(schema, table):
+            if not source.matches(schema, table):
                 continue
             of_parts = tuple(_part(connection, *part) for part in parts)
             name = TableName(source.name, schema, table)

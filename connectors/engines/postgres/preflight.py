@@ -128,7 +128,7 @@ def check_replication(
     taken = [
         (facts.schema, facts.table)
         for facts in read_tables(connection, replication_user(lake, source))
-        if source.matches(facts.schema, facts.table)
+        if source.patterns.matches(facts.schema, facts.table)
         and TableName(source.name, facts.schema, facts.table) not in untaken
     ]
     for found, expected in _replication_problems(connection, lake, source, taken):

@@ -42,12 +42,14 @@ class PostgresFindings:
 def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts]) -> PostgresFindings:
     """Judge the facts that `check_tables` read. Raises PostgresNotReady."""
     may_be_empty = source.connection is None
-    matched = [facts for facts in tables if source.matches(facts.schema, facts.table)]
+    # An outbox, too, must have what Debezium needs of a table.
+    matched = [facts for facts in tables if source.patterns.matches(facts.schema, facts.table)]
     names = [(facts.schema, facts.table) for facts in tables]
     taken_names = [(facts.schema, facts.table) for facts in matched]
     absent = [
         *patterns_without_table(source, names, f"in database {source.database}", PostgresNotReady),
         *entries_without_table(lake, source, taken_names, PostgresNotReady),
+        *_absent_outbox(source, names),
     ]
     if absent and not may_be_empty:
         raise all_in_one(absent)
@@ -57,7 +59,7 @@ def judge_tables(lake: Lake, source: PostgresSource, tables: Sequence[TableFacts
     parts: set[TableName] = set()
     for facts in matched:
         name = TableName(source.name, facts.schema, facts.table)
-        if facts.root is not None and source.matches(*facts.root):
+        if facts.root is not None and source.patterns.matches(*facts.root):
             parts.add(name)
             continue
         leaves = [leaf for leaf in tables if leaf.root == (facts.schema, facts.table) and not leaf.is_divided]
@@ -124,6 +126,21 @@ def _table_problems(
         yield problem("Debezium confuses a column with another one", f"the column {column}", None, remedy)
     key = key_of(lake, name, facts)
     yield from column_problems(lake, name, facts.columns, key, leave_out, PostgresNotReady)
+    if source.outbox is not None and source.outbox.schema_and_table == (facts.schema, facts.table):
+        needed = (*source.outbox.lake_columns, source.outbox.payload)
+        for column in (column for column in needed if column not in facts.columns):
+            remedy = f"Correct the names of columns in [source.{source.name}.outbox]."
+            yield problem("an outbox without a column", column, f"one of {', '.join(facts.columns)}", remedy)
+
+
+def _absent_outbox(source: PostgresSource, names: Sequence[tuple[str, str]]) -> Iterator[PostgresNotReady]:
+    if source.outbox is not None and source.outbox.schema_and_table not in names:
+        yield PostgresNotReady(
+            "an outbox that does not exist",
+            where=f"[source.{source.name}.outbox].table",
+            found=f'"{source.outbox.table}"',
+            expected=f"a table of database {source.database}",
+        )
 
 
 def _misread_columns(facts: TableFacts) -> Iterator[str]:

@@ -183,7 +183,7 @@ def with_ancient_columns(
     connection: psycopg.Connection, lake: Lake, source: PostgresSource, facts: TableFacts
 ) -> TableFacts:
     """Look for years before Christ in key columns, each by an index that begins with the column."""
-    if not source.matches(facts.schema, facts.table) or facts.is_foreign:
+    if not source.patterns.matches(facts.schema, facts.table) or facts.is_foreign:
         return facts
     key = key_of(lake, TableName(source.name, facts.schema, facts.table), facts)
     dated = [column for column in facts.dated if column in key]

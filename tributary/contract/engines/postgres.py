@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from tributary.contract.entries import Entry, Port, Problem, expecting, matching, toml_key
+from tributary.contract.outbox import Outbox
 from tributary.contract.source import Connection, ExistingDatabase, Source
+from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
 
 if TYPE_CHECKING:
     from tributary.contract.aws import Aws
@@ -81,6 +83,24 @@ class PostgresSource(Source):
     engine: Literal["postgres"]
     database: Database
     connection: PostgresConnection | None = None
+    outbox: Outbox | None = None
+
+    @property
+    def routed_events(self) -> Outbox | None:
+        return self.outbox
+
+    @property
+    def topic_form(self) -> TopicForm:
+        return SCHEMA_AND_TABLE if self.outbox is None else TopicForm(routed=self.outbox.lake_schema)
+
+    def matches(self, schema: str, table: str) -> bool:
+        """Tell whether the table becomes a lake table: one of the source's tables, but not its outbox."""
+        is_outbox = self.outbox is not None and self.outbox.schema_and_table == (schema, table)
+        return not is_outbox and super().matches(schema, table)
+
+    def problems(self, entry: str) -> Iterator[Problem]:
+        if self.outbox is not None:
+            yield from self.outbox.problems(f"{entry[:-1]}.outbox]", self.patterns, self.format)
 
     def problems_on_aws(self, name: str, aws: Aws) -> Iterator[Problem]:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", self.database):

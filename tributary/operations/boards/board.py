@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from tributary.contract.entries import Entry, expecting, without_repetition
+from tributary.contract.entries import Entry, expecting, matching, without_repetition
 from tributary.contract.errors import TributaryError
+from tributary.operations.boards.views import View, with_views
 
 FOLDER = "boards"
 """The folder of the board files, beside the lake file."""
@@ -47,6 +48,10 @@ def _columns(value: object) -> object:
 Interval = Annotated[timedelta, PlainValidator(_interval)]
 Text = Annotated[str, AfterValidator(_filled)]
 Columns = Annotated[tuple[str, ...], BeforeValidator(_columns), AfterValidator(without_repetition)]
+ViewName = Annotated[
+    str, matching(r"[a-z][a-z0-9_]*", "a name of lower-case letters, digits and underscores")
+]
+QueryFile = Annotated[str, matching(r"[^\x00]+\.sql", "the path of a file that ends in .sql")]
 
 
 class TileEntry(Entry):
@@ -126,6 +131,7 @@ KINDS: Mapping[str, type[TileEntry]] = {
 class _BoardFile(Entry):
     title: Text
     refresh: Interval = timedelta(seconds=10)
+    view: dict[ViewName, QueryFile] = Field(default_factory=dict)
     tile: Annotated[
         tuple[Annotated[Tile, Field(discriminator="chart")], ...],
         BeforeValidator(_columns),
@@ -134,12 +140,16 @@ class _BoardFile(Entry):
 
 
 class Board(Entry):
-    """A board. `name` is its file's name without the suffix. `refresh` is how often its tiles are asked."""
+    """A board. `name` is its file's name without the suffix. `refresh` is how often its tiles are asked.
+
+    views  in the order of the file. The SQL of each tile already contains the views that it names
+    """
 
     name: str
     title: str
     refresh: timedelta
     tiles: tuple[Tile, ...]
+    views: tuple[View, ...] = ()
 
 
 def board_files(lake_file: Path) -> tuple[Path, ...]:
@@ -163,7 +173,10 @@ def read_board(path: Path) -> Board:
 
 
 def parse_board(text: str, path: Path) -> Board:
-    """Parse the TOML text of a board. `path` gives its name, also in errors. Raises BoardError."""
+    """Parse the TOML text of a board, and read the files of its views. Raises BoardError.
+
+    path  gives the board's name, also in errors, and the folder of the views' files
+    """
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -177,7 +190,22 @@ def parse_board(text: str, path: Path) -> Board:
         file = TypeAdapter(_BoardFile).validate_python(content)
     except ValidationError as error:
         raise _error_of(error.errors(), content, path) from None
-    return Board(name=path.stem, title=file.title, refresh=file.refresh, tiles=file.tile)
+    views = tuple(_read_view(name, query, path) for name, query in file.view.items())
+    tiles = tuple(tile.model_copy(update={"sql": with_views(tile.sql, views)}) for tile in file.tile)
+    return Board(name=path.stem, title=file.title, refresh=file.refresh, tiles=tiles, views=views)
+
+
+def _read_view(name: str, file: str, board: Path) -> View:
+    try:
+        return View(name, file, board.parent.joinpath(file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise BoardError(
+            "the file of a view cannot be read",
+            where=f"{board}, key view.{name}",
+            found=str(error),
+            expected="a file with a query, by its path from the folder of the board",
+            remedy="Correct the path, or write the file.",
+        ) from error
 
 
 def tile_place(path: Path | str, number: int, title: object = None) -> str:
@@ -200,7 +228,7 @@ def _error_of(errors: list[ErrorDetails], content: Mapping[str, Any], path: Path
     """Word one of pydantic's errors in the file's terms, and count the others."""
     # A misspelled key also leaves a required key missing. The misspelling is the better explanation.
     error = next((error for error in errors if error["type"] == "extra_forbidden"), errors[0])
-    loc, where, keys = error["loc"], str(path), ["title", "refresh", "tile"]
+    loc, where, keys = error["loc"], str(path), ["title", "refresh", "view", "tile"]
     if len(loc) > 1 and loc[0] == "tile" and isinstance(loc[1], int):
         tile = content["tile"][loc[1]]
         tile = tile if isinstance(tile, dict) else {}
@@ -208,7 +236,7 @@ def _error_of(errors: list[ErrorDetails], content: Mapping[str, Any], path: Path
         kind = KINDS.get(str(tile.get("chart")))
         keys = list((kind or TileEntry).model_fields)
         loc = loc[3:] if kind is not None else ("chart",)
-    key = str(loc[0]) if loc else ""
+    key = ".".join(str(part) for part in (loc[:2] if loc[:1] == ("view",) else loc[:1]))
     what, found, expected, remedy = _words(error, key, keys)
     others = f"Further mistakes in the file: {len(errors) - 1}." if len(errors) > 1 else None
     return BoardError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tributary.contract.errors import TributaryError
 from tributary.operations.boards.answers import shown
 from tributary.operations.boards.board import Board, BoardError, Tile, read_board, tile_place
+from tributary.operations.boards.views import View
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,12 +36,26 @@ def check_boards(files: Sequence[Path], ask: Ask | None = None) -> Iterator[Chec
         except BoardError as error:
             yield Checked(path, None, (error,))
             continue
-        problems = [
-            problem
-            for number, tile in enumerate(board.tiles, start=1)
-            if (problem := _problem_of(tile, tile_place(path, number, tile.title), ask)) is not None
-        ]
+        problems = [problem for view in board.views if (problem := _problem_of_view(view, path)) is not None]
+        # A tile with a broken view would only repeat what is wrong with the view.
+        problems += (
+            []
+            if problems
+            else [
+                problem
+                for number, tile in enumerate(board.tiles, start=1)
+                if (problem := _problem_of(tile, tile_place(path, number, tile.title), ask)) is not None
+            ]
+        )
         yield Checked(path, board, tuple(problems))
+
+
+def _problem_of_view(view: View, board: Path) -> TributaryError | None:
+    try:
+        check_statement(view.sql, f"{board.parent / view.file}, view {view.name}")
+    except TributaryError as error:
+        return error
+    return None
 
 
 def _problem_of(tile: Tile, where: str, ask: Ask | None) -> TributaryError | None:

@@ -21,7 +21,7 @@ from tributary.api.timeline import read_last_commit
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
-from tributary.operations.kafka_topics import Positions, read_topic_ends
+from tributary.operations.kafka_topics import Positions, read_table_names, read_topic_ends
 from tributary.operations.reconcile.barrier import Patience, wait_for_connector, wait_for_lake
 from tributary.operations.reconcile.comparison import compare
 from tributary.operations.reconcile.hidden import Hiding
@@ -124,7 +124,8 @@ def wait_until_lake_holds(
     names = link.lake.names
     wait_for_connector(link.steps_to_kafka(writer), patience)
     source = link.lake.source_names(link.source)
-    topics = {source.topic(table.schema, table.table): table for table in tables}
+    awaited = {*tables, *_routed_tables(link)}
+    topics = {source.topic(table.schema, table.table): table for table in awaited}
 
     def read_positions(topic: str) -> Positions:
         path = f"{names.silver_bucket}/{names.table_path(topics[topic])}"
@@ -132,6 +133,14 @@ def wait_until_lake_holds(
         return {} if commit is None else commit.ledger.positions
 
     wait_for_lake(read_topic_ends(link.kafka_bootstrap, topics), read_positions, patience)
+
+
+def _routed_tables(link: SourceLink) -> Iterator[TableName]:
+    """Yield the lake's tables of routed events, as far as they have a topic."""
+    if link.source.routed_events is not None:
+        for table in read_table_names(link.kafka_bootstrap, link.lake):
+            if table.source == link.source.name and link.source.routes_to(table.schema):
+                yield table
 
 
 def read_source_tables(source: Source, session: Session) -> dict[TableName, DatabaseTable]:

@@ -25,7 +25,8 @@ def notice(
 
     The first look only takes note. A table that the lake leaves out counts as not there. The records of
     tables that are gone are removed. A table in `followed`, the tables with a topic, is an orphan if it is
-    gone. `session` is the connector's user's. Raises the errors of the database and of S3."""
+    gone. Routed events have a topic but no table of their own. `session` is the connector's user's. Raises
+    the errors of the database and of S3."""
     source = link.source.name
     now = {
         table: definition
@@ -43,7 +44,11 @@ def notice(
         # A reading that is under way finds the table's new definition by itself.
         if not isinstance(known, Reading):
             files.write(_record(link, request if known is None else _together(known.request, request)))
-    gone = frozenset(table for table in followed if table.source == source and table not in now)
+    gone = frozenset(
+        table
+        for table in followed
+        if table.source == source and table not in now and not link.source.routes_to(table.schema)
+    )
     if before != (look := Look(now, gone)):
         files.write_look(source, look)
     return requests

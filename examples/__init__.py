@@ -1,0 +1,1 @@
+"""Examples of lakes. Each folder has a README."""

@@ -1,0 +1,1 @@
+"""The outbox pattern on PostgreSQL: a wholesaler whose triggers write an event for each change."""
