@@ -100,7 +100,9 @@ def _athena_as_duckdb() -> str:
 
 
 def _columns(query: str, dialect: str) -> list[str]:
-    return sqlglot.parse_one(query, dialect=dialect).named_selects
+    parsed = sqlglot.parse_one(query, dialect=dialect)
+    assert isinstance(parsed, sqlglot.exp.Query)
+    return parsed.named_selects
 
 
 def test_a_seed_always_gives_the_same_shop_and_trade() -> None:
@@ -174,7 +176,8 @@ class TestOnARunningPipeline:
 
         bubbles = found["Customers: average quantity and revenue of an order, by number of orders"]
         assert isinstance(bubbles, Points)
-        assert {name: (x, y, size) for x, y, size, name in bubbles.points} == {
+        shown: dict[str | None, object] = {name: (x, y, size) for x, y, size, name in bubbles.points}
+        assert shown == {
             company[name]: (
                 pytest.approx(sum(count for count, _ in orders.values()) / len(orders), abs=0.051),
                 pytest.approx(float(sum(total for _, total in orders.values())) / len(orders), abs=0.01),
