@@ -16,19 +16,18 @@ from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_app.derive.derived_table import DerivedTable
 from spark_app.derive.input_tables import InputTables, without_hudi
-from spark_app.derive.outputs import Kafka, Outputs
+from spark_app.derive.outputs import Outputs
 from spark_app.derive.queries import result_of
 from spark_app.derive.record import Record
 from spark_app.derive.result_rows import check_result, columns_of, last_of_each_key, table_rows
-from spark_app.derive.topics import observation_of, read_stream
+from spark_app.derive.topics import observation_of
 from spark_app.hudi.table_files import TableFiles
 from spark_app.reports import Committed, EventsDropped, ProgressWriter
 from tributary.contract.derivations import Input, QueryNotUsable, StreamDerivation, TopicInput
-from tributary.contract.derived import Topic
 from tributary.contract.errors import TributaryError
 
 CHECKPOINTS = "_derived"
@@ -42,7 +41,8 @@ _GROUPING = ("Aggregate ", "Window ", "Deduplicate ")
 class FromEvents:
     """A table derived from topics.
 
-    topics      by the name of the section
+    topics      their names in Kafka, by the name of the section
+    stream      read a topic as a stream of rows, by the name of the section
     ends        return the ends of Kafka topics, by topic and partition
     is_stopped  whether the run has to end
     """
@@ -52,8 +52,8 @@ class FromEvents:
     table: DerivedTable
     inputs: InputTables
     outputs: Outputs
-    topics: Mapping[str, Topic]
-    kafka: Kafka
+    topics: Mapping[str, str]
+    stream: Callable[[str], DataFrame]
     ends: Callable[[frozenset[str]], Mapping[str, Mapping[int, int]]]
     checkpoints: str
     progress: ProgressWriter
@@ -103,8 +103,7 @@ class FromEvents:
 
     def _start(self) -> StreamingQuery:
         streams: dict[Input, DataFrame] = {
-            TopicInput(name): read_stream(self.spark, name, self.topics[name], self.kafka.spark_options)
-            for name in self.derivation.topics
+            TopicInput(name): self.stream(name) for name in self.derivation.topics
         }
         if self.derivation.tables:
             if len(streams) > 1:
@@ -115,7 +114,7 @@ class FromEvents:
                     remedy="Join the topics in one derived table, and join that table in a second one.",
                 )
             (stream,) = streams.values()
-            apply = self._apply_with_tables
+            apply: Callable[[DataFrame, int], None] = self._apply_with_tables
         else:
             with result_of(self.spark, self.derivation, streams) as stream:
                 check_result(stream, self.derivation.key)
@@ -231,7 +230,8 @@ class FromEvents:
         for line in lines.splitlines()[2:]:
             if line.startswith("{"):
                 for topic, offsets in json.loads(line).items():
-                    found.setdefault(topic, {}).update(offsets)
+                    if topic in self._kafka_topics:
+                        found.setdefault(topic, {}).update(offsets)
         return found
 
     def _report_dropped(self, query: StreamingQuery) -> None:
@@ -242,7 +242,7 @@ class FromEvents:
 
     @property
     def _kafka_topics(self) -> tuple[str, ...]:
-        return tuple(self.topics[name].topic or name for name in self.derivation.topics)
+        return tuple(self.topics[name] for name in self.derivation.topics)
 
 
 class TopicMissing(TributaryError):

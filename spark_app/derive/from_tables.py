@@ -28,7 +28,7 @@ from spark_app.derive.result_rows import (
 )
 from spark_app.derive.touched import AllKeys, TouchedKeys, touched_keys
 from spark_app.reports import Committed
-from tributary.contract.derivations import DerivedInput, Input, LakeInput, SqlQuery, TableDerivation
+from tributary.contract.derivations import Input, SqlQuery, TableDerivation
 
 _BROADCAST_KEYS = 200_000
 """Up to this many touched keys are sent to all tasks, which then read the inputs without a shuffle."""
@@ -57,7 +57,7 @@ class FromTables:
         """Bring the table up to date. Return its commit, or None if no row has changed.
 
         Raises TributaryError, and Spark's AnalysisException for a query that does not fit its inputs."""
-        states = {one: self.inputs.state(one) for one in self.derivation.inputs if not _is_topic(one)}
+        states: dict[Input, InputState] = {one: self.inputs.state(one) for one in self.derivation.tables}
         changed = [state for state in states.values() if self._has_changed(state)]
         if self.seen and not changed:
             return None
@@ -73,16 +73,14 @@ class FromTables:
         instant = self.seen.get(str(state.name))
         return instant is None or state.has_changed_since(instant)
 
-    def _can_tell(self, states: Mapping[LakeInput | DerivedInput, InputState]) -> bool:
+    def _can_tell(self, states: Mapping[Input, InputState]) -> bool:
         """Return whether the inputs can tell what has changed since the table's last state."""
         names = {str(state.name) for state in states.values()}
         return self.seen.keys() == names and all(
             state.can_tell_changes_since(self.seen[str(state.name)]) for state in states.values()
         )
 
-    def _advance_all(
-        self, states: Mapping[LakeInput | DerivedInput, InputState], record: Record
-    ) -> Committed | None:
+    def _advance_all(self, states: Mapping[Input, InputState], record: Record) -> Committed | None:
         """Compute all rows."""
         frames = {one: without_hudi(state.rows(self.spark)) for one, state in states.items()}
         with result_of(self.spark, self.derivation, frames) as result:
@@ -101,7 +99,7 @@ class FromTables:
 
     def _advance_touched(
         self,
-        states: Mapping[LakeInput | DerivedInput, InputState],
+        states: Mapping[Input, InputState],
         changed: list[InputState],
         record: Record,
     ) -> Committed | AllKeys | None:
@@ -148,7 +146,7 @@ class FromTables:
         self,
         form: TouchedKeys,
         query: SqlQuery,
-        states: Mapping[LakeInput | DerivedInput, InputState],
+        states: Mapping[Input, InputState],
         changed: list[InputState],
         until_done: ExitStack,
     ) -> DataFrame:
@@ -156,7 +154,7 @@ class FromTables:
         changes = {
             state.name: changes_since(self.spark, state, self.seen[str(state.name)]) for state in changed
         }
-        places = [_state_of(states, reference.input) for reference in query.references]
+        places = [states[reference.input] for reference in query.references]
         now = self._views([without_hudi(state.rows(self.spark)) for state in places], until_done)
         was = self._views(
             [without_hudi(state.rows(self.spark, self.seen[str(state.name)])) for state in places], until_done
@@ -189,12 +187,3 @@ class FromTables:
 
 def _as_key(keys: DataFrame, key: tuple[str, ...]) -> DataFrame:
     return keys.select(*(F.col(f"touched_{name}").alias(name) for name in key))
-
-
-def _state_of(states: Mapping[LakeInput | DerivedInput, InputState], one: Input) -> InputState:
-    assert not _is_topic(one), "the query reads tables alone"
-    return states[one]  # type: ignore[index]
-
-
-def _is_topic(one: Input) -> bool:
-    return not isinstance(one, LakeInput | DerivedInput)

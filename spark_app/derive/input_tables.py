@@ -110,8 +110,8 @@ class InputTables:
             yield derived_table(wanted.name)
             return
         match wanted.parts:
-            case (source, schema, table):
-                yield TableName(source, schema, table)
+            case (name, schema, table):
+                yield TableName(name, schema, table)
             case (schema, table):
                 yield from (TableName(source.name, schema, table) for source in self.lake.sources)
             case (table,):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
+from functools import partial
 
-from pyspark.sql import SparkSession
-from pyspark.sql.types import StructField
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from spark_app.catalog.sync import CatalogSync
 from spark_app.columns.table_columns import APP_COLUMNS, TableColumns
@@ -17,6 +18,7 @@ from spark_app.derive.input_tables import InputTables
 from spark_app.derive.outputs import Kafka, Outputs
 from spark_app.derive.result_rows import OWN
 from spark_app.derive.run import Advanced, DeriveRun
+from spark_app.derive.topics import read_stream
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.reports import ProgressWriter
 from spark_app.run.lake_file import WatchedLakeFile
@@ -27,10 +29,11 @@ from tributary.contract.derivations import (
     Derivation,
     Derivations,
     QueryNotUsable,
+    StreamDerivation,
     TableDerivation,
     read_derivations,
 )
-from tributary.contract.derived import derived_table
+from tributary.contract.derived import Topic, derived_table
 from tributary.contract.lake import Lake
 
 
@@ -127,13 +130,20 @@ class _Opening:
             table=table,
             inputs=inputs,
             outputs=outputs,
-            topics=dict(self.lake.topics),
-            kafka=kafka,
+            topics=self._kafka_topics(derivation),
+            stream=partial(self._stream, dict(self.lake.topics), kafka),
             ends=self._ends(kafka),
             checkpoints=f"{self._places.quarantine}/{CHECKPOINTS}",
             progress=self._progress,
             is_stopped=self._stop.is_set,
         )
+
+    def _kafka_topics(self, derivation: StreamDerivation) -> Mapping[str, str]:
+        topics = dict(self.lake.topics)
+        return {name: topics[name].topic or name for name in derivation.topics}
+
+    def _stream(self, topics: Mapping[str, Topic], kafka: Kafka, name: str) -> DataFrame:
+        return read_stream(self._spark, name, topics[name], kafka.spark_options)
 
     def quarantine_of(self, name: str) -> str:
         return f"{self._places.quarantine}/{self.lake.names.table_path(derived_table(name))}"
@@ -169,7 +179,5 @@ def _offered(table: DerivedTable, key: tuple[str, ...]) -> _Offered:
     columns = table.columns()
     if columns is None:
         return _Offered(str(table.name), table.hudi, None)
-    own = type(APP_COLUMNS)(
-        [StructField(f.name, f.dataType, f.nullable) for f in APP_COLUMNS if f.name in OWN]
-    )
+    own = StructType([field for field in APP_COLUMNS.fields if field.name in OWN])
     return _Offered(str(table.name), table.hudi, TableColumns(columns.types, key, own))

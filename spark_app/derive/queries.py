@@ -45,7 +45,7 @@ def _function(query: PythonQuery, name: str) -> Callable[..., Any]:
     found: dict[str, Any] = {"__name__": f"tributary_derived_{name}"}
     try:
         exec(compile(query.source, query.path, "exec"), found)
-        function = found[FUNCTION]
+        function: Callable[..., Any] = found[FUNCTION]
     except Exception as error:
         raise QueryNotUsable(
             "the Python file cannot be used",

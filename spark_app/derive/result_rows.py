@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -30,7 +30,7 @@ DERIVED = "u"
 OWN = frozenset({RECORD_KEY, OPERATION, ORDERING})
 """The columns of Tributary that a derived table has."""
 _APP = frozenset({*APP_COLUMNS.fieldNames(), DELETED})
-_STORED_AS = {ByteType: "int", ShortType: "int", TimestampNTZType: "timestamp"}
+_STORED_AS: Mapping[type[DataType], str] = {ByteType: "int", ShortType: "int", TimestampNTZType: "timestamp"}
 """Types that Avro does not have, or that other readers show differently."""
 
 

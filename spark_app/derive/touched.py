@@ -2,8 +2,8 @@
 
 The rows of a SELECT with inner and left joins follow from joined rows: each result row from those with its
 key. So a result row can only be another one if a joined row with its key came or went. Such a joined row has
-a changed row of some input, in the old state of all inputs or in the new one. This module says whether a query
-has this form, and writes the query that gives the keys of the joined rows with a changed row.
+a changed row of some input, in the old state of all inputs or in the new one. This module says whether a
+query has this form, and writes the query that gives the keys of the joined rows with a changed row.
 
 Conditions in WHERE and HAVING are left out there. More keys than necessary do no harm."""
 
@@ -61,7 +61,7 @@ def touched_keys(query: str, key: Sequence[str]) -> TouchedKeys | AllKeys:
         return AllKeys(str(reason))
 
 
-def _touched(tree: exp.Expression, key: Sequence[str]) -> TouchedKeys:
+def _touched(tree: exp.Expr, key: Sequence[str]) -> TouchedKeys:
     if not isinstance(tree, exp.Select):
         raise _NotOfThisForm("it is not a single SELECT")
     if unknown := sorted(name for name, value in tree.args.items() if value and name not in _CLAUSES):
@@ -115,18 +115,19 @@ def _check_tables(tree: exp.Select) -> frozenset[str]:
     return frozenset(optional)
 
 
-def _of_key(tree: exp.Select, column: str) -> exp.Expression:
+def _of_key(tree: exp.Select, column: str) -> exp.Expr:
     """Return the expression of a column of the result."""
     named = [one for one in tree.expressions if one.alias_or_name == column]
     stars = [one for one in tree.expressions if one.is_star]
     if len(named) == 1:
-        return named[0].unalias().copy()
+        found: exp.Expr = named[0].unalias().copy()
+        return found
     if not named and len(stars) == 1 and not tree.args.get("joins"):
         return exp.column(column)
     raise _NotOfThisForm(f"it does not name the column {column} once")
 
 
-def _check_key(expression: exp.Expression, optional: frozenset[str], count: int) -> None:
+def _check_key(expression: exp.Expr, optional: frozenset[str], count: int) -> None:
     if expression.find(exp.AggFunc, exp.Explode, exp.UDTF, exp.Anonymous) is not None:
         raise _NotOfThisForm(f"the key {expression.sql(dialect=_DIALECT)} does not follow from one row")
     columns = list(expression.find_all(exp.Column))

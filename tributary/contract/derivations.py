@@ -128,6 +128,10 @@ class _Derivation:
         return self.query.inputs
 
     @property
+    def tables(self) -> tuple[LakeInput | DerivedInput, ...]:
+        return tuple(one for one in self.inputs if not isinstance(one, TopicInput))
+
+    @property
     def needs(self) -> frozenset[str]:
         """The derived tables that it reads."""
         return frozenset(one.name for one in self.inputs if isinstance(one, DerivedInput))
@@ -151,10 +155,6 @@ class StreamDerivation(_Derivation):
     @property
     def topics(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.inputs if isinstance(one, TopicInput))
-
-    @property
-    def tables(self) -> tuple[LakeInput | DerivedInput, ...]:
-        return tuple(one for one in self.inputs if not isinstance(one, TopicInput))
 
 
 Derivation = TableDerivation | StreamDerivation
@@ -265,7 +265,8 @@ def in_order(
 
 def _way_back(name: str, among: Mapping[str, Derivation]) -> tuple[str, ...] | None:
     """Return the shortest way from a table over its inputs back to itself, or None if there is none."""
-    ways, seen = [(name,)], {name}
+    ways: list[tuple[str, ...]] = [(name,)]
+    seen = {name}
     while ways:
         longer = []
         for way in ways:

@@ -68,12 +68,11 @@ def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
 def read_derived(workspace: Workspace) -> tuple[TableLag, ...]:
     """Return the lake's derived tables. None of them has a topic of its own to be behind of."""
     filesystem, names = workspace.files.filesystem, workspace.lake.names
-    return tuple(
-        TableLag(
-            table, None, read_last_commit(filesystem, f"{names.silver_bucket}/{names.table_path(table)}")
-        )
+    paths = {
+        table: f"{names.silver_bucket}/{names.table_path(table)}"
         for table in (derived_table(name) for name, _ in workspace.lake.derived)
-    )
+    }
+    return tuple(TableLag(table, None, read_last_commit(filesystem, path)) for table, path in paths.items())
 
 
 def silver_tables(files: LakeFiles, lake: Lake) -> Mapping[TableName, LakeTable]:

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.derive.derived_table import DerivedTable
+from spark_app.derive.from_events import FromEvents
 from spark_app.derive.from_tables import FromTables
 from spark_app.derive.input_tables import InputTables
 from spark_app.derive.outputs import Outputs
+from spark_app.derive.topics import rows_of, with_watermark
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import commit_metadata
 from spark_app.ledger.ledger import Ledger
 from spark_app.reports import Committed, ProgressWriter
-from tributary.contract.derivations import Derivations, TableDerivation, read_derivations
+from tributary.contract.derivations import (
+    Derivations,
+    StreamDerivation,
+    TableDerivation,
+    read_derivations,
+)
 from tributary.contract.derived import derived_table
 from tributary.contract.lake import Lake, parse_lake
 from tributary.contract.table_name import TableName
@@ -86,6 +97,63 @@ class DerivedLake:
         opened = FromTables(self.spark, derivation, table, inputs, outputs)
         opened.recover()
         return opened
+
+    def send(self, topic: str, events: Iterable[Mapping[str, Any] | str]) -> None:
+        """Add a batch of events to a topic. A text is not JSON."""
+        folder = self.folder / "topics" / topic
+        folder.mkdir(parents=True, exist_ok=True)
+        number = len(list(folder.iterdir()))
+        values = [event if isinstance(event, str) else json.dumps(event) for event in events]
+        batch = pa.table(
+            {
+                "value": pa.array([value.encode() for value in values], pa.binary()),
+                "partition": pa.array([0] * len(values), pa.int32()),
+                "offset": pa.array([1_000 * number + place for place in range(len(values))], pa.int64()),
+                "timestamp": pa.array([datetime.now(UTC)] * len(values), pa.timestamp("us", "UTC")),
+            }
+        )
+        pq.write_table(batch, folder / f"{number:06}.parquet")
+        # Spark reads files in the order of their times.
+        os.utime(folder / f"{number:06}.parquet", (1_700_000_000 + number, 1_700_000_000 + number))
+
+    def from_events(self, name: str) -> FromEvents:
+        """Open a derived table of events, as a run does when it starts. Each file is a batch."""
+        (derivation,) = (one for one in self.derivations.ordered if one.name == name)
+        assert isinstance(derivation, StreamDerivation)
+        inputs = InputTables(self.spark, self.lake, self.silver)
+        table = DerivedTable(
+            derived_table(name), inputs.hudi(derived_table(name)), f"{self.folder}/quarantine/{name}"
+        )
+        progress = ProgressWriter(self.out)
+        opened = FromEvents(
+            spark=self.spark,
+            derivation=derivation,
+            table=table,
+            inputs=inputs,
+            outputs=Outputs(name, derivation.entry, None, progress),
+            topics={topic: topic for topic in derivation.topics},
+            stream=self._stream,
+            ends=lambda topics: {topic: {0: self._sent(topic)} for topic in topics},
+            checkpoints=f"{self.folder}/checkpoints",
+            progress=progress,
+        )
+        opened.recover()
+        return opened
+
+    def _sent(self, topic: str) -> int:
+        return len(list((self.folder / "topics" / topic).iterdir()))
+
+    def _stream(self, name: str) -> DataFrame:
+        topic = dict(self.lake.topics)[name]
+        records = (
+            self.spark.readStream.schema("value binary, partition int, offset bigint, timestamp timestamp")
+            .option("maxFilesPerTrigger", "1")
+            .parquet(str(self.folder / "topics" / name))
+        )
+        return with_watermark(rows_of(records, name, topic), topic)
+
+    def reports(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.getvalue().splitlines()]
 
     def advance(self, name: str) -> Committed | None:
         return self.from_tables(name).advance()

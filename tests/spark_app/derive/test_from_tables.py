@@ -50,8 +50,8 @@ QUERIES = {
     ),
     "first_orders": (
         "customer",
-        "SELECT customer, id FROM (SELECT customer, id, row_number() OVER (PARTITION BY customer ORDER BY id) "
-        "AS n FROM orders) numbered WHERE n = 1 AND customer IS NOT NULL",
+        "SELECT customer, id FROM (SELECT customer, id, row_number() OVER "
+        "(PARTITION BY customer ORDER BY id) AS n FROM orders) numbered WHERE n = 1 AND customer IS NOT NULL",
     ),
 }
 LAKE = "".join(f'[derived.{name}]\nkey = ["{key}"]\nsql = "{sql}"\n' for name, (key, sql) in QUERIES.items())
