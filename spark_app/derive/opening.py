@@ -143,7 +143,9 @@ class _Opening:
         return {name: topics[name].topic or name for name in derivation.topics}
 
     def _stream(self, topics: Mapping[str, Topic], kafka: Kafka, name: str) -> DataFrame:
-        return read_stream(self._spark, name, topics[name], kafka.spark_options)
+        return read_stream(
+            self._spark, name, topics[name], kafka.spark_options, self.lake.names.spark_group_prefix
+        )
 
     def quarantine_of(self, name: str) -> str:
         return f"{self._places.quarantine}/{self.lake.names.table_path(derived_table(name))}"

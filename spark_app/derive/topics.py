@@ -50,14 +50,21 @@ def event_type(topic: Topic) -> StructType:
 
 
 def read_stream(
-    spark: SparkSession, name: str, topic: Topic, kafka: Mapping[str, str], events: int = EVENTS_OF_A_BATCH
+    spark: SparkSession,
+    name: str,
+    topic: Topic,
+    kafka: Mapping[str, str],
+    group_prefix: str,
+    events: int = EVENTS_OF_A_BATCH,
 ) -> DataFrame:
     """Return the topic as a stream that starts at its beginning. `name` is the one of its section.
 
-    `kafka`: the options of Spark's source. A batch has at most this many events."""
+    `kafka`: the options of Spark's source, whose consumer groups have the prefix. A batch has at most this
+    many events."""
     records = (
         spark.readStream.format("kafka")
         .options(**kafka)
+        .option("groupIdPrefix", group_prefix)
         .option("subscribe", topic.topic or name)
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "true")

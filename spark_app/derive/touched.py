@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
+from tributary.contract.derivations import parseable
+
 _DIALECT = "spark"
 _CLAUSES = frozenset({"expressions", "from_", "joins", "where", "group", "having", "order", "kind"})
 _PARTS_OF_TABLE = frozenset({"this", "db", "catalog", "alias"})
@@ -54,6 +56,8 @@ class AllKeys:
 
 def touched_keys(query: str, key: Sequence[str]) -> TouchedKeys | AllKeys:
     """Return the query of the touched keys, with the key's columns. `query` is SQL that was parsed before."""
+    if parseable(query) != query:
+        return AllKeys("it has windows of time")
     tree = parse_one(query, read=_DIALECT)
     try:
         return _touched(tree, key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,10 @@ _NOT_BY_INPUT_ALONE = frozenset(
     }
 )
 """Functions of Spark whose results do not follow from the rows of the inputs."""
+
+
+_WINDOW_FUNCTION = re.compile(r"window(?=\s*\()", re.IGNORECASE)
+"""The beginning of a call of Spark's function for windows of time, or of a text that looks like one."""
 
 
 class QueryNotUsable(TributaryError):
@@ -208,7 +213,9 @@ def parse_sql(lake: Lake, text: str, where: str) -> SqlQuery:
     from sqlglot.errors import SqlglotError
 
     try:
-        statements = [statement for statement in parse(text, read=_DIALECT) if statement is not None]
+        statements = [
+            statement for statement in parse(parseable(text), read=_DIALECT) if statement is not None
+        ]
     except SqlglotError as error:
         found = str(error).partition("\n")[0]
         raise QueryNotUsable("the query is not SQL that Spark reads", where=where, found=found) from error
@@ -245,6 +252,14 @@ def parse_sql(lake: Lake, text: str, where: str) -> SqlQuery:
             )
         )
     return SqlQuery(text, tuple(sorted(references, key=lambda one: one.start)))
+
+
+def parseable(text: str) -> str:
+    """Return the text as sqlglot can parse it, with all names at the same places.
+
+    sqlglot takes `window(` after GROUP BY for the clause WINDOW.
+    """
+    return _WINDOW_FUNCTION.sub("windo_", text)
 
 
 def in_order(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -121,7 +122,7 @@ def lineage(lake: LakeFile = DEFAULT_LAKE_FILE, as_json: AsJson = False) -> None
         raise typer.Exit(1)
 
 
-def known_names(lake: Lake, names: list[str] | tuple[str, ...]) -> tuple[str, ...]:
+def known_names(lake: Lake, names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of derived tables. Raises UnknownDerivedTable."""
     known = dict(lake.derived)
     if not known:
