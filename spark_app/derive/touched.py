@@ -74,9 +74,7 @@ def _touched(tree: exp.Expr, key: Sequence[str]) -> TouchedKeys:
         raise _NotOfThisForm("it has a query in the query")
     if tree.find(exp.Window) is not None:
         raise _NotOfThisForm("it has a window over rows")
-    if (group := tree.args.get("group")) is not None and any(
-        group.args.get(name) for name in ("rollup", "cube", "grouping_sets")
-    ):
+    if tree.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None:
         raise _NotOfThisForm("it groups in more than one way")
     optional = _check_tables(tree)
     expressions = [_of_key(tree, column) for column in key]

@@ -82,8 +82,9 @@ def submit(
     """Start a job on the deployed lake: a step of its EMR cluster, or a job run of EMR Serverless.
 
     The command reads all addresses from the outputs of the lake's stacks. A table has one writer at a time,
-    so a job is refused while another job of the lake is active. A job that derives tables may run beside it. The operation `stop` ends the active job at
-    once. Its unfinished work is not lost: the next job starts from each table's last commit.
+    so a job is refused while another job of the lake is active. Only a job that derives tables may run beside
+    one that does not. The operation `stop` ends the active jobs at once. Unfinished work is not lost: the
+    next job starts from each table's last commit.
 
     The operation `preflight` tries on the deployed release of EMR what the other jobs need: the Java
     classes, a table of each storage in a scratch folder, the login to Kafka, Glue, and the credentials. With
