@@ -206,3 +206,30 @@ def _matches(right: str, name: str) -> bool:
 
 def _overlap(one: str, other: str) -> bool:
     return _matches(one, other.rstrip("*")) or _matches(other, one.rstrip("*"))
+
+
+def test_the_app_reads_and_writes_the_topics_of_derived_tables_by_their_names() -> None:
+    text = """
+    [lake]
+    name = "shop"
+    [source.web_shop]
+    engine = "postgres"
+    database = "shop"
+    tables = ["public.*"]
+    [topic.purchases]
+    topic = "sales.purchases"
+    columns = { id = "bigint" }
+    [derived.copied]
+    key = ["id"]
+    sql = "SELECT id FROM purchases"
+    topic = "sales.copied"
+    """
+    rights = [
+        (set(statement.actions), list(statement.resources))
+        for statement in spark_access(KAFKA, parse_lake(text)).statements
+    ]
+    read = {"kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"}
+    written = {"kafka-cluster:DescribeTopic", "kafka-cluster:WriteData"}
+    assert (read, ["topic/sales.purchases"]) in rights
+    assert (written, ["topic/sales.copied"]) in rights
+    assert ({"kafka-cluster:WriteDataIdempotently"}, ["cluster"]) in rights
