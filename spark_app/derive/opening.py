@@ -119,6 +119,8 @@ class _Opening:
         needs_kafka = not isinstance(derivation, TableDerivation) or derivation.entry.topic is not None
         if kafka is None and needs_kafka:
             raise QueryNotUsable("the lake has no Kafka", where=f"[derived.{derivation.name}]")
+        if kafka is not None and derivation.entry.topic is not None:
+            self._kafka_source(kafka).create(derivation.entry.topic)
         table = DerivedTable(name, inputs.hudi(name), self.quarantine_of(derivation.name))
         outputs = Outputs(str(name), derivation.entry, kafka, self._progress)
         if isinstance(derivation, TableDerivation):
@@ -154,11 +156,14 @@ class _Opening:
         if self._source is not None:
             self._source.close()
 
-    def _ends(self, kafka: Kafka) -> Callable[[frozenset[str]], Mapping[str, Mapping[int, int]]]:
+    def _kafka_source(self, kafka: Kafka) -> KafkaSource:
         if self._source is None:
             prefix = self.lake.names.spark_group_prefix
             self._source = KafkaSource(self._spark, kafka.bootstrap_servers, prefix, kafka.options)
-        source = self._source
+        return self._source
+
+    def _ends(self, kafka: Kafka) -> Callable[[frozenset[str]], Mapping[str, Mapping[int, int]]]:
+        source = self._kafka_source(kafka)
 
         def ends(topics: frozenset[str]) -> Mapping[str, Mapping[int, int]]:
             known = topics & source.topics()

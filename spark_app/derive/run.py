@@ -35,11 +35,14 @@ class Advanced(Protocol):
 
 @dataclass
 class _Turn:
-    """A derived table's state in the run. `error` is None if its last turn went well."""
+    """A derived table's state in the run.
+
+    advanced  None: it has to be opened, at first and after an error
+    error     None if its last turn went well
+    """
 
     digest: str
-    advanced: Advanced
-    is_recovered: bool = False
+    advanced: Advanced | None = None
     attempts: int = 0
     not_before: float = 0.0
     error: str | None = None
@@ -102,16 +105,18 @@ class DeriveRun:
         """Advance one table. Return whether it has made a commit."""
         turn = self._turns.get(derivation.name)
         if turn is None or turn.digest != derivation.digest:
-            turn = self._turns[derivation.name] = _Turn(derivation.digest, self.open(derivation))
+            turn = self._turns[derivation.name] = _Turn(derivation.digest)
         if self.clock() < turn.not_before:
             return False
         try:
-            if not turn.is_recovered:
-                turn.advanced.recover()
-                turn.is_recovered = True
-            committed = turn.advanced.advance()
-            self.offer(turn.advanced.table)
-            turn.advanced.table.serve()
+            advanced = turn.advanced
+            if advanced is None:
+                advanced = self.open(derivation)
+                advanced.recover()
+                turn.advanced = advanced
+            committed = advanced.advance()
+            self.offer(advanced.table)
+            advanced.table.serve()
         except (TributaryError, PySparkException, Py4JJavaError, OSError) as error:
             self._failed(derivation.name, turn, error)
             return False
@@ -126,7 +131,7 @@ class DeriveRun:
     def _failed(self, name: str, turn: _Turn, error: Exception) -> None:
         told = told_to_person(error)
         turn.attempts += 1
-        turn.is_recovered = False
+        turn.advanced = None
         wait = min(FIRST_RETRY_SECONDS * 2 ** min(turn.attempts - 1, 10), LONGEST_RETRY_SECONDS)
         turn.not_before = self.clock() + wait
         is_new = turn.error != told.reason

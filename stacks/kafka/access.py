@@ -88,7 +88,7 @@ def spark_access(kafka: KafkaCluster, lake: Lake) -> Access:
         rights.on("topic", sorted(topic.topic or name for name, topic in lake.topics), *_READ)
     if written := sorted({table.topic for _, table in lake.derived if table.topic is not None}):
         rights.to_write()
-        rights.on("topic", written, "DescribeTopic", "WriteData")
+        rights.on("topic", written, "CreateTopic", "DescribeTopic", "WriteData")
     return rights.granted
 
 

@@ -229,7 +229,7 @@ def test_the_app_reads_and_writes_the_topics_of_derived_tables_by_their_names() 
         for statement in spark_access(KAFKA, parse_lake(text)).statements
     ]
     read = {"kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"}
-    written = {"kafka-cluster:DescribeTopic", "kafka-cluster:WriteData"}
+    written = {f"kafka-cluster:{action}" for action in ("CreateTopic", "DescribeTopic", "WriteData")}
     assert (read, ["topic/sales.purchases"]) in rights
     assert (written, ["topic/sales.copied"]) in rights
     assert ({"kafka-cluster:WriteDataIdempotently"}, ["cluster"]) in rights

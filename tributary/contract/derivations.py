@@ -230,7 +230,7 @@ def parse_sql(lake: Lake, text: str, where: str) -> SqlQuery:
                 where=where,
                 found=f"{name.lower()}()",
                 expected="only functions that give the same result each time",
-                remedy="Leave the function out. tributary query can use it over the derived table.",
+                remedy="Leave the function out. A query over the derived table can use it.",
             )
     with_names = {cte.alias for cte in tree.find_all(exp.CTE)}
     references = []
