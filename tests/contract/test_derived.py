@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tributary.contract.derivations import (
     DerivedInput,
+    Input,
     LakeInput,
     StreamDerivation,
     TableDerivation,
@@ -79,13 +80,14 @@ def test_a_query_reads_what_stands_after_from_and_join_wherever_it_stands() -> N
         "WHERE id IN (SELECT id FROM public.orders) -- FROM comments"
     )
     found = parse_sql(lake(derived("big", "SELECT id FROM orders")), text, "here")
-    assert found.inputs == (
+    wanted: tuple[Input, ...] = (
         TopicInput("purchases"),
         DerivedInput("big"),
         LakeInput(("shop", "public", "odd name")),
         LakeInput(("public", "orders")),
     )
-    over = found.over({one: f"v{number}" for number, one in enumerate(found.inputs)})
+    assert found.inputs == wanted
+    over = found.over({one: f"v{number}" for number, one in enumerate(wanted)})
     assert over == (
         "WITH recent AS (SELECT * FROM v0 AS `purchases`), a AS (SELECT 'FROM nowhere' FROM recent) "
         "SELECT * FROM a, v1 b JOIN v2 AS `odd name` USING (id) "
