@@ -11,7 +11,14 @@ from pyspark.sql import functions as F
 
 from spark_app.columns.app_columns import DELETE_MARKER, OPERATION
 from spark_app.derive.record import RECORD_KEY, Record, commit_metadata
-from spark_app.derive.result_rows import Columns, columns_of, difference, stored_columns
+from spark_app.derive.result_rows import (
+    Columns,
+    columns_of,
+    deletes,
+    difference,
+    stored_columns,
+    without_hudi,
+)
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.spread import FewRows, ManyRows
 from spark_app.reports import Committed
@@ -67,6 +74,11 @@ class DerivedTable:
         now = columns_of(rows)
         if stored is not None and not stored.is_same(now):
             begun = time.monotonic()
+            if rows.isEmpty():
+                # Hudi replaces nothing by nothing. The columns change with the next rows.
+                before = without_hudi(self.hudi.read())
+                gone = deletes(before, rows, record.number, before.schema)
+                return self.write(gone, record, topic, events)
             retyped = now.retyped_since(stored)
             self.hudi.replace_all(rows, commit_metadata(record, topic, events, 0, retyped))
             return self._committed(record, events, rows.count(), 0, begun)
@@ -97,7 +109,7 @@ class DerivedTable:
 
     def serve(self) -> None:
         """Run the table services that are due."""
-        while self.services.are_due(is_idle=True):
+        while self.record is not None and self.services.are_due(is_idle=True):
             self.services.run_due()
 
     def _committed(self, record: Record, events: int, rows: int, deletes: int, begun: float) -> Committed:

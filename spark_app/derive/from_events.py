@@ -19,11 +19,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_app.derive.derived_table import DerivedTable
-from spark_app.derive.input_tables import InputTables, without_hudi
+from spark_app.derive.input_tables import InputTables
 from spark_app.derive.outputs import Outputs
 from spark_app.derive.queries import result_of
 from spark_app.derive.record import Record
-from spark_app.derive.result_rows import check_result, columns_of, last_of_each_key, table_rows
+from spark_app.derive.result_rows import check_result, columns_of, last_of_each_key, table_rows, without_hudi
 from spark_app.derive.topics import observation_of
 from spark_app.hudi.table_files import TableFiles
 from spark_app.reports import Committed, EventsDropped, ProgressWriter

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from spark_app.columns.app_columns import RECORD_KEY
 from spark_app.derive.derived_table import DerivedTable
-from spark_app.derive.input_tables import Changes, InputState, InputTables, changes_since, without_hudi
+from spark_app.derive.input_tables import Changes, InputState, InputTables, changes_since
 from spark_app.derive.outputs import Outputs
 from spark_app.derive.queries import result_of, views_of
 from spark_app.derive.record import Record
@@ -25,6 +25,7 @@ from spark_app.derive.result_rows import (
     columns_of,
     difference,
     table_rows,
+    without_hudi,
 )
 from spark_app.derive.touched import AllKeys, TouchedKeys, touched_keys
 from spark_app.reports import Committed
@@ -63,10 +64,14 @@ class FromTables:
             return None
         instants = {str(state.name): state.instant for state in states.values()}
         record = Record(self.derivation.digest, self.table.next_number, instants)
-        committed = self._advance_touched(states, changed, record) if self._can_tell(states) else None
-        if isinstance(committed, AllKeys) or not self._can_tell(states):
+        committed: Committed | AllKeys | None = AllKeys("the inputs do not tell what has changed")
+        if self._can_tell(states):
+            committed = self._advance_touched(states, changed, record)
+        if isinstance(committed, AllKeys):
             committed = self._advance_all(states, record)
         self.seen = instants
+        if committed is not None:
+            self.outputs.progress.write(committed)
         return committed
 
     def _has_changed(self, state: InputState) -> bool:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_app.columns.app_columns import RECORD_KEY
+from spark_app.derive.result_rows import without_hudi
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.hudi.instants import instant_of
 from spark_app.hudi.table_files import TableFiles
@@ -86,6 +87,10 @@ class InputTables:
             raise _missing(wanted)
         return InputState(name, hudi, timeline, timeline.last_instant)
 
+    def has(self, wanted: LakeInput | DerivedInput) -> bool:
+        """Return whether the lake has a table of this name."""
+        return any(self.hudi(name).exists() for name in self._names(wanted))
+
     def hudi(self, name: TableName) -> HudiTable:
         """Return the table with this name, which need not exist."""
         if name not in self._found:
@@ -142,11 +147,6 @@ def changes_since(spark: SparkSession, state: InputState, instant: str) -> Chang
         keys = keys.unionByName(gone)
     before = was.join(keys, RECORD_KEY, "left_semi")
     return Changes(without_hudi(before), without_hudi(after))
-
-
-def without_hudi(rows: DataFrame) -> DataFrame:
-    """Return the columns that `tributary query` shows."""
-    return rows.drop(*(name for name in rows.columns if name.startswith(HUDI_PREFIX)))
 
 
 def _deleted_since(state: InputState, instant: str) -> bool:

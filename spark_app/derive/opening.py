@@ -28,6 +28,7 @@ from spark_app.sources.kafka import KafkaSource
 from tributary.contract.derivations import (
     Derivation,
     Derivations,
+    LakeInput,
     QueryNotUsable,
     StreamDerivation,
     TableDerivation,
@@ -35,6 +36,7 @@ from tributary.contract.derivations import (
 )
 from tributary.contract.derived import Topic, derived_table
 from tributary.contract.lake import Lake
+from tributary.contract.remedies import EditLakeFile
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,12 @@ class _Opening:
         needs_kafka = not isinstance(derivation, TableDerivation) or derivation.entry.topic is not None
         if kafka is None and needs_kafka:
             raise QueryNotUsable("the lake has no Kafka", where=f"[derived.{derivation.name}]")
+        if inputs.has(LakeInput((derivation.name,))):
+            raise QueryNotUsable(
+                "a table of a source has the same name, so queries could not tell them apart",
+                where=f"[derived.{derivation.name}]",
+                remedy=EditLakeFile("give the derived table another name"),
+            )
         if kafka is not None and derivation.entry.topic is not None:
             self._kafka_source(kafka).create(derivation.entry.topic)
         table = DerivedTable(name, inputs.hudi(name), self.quarantine_of(derivation.name))

@@ -117,6 +117,11 @@ def table_rows(result: DataFrame, key: Sequence[str], number: int) -> DataFrame:
     )
 
 
+def without_hudi(rows: DataFrame) -> DataFrame:
+    """Return the columns that `tributary query` shows."""
+    return rows.drop(*(name for name in rows.columns if name.startswith(HUDI_PREFIX)))
+
+
 def columns_of(rows: DataFrame) -> Columns:
     return stored_columns(rows.schema)
 

@@ -30,7 +30,9 @@ class Advanced(Protocol):
         """Read how far the table is."""
 
     def advance(self) -> Committed | None:
-        """Bring the table up to date. Return its last commit, or None if nothing has changed."""
+        """Bring the table up to date, and report each commit.
+
+        Return the last commit, or None if nothing has changed."""
 
 
 @dataclass
@@ -123,8 +125,6 @@ class DeriveRun:
         if turn.error is not None or turn.attempts == 0:
             self.outcomes.clear(self.quarantine_of(derivation.name))
         turn.error, turn.attempts = None, 1
-        if committed is not None:
-            self.progress.write(committed)
         self.progress.write(CaughtUp(str(derived_table(derivation.name))))
         return committed is not None
 

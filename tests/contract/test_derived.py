@@ -67,6 +67,14 @@ def test_a_mistake_is_told_with_its_entry(text: str, told: str) -> None:
         lake(text)
 
 
+def test_a_derived_table_cannot_have_the_name_of_a_table_that_a_source_names() -> None:
+    text = HEAD.replace('"public.*"', '"public.*", "sales.totals"') + derived(
+        "totals", "SELECT id FROM orders"
+    )
+    with pytest.raises(LakeFileError, match="a name that a table of a source has: found totals"):
+        parse_lake(text)
+
+
 def test_a_source_cannot_have_the_name_under_which_derived_tables_are_stored() -> None:
     text = HEAD.replace("source.shop", "source.derived") + derived("a", "SELECT id FROM orders")
     with pytest.raises(LakeFileError, match="a reserved name"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
@@ -11,6 +11,7 @@ from pydantic import Field
 
 from tributary.contract.column_types import ColumnTypes
 from tributary.contract.entries import Duration, Entry, Names, Problem, matching, toml_key
+from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 
 DERIVED_SOURCE, DERIVED_SCHEMA = "derived", "tables"
@@ -159,13 +160,17 @@ def derived_name_problem(name: str) -> str | None:
 
 
 def derived_problems(
-    topics: Mapping[str, Topic], derived: Mapping[str, Derived], sources: Collection[str]
+    topics: Mapping[str, Topic], derived: Mapping[str, Derived], sources: Mapping[str, Source]
 ) -> Iterator[Problem]:
     """Yield what only several entries together show. The queries are not read."""
     for name, topic in topics.items():
         yield from topic.problems(name)
     for name, table in derived.items():
         yield from table.problems(name)
+        for source in sources.values():
+            if name in {pattern.table for pattern in source.patterns.include}:
+                expected = "a name that no table of a source has"
+                yield Problem(f"[derived.{name}]", "a name that a table of a source has", name, expected)
         if name in topics:
             expected = "a name that no topic has"
             yield Problem(f"[derived.{name}]", "a topic and a derived table with one name", name, expected)

@@ -159,6 +159,12 @@ def test_a_changed_query_is_applied_to_all_rows(spark: SparkSession, tmp_path: P
     lake.text = _orders("SELECT id, amount, customer AS bought_by FROM orders WHERE amount > 2")
     lake.advance("best")
     assert lake.rows("best") == [(1, Decimal(5), 1)]
+    lake.text = _orders("SELECT id FROM orders WHERE amount > 99")
+    lake.advance("best")
+    assert lake.rows("best") == []
+    lake.write("orders", [(3, 1, Decimal(100))])
+    lake.advance("best")
+    assert lake.rows("best") == [(3,)]
 
 
 def test_a_key_that_two_rows_have_is_told_and_the_rows_stay(spark: SparkSession, tmp_path: Path) -> None:
