@@ -125,7 +125,8 @@ class DeriveRun:
         if turn.error is not None or turn.attempts == 0:
             self.outcomes.clear(self.quarantine_of(derivation.name))
         turn.error, turn.attempts = None, 1
-        self.progress.write(CaughtUp(str(derived_table(derivation.name))))
+        if not self.is_stopped():
+            self.progress.write(CaughtUp(str(derived_table(derivation.name))))
         return committed is not None
 
     def _failed(self, name: str, turn: _Turn, error: Exception) -> None:

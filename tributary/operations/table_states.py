@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from spark_app.run.outcome import Outcome
 from tributary.api.timeline import Commit
+from tributary.contract.derived import DERIVED_SOURCE
 from tributary.contract.online_snapshot import Record
 from tributary.contract.pause import Pause
 from tributary.contract.table_name import TableName
@@ -86,6 +87,13 @@ def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[Tabl
     lags = read_lags(workspace) if needed <= running else ()
     derived = read_derived(workspace) if "s3" in running else ()
     outcomes = read_outcomes(workspace) if "s3" in running else {}
+    # The reason of a derived table that the lake file no longer has concerns nobody.
+    names = dict(workspace.lake.derived)
+    outcomes = {
+        table: outcome
+        for table, outcome in outcomes.items()
+        if table.source != DERIVED_SOURCE or table.table in names
+    }
     left_out = read_left_out(workspace.state, workspace.lake)
     files = record_files(workspace) if "s3" in running else None
     applied = {lag.snapshot for lag in lags}
