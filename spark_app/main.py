@@ -17,6 +17,9 @@ from pyspark.sql import SparkSession
 from spark_app.acceleration.choice import SelfTest, choose_steps
 from spark_app.catalog.glue import GlueCatalog, glue_client
 from spark_app.catalog.sync import CatalogSync
+from spark_app.derive.opening import Places as DerivedPlaces
+from spark_app.derive.opening import derive
+from spark_app.derive.outputs import Kafka
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.registry import SOURCE_LOGS
 from spark_app.registry.opened import open_registry
@@ -91,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "preflight":
             return 0 if _preflight(spark, lake, options).is_passed else 1
         chosen = _chosen_steps(spark, lake, options)
+        if options.command == "derive":
+            return 0 if _derive(spark, lake_file, options, chosen, stop) else 1
         source = _source(spark, lake, options)
         progress = ProgressWriter() if metrics is None else MeasuredProgress(metrics)
         progress.write(StepsChosen(chosen.steps, chosen.reason, chosen.wanted))
@@ -126,6 +131,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(source, SeveralSources):
             source.close()
         spark.stop()
+
+
+def _derive(
+    spark: SparkSession,
+    lake_file: WatchedLakeFile,
+    options: argparse.Namespace,
+    chosen: ChosenSteps,
+    stop: StopRequest,
+) -> bool:
+    """Bring derived tables up to date. Return whether all of them are well at the end."""
+    progress = ProgressWriter()
+    progress.write(StepsChosen(chosen.steps, chosen.reason, chosen.wanted))
+    places = DerivedPlaces(
+        silver=options.silver.rstrip("/"),
+        quarantine=options.quarantine.rstrip("/"),
+        kafka=None if options.kafka is None else Kafka(options.kafka, _kafka_client(options)),
+    )
+    catalog = _catalog(lake_file.lake, options, progress)
+    names = frozenset(options.names)
+    return derive(spark, lake_file, names, places, progress, catalog, follow=options.follow, stop=stop)
 
 
 def _chosen_steps(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> ChosenSteps:
@@ -189,6 +214,15 @@ def _parser() -> argparse.ArgumentParser:
     erase = commands.add_parser("erase", help="forget a key of one table; nothing else may write")
     _add_common(erase, default_source="kafka")
     erase.add_argument("--key", required=True, type=_key, metavar="JSON", help='such as {"id": "7"}')
+    derive_tables = commands.add_parser("derive", help="bring the derived tables up to date")
+    _add_common(derive_tables, default_source="kafka")
+    derive_tables.add_argument("--follow", action="store_true", help="keep running until stopped")
+    derive_tables.add_argument(
+        "--glue-database", metavar="NAME", help="show the tables in this database of the Glue catalog"
+    )
+    derive_tables.add_argument(
+        "--derived", dest="names", action="append", default=[], metavar="NAME", help="only this derived table"
+    )
     preflight = commands.add_parser("preflight", help="try all that the app needs, without touching a table")
     _add_common(preflight, default_source="kafka")
     preflight.add_argument(
@@ -321,8 +355,13 @@ def _kafka_source(spark: SparkSession, lake: Lake, options: argparse.Namespace) 
         spark,
         bootstrap_servers=options.kafka,
         group_prefix=lake.names.spark_group_prefix,
-        client_options={**(MSK_IAM if options.msk_iam else {}), **dict(options.kafka_options)},
+        client_options=_kafka_client(options),
     )
+
+
+def _kafka_client(options: argparse.Namespace) -> Mapping[str, str]:
+    """Return the properties of the Kafka clients."""
+    return {**(MSK_IAM if options.msk_iam else {}), **dict(options.kafka_options)}
 
 
 def _bronze(spark: SparkSession, lake: Lake, options: argparse.Namespace) -> BronzeSource:

@@ -210,6 +210,32 @@ class CatalogFailed:
 
 
 @dataclass(frozen=True)
+class DerivedRow:
+    """A changed row of a derived table that is printed: its key and its values as JSON.
+
+    `value` is None for a deleted row."""
+
+    event: ClassVar[str] = "derived_row"
+    table: str
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True)
+class EventsDropped:
+    """Events that are in no row of a derived table.
+
+    late        rows behind the watermark, as Spark counts them: after it combined those of a group in a task
+    unreadable  events that are not JSON with the columns' types
+    """
+
+    event: ClassVar[str] = "events_dropped"
+    table: str
+    late: int
+    unreadable: int
+
+
+@dataclass(frozen=True)
 class Stopped:
     """The end of the run.
 
@@ -238,6 +264,8 @@ Report = (
     | BronzeServiced
     | Cataloged
     | CatalogFailed
+    | DerivedRow
+    | EventsDropped
     | Stopped
 )
 

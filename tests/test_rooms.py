@@ -17,7 +17,7 @@ from tests.committed import assert_documented
 
 PROJECT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]
-LIBRARIES_OF_THE_SPARK_APP = {"boto3", "botocore", "py4j", "pyspark"}
+LIBRARIES_OF_THE_SPARK_APP = {"boto3", "botocore", "py4j", "pyspark", "sqlglot"}
 """The package for a cluster has only these, and pydantic for `tributary.contract`."""
 
 INTERNALS = frozenset(
@@ -28,6 +28,7 @@ INTERNALS = frozenset(
 ROOMS_OF_JAVA = ("spark_app/jvm/", "spark_app/hudi/")
 REACH_INTO_THE_JVM = {
     "spark_app/acceleration/choice.py": "looks up what the running class path has",
+    "spark_app/derive/from_events.py": "looks into the plan of a query for groups",
     "spark_app/run/outcome_files.py": "writes through Hadoop's file system, which knows S3's credentials",
     "spark_app/run/pause_files.py": "reads through Hadoop's file system, which knows S3's credentials",
     "spark_app/run/snapshot_files.py": "reads through Hadoop's file system, which knows S3's credentials",

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_app.columns.table_columns import APP_COLUMNS, DELETED, LOG_POSITION, TableColumns
+from spark_app.columns.table_columns import DELETED, LOG_POSITION, TableColumns
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import TablePolicy
 
@@ -132,7 +132,7 @@ def catalog_table(
     _check_told_apart(source)
     partitions = {field.name: field for field in source if field.name in policy.partition_by}
     ordered = [partitions[column] for column in policy.partition_by]
-    beside = [field for field in (*hudi, *APP_COLUMNS, *deleted, *source) if field.name not in partitions]
+    beside = [field for field in (*hudi, *columns.own, *deleted, *source) if field.name not in partitions]
     comments = {**dict.fromkeys(columns.key, _KEY_COMMENT), **_HUDI_COMMENTS, **_APP_COMMENTS}
     return CatalogTable(
         name=name,

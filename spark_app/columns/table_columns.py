@@ -59,10 +59,13 @@ class SchemaConflict(TributaryError):
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The source's columns of a table: in the lake's types, in the lake's order, with the key's columns."""
+    """The source's columns of a table: in the lake's types, in the lake's order, with the key's columns.
+
+    `own` are the app's columns, which the table has before them."""
 
     row: tuple[tuple[str, DataType], ...]
     key: tuple[str, ...]
+    own: StructType = APP_COLUMNS
 
     @property
     def row_type(self) -> StructType:

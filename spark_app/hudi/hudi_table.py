@@ -51,6 +51,13 @@ class HudiTable:
         """Return the rows of the latest commit, with Hudi's own columns."""
         return self.spark.read.format("hudi").options(**READ_OPTIONS).load(self.path)
 
+    def read_as_of(self, instant: str, spark: SparkSession | None = None) -> DataFrame:
+        """Return the rows as they were after the commit at the instant, with Hudi's own columns.
+
+        `spark` is the session of the query, if it is not the table's."""
+        reader = (spark or self.spark).read.format("hudi").options(**READ_OPTIONS)
+        return reader.option("as.of.instant", instant).load(self.path)
+
     def stored_as(self) -> StoredAs:
         """Return the layout of a table that is known to exist. Its properties are read once."""
         properties = self.access.properties

@@ -127,6 +127,17 @@ class KafkaSource:
             topic: TopicExtent(beginning[topic], end.get(topic, {}), found.ids.get(topic)) for topic in topics
         }
 
+    def create(self, topic: str) -> None:
+        """Create a topic with the cluster's own number of partitions and replicas, if there is none."""
+        if topic in self.topics():
+            return
+        empty = self._jvm.java.util.Optional.empty
+        new = self._jvm.org.apache.kafka.clients.admin.NewTopic(topic, empty(), empty())
+        wanted = self._jvm.java.util.ArrayList()
+        wanted.add(new)
+        with self._lock:
+            self._admin.createTopics(wanted).all().get()
+
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
         return steps().read_kafka_events(
             self.spark,

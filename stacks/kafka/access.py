@@ -76,11 +76,19 @@ def other_sink_access(kafka: KafkaCluster, lake: Lake) -> Access:
 
 
 def spark_access(kafka: KafkaCluster, lake: Lake) -> Access:
-    """Let the Spark app read the tables' topics. It uses its own consumer groups but commits no offsets."""
+    """Let the Spark app read the tables' topics, and read and write those of derived tables.
+
+    It uses its own consumer groups but commits no offsets.
+    """
     rights = _Rights(kafka)
     rights.to_connect()
     rights.on("topic", _named_or_together(lake, lake.connected_sources), *_READ, why=_BY_PATTERN)
     rights.on("group", [f"{lake.names.spark_group_prefix}*"], *_GROUP, why=_BY_RUN)
+    if lake.topics:
+        rights.on("topic", sorted(topic.topic or name for name, topic in lake.topics), *_READ)
+    if written := sorted({table.topic for _, table in lake.derived if table.topic is not None}):
+        rights.to_write()
+        rights.on("topic", written, "CreateTopic", "DescribeTopic", "WriteData")
     return rights.granted
 
 
@@ -151,6 +159,10 @@ class _Rights:
 
     def to_connect(self) -> None:
         self._allow(["Connect", "DescribeCluster"], [self._kafka.arn])
+
+    def to_write(self) -> None:
+        """Grant what a client needs that sends each message once, even if it has to send it again."""
+        self._allow(["WriteDataIdempotently"], [self._kafka.arn])
 
     def on(self, kind: str, names: Iterable[str], *actions: str, why: str = "") -> None:
         """Grant actions on resources. `why` is the reason for the names that end in `*`."""

@@ -34,6 +34,7 @@ def job_access(
         *_on_bronze(lake_stack),
         *_writing(lake_stack, "silver"),
         *_writing(lake_stack, "quarantine"),
+        *_on_folders(lake_stack),
         *_catalog_access(lake_stack),
         *schema_reading(lake_stack),
         *in_kafka.statements,
@@ -50,6 +51,10 @@ def job_access(
             **in_kafka.acknowledged,
             **reading_findings(lake_stack),
             **{objects_finding(lake_stack, kind, "*"): _OWN_BUCKET for kind in buckets},
+            **{
+                f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{folder}/*]": _OWN_FOLDER
+                for folder in _folders(lake_stack)
+            },
             _tables_finding(
                 lake_stack
             ): "New tables of the sources become new tables here. The database belongs to the app.",
@@ -79,6 +84,24 @@ def objects_finding(stack: TributaryStack, kind: BucketKind, objects: str) -> st
 
 
 _OWN_BUCKET = "Hudi and Iceberg choose the names of their files. The bucket holds only this lake's files."
+
+
+_OWN_FOLDER = "Spark chooses the names of the files. A derived table of the lake file has this folder."
+
+
+def _folders(stack: LakeStack) -> list[str]:
+    """Return the folders in S3 that derived tables write, as bucket/path."""
+    folders = {table.folder for _, table in stack.lake.derived if table.folder is not None}
+    return sorted(
+        folder.removeprefix("s3://").rstrip("/") for folder in folders if folder.startswith("s3://")
+    )
+
+
+def _on_folders(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
+    """Yield the permissions on the folders of derived tables."""
+    for folder in _folders(stack):
+        bucket = folder.partition("/")[0]
+        yield from writing(f"arn:{Aws.PARTITION}:s3:::{bucket}", f"arn:{Aws.PARTITION}:s3:::{folder}/*")
 
 
 def _on_bronze(stack: LakeStack) -> Iterator[iam.PolicyStatement]:

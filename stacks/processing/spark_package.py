@@ -22,7 +22,7 @@ from tributary.aws.spark_submit import LAKE_FILE
 from tributary.contract.aws import Processing
 from tributary.contract.aws_names import Output
 from tributary.contract.errors import TributaryError
-from tributary.contract.lake import read_content
+from tributary.contract.lake import read_content, read_lake
 
 JARS_LOCK = Path(spark_app.__file__).with_name("emr-jars.lock.json")
 _ENTRY_POINT = Path(spark_app.__file__).with_name("main.py")
@@ -64,11 +64,15 @@ class LakeFiles:
     environment: str | None = None
 
     def write(self, path: Path) -> None:
-        """Write the lake file of the environment, which needs no other file."""
+        """Write the lake file of the environment, and beside it the files that its derived tables need."""
         if self.environment is None:
             shutil.copyfile(self.path, path)
         else:
             path.write_text(tomli_w.dumps(read_content(self.path, self.environment)))
+        for _, table in read_lake(path).derived:
+            if table.needed_file is not None:
+                (path.parent / table.needed_file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(self.path.parent / table.needed_file, path.parent / table.needed_file)
 
 
 class SparkPackage(Construct):

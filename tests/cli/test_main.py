@@ -24,6 +24,8 @@ COMMANDS = (
     "snapshot",
     "status",
     "ingest",
+    "derive",
+    "lineage",
     "rebuild",
     "new-epoch",
     "maintain",

@@ -254,6 +254,42 @@ def test_a_second_job_run_is_refused_while_one_runs(
     assert len(runs_of(on_serverless)) == 1
 
 
+DERIVED = (
+    LAKE
+    + """
+[derived.totals]
+key = ["country"]
+sql = "SELECT country, count(*) AS n FROM orders GROUP BY country"
+"""
+)
+
+
+def test_derived_tables_are_derived_beside_a_follow_job_and_by_one_job_at_a_time(
+    on_emr: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lake.toml").write_text(DERIVED)
+    assert main.run(["submit", "follow"]) == 0
+    assert main.run(["submit", "derive", "totals", "--follow"]) == 0
+    derive, _ = steps_of(on_emr)
+    arguments = derive["Config"]["Args"]
+    own = arguments[arguments.index("s3://assets/main.py") + 1 :]
+    assert (derive["Name"], own[0]) == ("tributary-shop-derive", "derive")
+    assert own[-3:] == ["--follow", "--derived", "totals"]
+    assert "--glue-database" in own
+    assert main.run(["submit", "derive"]) == 1
+    assert "tributary-shop-derive has not ended" in " ".join(capsys.readouterr().err.split())
+    assert main.run(["submit", "ingest"]) == 1
+
+
+def test_an_unknown_derived_table_is_reported_with_those_that_there_are(
+    on_emr: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lake.toml").write_text(DERIVED)
+    assert main.run(["submit", "derive", "total"]) == 1
+    assert "expected one of totals" in capsys.readouterr().err
+    assert not steps_of(on_emr)
+
+
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "CANCELLED"])
 def test_an_ended_job_does_not_block_another_one(state: str, on_emr: Deployed) -> None:
     assert main.run(["submit", "follow"]) == 0

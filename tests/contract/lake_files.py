@@ -102,6 +102,20 @@ VERIFY = some(
 )
 
 
+DERIVED = st.dictionaries(
+    st.from_regex(r"totals_[a-z]{1,4}", fullmatch=True),
+    some(
+        {"key": st.just(["country", "year"]), "sql": st.just("SELECT country, year FROM sales")},
+        topic=st.just("shop.totals"),
+        folder=st.sampled_from(["s3://shop-files/totals", "/tmp/totals"]),
+        format=st.sampled_from(["csv", "parquet"]),
+        console=st.booleans(),
+    ),
+    min_size=1,
+    max_size=2,
+)
+
+
 @st.composite
 def registries(draw: st.DrawFn) -> dict[str, Any]:
     kind = draw(st.sampled_from(["apicurio", "confluent", "glue"]))
@@ -170,6 +184,7 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
         **({"local": local} if local else {}),
         **({"alerts": draw(ALERTS)} if draw(st.booleans()) else {}),
         **({"verify": draw(VERIFY)} if draw(st.booleans()) else {}),
+        **({"derived": draw(DERIVED)} if draw(st.booleans()) and "derived" not in sources else {}),
         **({"bronze": {"retention": draw(DURATIONS)}} if draw(st.booleans()) else {}),
     }
 

@@ -427,6 +427,7 @@ def _file_of(lake: Lake) -> dict[str, Any]:
         **({} if lake.verify is None else {"verify": _entries(lake.verify.model_dump())}),
         "bronze": {key: _text(value) for key, value in lake.bronze if value is not None},
         **({"registry": lake.registry.model_dump(exclude_none=True)} if lake.registry else {}),
+        "derived": {name: _lists(entry.model_dump(exclude_none=True)) for name, entry in lake.derived},
     }
 
 
@@ -468,7 +469,7 @@ def _paths_of_tables(file: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[st
 
 def _names_an_entry(path: tuple[str, ...]) -> bool:
     """Tell whether the user chooses the names below this path."""
-    return path in {("source",), ("table",)}
+    return path in {("source",), ("table",), ("derived",)}
 
 
 def _paths_of_values(file: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

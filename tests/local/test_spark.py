@@ -16,7 +16,7 @@ from tests.local.landed import wait_until
 from tributary.artifacts.java import find_java
 from tributary.contract.lake import parse_lake
 from tributary.local.process import read_process
-from tributary.local.spark import OWNER, SERVICE, SparkBusy, SparkInstallation, start_spark, stop_spark
+from tributary.local.spark import SERVICE, SparkBusy, SparkInstallation, owner_of, start_spark, stop_spark
 from tributary.local.state import LocalSettings, StateFolder, choose_settings
 
 pytestmark = pytest.mark.slow
@@ -173,7 +173,7 @@ def test_an_application_whose_starter_was_killed_gives_way_to_the_next(
     running.wait()
 
     wait_until(lambda: not psutil.pid_exists(orphan.pid), "end of the application that nobody read")
-    assert read_process(OWNER, state.run) is None
+    assert read_process(owner_of(SERVICE), state.run) is None
 
 
 def test_the_next_start_removes_a_killed_application_s_temporary_files(

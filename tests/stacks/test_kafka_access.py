@@ -230,4 +230,31 @@ def test_routed_events_have_topics_of_any_type() -> None:
     access = str([statement.to_json() for statement in debezium_access(KAFKA, WITH_OUTBOX, source)])
     assert f"topic/{routed}" in access
     assert "CreateTopic" in access
-    assert f"topic/{routed}" in str([one.to_json() for one in spark_access(KAFKA, WITH_OUTBOX)])
+    assert f"topic/{routed}" in str([one.to_json() for one in spark_access(KAFKA, WITH_OUTBOX).statements])
+
+
+def test_the_app_reads_and_writes_the_topics_of_derived_tables_by_their_names() -> None:
+    text = """
+    [lake]
+    name = "shop"
+    [source.web_shop]
+    engine = "postgres"
+    database = "shop"
+    tables = ["public.*"]
+    [topic.purchases]
+    topic = "sales.purchases"
+    columns = { id = "bigint" }
+    [derived.copied]
+    key = ["id"]
+    sql = "SELECT id FROM purchases"
+    topic = "sales.copied"
+    """
+    rights = [
+        (set(statement.actions), list(statement.resources))
+        for statement in spark_access(KAFKA, parse_lake(text)).statements
+    ]
+    read = {"kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"}
+    written = {f"kafka-cluster:{action}" for action in ("CreateTopic", "DescribeTopic", "WriteData")}
+    assert (read, ["topic/sales.purchases"]) in rights
+    assert (written, ["topic/sales.copied"]) in rights
+    assert ({"kafka-cluster:WriteDataIdempotently"}, ["cluster"]) in rights

@@ -361,3 +361,40 @@ def test_lake_formation_grants_the_app_what_it_writes_only_where_the_account_nee
         ("Processing", "shop_silver", writing),
         ("Processing", "shop_bronze", ("DESCRIBE", "SELECT")),
     }
+
+
+DERIVED = """
+[derived.totals]
+key = ["country"]
+file = "queries/totals.sql"
+folder = "s3://shop-files/totals"
+"""
+
+
+def test_the_files_of_queries_lie_beside_the_lake_file_that_the_app_gets(tmp_path: Path) -> None:
+    lake_file = write_lake_file("small", tmp_path)
+    lake_file.write_text(lake_file.read_text() + DERIVED)
+    query = tmp_path / "queries" / "totals.sql"
+    query.parent.mkdir()
+    query.write_text("SELECT country FROM customers")
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    LakeFiles(lake_file).write(packed / "lake.toml")
+    assert (packed / "queries" / "totals.sql").read_text() == "SELECT country FROM customers"
+
+
+def test_a_job_may_write_the_folders_of_derived_tables_and_no_other(tmp_path: Path) -> None:
+    more = DERIVED.replace('file = "queries/totals.sql"', 'sql = "SELECT country FROM customers"')
+    template = Template.from_stack(build("small", tmp_path, more=more))
+    documents = [
+        resource["Properties"]["PolicyDocument"]
+        for resource in template.find_resources("AWS::IAM::ManagedPolicy").values()
+    ]
+    written = [
+        json.dumps(statement["Resource"])
+        for document in documents
+        for statement in document["Statement"]
+        if "s3:PutObject" in statement["Action"] and "shop-files" in json.dumps(statement["Resource"])
+    ]
+    assert len(written) == 1
+    assert ":s3:::shop-files/totals/*" in written[0]

@@ -18,7 +18,7 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.naming import LakeNames
 from tributary.contract.remedies import BringUp
 
-Command = Literal["ingest", "rebuild", "replay", "new-epoch", "compact", "maintain", "preflight"]
+Command = Literal["ingest", "rebuild", "replay", "new-epoch", "compact", "maintain", "preflight", "derive"]
 """The commands of `spark_app.main`."""
 
 HUDI_JAR = "/usr/lib/hudi/hudi-spark-bundle.jar"
@@ -41,8 +41,8 @@ _FOLLOW_ATTEMPTS = "2"
 class Job:
     """One run of the Spark app.
 
-    follow          run until somebody stops it; for `ingest` only
-    tables          names, written source.schema.table; empty for all tables of the lake
+    follow          run until somebody stops it; for `ingest` and `derive` only
+    tables          names, written source.schema.table; for `derive`, names of derived tables; empty for all
     source          kafka, bronze or files:URI; None for the command's default
     since_snapshot  use only the events since the last snapshot; for `rebuild` only
     """
@@ -56,12 +56,12 @@ class Job:
     def __post_init__(self) -> None:
         if self.since_snapshot and self.command != "rebuild":
             raise ValueError(f"{self.command} cannot start at a snapshot")
-        if self.follow and self.command != "ingest":
+        if self.follow and self.command not in ("ingest", "derive"):
             raise ValueError(f"{self.command} cannot follow")
 
     def name(self, lake: str) -> str:
         """Return the name of the step or job run, which identifies a second job of the same kind."""
-        what = "follow" if self.follow else self.command
+        what = "follow" if self.follow and self.command == "ingest" else self.command
         return f"{AwsNames(lake).resource}-{what}"
 
 
@@ -179,7 +179,7 @@ def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
         arguments += ["--bronze-table", addresses.bronze_table]
     arguments += ["--silver", addresses.silver, "--quarantine", addresses.quarantine]
     arguments += ["--metrics-log-group", AwsNames(addresses.lake).log_group("metrics")]
-    if job.command in ("ingest", "preflight"):
+    if job.command in ("ingest", "preflight", "derive"):
         arguments += ["--glue-database", addresses.glue_database]
     if job.command == "preflight":
         arguments += ["--release", addresses.release]
@@ -188,7 +188,7 @@ def app_arguments(job: Job, addresses: Addresses) -> tuple[str, ...]:
     if job.since_snapshot:
         arguments.append("--since-snapshot")
     for table in job.tables:
-        arguments += ["--tables", table]
+        arguments += ["--derived" if job.command == "derive" else "--tables", table]
     return tuple(arguments)
 
 

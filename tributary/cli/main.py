@@ -16,6 +16,7 @@ from tributary.cli.commands.alerts import alerts
 from tributary.cli.commands.boards import boards
 from tributary.cli.commands.console import console
 from tributary.cli.commands.demo import demo, demo_engines
+from tributary.cli.commands.derive import derive, lineage
 from tributary.cli.commands.export import export
 from tributary.cli.commands.forgetting import erase, maintain
 from tributary.cli.commands.ingest import ingest
@@ -59,6 +60,7 @@ app.command(rich_help_panel="Run the pipeline")(up)
 app.command(rich_help_panel="Run the pipeline")(down)
 app.command(rich_help_panel="Run the pipeline")(status)
 app.command(rich_help_panel="Run the pipeline")(ingest)
+app.command(rich_help_panel="Run the pipeline")(derive)
 app.command(rich_help_panel="Run the pipeline")(pause)
 app.command(rich_help_panel="Run the pipeline")(resume)
 app.command(rich_help_panel="Run the pipeline")(snapshot)
@@ -72,6 +74,7 @@ app.command(rich_help_panel="Look at the lake")(alerts)
 app.command(rich_help_panel="Look at the lake")(query)
 app.command(rich_help_panel="Look at the lake")(export)
 app.command(rich_help_panel="Look at the lake")(tables)
+app.command(rich_help_panel="Look at the lake")(lineage)
 app.command(rich_help_panel="Look at the lake")(history)
 app.command(rich_help_panel="Look at the lake")(events)
 app.command(rich_help_panel="Look at the lake")(reconcile)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import PlainValidator
+
+from tributary.contract.entries import expecting
 from tributary.contract.errors import TributaryError
 
 ALIASES = {
@@ -68,3 +72,16 @@ class ColumnType:
             found=repr(text),
             expected=f"one of {', '.join(TYPE_NAMES)}; append [] for an array, and use text for an enum",
         )
+
+
+def _column_types(value: object) -> tuple[tuple[str, ColumnType], ...]:
+    if not isinstance(value, dict) or not value or not all(isinstance(text, str) for text in value.values()):
+        raise expecting('columns and their types, such as { id = "bigint", price = "numeric(10,2)" }')
+    try:
+        return tuple((name, ColumnType.parse(text)) for name, text in value.items())
+    except NotAColumnType as error:
+        raise expecting(error.expected or error.what) from None
+
+
+ColumnTypes = Annotated[tuple[tuple[str, ColumnType], ...], PlainValidator(_column_types)]
+"""Columns and their types, as a lake file has them."""

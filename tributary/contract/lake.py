@@ -27,7 +27,13 @@ from tributary.contract.acceleration import Acceleration
 from tributary.contract.alerts import Alerts
 from tributary.contract.aws import Aws
 from tributary.contract.aws_checks import aws_problems, event_size_problems
-from tributary.contract.column_types import ColumnType, NotAColumnType
+from tributary.contract.column_types import ColumnTypes
+from tributary.contract.derived import (
+    Derived,
+    Topic,
+    derived_name_problem,
+    derived_problems,
+)
 from tributary.contract.engines.registry import class_in_file, engine_in, read_source, with_engines
 from tributary.contract.entries import (
     Duration,
@@ -35,7 +41,6 @@ from tributary.contract.entries import (
     Names,
     Port,
     Problem,
-    expecting,
     matching,
     named_as,
     toml_key,
@@ -121,15 +126,6 @@ def _lake_from(content: Mapping[str, Any], where: str) -> Lake:
     return _lake_of(file)
 
 
-def _column_types(value: object) -> tuple[tuple[str, ColumnType], ...]:
-    if not isinstance(value, dict) or not value or not all(isinstance(text, str) for text in value.values()):
-        raise expecting('columns and their types, such as { id = "bigint", price = "numeric(10,2)" }')
-    try:
-        return tuple((name, ColumnType.parse(text)) for name, text in value.items())
-    except NotAColumnType as error:
-        raise expecting(error.expected or error.what) from None
-
-
 def _names_or_nothing(value: object, validate: ValidatorFunctionWrapHandler) -> object:
     # A list in a file must name at least one column. The empty tuple means that the entry is missing.
     return () if value == () else validate(value)
@@ -144,7 +140,6 @@ RowCondition = Annotated[
         "a condition of SQL in one line, without ; and comments and ${",
     ),
 ]
-ColumnTypes = Annotated[tuple[tuple[str, ColumnType], ...], PlainValidator(_column_types)]
 Repair = Literal["automatic", "manual"]
 Buckets = Annotated[int, Field(ge=1, le=1024)]
 QuarantineLimit = Annotated[
@@ -263,6 +258,8 @@ class Lake(Entry):
     verify        None: the file has no `[verify]`
     registry      None: the file has no `[registry]`
     aws           None: the file has no `[aws]`
+    topics        the topics of Kafka that derived tables can read, by the names that queries use
+    derived       the derived tables, in the file's order, by name
     """
 
     name: str
@@ -278,6 +275,8 @@ class Lake(Entry):
     bronze: Bronze = Bronze()
     registry: Registry | None = None
     aws: Aws | None = None
+    topics: tuple[tuple[str, Topic], ...] = ()
+    derived: tuple[tuple[str, Derived], ...] = ()
 
     @cached_property
     def names(self) -> LakeNames:
@@ -374,6 +373,8 @@ class _LakeFile(Entry):
     bronze: Bronze = Bronze()
     registry: Registry | None = None
     aws: Aws | None = None
+    topic: dict[Annotated[str, named_as(derived_name_problem)], Topic] = Field(default_factory=dict)
+    derived: dict[Annotated[str, named_as(derived_name_problem)], Derived] = Field(default_factory=dict)
 
 
 def _lake_of(file: _LakeFile) -> Lake:
@@ -393,6 +394,8 @@ def _lake_of(file: _LakeFile) -> Lake:
         bronze=file.bronze,
         registry=file.registry,
         aws=file.aws,
+        topics=tuple(file.topic.items()),
+        derived=tuple(file.derived.items()),
     )
 
 
@@ -405,6 +408,7 @@ def _check_together(file: _LakeFile, where: str) -> None:
         () if file.alerts is None else file.alerts.problems(),
         _registry_problems(file),
         _aws_problems(file),
+        derived_problems(file.topic, file.derived, file.source),
     ):
         where = f"{where}, entry {problem.entry}"
         raise LakeFileError(problem.what, where=where, found=problem.found, expected=problem.expected)

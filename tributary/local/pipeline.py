@@ -122,7 +122,7 @@ def down(state: StateFolder) -> tuple[str, ...]:
     if not state.path.is_dir():
         return ()
     with state.exclusive(), noted_interrupts():
-        stopped = (spark.SERVICE,) if spark.stop_spark(state.run) else ()
+        stopped = tuple(app for app in spark.APPS if spark.stop_spark(state.run, service=app))
         return stopped + _stop_servers(state, SERVICES)
 
 

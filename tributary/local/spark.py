@@ -38,8 +38,16 @@ from tributary.local.s3 import REGION, s3a_options
 from tributary.local.state import LocalSettings, StateFolder, write_private_file
 
 SERVICE = "spark"
-OWNER = "spark-owner"
-"""The name of the record of the command that reads the app's reports."""
+DERIVE_SERVICE = "spark-derive"
+"""The app that derives tables. It may run beside the one that writes the tables of the sources."""
+
+APPS = (SERVICE, DERIVE_SERVICE)
+
+
+def owner_of(service: str) -> str:
+    """Return the name of the record of the command that reads the app's reports."""
+    return f"{service}-owner"
+
 
 LOG_SETTINGS = "log4j2.properties"
 """The name of the log settings in the state's Spark folder."""
@@ -91,9 +99,16 @@ class RunningSpark:
     Ctrl-C in the terminal does not reach the app, because its JVM would end in the middle of a commit.
     """
 
-    def __init__(self, process: subprocess.Popen[str], record: ProcessRecord, state: StateFolder) -> None:
+    def __init__(
+        self,
+        process: subprocess.Popen[str],
+        record: ProcessRecord,
+        state: StateFolder,
+        service: str = SERVICE,
+    ) -> None:
         self._process = process
         self._state = state
+        self._service = service
         self.record = record
         self.log = Path(record.log)
 
@@ -111,9 +126,13 @@ class RunningSpark:
     def wait(self) -> int:
         """Wait for the app to end. Return its exit status."""
         status = self._process.wait()
-        remove_record(SERVICE, self._state.run)
-        remove_record(OWNER, self._state.run)
+        remove_record(self._service, self._state.run)
+        remove_record(owner_of(self._service), self._state.run)
         return status
+
+    def kill(self) -> None:
+        """End the app at once."""
+        stop_spark(self._state.run, patience_seconds=0, service=self._service)
 
     def ask_to_stop(self) -> None:
         """Ask the app to finish its current commits and end. Call `wait()` after this."""
@@ -126,33 +145,37 @@ def start_spark(
     settings: LocalSettings,
     installation: SparkInstallation,
     arguments: Sequence[str],
+    service: str = SERVICE,
 ) -> RunningSpark:
     """Start `main.py arguments…` with spark-submit. Raise SparkBusy or StateFolderBusy."""
-    folder = state.spark
+    folder = _folder(state, service)
+    folder.mkdir(parents=True, exist_ok=True)
     properties = folder / "spark.properties"
-    write_private_file(properties, as_properties(spark_properties(lake, state, settings, installation)))
+    write_private_file(
+        properties, as_properties(spark_properties(lake, state, settings, installation, service))
+    )
     (folder / LOG_SETTINGS).write_text(log_settings("warn"))
     spark_home = Path(pyspark.__file__).parent
     command = Command(
-        SERVICE,
+        service,
         [
             str(spark_home / "bin" / "spark-submit"),
             *("--properties-file", str(properties)),
             str(installation.package / "main.py"),
             *arguments,
         ],
-        log=state.log(SERVICE),
+        log=state.log(service),
         environment={
             **spark_environment(settings, installation, spark_home, folder),
             **registry_environment(lake),
         },
     )
     with state.exclusive():
-        _take_over(state)
-        empty_folder(_scratch(state))
+        _take_over(state, service)
+        empty_folder(_scratch(state, service))
         process, record = start_reporting_process(command, state.run)
-        record_process(OWNER, os.getpid(), state.log(SERVICE), state.run)
-    return RunningSpark(process, record, state)
+        record_process(owner_of(service), os.getpid(), state.log(service), state.run)
+    return RunningSpark(process, record, state, service)
 
 
 def log_settings(level: str) -> str:
@@ -160,26 +183,26 @@ def log_settings(level: str) -> str:
     return _LOG4J2.replace("LEVEL", level)
 
 
-def stop_spark(run_folder: Path, patience_seconds: float = 60.0) -> bool:
+def stop_spark(run_folder: Path, patience_seconds: float = 60.0, service: str = SERVICE) -> bool:
     """Stop an app that another command started, by force if necessary. Return False if none was running."""
-    record = read_process(SERVICE, run_folder)
+    record = read_process(service, run_folder)
     if record is None:
         return False
     _ask_to_stop(record)
     deadline = time.monotonic() + patience_seconds
     while find_process(record) is not None and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-    stop_process(SERVICE, run_folder, signal.SIGKILL)
-    remove_record(SERVICE, run_folder)
-    remove_record(OWNER, run_folder)
+    stop_process(service, run_folder, signal.SIGKILL)
+    remove_record(service, run_folder)
+    remove_record(owner_of(service), run_folder)
     return True
 
 
-def _take_over(state: StateFolder) -> None:
-    record = read_process(SERVICE, state.run)
+def _take_over(state: StateFolder, service: str) -> None:
+    record = read_process(service, state.run)
     if record is None:
         return
-    if read_process(OWNER, state.run) is not None:
+    if read_process(owner_of(service), state.run) is not None:
         raise SparkBusy(
             "the Spark app of this state folder is already running",
             where=str(state.path),
@@ -187,12 +210,17 @@ def _take_over(state: StateFolder) -> None:
             remedy=StopRun(),
         )
     # The command that started the app was killed, so nobody reads its reports anymore.
-    stop_spark(state.run)
+    stop_spark(state.run, service=service)
 
 
-def _scratch(state: StateFolder) -> Path:
+def _folder(state: StateFolder, service: str) -> Path:
+    """Return the folder with the settings and temporary files of an app."""
+    return state.spark if service == SERVICE else state.spark.with_name(service)
+
+
+def _scratch(state: StateFolder, service: str) -> Path:
     """Return the folder for Spark's temporary files: shuffled rows, buffered uploads, unpacked libraries."""
-    return state.spark / "scratch"
+    return _folder(state, service) / "scratch"
 
 
 def _ask_to_stop(record: ProcessRecord) -> None:
@@ -213,9 +241,14 @@ def _is_driver(process: psutil.Process) -> bool:
 
 
 def spark_properties(
-    lake: Lake, state: StateFolder, settings: LocalSettings, installation: SparkInstallation
+    lake: Lake,
+    state: StateFolder,
+    settings: LocalSettings,
+    installation: SparkInstallation,
+    service: str = SERVICE,
 ) -> Mapping[str, str]:
     """Return the properties for spark-submit: how Spark runs on this machine, and all addresses."""
+    scratch = _scratch(state, service)
     catalog = f"spark.sql.catalog.{lake.names.bronze_catalog}"
     s3a = {f"spark.hadoop.fs.s3a.{name}": value for name, value in s3a_options(settings.s3_endpoint).items()}
     return {
@@ -227,14 +260,14 @@ def spark_properties(
         "spark.driver.extraJavaOptions": " ".join(
             [
                 *_JAVA_OPTIONS,
-                f'"-Dlog4j2.configurationFile={(state.spark / LOG_SETTINGS).as_uri()}"',
-                f'"-Djava.io.tmpdir={_scratch(state)}"',
+                f'"-Dlog4j2.configurationFile={(_folder(state, service) / LOG_SETTINGS).as_uri()}"',
+                f'"-Djava.io.tmpdir={scratch}"',
                 *class_archive_options(installation.java_home, installation.jars),
             ]
         ),
         "spark.ui.enabled": "false",
-        "spark.local.dir": str(_scratch(state)),
-        "spark.sql.warehouse.dir": (state.spark / "warehouse").as_uri(),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": (_folder(state, service) / "warehouse").as_uri(),
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
@@ -249,7 +282,7 @@ def spark_properties(
         "spark.hadoop.fs.s3a.aws.credentials.provider": (
             "com.amazonaws.auth.EnvironmentVariableCredentialsProvider"
         ),
-        "spark.hadoop.fs.s3a.buffer.dir": str(_scratch(state)),
+        "spark.hadoop.fs.s3a.buffer.dir": str(scratch),
     }
 
 

@@ -43,8 +43,8 @@ class PipelineStatus:
 
     @property
     def is_well(self) -> bool:
-        """Tell whether every server except Spark is running, and every connector with its tasks."""
-        servers = [service for service in self.services if service.name != spark.SERVICE]
+        """Tell whether every server except the Spark apps is running, and every connector with its tasks."""
+        servers = [service for service in self.services if service.name not in spark.APPS]
         has_connect = any(service.name == connect.SERVICE for service in servers)
         return (
             all(service.state == "running" for service in servers)
@@ -65,7 +65,7 @@ def read_status(state: StateFolder, *, has_kafka: bool = True) -> PipelineStatus
     """
     settings = state.read_settings()
     ports = settings.ports.model_dump() if settings is not None else {}
-    found = (_read_service(state, name, ports.get(name)) for name in (*SERVICES, spark.SERVICE))
+    found = (_read_service(state, name, ports.get(name)) for name in (*SERVICES, *spark.APPS))
     services = tuple(service for service in found if _is_listed(service, has_kafka))
     running = {service.name for service in services if service.state == "running"}
     connectors = _read_connectors(settings) if settings is not None and connect.SERVICE in running else ()
@@ -77,6 +77,8 @@ def _is_listed(service: ServiceStatus, has_kafka: bool) -> bool:
     needs_it = {server.service: server.of_every_lake for server in ALL_SERVERS}.get(service.name, True)
     if service.name in (kafka.SERVICE, connect.SERVICE):
         needs_it = has_kafka
+    if service.name == spark.DERIVE_SERVICE:
+        needs_it = False
     return needs_it or service.state != "stopped"
 
 

@@ -18,7 +18,7 @@ Level = Literal["error", "warning", "info"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
 """From the worst on."""
 
-PARTS = (*SERVICES, spark.SERVICE)
+PARTS = (*SERVICES, *spark.APPS)
 BYTES_AT_THE_END = 256 * 1024
 _LONGEST_ENTRY = 20_000
 _SHORTEST_SECRET = 6

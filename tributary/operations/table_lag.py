@@ -10,6 +10,7 @@ from datetime import datetime
 from tributary.api.lake_files import LakeFiles
 from tributary.api.tables import LakeTable, read_silver_tables
 from tributary.api.timeline import Commit, read_last_commit
+from tributary.contract.derived import derived_table
 from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_topics import Positions, read_table_topics, read_topic_ends
@@ -62,6 +63,16 @@ def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
         for name, place in silver_tables(workspace.files, workspace.lake).items()
     )
     return tuple(sorted((*items, *_kafka_lags(workspace)), key=lambda one: one.table))
+
+
+def read_derived(workspace: Workspace) -> tuple[TableLag, ...]:
+    """Return the lake's derived tables. None of them has a topic of its own to be behind of."""
+    filesystem, names = workspace.files.filesystem, workspace.lake.names
+    paths = {
+        table: f"{names.silver_bucket}/{names.table_path(table)}"
+        for table in (derived_table(name) for name, _ in workspace.lake.derived)
+    }
+    return tuple(TableLag(table, None, read_last_commit(filesystem, path)) for table, path in paths.items())
 
 
 def silver_tables(files: LakeFiles, lake: Lake) -> Mapping[TableName, LakeTable]:

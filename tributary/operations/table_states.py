@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from spark_app.run.outcome import Outcome
 from tributary.api.timeline import Commit
+from tributary.contract.derived import DERIVED_SOURCE
 from tributary.contract.online_snapshot import Record
 from tributary.contract.pause import Pause
 from tributary.contract.table_name import TableName
@@ -17,7 +18,7 @@ from tributary.operations.pauses import pause_files
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.silent import read_orphans
 from tributary.operations.snapshots.view import is_different, state_of
-from tributary.operations.table_lag import TableLag, read_lags
+from tributary.operations.table_lag import TableLag, read_derived, read_lags
 from tributary.operations.table_outcomes import read_outcomes
 from tributary.operations.verify.record import Verification, VerificationFiles
 from tributary.operations.verify.view import is_different as is_found_different
@@ -84,7 +85,15 @@ def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[Tabl
     running = {service.name for service in found.services if service.state == "running"}
     needed = {"kafka", "s3"} if workspace.lake.connected_sources else {"s3"}
     lags = read_lags(workspace) if needed <= running else ()
+    derived = read_derived(workspace) if "s3" in running else ()
     outcomes = read_outcomes(workspace) if "s3" in running else {}
+    # The reason of a derived table that the lake file no longer has concerns nobody.
+    names = dict(workspace.lake.derived)
+    outcomes = {
+        table: outcome
+        for table, outcome in outcomes.items()
+        if table.source != DERIVED_SOURCE or table.table in names
+    }
     left_out = read_left_out(workspace.state, workspace.lake)
     files = record_files(workspace) if "s3" in running else None
     applied = {lag.snapshot for lag in lags}
@@ -100,7 +109,7 @@ def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[Tabl
             paused=paused.get(table.table),
             verified=verified.get(table.table),
         )
-        for table in table_states(lags, outcomes, left_out, ingests=spark.SERVICE in running)
+        for table in table_states((*lags, *derived), outcomes, left_out, ingests=spark.SERVICE in running)
     )
 
 

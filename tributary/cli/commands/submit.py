@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from tributary.operations.aws.deployed_lake import DeployedLake
     from tributary.operations.aws.jobs import Call, JobPlace, JobRun
 
-Start = Literal["preflight", "ingest", "follow", "rebuild", "compact", "maintain", "replay", "new-epoch"]
+Start = Literal[
+    "preflight", "ingest", "follow", "rebuild", "compact", "maintain", "replay", "new-epoch", "derive"
+]
 Operation = Literal[Start, "stop"]
 
 _NAMES_TABLES = ("rebuild", "new-epoch")
@@ -34,14 +36,14 @@ def submit(
             help="preflight: try all that a job needs; ingest: until all is caught up; follow: until it is "
             "stopped; rebuild: recreate tables from bronze; compact: compact merge-on-read tables; maintain: "
             "keep bronze small; replay: apply quarantined events; new-epoch: continue at the beginning of "
-            "recreated topics; stop: end the running job."
+            "recreated topics; derive: bring derived tables up to date; stop: end the running job."
         ),
     ],
     tables: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[TABLE]...",
-            help="Such as sales or 'public.*'. Default for compact and replay: all tables.",
+            help="Such as sales or 'public.*'. Default for compact, replay and derive: all tables.",
         ),
     ] = None,
     events_from: Annotated[
@@ -55,6 +57,7 @@ def submit(
     since_snapshot: Annotated[
         bool, typer.Option("--since-snapshot", help="For rebuild: see `tributary rebuild --help`.")
     ] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="For derive: run until it is stopped.")] = False,
     without_preflight: Annotated[
         bool,
         typer.Option(
@@ -79,8 +82,9 @@ def submit(
     """Start a job on the deployed lake: a step of its EMR cluster, or a job run of EMR Serverless.
 
     The command reads all addresses from the outputs of the lake's stacks. A table has one writer at a time,
-    so a job is refused while another job of the lake is active. The operation `stop` ends the active job at
-    once. Its unfinished work is not lost: the next job starts from each table's last commit.
+    so a job is refused while another job of the lake is active. Only a job that derives tables may run beside
+    one that does not. The operation `stop` ends the active jobs at once. Unfinished work is not lost: the
+    next job starts from each table's last commit.
 
     The operation `preflight` tries on the deployed release of EMR what the other jobs need: the Java
     classes, a table of each storage in a scratch folder, the login to Kafka, Glue, and the credentials. With
@@ -94,7 +98,7 @@ def submit(
     from tributary.contract.lake import read_lake
     from tributary.operations.aws.deployed_lake import DeployedLake
 
-    _check_usage(operation, tables or (), events_from, since_snapshot)
+    _check_usage(operation, tables or (), events_from, since_snapshot, follow)
     the_lake = read_lake(lake, environment)
     try:
         with worded_for_aws(), aws_session(the_lake, lake) as session:
@@ -104,13 +108,13 @@ def submit(
             if operation == "stop":
                 _stop(place, wait, dry_run, as_json)
             else:
-                job = _job(deployed, operation, tables or (), events_from, since_snapshot)
+                job = _job(deployed, operation, tables or (), events_from, since_snapshot, follow)
                 needs_preflight = operation == "follow" and not without_preflight
                 _submit(deployed, job, wait, dry_run, as_json, needs_preflight=needs_preflight)
     except (NoCredentials, NotDeployed) as error:
         if not dry_run or operation == "stop":
             raise
-        _print_plan(the_lake, operation, tables or (), events_from, since_snapshot, error)
+        _print_plan(the_lake, operation, tables or (), events_from, since_snapshot, follow, error)
 
 
 def _print_plan(
@@ -119,6 +123,7 @@ def _print_plan(
     tables: Sequence[str],
     source: str | None,
     since_snapshot: bool,
+    follow: bool,
     why: TributaryError,
 ) -> None:
     """Print the request as far as the lake file determines it. `why` says why the stacks cannot be asked."""
@@ -129,7 +134,7 @@ def _print_plan(
     job = (
         Job("ingest", follow=True, source=source)
         if operation == "follow"
-        else Job(operation, tables=tuple(tables), source=source, since_snapshot=since_snapshot)
+        else Job(operation, follow, tuple(tables), source, since_snapshot)
     )
     _print_call(planned_start(lake, lake.aws, job))
     messages.print(
@@ -142,8 +147,16 @@ def _print_plan(
 
 
 def _check_usage(
-    operation: Operation, tables: Sequence[str], events_from: str | None, since_snapshot: bool
+    operation: Operation,
+    tables: Sequence[str],
+    events_from: str | None,
+    since_snapshot: bool,
+    follow: bool,
 ) -> None:
+    if follow and operation != "derive":
+        raise typer.BadParameter(f"{operation} has no such option", param_hint="--follow")
+    if operation == "derive" and events_from is not None:
+        raise typer.BadParameter("derive reads what the queries name", param_hint="--from")
     if since_snapshot and operation != "rebuild":
         raise typer.BadParameter(f"{operation} has no such option", param_hint="--since-snapshot")
     if operation in _NAMES_TABLES and not tables:
@@ -162,8 +175,13 @@ def _job(
     tables: Sequence[str],
     source: str | None,
     since_snapshot: bool,
+    follow: bool,
 ) -> Job:
     from tributary.aws.spark_submit import Job
+    from tributary.cli.commands.derive import known_names
+
+    if operation == "derive":
+        return Job("derive", follow=follow, tables=known_names(deployed.lake, tables))
 
     _check_source(deployed, operation, source)
     if operation == "follow":

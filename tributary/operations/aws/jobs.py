@@ -102,9 +102,9 @@ class JobPlace(Protocol):
 def refusal(place: JobPlace, name: str) -> JobRefused | None:
     """Return why the job `name` must not be started, or None if it may be started.
 
-    A table has one writer at a time, so a lake runs one job at a time.
+    A table has one writer at a time, so a lake runs one job at a time, and beside it one that derives tables.
     """
-    active = list(place.active())
+    active = [run for run in place.active() if derives(run.name) == derives(name)]
     if not active:
         return None
     # Of several active jobs, the one with the requested name explains the refusal best.
@@ -115,6 +115,11 @@ def refusal(place: JobPlace, name: str) -> JobRefused | None:
         found=f"{run.kind} {run.id}, {run.aws_state} since {moment(run.created)}",
         remedy=StopRun(),
     )
+
+
+def derives(name: str) -> bool:
+    """Return whether the job with this name writes derived tables alone."""
+    return name.endswith("-derive")
 
 
 def read_stoppable(place: JobPlace) -> tuple[JobRun, ...]:

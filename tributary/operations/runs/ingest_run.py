@@ -17,7 +17,7 @@ from tributary.contract.table_name import TableName
 from tributary.local import apicurio
 from tributary.local.process import read_log_tail
 from tributary.local.registry import registry_arguments
-from tributary.local.spark import RunningSpark, SparkInstallation, start_spark, stop_spark
+from tributary.local.spark import DERIVE_SERVICE, SERVICE, RunningSpark, SparkInstallation, start_spark
 from tributary.local.spark_jars import spark_jars
 from tributary.local.state import StateFolder
 from tributary.operations.runs.packaging import build_package, unpack_package
@@ -25,7 +25,7 @@ from tributary.operations.runs.run_progress import RunProgress, parse_report
 from tributary.operations.workspace import Workspace
 
 FILES = "files:"
-Command = Literal["ingest", "replay", "rebuild", "new-epoch", "erase", "maintain"]
+Command = Literal["ingest", "replay", "rebuild", "new-epoch", "erase", "maintain", "derive"]
 
 _APP_FAILED_FOR_SOME_TABLE = 1
 
@@ -59,7 +59,7 @@ class IngestRun:
 
     def kill(self) -> None:
         """End the app even in the middle of a commit. The next run resumes from what the tables hold."""
-        stop_spark(self._state.run, patience_seconds=0)
+        self._running.kill()
         self._has_ended.wait()
         self._running.wait()
 
@@ -130,7 +130,10 @@ def start_ingest(
         *options,
     ]
     installation = read_installation(console)
-    running = start_spark(workspace.lake, workspace.state, workspace.settings, installation, arguments)
+    service = DERIVE_SERVICE if command == "derive" else SERVICE
+    running = start_spark(
+        workspace.lake, workspace.state, workspace.settings, installation, arguments, service
+    )
     return IngestRun(running, workspace.state, console, on_line or _say_nothing)
 
 

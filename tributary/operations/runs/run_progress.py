@@ -15,7 +15,9 @@ from spark_app.reports import (
     CatalogFailed,
     CaughtUp,
     Committed,
+    DerivedRow,
     Erased,
+    EventsDropped,
     Failed,
     Freshness,
     Paused,
@@ -89,11 +91,13 @@ class RunProgress:
 
     steps   which steps the app has chosen
     upkeep  what it has done to keep events and history small
+    dropped events that no derived table has
     """
 
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     steps: StepsChosen | None = None
     upkeep: tuple[Erased | Trimmed | BronzeServiced, ...] = ()
+    dropped: tuple[EventsDropped, ...] = ()
 
     def after(self, report: Report) -> RunProgress:
         """Return the progress after this report."""
@@ -108,13 +112,15 @@ class RunProgress:
                     for name, outcome in outcomes.items()
                 }
                 return replace(self, tables=ended)
-            case Cataloged() | CatalogFailed() | Serviced():
+            case Cataloged() | CatalogFailed() | Serviced() | DerivedRow():
                 return self
             case Committed() | CaughtUp() | Failed() | Blocked() | Paused() | Resumed() | Replayed():
                 after = _after(self._of(report.table), report)
                 return replace(self, tables={**self.tables, report.table: after})
             case Erased() | Trimmed() | BronzeServiced():
                 return replace(self, upkeep=(*self.upkeep, report))
+            case EventsDropped():
+                return replace(self, dropped=(*self.dropped, report))
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -188,6 +194,10 @@ def parse_report(line: str) -> Report | None:
             return Cataloged(**found)
         case "catalog_failed":
             return CatalogFailed(**found)
+        case "derived_row":
+            return DerivedRow(**found)
+        case "events_dropped":
+            return EventsDropped(**found)
         case "stopped":
             return Stopped(**found)
     return None

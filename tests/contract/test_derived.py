@@ -1,0 +1,185 @@
+"""The lake file says which tables are derived, and a mistake in one entry is told with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tributary.contract.derivations import (
+    DerivedInput,
+    Input,
+    LakeInput,
+    StreamDerivation,
+    TableDerivation,
+    TopicInput,
+    depend_on,
+    lineage,
+    parse_sql,
+    read_derivations,
+)
+from tributary.contract.lake import Lake, LakeFileError, parse_lake
+
+HEAD = """
+[lake]
+name = "shop"
+[source.shop]
+engine = "postgres"
+database = "shop"
+tables = ["public.*"]
+[topic.purchases]
+columns = { id = "bigint", at = "timestamptz" }
+event_time = "at"
+watermark = "10m"
+"""
+
+
+def lake(text: str) -> Lake:
+    return parse_lake(HEAD + text)
+
+
+def derived(name: str, sql: str) -> str:
+    return f'[derived.{name}]\nkey = ["id"]\nsql = """{sql}"""\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[derived.a]\nkey = ["id"]\n', r"\[derived.a\]: not one query: found none"),
+        ('[derived.a]\nkey = ["id"]\nsql = "x"\nfile = "x.sql"\n', "not one query: found sql and file"),
+        ('[derived.a]\nkey = ["id"]\npython = "x.py"\n', "inputs and query do not fit"),
+        ('[derived.a]\nkey = ["id"]\nsql = "x"\ninputs = ["y"]\n', "inputs and query do not fit"),
+        ('[derived.a]\nkey = ["_key"]\nsql = "x"\n', "not a column's name: found _key"),
+        ('[derived.a]\nkey = ["id"]\nfile = "../x.sql"\n', "a path below the folder of the lake file"),
+        ('[derived.A]\nkey = ["id"]\nsql = "x"\n', "lower-case letters"),
+        ('[derived.purchases]\nkey = ["id"]\nsql = "x"\n', "a topic and a derived table with one name"),
+        ('[derived.a]\nkey = ["id"]\nsql = "x"\ntopic = "purchases"\n', "a topic that is also read"),
+        ('[topic.b]\ncolumns = { id = "bytea" }\n', "a type that JSON cannot bring: found id: bytea"),
+        ('[topic.b]\ncolumns = { id = "bigint" }\nevent_time = "id"\n', "no time of an event: found id"),
+        ('[topic.b]\ncolumns = { id = "bigint" }\nwatermark = "1m"\n', "a watermark without a time"),
+        ('[topic.b]\ncolumns = { id = "bigint" }\nunique = ["no"]\n', "an unknown column: found no"),
+    ],
+)
+def test_a_mistake_is_told_with_its_entry(text: str, told: str) -> None:
+    with pytest.raises(LakeFileError, match=told):
+        lake(text)
+
+
+def test_a_derived_table_cannot_have_the_name_of_a_table_that_a_source_names() -> None:
+    text = HEAD.replace('"public.*"', '"public.*", "sales.totals"') + derived(
+        "totals", "SELECT id FROM orders"
+    )
+    with pytest.raises(LakeFileError, match="a name that a table of a source has: found totals"):
+        parse_lake(text)
+
+
+def test_a_source_cannot_have_the_name_under_which_derived_tables_are_stored() -> None:
+    text = HEAD.replace("source.shop", "source.derived") + derived("a", "SELECT id FROM orders")
+    with pytest.raises(LakeFileError, match="a reserved name"):
+        parse_lake(text)
+
+
+def test_a_query_reads_what_stands_after_from_and_join_wherever_it_stands() -> None:
+    text = (
+        "WITH recent AS (SELECT * FROM purchases), a AS (SELECT 'FROM nowhere' FROM recent) "
+        "SELECT * FROM a, tables.big b JOIN `shop`.public.`odd name` USING (id) "
+        "WHERE id IN (SELECT id FROM public.orders) -- FROM comments"
+    )
+    found = parse_sql(lake(derived("big", "SELECT id FROM orders")), text, "here")
+    wanted: tuple[Input, ...] = (
+        TopicInput("purchases"),
+        DerivedInput("big"),
+        LakeInput(("shop", "public", "odd name")),
+        LakeInput(("public", "orders")),
+    )
+    assert found.inputs == wanted
+    over = found.over({one: f"v{number}" for number, one in enumerate(wanted)})
+    assert over == (
+        "WITH recent AS (SELECT * FROM v0 AS `purchases`), a AS (SELECT 'FROM nowhere' FROM recent) "
+        "SELECT * FROM a, v1 b JOIN v2 AS `odd name` USING (id) "
+        "WHERE id IN (SELECT id FROM v3 AS `orders`) -- FROM comments"
+    )
+
+
+def test_windows_of_time_leave_the_names_at_their_places() -> None:
+    text = "SELECT window.start AS id FROM purchases p GROUP BY WINDOW (at, '10 minutes')"
+    (reference,) = parse_sql(lake(""), text, "here").references
+    assert text[reference.start : reference.end] == "purchases"
+    assert reference.has_alias
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("SELEC id FROM orders", "not SQL that Spark reads"),
+        ("SELECT id FROM orders; SELECT 1", "not one SELECT"),
+        ("SELECT id FROM (orders", "not SQL that Spark reads"),
+        ("SELECT 1 AS id", "reads no table"),
+        ("DELETE FROM orders", "not one SELECT"),
+        ("SELECT id, now() AS at FROM orders", "does not follow from its inputs alone"),
+        ("SELECT id FROM orders WHERE day > current_date", "does not follow from its inputs alone"),
+        ("SELECT uuid() AS id FROM orders", "does not follow from its inputs alone"),
+        ("SELECT id FROM other.public.orders", "unknown source: found other.public.orders"),
+        ("SELECT id FROM a", "found a reads a"),
+    ],
+)
+def test_a_query_that_cannot_be_used_stops_only_its_own_table(sql: str, told: str) -> None:
+    text = derived("a", sql) + derived("b", "SELECT id FROM orders")
+    found = read_derivations(lake(text), Path())
+    assert [one.name for one in found.ordered] == ["b"]
+    assert told in str(found.errors["a"])
+
+
+def test_a_missing_file_is_told_with_its_path(tmp_path: Path) -> None:
+    found = read_derivations(lake('[derived.a]\nkey = ["id"]\nfile = "a.sql"\n'), tmp_path)
+    assert f"{tmp_path}/a.sql" in str(found.errors["a"])
+
+
+def test_a_table_of_events_is_one_that_reads_a_topic() -> None:
+    text = derived("a", "SELECT p.id FROM purchases p JOIN b USING (id)") + derived("b", "SELECT id FROM c")
+    kinds = {one.name: type(one) for one in read_derivations(lake(text), Path()).ordered}
+    assert kinds == {"a": StreamDerivation, "b": TableDerivation}
+
+
+@given(
+    st.lists(st.sets(st.integers(0, 6), max_size=3), min_size=7, max_size=7),
+    st.permutations(range(7)),
+)
+def test_each_table_comes_after_those_that_it_reads_unless_they_read_each_other(
+    reads: list[set[int]], order: list[int]
+) -> None:
+    def sql(table: int) -> str:
+        return f"SELECT id FROM {', '.join(['orders', *(f't{one}' for one in sorted(reads[table]))])}"
+
+    found = read_derivations(lake("".join(derived(f"t{table}", sql(table)) for table in order)), Path())
+    reached = {table: set(reads[table]) for table in range(7)}
+    for _ in range(7):
+        for table in range(7):
+            reached[table] |= {far for near in reached[table] for far in reads[near]}
+    assert set(found.errors) == {f"t{table}" for table in range(7) if table in reached[table]}
+    names = [one.name for one in found.ordered]
+    assert set(names) | set(found.errors) == {f"t{table}" for table in range(7)}
+    for place, one in enumerate(found.ordered):
+        assert one.needs - set(found.errors) <= set(names[:place])
+
+
+def test_a_changed_query_or_key_has_another_digest() -> None:
+    texts = [
+        derived("a", "SELECT id FROM orders"),
+        derived("a", "SELECT id FROM orders "),
+        derived("a", "SELECT id FROM orders").replace('["id"]', '["id", "n"]'),
+    ]
+    digests = [read_derivations(lake(text), Path()).ordered[0].digest for text in texts]
+    assert len(set(digests)) == 3
+
+
+def test_lineage_names_each_table_with_all_that_it_reads() -> None:
+    text = derived("a", "SELECT id FROM b JOIN purchases USING (id)") + derived(
+        "b", "SELECT id FROM public.o"
+    )
+    ordered = read_derivations(lake(text), Path()).ordered
+    assert list(lineage(ordered)) == [("b", "public.o"), ("a", "b"), ("a", "topic purchases")]
+    assert [one.name for one in depend_on(["a"], ordered)] == ["b", "a"]
+    assert [one.name for one in depend_on(["b"], ordered)] == ["b"]

@@ -1,0 +1,188 @@
+"""The lake file's derived tables and the topics that they read: entries, allowed values, and defaults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tributary.contract.column_types import ColumnTypes
+from tributary.contract.entries import Duration, Entry, Names, Problem, matching, toml_key
+from tributary.contract.source import Source
+from tributary.contract.table_name import TableName
+
+DERIVED_SOURCE, DERIVED_SCHEMA = "derived", "tables"
+"""The names under which derived tables are stored, as in `derived.tables.totals`. No database has them."""
+
+TYPES_IN_JSON = frozenset(
+    {
+        *("boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric"),
+        *(
+            "text",
+            "varchar",
+            "char",
+            "uuid",
+            "json",
+            "jsonb",
+            "date",
+            "timestamp",
+            "timestamp with time zone",
+        ),
+    }
+)
+"""The types that a topic's columns can have."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_MAX_NAME = 48
+
+Format = Literal["parquet", "csv"]
+FilePath = Annotated[
+    str,
+    matching(
+        r"(?!.*(^|/)\.\.?(/|$))[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*",
+        'a path below the folder of the lake file, such as "derived/totals.sql"',
+    ),
+]
+KafkaTopic = Annotated[
+    str, matching(r"[A-Za-z0-9._-]{1,249}", "a topic: letters, digits, dots, underscores and hyphens")
+]
+Folder = Annotated[
+    str,
+    matching(
+        r"(s3://[a-z0-9.-]+(/[^\s]+)?|/[^\s]+)", 'a folder, such as "s3://bucket/totals" or "/tmp/totals"'
+    ),
+]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Topic(Entry):
+    """`[topic.NAME]`: a topic of Kafka with JSON objects, which derived tables read under this name.
+
+    topic       the topic's name in Kafka; None: NAME
+    columns     the fields of the JSON that are read, and their types
+    event_time  the column that says when an event happened
+    watermark   how late an event may come; a later one is dropped by queries that group by time
+    unique      columns that identify an event; one that comes again is dropped
+    """
+
+    topic: KafkaTopic | None = None
+    columns: ColumnTypes
+    event_time: str | None = None
+    watermark: Duration | None = None
+    unique: Names | None = None
+
+    def problems(self, name: str) -> Iterator[Problem]:
+        entry, columns = f"[topic.{toml_key(name)}]", dict(self.columns)
+        for column, of_type in self.columns:
+            if of_type.name not in TYPES_IN_JSON or of_type.is_array:
+                expected = f"one of {', '.join(sorted(TYPES_IN_JSON))}"
+                yield Problem(
+                    f"{entry}.columns", "a type that JSON cannot bring", f"{column}: {of_type.name}", expected
+                )
+        if self.event_time is not None and not columns.get(self.event_time, _NO_TYPE).name.startswith(
+            "timestamp"
+        ):
+            expected = "one of the columns, with the type timestamp or timestamp with time zone"
+            yield Problem(f"{entry}.event_time", "no time of an event", self.event_time, expected)
+        if self.watermark is not None and self.event_time is None:
+            expected = "event_time, the column that says when an event happened"
+            yield Problem(f"{entry}.watermark", "a watermark without a time", "no event_time", expected)
+        for column in set(self.unique or ()) - columns.keys():
+            yield Problem(f"{entry}.unique", "an unknown column", column, f"one of {', '.join(columns)}")
+
+
+class Derived(Entry):
+    """`[derived.NAME]`: a table that a query keeps up to date.
+
+    key      the columns of the result that identify a row
+    sql      the query, in Spark's SQL
+    file     a file with the query, as a path from the lake file's folder
+    python   a file with a function `derive` that returns a DataFrame; its parameters are the inputs
+    inputs   for `python`: what the parameters stand for, in their order
+    topic    a topic of Kafka that gets each changed row as JSON
+    folder   a folder that gets the rows as files
+    format   of these files
+    console  whether each changed row is printed
+    """
+
+    key: Names
+    sql: Text | None = None
+    file: FilePath | None = None
+    python: FilePath | None = None
+    inputs: Names | None = None
+    topic: KafkaTopic | None = None
+    folder: Folder | None = None
+    format: Format = "parquet"
+    console: bool = False
+
+    def problems(self, name: str) -> Iterator[Problem]:
+        entry = f"[derived.{toml_key(name)}]"
+        given = [query for query in ("sql", "file", "python") if getattr(self, query) is not None]
+        if len(given) != 1:
+            expected = "one of sql, file and python"
+            yield Problem(entry, "not one query", " and ".join(given) or "none", expected)
+        if (self.python is None) != (self.inputs is None):
+            expected = "inputs together with python; the inputs of SQL are the tables that it names"
+            found = "no inputs" if self.inputs is None else "inputs without python"
+            yield Problem(f"{entry}.inputs", "inputs and query do not fit", found, expected)
+        for column in self.key:
+            if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", column) is None:
+                expected = "a column name with letters, digits and underscores, beginning with a letter"
+                yield Problem(f"{entry}.key", "not a column's name", column, expected)
+
+    @property
+    def needed_file(self) -> PurePosixPath | None:
+        """The file that the entry needs beside the lake file, if any."""
+        found = self.file or self.python
+        return None if found is None else PurePosixPath(found)
+
+
+class _NoType:
+    name = ""
+
+
+_NO_TYPE = _NoType()
+
+
+def derived_table(name: str) -> TableName:
+    """Return the name of a derived table in the lake."""
+    return TableName(DERIVED_SOURCE, DERIVED_SCHEMA, name)
+
+
+def derived_name_problem(name: str) -> str | None:
+    """Return what the name of a derived table or a topic must be if `name` breaks that rule, else None."""
+    if _NAME.fullmatch(name) and len(name) <= _MAX_NAME:
+        return None
+    return f"at most {_MAX_NAME} lower-case letters, digits and single underscores, beginning with a letter"
+
+
+def derived_problems(
+    topics: Mapping[str, Topic], derived: Mapping[str, Derived], sources: Mapping[str, Source]
+) -> Iterator[Problem]:
+    """Yield what only several entries together show. The queries are not read."""
+    for name, topic in topics.items():
+        yield from topic.problems(name)
+    for name, table in derived.items():
+        yield from table.problems(name)
+        for source in sources.values():
+            if name in {pattern.table for pattern in source.patterns.include}:
+                expected = "a name that no table of a source has"
+                yield Problem(f"[derived.{name}]", "a name that a table of a source has", name, expected)
+        if name in topics:
+            expected = "a name that no topic has"
+            yield Problem(f"[derived.{name}]", "a topic and a derived table with one name", name, expected)
+        written = topics_named(topics).get(table.topic or "")
+        if written is not None:
+            expected = "a topic that no section [topic.NAME] reads, so that no result becomes an input"
+            yield Problem(f"[derived.{name}].topic", "a topic that is also read", str(table.topic), expected)
+    if derived and DERIVED_SOURCE in sources:
+        expected = "another name, because derived tables are stored under this one"
+        yield Problem(f"[source.{DERIVED_SOURCE}]", "a reserved name", DERIVED_SOURCE, expected)
+
+
+def topics_named(topics: Mapping[str, Topic]) -> Mapping[str, str]:
+    """Return the names of the sections by the topics' names in Kafka."""
+    return {topic.topic or name: name for name, topic in topics.items()}
