@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
@@ -47,6 +47,14 @@ class DerivedTable:
         timeline = self.hudi.timeline()
         commit = next(self.hudi.commits_with(RECORD_KEY, timeline), None)
         self.record = None if commit is None else Record.from_json(commit.text)
+        if self.record is not None:
+            # The table keeps its layout if the defaults of the lake file change.
+            layout = {
+                "storage": self.hudi.stored_as().storage,
+                "buckets": self.record.buckets or self.hudi.policy.buckets,
+            }
+            self.hudi = replace(self.hudi, policy=self.hudi.policy.model_copy(update=layout))
+            self.services = TableServices(self.hudi, self.hudi.timeline)
         self.services.recover(timeline.commits_since_services)
 
     @property
@@ -70,6 +78,7 @@ class DerivedTable:
 
         `changed`: the difference, if it is known. If the columns are others than before, one commit replaces
         all files."""
+        record = replace(record, buckets=self.hudi.policy.buckets)
         stored = self.columns()
         now = columns_of(rows)
         if stored is not None and not stored.is_same(now):
@@ -93,6 +102,7 @@ class DerivedTable:
 
         The first commit is written even without rows, so that the table exists."""
         begun = time.monotonic()
+        record = replace(record, buckets=self.hudi.policy.buckets)
         changed = changed.persist()
         try:
             is_delete = (F.col(OPERATION) == DELETE_MARKER).cast("int")

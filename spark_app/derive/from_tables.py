@@ -63,7 +63,7 @@ class FromTables:
         if self.seen and not changed:
             return None
         instants = {str(state.name): state.instant for state in states.values()}
-        record = Record(self.derivation.digest, self.table.next_number, instants)
+        record = Record(self.derivation.digest, self.table.next_number, inputs=instants)
         committed: Committed | AllKeys | None = AllKeys("the inputs do not tell what has changed")
         if self._can_tell(states):
             committed = self._advance_touched(states, changed, record)

@@ -80,10 +80,12 @@ def derive(
         keys.update({one.name: one.key for one in found.ordered})
         return found
 
-    def offer(table: DerivedTable) -> None:
-        if catalog is not None:
+    def offer(table: DerivedTable, may_have_changed: bool) -> None:
+        if catalog is None:
+            return
+        if may_have_changed:
             catalog.offer(_offered(table, keys[table.name.table]))
-            catalog.step()
+        catalog.step()
 
     run = DeriveRun(
         read=read,

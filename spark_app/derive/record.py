@@ -22,6 +22,7 @@ class Record:
 
     digest      of the query
     number      of the commit: one more than the last one's. It orders the versions of a row.
+    buckets     that hold the rows; None before the table is written
     inputs      for tables: the instant of each input, by its name in the lake
     generation  for streams: how many times the table was derived from the beginning of its topics
     batch       for streams: the last batch of this generation in the table
@@ -30,6 +31,7 @@ class Record:
 
     digest: str
     number: int
+    buckets: int | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     generation: int | None = None
     batch: int | None = None

@@ -56,12 +56,12 @@ class DeriveRun:
 
     read         read the derived tables, again at each round: their queries may change
     open         return the table of a derivation, to be advanced
-    offer        tell the catalog of a table that is well
+    offer        show a table in the catalog; the second argument tells whether it may have changed
     """
 
     read: Callable[[], Derivations]
     open: Callable[[Derivation], Advanced]
-    offer: Callable[[DerivedTable], None]
+    offer: Callable[[DerivedTable, bool], None]
     progress: ProgressWriter
     outcomes: OutcomeStore
     quarantine_of: Callable[[str], str]
@@ -111,13 +111,13 @@ class DeriveRun:
         if self.clock() < turn.not_before:
             return False
         try:
-            advanced = turn.advanced
+            advanced, is_new = turn.advanced, turn.advanced is None
             if advanced is None:
                 advanced = self.open(derivation)
                 advanced.recover()
                 turn.advanced = advanced
             committed = advanced.advance()
-            self.offer(advanced.table)
+            self.offer(advanced.table, is_new or committed is not None)
             advanced.table.serve()
         except (TributaryError, PySparkException, Py4JJavaError, OSError) as error:
             self._failed(derivation.name, turn, error)

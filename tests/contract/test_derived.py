@@ -20,6 +20,7 @@ from tributary.contract.derivations import (
     parse_sql,
     read_derivations,
 )
+from tributary.contract.derived import derived_table
 from tributary.contract.lake import Lake, LakeFileError, parse_lake
 
 HEAD = """
@@ -73,6 +74,12 @@ def test_a_derived_table_cannot_have_the_name_of_a_table_that_a_source_names() -
     )
     with pytest.raises(LakeFileError, match="a name that a table of a source has: found totals"):
         parse_lake(text)
+
+
+def test_a_derived_table_is_kept_by_the_defaults_but_without_rows_that_are_gone() -> None:
+    text = derived("a", "SELECT id FROM orders") + '[defaults]\ndeletes = "soft"\nbuckets = 7\n'
+    policy = lake(text).policy(derived_table("a"))
+    assert (policy.deletes, policy.buckets) == ("hard", 7)
 
 
 def test_a_source_cannot_have_the_name_under_which_derived_tables_are_stored() -> None:

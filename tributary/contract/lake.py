@@ -29,6 +29,7 @@ from tributary.contract.aws import Aws
 from tributary.contract.aws_checks import aws_problems, event_size_problems
 from tributary.contract.column_types import ColumnTypes
 from tributary.contract.derived import (
+    DERIVED_SOURCE,
     Derived,
     Topic,
     derived_name_problem,
@@ -343,6 +344,9 @@ class Lake(Entry):
 
     def policy(self, table: TableName) -> TablePolicy:
         """Return how a table of the lake is kept, with or without an entry of its own."""
+        if table.source == DERIVED_SOURCE and self.derived:
+            # No source has deleted a row that no longer follows from a query.
+            return TablePolicy(**{**dict(self.defaults), "deletes": "hard"})
         policy = dict(self.tables).get(table) or TablePolicy(**dict(self.defaults))
         source = next((source for source in self.sources if source.name == table.source), None)
         if source is None or source.routed_events is None or not source.routes_to(table.schema):

@@ -167,6 +167,19 @@ def test_a_changed_query_is_applied_to_all_rows(spark: SparkSession, tmp_path: P
     assert lake.rows("best") == [(3,)]
 
 
+def test_a_table_keeps_its_layout_when_the_defaults_change(spark: SparkSession, tmp_path: Path) -> None:
+    lake = DerivedLake(spark, tmp_path, _orders("SELECT id, amount FROM orders"), TYPES)
+    rows = [(number, 1, Decimal(number)) for number in range(8)]
+    lake.write("orders", rows)
+    lake.advance("best")
+    lake.text += '[defaults]\nbuckets = 5\nstorage = "copy_on_write"\n'
+    opened = lake.from_tables("best")
+    assert (opened.table.hudi.policy.buckets, opened.table.hudi.policy.storage) == (2, "merge_on_read")
+    lake.text = _orders("SELECT id, amount + 1 AS amount FROM orders") + "[defaults]\nbuckets = 5\n"
+    lake.advance("best")
+    assert [row[0] for row in lake.rows("best")] == list(range(8)), "no row is there twice"
+
+
 def test_a_key_that_two_rows_have_is_told_and_the_rows_stay(spark: SparkSession, tmp_path: Path) -> None:
     lake = DerivedLake(spark, tmp_path, _orders("SELECT customer AS id FROM orders"), TYPES)
     lake.write("orders", [(1, 7, Decimal(5))])

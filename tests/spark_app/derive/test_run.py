@@ -78,7 +78,7 @@ class Run:
         return DeriveRun(
             read=self.read,
             open=self.open,
-            offer=lambda _: None,
+            offer=lambda *_: None,
             progress=ProgressWriter(self.out),
             outcomes=self.outcomes,
             quarantine_of=lambda name: name,

@@ -83,6 +83,7 @@ def derive(
                     f"{dropped.unreadable:,} events were unreadable. They are in no result.",
                     style="yellow",
                     highlight=False,
+                    soft_wrap=True,
                 )
 
 
