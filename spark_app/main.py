@@ -21,11 +21,12 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.registry import SOURCE_LOGS
 from spark_app.registry.opened import open_registry
 from spark_app.registry.registry import SchemaRegistry
-from spark_app.reports import ProgressWriter, StepsChosen
+from spark_app.reports import ProgressWriter, StepsChosen, Stopped
 from spark_app.run.lake_file import WatchedLakeFile
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.maintenance import maintain
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
+from spark_app.run.orphan_files import OrphanFiles
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.pause_files import PauseFiles
 from spark_app.run.preflight import Places, run_preflight
@@ -35,6 +36,7 @@ from spark_app.run.snapshot_files import SnapshotFiles
 from spark_app.run.steps_files import StepsFiles
 from spark_app.run.table_task import TableTask, run_for_each_table
 from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.sources.event import EventSource
 from spark_app.sources.files import FilesSource
 from spark_app.sources.kafka import MSK_IAM, KafkaSource
@@ -48,6 +50,7 @@ from spark_app.table.erase import erase_key
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
+from spark_app.table.trim import delete_events
 from spark_app.wire.items.record import table_of_record
 from spark_app.wire.sink_records import RecordsOfForms
 from tributary.contract.acceleration import ChosenSteps
@@ -99,7 +102,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "maintain":
             bronze = _bronze(spark, lake, options)
             retention = lake.bronze.retention
-            return 0 if maintain(bronze, table_of, retention, progress, OutcomeFiles(spark)) else 1
+            removed = OrphanFiles(spark, options.quarantine).read_removed()
+            return 0 if maintain(bronze, table_of, retention, progress, OutcomeFiles(spark), removed) else 1
+        if options.command == "delete-events":
+            upkeep = BronzeUpkeep(spark, _bronze(spark, lake, options).table)
+            for topic in options.topics:
+                progress.write(delete_events(topic, upkeep))
+            progress.write(Stopped({}))
+            return 0
         if task := _task(options):
             return 0 if run_for_each_table(source, table_of, task, progress, OutcomeFiles(spark)) else 1
         run = Ingest(
@@ -111,6 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             follow=options.follow,
             snapshots=SnapshotFiles(spark, options.quarantine),
             pauses=PauseFiles(spark, options.quarantine),
+            orphans=OrphanFiles(spark, options.quarantine),
             catalog=_catalog(lake, options, progress),
             metrics=metrics,
             pace=_pace(spark, options),
@@ -189,6 +200,9 @@ def _parser() -> argparse.ArgumentParser:
     erase = commands.add_parser("erase", help="forget a key of one table; nothing else may write")
     _add_common(erase, default_source="kafka")
     erase.add_argument("--key", required=True, type=_key, metavar="JSON", help='such as {"id": "7"}')
+    delete = commands.add_parser("delete-events", help="delete all events of topics from bronze")
+    _add_common(delete, default_source="bronze")
+    delete.add_argument("--topic", dest="topics", action="append", required=True, metavar="NAME")
     preflight = commands.add_parser("preflight", help="try all that the app needs, without touching a table")
     _add_common(preflight, default_source="kafka")
     preflight.add_argument(

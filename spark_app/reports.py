@@ -175,6 +175,15 @@ class Trimmed:
 
 
 @dataclass(frozen=True)
+class EventsDeleted:
+    """All events of a topic were deleted from bronze."""
+
+    event: ClassVar[str] = "events_deleted"
+    topic: str
+    events: int
+
+
+@dataclass(frozen=True)
 class BronzeServiced:
     """What was done for bronze as a whole."""
 
@@ -235,6 +244,7 @@ Report = (
     | Serviced
     | Erased
     | Trimmed
+    | EventsDeleted
     | BronzeServiced
     | Cataloged
     | CatalogFailed

@@ -67,6 +67,10 @@ class BronzeUpkeep:
         if ranges:
             self._change(f"DELETE FROM {self.table} WHERE k_topic = {_literal(topic)} AND ({ranges})")
 
+    def delete(self, topic: str) -> None:
+        """Remove all events of the topic."""
+        self._change(f"DELETE FROM {self.table} WHERE k_topic = {_literal(topic)}")
+
     def merge_small_files(self) -> int:
         """Merge small files into larger ones. Return how many files were merged."""
         result = (

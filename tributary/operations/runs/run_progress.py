@@ -16,6 +16,7 @@ from spark_app.reports import (
     CaughtUp,
     Committed,
     Erased,
+    EventsDeleted,
     Failed,
     Freshness,
     Paused,
@@ -93,7 +94,7 @@ class RunProgress:
 
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     steps: StepsChosen | None = None
-    upkeep: tuple[Erased | Trimmed | BronzeServiced, ...] = ()
+    upkeep: tuple[Erased | Trimmed | EventsDeleted | BronzeServiced, ...] = ()
 
     def after(self, report: Report) -> RunProgress:
         """Return the progress after this report."""
@@ -113,7 +114,7 @@ class RunProgress:
             case Committed() | CaughtUp() | Failed() | Blocked() | Paused() | Resumed() | Replayed():
                 after = _after(self._of(report.table), report)
                 return replace(self, tables={**self.tables, report.table: after})
-            case Erased() | Trimmed() | BronzeServiced():
+            case Erased() | Trimmed() | EventsDeleted() | BronzeServiced():
                 return replace(self, upkeep=(*self.upkeep, report))
 
     @property
@@ -182,6 +183,8 @@ def parse_report(line: str) -> Report | None:
         case "trimmed":
             kept_from = {int(partition): offset for partition, offset in found["kept_from"].items()}
             return Trimmed(**{**found, "kept_from": kept_from})
+        case "events_deleted":
+            return EventsDeleted(**found)
         case "bronze_serviced":
             return BronzeServiced(**found)
         case "cataloged":
