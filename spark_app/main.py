@@ -46,7 +46,7 @@ from spark_app.sources.kinesis.landing import Landing
 from spark_app.sources.kinesis.source import KinesisSource
 from spark_app.sources.kinesis.stream import Stream
 from spark_app.sources.several import SeveralSources
-from spark_app.table.erase import erase_key
+from spark_app.table.erase import erase_keys
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
@@ -173,7 +173,7 @@ def _task(options: argparse.Namespace) -> TableTask | None:
     if options.command == "rebuild":
         return partial(rebuild_table, since_snapshot=options.since_snapshot)
     if options.command == "erase":
-        return partial(erase_key, key=options.key)
+        return partial(erase_keys, keys=options.keys)
     return TASKS.get(options.command)
 
 
@@ -197,9 +197,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_common(new_epoch, default_source="kafka")
     compact = commands.add_parser("compact", help="run the table services now; nothing else may write")
     _add_common(compact, default_source="kafka")
-    erase = commands.add_parser("erase", help="forget a key of one table; nothing else may write")
+    erase = commands.add_parser("erase", help="forget keys of one table; nothing else may write")
     _add_common(erase, default_source="kafka")
-    erase.add_argument("--key", required=True, type=_key, metavar="JSON", help='such as {"id": "7"}')
+    erase.add_argument(
+        "--keys", required=True, type=_keys, metavar="FILE", help='JSON, such as [{"id": "7"}, {"id": "8"}]'
+    )
     delete = commands.add_parser("delete-events", help="delete all events of topics from bronze")
     _add_common(delete, default_source="bronze")
     delete.add_argument("--topic", dest="topics", action="append", required=True, metavar="NAME")
@@ -214,11 +216,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _key(text: str) -> Mapping[str, str]:
-    found = json.loads(text)
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no JSON object of texts")
-    return found
+def _keys(file: str) -> Sequence[Mapping[str, str]]:
+    found = json.loads(Path(file).read_text(encoding="utf-8"))
+    are_keys = isinstance(found, list) and all(
+        isinstance(key, dict) and all(isinstance(value, str) for value in key.values()) for key in found
+    )
+    if not found or not are_keys:
+        raise argparse.ArgumentTypeError(f"{file} is no JSON list of objects of texts")
+    keys: Sequence[Mapping[str, str]] = found
+    return keys
 
 
 def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:

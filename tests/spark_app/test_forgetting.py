@@ -18,7 +18,7 @@ from spark_app.ledger.topic_checks import PositionLost
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.sources.event import OffsetRange
-from spark_app.table.erase import NotErased, erase_key
+from spark_app.table.erase import NotErased, erase_keys
 from spark_app.table.quarantine import read_quarantine
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
@@ -106,9 +106,9 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     table.apply((OffsetRange(0, 4, len(sent) + 1),))
 
     with pytest.raises(NotErased, match="still in the source"):
-        erase_key(table, {"id": "1"})
+        erase_keys(table, [{"id": "1"}])
     with pytest.raises(NotErased, match="This is not the key of the table"):
-        erase_key(table, {"name": "1"})
+        erase_keys(table, [{"name": "1"}])
     assert _where_in_files(tmp_path, SECRET) == {"lake", "silver", "quarantine"}
 
     before = len(shop.events)
@@ -119,17 +119,25 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     later = [event_row(event, before + 1 + n) for n, event in enumerate(shop.events[before:])]
     _land(bronze, later)
     with pytest.raises(NotErased, match="has not applied all events"):
-        erase_key(table, {"": "1"})
+        erase_keys(table, [{"": "1"}])
     end = len(sent) + 1 + len(later)
     table.apply((OffsetRange(0, len(sent) + 1, end),))
 
-    erased = erase_key(table, {"": "1"})
-    assert erased.key == {"id": "1"}
-    assert [json.loads(key) for key in erased.linked] == [{"id": 11}]
-    assert erased.rows == (1 if policy.get("deletes") == "soft" else 0)
-    former = erase_key(table, {"id": "11"})
-    assert former.quarantined + erased.quarantined == 1
-    assert former.events + erased.events == 8
+    with pytest.raises(NotErased, match="still in the source"):
+        erase_keys(table, [{"": "1"}, {"": "2"}])  # Then no key is erased.
+    if policy:
+        erased = erase_keys(table, [{"": "1"}])
+        assert erased.keys == ({"id": "1"},)
+        assert [json.loads(key) for key in erased.linked] == [{"id": 11}]
+        assert erased.rows == (1 if policy.get("deletes") == "soft" else 0)
+        former = erase_keys(table, [{"id": "11"}])
+        assert former.quarantined + erased.quarantined == 1
+        assert former.events + erased.events == 8
+    else:
+        both = erase_keys(table, [{"": "1"}, {"id": "11"}, {"id": "4711"}])
+        assert both.keys == ({"id": "1"}, {"id": "11"}, {"id": "4711"})
+        assert both.unknown == ({"id": "4711"},)
+        assert (both.events, both.quarantined, both.linked) == (8, 1, ())
 
     assert _where_in_files(tmp_path, SECRET) == set()
     expected = {0: ("first", "body of 0"), 2: ("first", "body of 2"), 3: ("third", "body of 3")}
@@ -138,7 +146,7 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     assert read_quarantine(bronze.spark, table.quarantine_path, 0) is None
 
     instant = table.hudi.timeline().last_instant
-    assert erase_key(table, {"id": "1"}).events == erase_key(table, {"id": "4711"}).rows == 0
+    assert erase_keys(table, [{"id": "1"}]).events == erase_keys(table, [{"id": "4711"}]).rows == 0
     assert table.hudi.timeline().last_instant == instant  # No history was lost for a wrong key.
     rebuild_table(table)
     assert {key: row for key, row in _rows(table).items() if key in shop.rows} == expected

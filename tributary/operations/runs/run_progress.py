@@ -179,7 +179,8 @@ def parse_report(line: str) -> Report | None:
         case "serviced":
             return Serviced(**found)
         case "erased":
-            return Erased(**{**found, "linked": tuple(found["linked"])})
+            listed = {name: tuple(found[name]) for name in ("keys", "linked", "unknown")}
+            return Erased(**{**found, **listed})
         case "trimmed":
             kept_from = {int(partition): offset for partition, offset in found["kept_from"].items()}
             return Trimmed(**{**found, "kept_from": kept_from})
