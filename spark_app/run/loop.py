@@ -168,9 +168,14 @@ class Ingest:
         """
         if self._runs and not self.follow:
             return
-        new = self.source.topics() - self._runs.keys()
-        removed = self.orphans.read_removed() if new and self.orphans is not None else frozenset()
-        found = {topic: table for topic in new - removed if (table := self.table_of(topic))}
+        found = {
+            topic: table
+            for topic in self.source.topics() - self._runs.keys()
+            if (table := self.table_of(topic))
+        }
+        if found and self.orphans is not None:
+            removed = self.orphans.read_removed()
+            found = {topic: table for topic, table in found.items() if topic not in removed}
         extents = self.source.extents(frozenset(found)) if found and not self.follow else {}
         for topic, table in sorted(found.items()):
             self._runs[topic] = TableRun(table, target=None if self.follow else extents[topic].end)

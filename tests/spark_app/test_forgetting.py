@@ -22,7 +22,7 @@ from spark_app.table.erase import NotErased, erase_keys
 from spark_app.table.quarantine import read_quarantine
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
-from spark_app.table.trim import HeldEvents, first_kept, trim_table
+from spark_app.table.trim import HeldEvents, delete_events, first_kept, trim_removed, trim_table
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.test_bronze import COLUMNS, Bronze, bronze
 from tributary.contract.lake import TablePolicy
@@ -191,6 +191,27 @@ def test_old_events_that_are_applied_go_and_a_rebuild_refuses(bronze: Bronze, tm
     anew = _table(bronze, tmp_path / "anew", TablePolicy())
     with pytest.raises(PositionLost):
         anew.pending(bronze.source.extents(frozenset({TOPIC}))[TOPIC], 100)
+
+
+def test_events_of_a_removed_table_go_by_their_age_or_at_once_and_no_other_table_s(
+    bronze: Bronze, tmp_path: Path
+) -> None:
+    _trimmed(bronze, tmp_path)
+    other = f"{TOPIC}_other"
+    _land(bronze, [(other, 0, 0, NOW_MS, None, bytearray(b"stays"), None, None)])
+    upkeep = BronzeUpkeep(bronze.spark, bronze.table)
+
+    # Nobody will apply the last two events, so the table's position does not count.
+    assert trim_removed(TOPIC, upkeep, timedelta(days=60)).events == 0
+    trimmed = trim_removed(TOPIC, upkeep, timedelta(days=30))
+    assert (trimmed.table, trimmed.events, trimmed.kept_from) == (TOPIC, 10, {0: 10})
+
+    assert delete_events(TOPIC, upkeep).events == 2
+    assert delete_events(TOPIC, upkeep).events == 0
+    assert upkeep.events(TOPIC).isEmpty()
+    assert upkeep.events(other).count() == 1
+    left = [pq.ParquetFile(path).read().to_pylist() for path in (tmp_path / "lake").rglob("*.parquet")]
+    assert {row["k_topic"] for rows in left for row in rows} == {other}
 
 
 def test_a_table_is_rebuilt_from_a_later_snapshot_after_its_first_events_are_gone(
