@@ -154,8 +154,16 @@ def is_of_unknown_type(schema: ConnectSchema) -> bool:
     """Return whether Debezium did not know the column's type, and so sends the text of its values as bytes.
 
     This is so for events from before an enum or a domain was dropped, if the connector reads them after a
-    start (io.debezium.connector.postgresql.PostgresType#UNKNOWN)."""
-    return schema.type == "bytes" and schema.name is None and schema.parameter(SOURCE_TYPE) == "UNKNOWN"
+    start. Their type in the source is the one that the column has now, such as TEXT, with a scale of -1 and
+    without a length (seen with 3.7.0; io.debezium.connector.postgresql.PostgresType#UNKNOWN). Every known
+    type has a length."""
+    return (
+        schema.type == "bytes"
+        and schema.name is None
+        and schema.parameter(SOURCE_TYPE) not in (None, "BYTEA")
+        and schema.parameter(SOURCE_LENGTH) is None
+        and schema.parameter(SOURCE_SCALE) == "-1"
+    )
 
 
 def conversion_of_text(lake: DataType) -> Conversion:

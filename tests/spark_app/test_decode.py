@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 from spark_app.columns.table_columns import TableColumns
 from spark_app.positions.postgres import PostgresLog
 from spark_app.wire import decode
-from spark_app.wire.connect_schema import SOURCE_TYPE, ConnectSchema
+from spark_app.wire.connect_schema import SOURCE_SCALE, SOURCE_TYPE, ConnectSchema
 from spark_app.wire.json_with_schemas import read_schema_version
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tests.spark_app.debezium import SentEvent, SourceTable, event_row
@@ -104,7 +104,7 @@ def test_the_text_of_a_type_that_was_dropped_is_read_as_the_column_s_type(
     spark: SparkSession, data_type: DataType, sent: Sequence[str | None], expected: Sequence[object]
 ) -> None:
     event, version = one_event()
-    unknown = ConnectSchema("bytes", parameters=((SOURCE_TYPE, "UNKNOWN"),))
+    unknown = ConnectSchema("bytes", parameters=((SOURCE_TYPE, "TEXT"), (SOURCE_SCALE, "-1")))
     version = replace(version, row=tuple((n, unknown if n == "name" else s) for n, s in version.row))
     texts = [None if text is None else base64.b64encode(text.encode()).decode() for text in sent]
     wrong = [] if data_type in (StringType(), BinaryType()) else [base64.b64encode(b"?").decode()]
