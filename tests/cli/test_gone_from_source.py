@@ -141,7 +141,7 @@ def _set_connector(tributary: Tributary, action: str, state: str) -> None:
 
 
 def _states(tributary: Tributary) -> dict[str, str]:
-    return {one["table"]: one["state"] for one in tributary.json("status")["tables"]}
+    return {one["table"]: one["state"] for one in tributary.json("status", status=None)["tables"]}
 
 
 def _objects(tributary: Tributary, table: str) -> set[str]:
