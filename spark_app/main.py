@@ -24,11 +24,12 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.registry import SOURCE_LOGS
 from spark_app.registry.opened import open_registry
 from spark_app.registry.registry import SchemaRegistry
-from spark_app.reports import ProgressWriter, StepsChosen
+from spark_app.reports import ProgressWriter, StepsChosen, Stopped
 from spark_app.run.lake_file import WatchedLakeFile
 from spark_app.run.loop import Ingest, Pace, StopRequest
 from spark_app.run.maintenance import maintain
 from spark_app.run.metrics import MeasuredProgress, MetricsSender, logs_client
+from spark_app.run.orphan_files import OrphanFiles
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.run.pause_files import PauseFiles
 from spark_app.run.preflight import Places, run_preflight
@@ -38,6 +39,7 @@ from spark_app.run.snapshot_files import SnapshotFiles
 from spark_app.run.steps_files import StepsFiles
 from spark_app.run.table_task import TableTask, run_for_each_table
 from spark_app.sources.bronze import BronzeSource
+from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.sources.event import EventSource
 from spark_app.sources.files import FilesSource
 from spark_app.sources.kafka import MSK_IAM, KafkaSource
@@ -47,10 +49,11 @@ from spark_app.sources.kinesis.landing import Landing
 from spark_app.sources.kinesis.source import KinesisSource
 from spark_app.sources.kinesis.stream import Stream
 from spark_app.sources.several import SeveralSources
-from spark_app.table.erase import erase_key
+from spark_app.table.erase import erase_keys
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.replay import replay_table
 from spark_app.table.table_ingest import TableIngest
+from spark_app.table.trim import delete_events
 from spark_app.wire.items.record import table_of_record
 from spark_app.wire.sink_records import RecordsOfForms
 from tributary.contract.acceleration import ChosenSteps
@@ -104,7 +107,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "maintain":
             bronze = _bronze(spark, lake, options)
             retention = lake.bronze.retention
-            return 0 if maintain(bronze, table_of, retention, progress, OutcomeFiles(spark)) else 1
+            removed = OrphanFiles(spark, options.quarantine).read_removed()
+            return 0 if maintain(bronze, table_of, retention, progress, OutcomeFiles(spark), removed) else 1
+        if options.command == "delete-events":
+            upkeep = BronzeUpkeep(spark, _bronze(spark, lake, options).table)
+            for topic in options.topics:
+                progress.write(delete_events(topic, upkeep))
+            progress.write(Stopped({}))
+            return 0
         if task := _task(options):
             return 0 if run_for_each_table(source, table_of, task, progress, OutcomeFiles(spark)) else 1
         run = Ingest(
@@ -116,6 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             follow=options.follow,
             snapshots=SnapshotFiles(spark, options.quarantine),
             pauses=PauseFiles(spark, options.quarantine),
+            orphans=OrphanFiles(spark, options.quarantine),
             catalog=_catalog(lake, options, progress),
             metrics=metrics,
             pace=_pace(spark, options),
@@ -187,7 +198,7 @@ def _task(options: argparse.Namespace) -> TableTask | None:
     if options.command == "rebuild":
         return partial(rebuild_table, since_snapshot=options.since_snapshot)
     if options.command == "erase":
-        return partial(erase_key, key=options.key)
+        return partial(erase_keys, keys=options.keys)
     return TASKS.get(options.command)
 
 
@@ -211,9 +222,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_common(new_epoch, default_source="kafka")
     compact = commands.add_parser("compact", help="run the table services now; nothing else may write")
     _add_common(compact, default_source="kafka")
-    erase = commands.add_parser("erase", help="forget a key of one table; nothing else may write")
+    erase = commands.add_parser("erase", help="forget keys of one table; nothing else may write")
     _add_common(erase, default_source="kafka")
-    erase.add_argument("--key", required=True, type=_key, metavar="JSON", help='such as {"id": "7"}')
+    erase.add_argument(
+        "--keys", required=True, type=_keys, metavar="FILE", help='JSON, such as [{"id": "7"}, {"id": "8"}]'
+    )
     derive_tables = commands.add_parser("derive", help="bring the derived tables up to date")
     _add_common(derive_tables, default_source="kafka")
     derive_tables.add_argument("--follow", action="store_true", help="keep running until stopped")
@@ -223,6 +236,9 @@ def _parser() -> argparse.ArgumentParser:
     derive_tables.add_argument(
         "--derived", dest="names", action="append", default=[], metavar="NAME", help="only this derived table"
     )
+    delete = commands.add_parser("delete-events", help="delete all events of topics from bronze")
+    _add_common(delete, default_source="bronze")
+    delete.add_argument("--topic", dest="topics", action="append", required=True, metavar="NAME")
     preflight = commands.add_parser("preflight", help="try all that the app needs, without touching a table")
     _add_common(preflight, default_source="kafka")
     preflight.add_argument(
@@ -234,11 +250,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _key(text: str) -> Mapping[str, str]:
-    found = json.loads(text)
-    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no JSON object of texts")
-    return found
+def _keys(file: str) -> Sequence[Mapping[str, str]]:
+    found = json.loads(Path(file).read_text(encoding="utf-8"))
+    are_keys = isinstance(found, list) and all(
+        isinstance(key, dict) and all(isinstance(value, str) for value in key.values()) for key in found
+    )
+    if not found or not are_keys:
+        raise argparse.ArgumentTypeError(f"{file} is no JSON list of objects of texts")
+    keys: Sequence[Mapping[str, str]] = found
+    return keys
 
 
 def _add_common(command: argparse.ArgumentParser, default_source: str) -> None:

@@ -147,21 +147,23 @@ class Serviced:
 
 @dataclass(frozen=True)
 class Erased:
-    """A key is forgotten in bronze, in the table with its history, and in quarantine.
+    """Keys are forgotten in bronze, in the table with its history, and in quarantine.
 
-    events       of the key that were blanked in bronze
+    events       of the keys that were blanked in bronze
     rows         of the table that were removed, such as one whose delete is soft
     quarantined  events that were removed from quarantine
-    linked       other keys that rows of this key had before or got later, as JSON
+    linked       other keys that rows of these keys had before or got later, as JSON
+    unknown      the keys without an event in bronze
     """
 
     event: ClassVar[str] = "erased"
     table: str
-    key: Mapping[str, str]
+    keys: tuple[Mapping[str, str], ...]
     events: int
     rows: int
     quarantined: int
     linked: tuple[str, ...] = ()
+    unknown: tuple[Mapping[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,15 @@ class Trimmed:
     table: str
     events: int
     kept_from: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class EventsDeleted:
+    """All events of a topic were deleted from bronze."""
+
+    event: ClassVar[str] = "events_deleted"
+    topic: str
+    events: int
 
 
 @dataclass(frozen=True)
@@ -261,6 +272,7 @@ Report = (
     | Serviced
     | Erased
     | Trimmed
+    | EventsDeleted
     | BronzeServiced
     | Cataloged
     | CatalogFailed

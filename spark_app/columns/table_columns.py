@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql.types import (
     ArrayType,
@@ -61,11 +61,14 @@ class SchemaConflict(TributaryError):
 class TableColumns:
     """The source's columns of a table: in the lake's types, in the lake's order, with the key's columns.
 
-    `own` are the app's columns, which the table has before them."""
+    own      the app's columns, which the table has before them
+    untyped  columns whose type in the source is unknown; their values are texts, which other types can take
+    """
 
     row: tuple[tuple[str, DataType], ...]
     key: tuple[str, ...]
     own: StructType = APP_COLUMNS
+    untyped: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def row_type(self) -> StructType:
@@ -122,7 +125,8 @@ def _merge(
     if merged is None or not merged.key:
         return None
     _check_names(merged.names)
-    return merged
+    # The table has its types now.
+    return replace(merged, untyped=frozenset())
 
 
 def _check_names(names: tuple[str, ...]) -> None:
@@ -146,13 +150,24 @@ def _merge_two(current: TableColumns, version: TableColumns, wider: _Wider) -> T
             expected=f"key ({', '.join(current.key)})",
             remedy=EditLakeFile("set the table's key to the one that the table was made with"),
         )
-    row = dict(current.row)
+    row, untyped = dict(current.row), current.untyped
     for name, data_type in version.row:
+        if name in version.untyped and takes_text(row.get(name)):
+            continue
+        if name in untyped and takes_text(data_type):
+            row[name], untyped = data_type, untyped - {name}
+            continue
         if name in current.key and (row[name] == StringType()) != (data_type == StringType()):
             # Two texts can stand for one number, so a row would be in the table twice.
             raise _conflict(name, row[name], data_type, "Change the column back: it is part of the key.")
         row[name] = data_type if name not in row else wider(name, row[name], data_type)
-    return TableColumns(row=tuple(row.items()), key=current.key)
+    untyped |= version.untyped - dict(current.row).keys()
+    return TableColumns(row=tuple(row.items()), key=current.key, untyped=untyped)
+
+
+def takes_text(data_type: DataType | None) -> bool:
+    """Return whether a column of the type can take values of which only the text is known."""
+    return isinstance(data_type, _WITH_TEXT)
 
 
 _Wider = Callable[[str, DataType, DataType], DataType]

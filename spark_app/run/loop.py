@@ -26,6 +26,7 @@ from spark_app.reports import (
     Stopped,
 )
 from spark_app.run.metrics import MetricsSender
+from spark_app.run.orphan_files import OrphanStore
 from spark_app.run.outcome import OutcomeStore
 from spark_app.run.pause_files import PauseStore
 from spark_app.run.snapshot_files import SnapshotStore
@@ -94,6 +95,7 @@ class Ingest:
     table_of   returns a topic's table, or None if the topic does not belong to the lake
     snapshots  has the online snapshots whose ends are to be applied, if given
     pauses     says which tables are paused, if given
+    orphans    says of which topics the tables were removed, if given
     catalog    shows the tables to query engines, if given
     metrics    reports the tables' state to CloudWatch, if given
     """
@@ -106,6 +108,7 @@ class Ingest:
     follow: bool
     snapshots: SnapshotStore | None = None
     pauses: PauseStore | None = None
+    orphans: OrphanStore | None = None
     catalog: CatalogSync | None = None
     metrics: MetricsSender | None = None
     pace: Pace = Pace()
@@ -170,6 +173,9 @@ class Ingest:
             for topic in self.source.topics() - self._runs.keys()
             if (table := self.table_of(topic))
         }
+        if found and self.orphans is not None:
+            removed = self.orphans.read_removed()
+            found = {topic: table for topic, table in found.items() if topic not in removed}
         extents = self.source.extents(frozenset(found)) if found and not self.follow else {}
         for topic, table in sorted(found.items()):
             self._runs[topic] = TableRun(table, target=None if self.follow else extents[topic].end)

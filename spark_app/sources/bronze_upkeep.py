@@ -9,7 +9,7 @@ or a new one repeats the offsets.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -66,6 +66,10 @@ class BronzeUpkeep:
         )
         if ranges:
             self._change(f"DELETE FROM {self.table} WHERE k_topic = {_literal(topic)} AND ({ranges})")
+
+    def delete(self, topic: str) -> None:
+        """Remove all events of the topic."""
+        self._change(f"DELETE FROM {self.table} WHERE k_topic = {_literal(topic)}")
 
     def merge_small_files(self) -> int:
         """Merge small files into larger ones. Return how many files were merged."""
@@ -163,19 +167,34 @@ class BronzeUpkeep:
         return self.spark._jvm
 
 
-def has_key(key: Mapping[str, str]) -> Column:
-    """Return whether an event of bronze has this key. It is compared with the text of the JSON's values."""
-    return F.expr(key_condition(key))
+def has_key(keys: Sequence[Mapping[str, str]]) -> Column:
+    """Return whether an event of bronze has one of these keys, as `key_condition` compares them."""
+    return F.expr(key_condition(keys))
 
 
-def key_condition(key: Mapping[str, str], column: str = "key") -> str:
-    """Return `has_key` as SQL, also for a header that names a key."""
+def key_condition(keys: Sequence[Mapping[str, str]], column: str = "key") -> str:
+    """Return `has_key` as SQL, also for a header that names a key.
+
+    The keys have the same columns. They are compared with the text of the JSON's values."""
+    wanted = ", ".join(_literal(text_of_key(key)) for key in keys)
+    return f"{text_of_event_key(tuple(keys[0]), column)} IN ({wanted})"
+
+
+def text_of_key(key: Mapping[str, str]) -> str:
+    """Return a text that no other key has."""
+    return "".join(f"{len(value)}:{value}" for value in key.values())
+
+
+def text_of_event_key(names: Sequence[str], column: str = "key") -> str:
+    """Return `text_of_key` of an event in SQL; null if it has no such key."""
     text = f"decode({column}, 'UTF-8')"
-    return " AND ".join(
+    values = [
         f"coalesce(get_json_object({text}, {_literal(f'$.payload.{name}')}), "
-        f"get_json_object({text}, {_literal(f'$.{name}')})) = {_literal(value)}"
-        for name, value in key.items()
-    )
+        f"get_json_object({text}, {_literal(f'$.{name}')}))"
+        for name in names
+    ]
+    parts = [f"char_length({value}), ':', {value}" for value in values]
+    return f"concat({', '.join(parts)})"
 
 
 def _since_the_sinks_last(table: Any) -> Iterator[Any]:

@@ -1,9 +1,9 @@
-"""Forget a key: its events in bronze, its versions in the table, and its events in quarantine."""
+"""Forget keys: their events in bronze, their versions in the table, and their events in quarantine."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -11,7 +11,13 @@ from pyspark.sql import functions as F
 
 from spark_app.reports import Erased
 from spark_app.sources.bronze import BronzeSource
-from spark_app.sources.bronze_upkeep import BronzeUpkeep, has_key, key_condition
+from spark_app.sources.bronze_upkeep import (
+    BronzeUpkeep,
+    has_key,
+    key_condition,
+    text_of_event_key,
+    text_of_key,
+)
 from spark_app.sources.event import positions_text
 from spark_app.table.quarantine import read_quarantine, replace_quarantine
 from spark_app.table.rebuild import PATIENCE_SECONDS
@@ -21,42 +27,47 @@ from tributary.contract.remedies import Ingest
 
 DELETED = "_deleted"
 _SECONDS_BETWEEN_LOOKS = 2.0
+_MOST_NAMED = 5
+"""The most rows that an error names."""
 
 
 class NotErased(TributaryError):
-    """The key cannot be forgotten now. Nothing was changed."""
+    """The keys cannot be forgotten now. Nothing was changed."""
 
 
-def erase_key(
-    table: TableIngest, key: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS
+def erase_keys(
+    table: TableIngest, keys: Sequence[Mapping[str, str]], patience_seconds: float = PATIENCE_SECONDS
 ) -> Erased:
-    """Remove a key from the lake whose row is gone from the source.
+    """Remove keys from the lake whose rows are gone from the source.
 
-    The table's files are rewritten without the key, and all its earlier states are removed. The key's events
-    in bronze are blanked. Their offsets stay, so that a rebuild still knows that it has all events. Nothing
-    else may write to the table meanwhile. After an interruption it can be repeated. Raises `NotErased`.
+    The table's files are rewritten without the keys, and all its earlier states are removed. The keys' events
+    in bronze are blanked. Their offsets stay, so that a rebuild still knows that it has all events. All keys
+    together take as many passes as one. Nothing else may write to the table meanwhile. After an interruption
+    it can be repeated. Raises `NotErased`; then no key was erased.
     """
     bronze = _bronze_of(table)
     columns = table.ledger.key_columns
-    key = _with_names(table, key, columns)
+    keys = [_with_names(table, key, columns) for key in keys]
     _check_complete(table, bronze, patience_seconds)
     upkeep = BronzeUpkeep(bronze.spark, bronze.table)
-    events = upkeep.events(table.topic).where(has_key(key))
-    places = [
-        (row["k_partition"], row["k_offset"]) for row in events.select("k_partition", "k_offset").collect()
-    ]
-    linked = _linked(events, key)
-    # If bronze has all events and none of the key, the table never had it, or an interrupted run erased it.
-    is_unknown = not places and not any(
+    events = upkeep.events(table.topic).where(has_key(keys))
+    text = F.expr(text_of_event_key(columns)).alias("text")
+    found = events.select("k_partition", "k_offset", text).collect()
+    places = [(row["k_partition"], row["k_offset"]) for row in found]
+    linked = _linked(events, keys) if found else ()
+    # If bronze has all events and none of a key, the table never had it, or an interrupted run erased it.
+    are_unknown = not places and not any(
         bronze.extents(frozenset({table.topic}))[table.topic].beginning.values()
     )
-    rows = 0 if is_unknown else _erase_rows(table, key, places)
-    quarantined = _erase_quarantined(table, key)
+    rows = 0 if are_unknown else _erase_rows(table, keys, places)
+    quarantined = _erase_quarantined(table, keys)
     if places:
-        upkeep.blank(table.topic, key_condition(key))
+        upkeep.blank(table.topic, key_condition(keys))
     # Also without such events: an interrupted run may have left the snapshots that still hold them.
     upkeep.expire_all_snapshots_but_one()
-    return Erased(table.name, key, len(places), rows, quarantined, linked)
+    texts = {row["text"] for row in found}
+    unknown = tuple(key for key in keys if text_of_key(key) not in texts)
+    return Erased(table.name, tuple(keys), len(places), rows, quarantined, linked, unknown)
 
 
 def _bronze_of(table: TableIngest) -> BronzeSource:
@@ -77,7 +88,7 @@ def _with_names(table: TableIngest, key: Mapping[str, str], columns: tuple[str, 
             found=", ".join(key) if set(key) != {""} else "one value",
             expected=f"a value for {', '.join(columns)}" if columns else "a table with rows",
         )
-    return key
+    return {name: key[name] for name in columns}
 
 
 def _check_complete(table: TableIngest, bronze: BronzeSource, patience_seconds: float) -> None:
@@ -108,36 +119,41 @@ def _check_complete(table: TableIngest, bronze: BronzeSource, patience_seconds: 
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
-def _linked(events: DataFrame, key: Mapping[str, str]) -> tuple[str, ...]:
+def _linked(events: DataFrame, keys: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
     """Return the other keys that the row had before or got later, as JSON."""
     headers = [name for name in ("moved_to", "moved_from") if name in events.columns]
     found = set()
     for name in headers:
         text = F.expr(f"decode({name}, 'UTF-8')")
         other = F.coalesce(F.get_json_object(text, "$.payload"), text)
-        is_other = F.col(name).isNotNull() & ~F.coalesce(F.expr(key_condition(key, name)), F.lit(False))
+        is_other = F.col(name).isNotNull() & ~F.coalesce(F.expr(key_condition(keys, name)), F.lit(False))
         found |= {row[0] for row in events.where(is_other).select(other).distinct().collect()}
     return tuple(sorted(found))
 
 
-def _erase_rows(table: TableIngest, key: Mapping[str, str], places: list[tuple[int, int]]) -> int:
-    """Rewrite the table without the key's row, and remove all earlier states. Return how many rows it had."""
+def _erase_rows(table: TableIngest, keys: Sequence[Mapping[str, str]], places: list[tuple[int, int]]) -> int:
+    """Rewrite the table without the keys' rows, and remove all earlier states. Return how many there were."""
     if not table.state.has_table:
         return 0
     stored = table.stored()
-    is_its = reduce(lambda a, b: a & b, [F.col(name).cast("string") == text for name, text in key.items()])
+    parts = [
+        part
+        for value in (F.col(name).cast("string") for name in keys[0])
+        for part in (F.char_length(value), F.lit(":"), value)
+    ]
+    is_its = F.concat(*parts).isin([text_of_key(key) for key in keys])
     # The text of a date or a number can be another one than in JSON. So the row's last event counts, too.
     is_its = is_its | _is_from(places)
     its = stored.where(is_its)
     found = its.count()
     live = its.where(~F.col(DELETED)) if DELETED in stored.columns else its
-    if found and not live.isEmpty():
+    if found and (still_there := live.select(*keys[0]).limit(_MOST_NAMED).collect()):
         raise NotErased(
-            what="The row is still in the source",
+            what="A row is still in the source",
             where=table.name,
-            found=", ".join(f"{name}={text}" for name, text in key.items()),
-            expected="a key whose row was deleted",
-            remedy=["Delete the row in the source. Otherwise its next change brings it back.", Ingest()],
+            found="; ".join(", ".join(f"{n}={v}" for n, v in row.asDict().items()) for row in still_there),
+            expected="keys whose rows were deleted",
+            remedy=["Delete it in the source. Otherwise its next change brings it back.", Ingest()],
         )
     table.rewrite(stored.where(~is_its))
     table.hudi.forget_earlier_states()
@@ -155,13 +171,13 @@ def _is_from(places: list[tuple[int, int]]) -> Column:
     return reduce(lambda a, b: a | b, conditions, F.lit(False))
 
 
-def _erase_quarantined(table: TableIngest, key: Mapping[str, str]) -> int:
+def _erase_quarantined(table: TableIngest, keys: Sequence[Mapping[str, str]]) -> int:
     epoch = table.ledger.epoch
     found = read_quarantine(table.hudi.spark, table.quarantine_path, epoch)
     if found is None:
         return 0
     rows, folders = found
-    others = rows.where(~F.coalesce(has_key(key), F.lit(False))).localCheckpoint()
+    others = rows.where(~F.coalesce(has_key(keys), F.lit(False))).localCheckpoint()
     removed = rows.count() - others.count()
     if removed:
         replace_quarantine(others, table.quarantine_path, f"e{epoch}-erased-{time.time_ns()}", folders)

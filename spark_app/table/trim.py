@@ -1,4 +1,4 @@
-"""Remove a table's old events from bronze, but none that the table has yet to apply."""
+"""Remove events from bronze: a table's old ones that it has applied, or all those of a removed table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import timedelta
 from pyspark.sql import functions as F
 
 from spark_app.ledger.commits import last_commit
-from spark_app.reports import Trimmed
+from spark_app.reports import EventsDeleted, Trimmed
 from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.table.table_ingest import TableIngest
 
@@ -52,18 +52,51 @@ def trim_table(table: TableIngest, upkeep: BronzeUpkeep, retention: timedelta) -
     commit = last_commit(table.hudi)
     if commit is None or commit.ledger.epoch > 0:
         return Trimmed(table.name, 0, {})
+    held = _held(upkeep, table.topic, retention)
+    return _remove_old(table.name, table.topic, upkeep, held, commit.ledger.positions)
+
+
+def trim_removed(topic: str, upkeep: BronzeUpkeep, retention: timedelta) -> Trimmed:
+    """Remove events that are older than `retention` and whose table was removed from the lake.
+
+    Nobody will apply them."""
+    held = _held(upkeep, topic, retention)
+    return _remove_old(
+        topic, topic, upkeep, held, {partition: found.last for partition, found in held.items()}
+    )
+
+
+def delete_events(topic: str, upkeep: BronzeUpkeep) -> EventsDeleted:
+    """Delete all events of a topic, also from bronze's earlier snapshots. It can be repeated."""
+    events = upkeep.events(topic).count()
+    if events:
+        upkeep.delete(topic)
+    upkeep.expire_all_snapshots_but_one()
+    return EventsDeleted(topic, events)
+
+
+def _held(upkeep: BronzeUpkeep, topic: str, retention: timedelta) -> Mapping[int, HeldEvents]:
     oldest_ms = int((time.time() - retention.total_seconds()) * 1000)
-    events = upkeep.events(table.topic)
+    events = upkeep.events(topic)
     rows = events.groupBy("k_partition").agg(
         F.min("k_offset").alias("first"),
         F.max("k_offset").alias("last"),
         F.min(F.when(F.col("k_timestamp") >= oldest_ms, F.col("k_offset"))).alias("first_young"),
     )
-    held = {
+    return {
         row["k_partition"]: HeldEvents(row["first"], row["last"], row["first_young"])
         for row in rows.collect()
     }
-    kept = first_kept(held, commit.ledger.positions)
-    upkeep.remove_before(table.topic, kept)
+
+
+def _remove_old(
+    name: str,
+    topic: str,
+    upkeep: BronzeUpkeep,
+    held: Mapping[int, HeldEvents],
+    positions: Mapping[int, int],
+) -> Trimmed:
+    kept = first_kept(held, positions)
+    upkeep.remove_before(topic, kept)
     removed = sum(offset - held[partition].first for partition, offset in kept.items())
-    return Trimmed(table.name, removed, kept)
+    return Trimmed(name, removed, kept)

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_app.columns.table_columns import TableColumns
+from spark_app.columns.table_columns import TableColumns, takes_text
 from spark_app.positions.source_log import SourceLog
 from spark_app.sources.event import EVENT
 from spark_app.steps.steps import Name, Projections, steps
@@ -30,7 +30,7 @@ from spark_app.wire.connect_schema import ConnectSchema
 from spark_app.wire.form import KEY_COLUMN, VersionReading
 from spark_app.wire.forms import FORMS, documents, opened, parsed, schemas_of, unread_reason, with_documents
 from spark_app.wire.json_document import KEY, VALUE
-from spark_app.wire.lake_types import Conversion, conversion
+from spark_app.wire.lake_types import Conversion, conversion, conversion_of_text, is_of_unknown_type
 from spark_app.wire.payload_shapes import SHAPES, PayloadShape, operation_of, source_type
 from spark_app.wire.reasons import (
     MISMATCH,
@@ -349,7 +349,13 @@ class _VersionReader:
         return F.col(self.reading.name(KEY_COLUMN))
 
     def _row_conversions(self) -> dict[str, Conversion]:
-        return _conversions(self.version.row)
+        lake = dict(self.columns.row)
+        found = _conversions(self.version.row)
+        for name, schema in self.version.row:
+            data_type = lake.get(name)
+            if is_of_unknown_type(schema) and data_type is not None and takes_text(data_type):
+                found[name] = conversion_of_text(data_type)
+        return found
 
     def _key_conversions(self) -> dict[str, Conversion]:
         return _conversions(self.version.key)

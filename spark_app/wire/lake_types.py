@@ -150,6 +150,30 @@ def _binary() -> Conversion:
     )
 
 
+def is_of_unknown_type(schema: ConnectSchema) -> bool:
+    """Return whether Debezium did not know the column's type, and so sends the text of its values as bytes.
+
+    This is so for events from before an enum or a domain was dropped, if the connector reads them after a
+    start. Their type in the source is the one that the column has now, such as TEXT, with a scale of -1 and
+    without a length (seen with 3.7.0; io.debezium.connector.postgresql.PostgresType#UNKNOWN). Every known
+    type has a length."""
+    return (
+        schema.type == "bytes"
+        and schema.name is None
+        and schema.parameter(SOURCE_TYPE) not in (None, "BYTEA")
+        and schema.parameter(SOURCE_LENGTH) is None
+        and schema.parameter(SOURCE_SCALE) == "-1"
+    )
+
+
+def conversion_of_text(lake: DataType) -> Conversion:
+    """Return the conversion of values whose text was sent as bytes to a type of `WITH_TEXT`."""
+    return replace(
+        _fallible(StringType(), lake, lambda value: _bytes(value).cast("string").cast(lake)),
+        is_placeholder=lambda value: value == _PLACEHOLDER_BASE64,
+    )
+
+
 def _bytes(value: Column) -> Column:
     """Return the decoded bytes; null if the text is not base64, for which `unbase64` would fail the job."""
     return F.try_to_binary(value, F.lit("base64"))

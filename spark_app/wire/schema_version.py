@@ -7,7 +7,7 @@ from typing import Literal
 
 from spark_app.columns.table_columns import TableColumns
 from spark_app.wire.connect_schema import ConnectSchema
-from spark_app.wire.lake_types import conversion
+from spark_app.wire.lake_types import conversion, is_of_unknown_type
 
 Shape = Literal["envelope", "unwrapped"]
 """A Debezium envelope, or a row at the top level.
@@ -62,4 +62,5 @@ def columns_of(version: SchemaVersion) -> TableColumns:
     Raises `UnsupportedType`."""
     key = {name: conversion(name, schema).lake for name, schema in version.key}
     row = {name: conversion(name, schema).lake for name, schema in version.row} | key
-    return TableColumns(row=tuple(row.items()), key=tuple(key))
+    untyped = frozenset(name for name, schema in version.row if is_of_unknown_type(schema))
+    return TableColumns(row=tuple(row.items()), key=tuple(key), untyped=untyped - key.keys())

@@ -22,6 +22,9 @@ COMMANDS = (
     "pause",
     "resume",
     "snapshot",
+    "orphans list",
+    "orphans keep",
+    "orphans remove",
     "status",
     "ingest",
     "derive",
@@ -82,7 +85,7 @@ def test_every_command_and_every_option_has_a_help_text() -> None:
             assert parameter.help, f"{path}: {parameter.name}"
 
 
-@pytest.mark.parametrize("command", ["", "boards", "quarantine", "plugins", *COMMANDS])
+@pytest.mark.parametrize("command", ["", "boards", "orphans", "quarantine", "plugins", *COMMANDS])
 def test_help_is_at_every_level(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([*command.split(), "--help"]) == 0
     assert f"tributary {command}".strip() in capsys.readouterr().out
@@ -104,6 +107,9 @@ def test_wrong_usage_ends_with_status_2(arguments: list[str], capsys: pytest.Cap
         ["history", "orders"],
         ["reconcile"],
         ["verify"],
+        ["orphans", "list"],
+        ["orphans", "keep", "orders"],
+        ["orphans", "remove", "orders"],
         ["ingest"],
         ["quarantine", "list"],
         ["quarantine", "show", "orders", "0:1"],

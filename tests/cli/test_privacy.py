@@ -278,23 +278,25 @@ def test_a_renamed_column_stops_the_connector_and_nothing_leaks(pipeline: Pipeli
 def test_an_erased_row_is_in_no_file_of_the_lake_and_the_sink_goes_on(pipeline: Pipeline) -> None:
     with pipeline.database("maria") as maria:
         execute(
-            maria, "INSERT INTO people (id, email, note) VALUES (77, 'x', 'forgetme'), (78, 'y', 'stays')"
+            maria,
+            "INSERT INTO people (id, email, note) VALUES (77, 'x', 'forgetme'), (78, 'y', 'stays'), "
+            "(79, 'z', 'forgetme as well')",
         )
         execute(maria, "UPDATE people SET note = 'forgetme too' WHERE id = 77")
     pipeline.run("ingest")
     refused = pipeline.run("erase", "people", "77", status=1)
     assert "still in the source" in refused
     with pipeline.database("maria") as maria:
-        execute(maria, "DELETE FROM people WHERE id = 77")
+        execute(maria, "DELETE FROM people WHERE id IN (77, 79)")
     pipeline.run("ingest")
     assert in_buckets(pipeline, b"forgetme") == {"bronze", "silver"}
 
-    found = pipeline.json("erase", "people", "77")
-    assert found["key"] == {"id": "77"}
-    assert (found["events"], found["rows"]) == (
-        4,
-        1,
-    )  # With the delete's tombstone, and the soft-deleted row.
+    keys = pipeline.lake_file.with_name("keys.csv")
+    keys.write_text("id\n79\n")
+    found = pipeline.json("erase", "people", "77", "--keys", str(keys))
+    assert found["keys"] == [{"id": "77"}, {"id": "79"}]
+    # With the deletes' tombstones, and the soft-deleted rows.
+    assert (found["events"], found["rows"], found["unknown"]) == (7, 2, [])
     assert found["remains"]["searched"] > 0
     assert in_buckets(pipeline, b"forgetme") == set()
     assert pipeline.json("events", "people", "77") == []

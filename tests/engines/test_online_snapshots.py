@@ -36,7 +36,7 @@ from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots import advance as advancing
 from tributary.operations.snapshots.notifications import Notification, progress_of
 from tributary.operations.snapshots.record_files import RecordFiles
-from tributary.operations.snapshots.silent import ask, notice, read_orphans
+from tributary.operations.snapshots.silent import ask, notice
 from tributary.operations.snapshots.view import is_different, paragraph, state_of
 
 TOPIC = "shop.counter.counting.beads"
@@ -112,6 +112,11 @@ class World:
 
     def notice(self, *followed: TableName) -> tuple[Request, ...]:
         return notice(self.link, self.session, self.files, followed)
+
+    @property
+    def gone(self) -> frozenset[TableName]:
+        look = self.files.read_look("counter")
+        return frozenset() if look is None else look.gone
 
     def advance(self) -> Record | None:
         patience = Patience.of(5)
@@ -278,11 +283,13 @@ def test_the_first_look_takes_note_and_later_ones_ask_for_what_has_changed(world
     del world.server.definitions[new]
     world.notice(BEADS, new)
     assert set(world.files.read()) == {BEADS}
-    not_met = TableName("counter", "public", "not_met")
-    assert read_orphans(world.files, world.link.lake, [BEADS, new, not_met]) == {new}
+    assert world.gone == {new}
+    # A table that is back is read again, also an empty one: the lake can have rows of the former table.
+    world.server.empty = frozenset({new})
     world.server.definitions[new] = ONE
-    world.notice(BEADS, new)
-    assert read_orphans(world.files, world.link.lake, [BEADS, new, not_met]) == set()
+    assert [each.reasons for each in world.notice(BEADS, new)] == [("it was not in its source for a while",)]
+    assert world.gone == set()
+    assert world.notice(BEADS, new) == ()
 
 
 def test_a_new_table_without_rows_or_that_was_always_followed_is_not_read_again(world: World) -> None:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
 from itertools import product
 
 import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, IntegerType, LongType, StringType
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+)
 
 from spark_app.columns.table_columns import TableColumns
 from spark_app.positions.postgres import PostgresLog
 from spark_app.wire import decode
+from spark_app.wire.connect_schema import SOURCE_SCALE, SOURCE_TYPE, ConnectSchema
 from spark_app.wire.json_with_schemas import read_schema_version
 from spark_app.wire.schema_version import SchemaTexts, SchemaVersion, columns_of
 from tests.spark_app.debezium import SentEvent, SourceTable, event_row
@@ -71,6 +85,37 @@ def test_two_keys_that_are_not_utf8_are_not_taken_for_one(spark: SparkSession) -
     assert event.key is not None
     rows = [event_row(replace(event, key=event.key.replace(b"5", byte)), 0) for byte in (b"\xfe", b"\xff")]
     assert [row["reason"] for row in changes(spark, rows, version)] == ["mismatch", "mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "sent", "expected"),
+    [
+        (StringType(), ["sad", "größer", None], ["sad", "größer", None]),
+        (IntegerType(), ["-42", "0", None], [-42, 0, None]),
+        (DecimalType(5, 2), ["1.50", None], [Decimal("1.50"), None]),
+        (BooleanType(), ["t", "f"], [True, False]),
+        (DateType(), ["2026-01-31"], [date(2026, 1, 31)]),
+        (TimestampType(), ["2026-01-31 12:00:00.000001+02"], [datetime(2026, 1, 31, 10, 0, 0, 1)]),
+        (BinaryType(), ["(1,2)"], [b"(1,2)"]),
+    ],
+    ids=lambda value: value.simpleString() if isinstance(value, DataType) else "",
+)
+def test_the_text_of_a_type_that_was_dropped_is_read_as_the_column_s_type(
+    spark: SparkSession, data_type: DataType, sent: Sequence[str | None], expected: Sequence[object]
+) -> None:
+    event, version = one_event()
+    unknown = ConnectSchema("bytes", parameters=((SOURCE_TYPE, "TEXT"), (SOURCE_SCALE, "-1")))
+    version = replace(version, row=tuple((n, unknown if n == "name" else s) for n, s in version.row))
+    texts = [None if text is None else base64.b64encode(text.encode()).decode() for text in sent]
+    wrong = [] if data_type in (StringType(), BinaryType()) else [base64.b64encode(b"?").decode()]
+    rows = [event_row(with_name(event, text), n) for n, text in enumerate([*texts, *wrong])]
+    columns = columns_of(version)
+    row = tuple((name, data_type if name == "name" else own) for name, own in columns.row)
+
+    found = changes(spark, rows, version, replace(columns, row=row))
+
+    assert [each["row"]["name"] for each in found[: len(sent)]] == expected
+    assert [each["reason"] for each in found] == [*[None] * len(sent), *["mismatch"] * len(wrong)]
 
 
 def test_a_schema_without_a_key_reads_a_truncate_and_nothing_else(spark: SparkSession) -> None:
@@ -147,7 +192,19 @@ def with_key(event: SentEvent, payload: str) -> bytes:
     return start + mark + payload.encode() + b"}"
 
 
-def changes(spark: SparkSession, rows: Sequence[tuple[object, ...]], version: SchemaVersion) -> list[Row]:
+def with_name(event: SentEvent, name: str | None) -> SentEvent:
+    assert event.value is not None
+    sent = json.loads(event.value)
+    sent["payload"]["after"]["name"] = name
+    return replace(event, value=json.dumps(sent, separators=(",", ":")).encode())
+
+
+def changes(
+    spark: SparkSession,
+    rows: Sequence[tuple[object, ...]],
+    version: SchemaVersion,
+    columns: TableColumns | None = None,
+) -> list[Row]:
     events = event_frame(spark, rows)
-    decoded = decode.decode(events, (version,), columns_of(version), PostgresLog())
+    decoded = decode.decode(events, (version,), columns or columns_of(version), PostgresLog())
     return decoded.orderBy("offset").collect()

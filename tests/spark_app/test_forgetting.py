@@ -18,11 +18,11 @@ from spark_app.ledger.topic_checks import PositionLost
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.bronze_upkeep import BronzeUpkeep
 from spark_app.sources.event import OffsetRange
-from spark_app.table.erase import NotErased, erase_key
+from spark_app.table.erase import NotErased, erase_keys
 from spark_app.table.quarantine import read_quarantine
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
-from spark_app.table.trim import HeldEvents, first_kept, trim_table
+from spark_app.table.trim import HeldEvents, delete_events, first_kept, trim_removed, trim_table
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.test_bronze import COLUMNS, Bronze, bronze
 from tributary.contract.lake import TablePolicy
@@ -106,9 +106,9 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     table.apply((OffsetRange(0, 4, len(sent) + 1),))
 
     with pytest.raises(NotErased, match="still in the source"):
-        erase_key(table, {"id": "1"})
+        erase_keys(table, [{"id": "1"}])
     with pytest.raises(NotErased, match="This is not the key of the table"):
-        erase_key(table, {"name": "1"})
+        erase_keys(table, [{"name": "1"}])
     assert _where_in_files(tmp_path, SECRET) == {"lake", "silver", "quarantine"}
 
     before = len(shop.events)
@@ -119,17 +119,25 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     later = [event_row(event, before + 1 + n) for n, event in enumerate(shop.events[before:])]
     _land(bronze, later)
     with pytest.raises(NotErased, match="has not applied all events"):
-        erase_key(table, {"": "1"})
+        erase_keys(table, [{"": "1"}])
     end = len(sent) + 1 + len(later)
     table.apply((OffsetRange(0, len(sent) + 1, end),))
 
-    erased = erase_key(table, {"": "1"})
-    assert erased.key == {"id": "1"}
-    assert [json.loads(key) for key in erased.linked] == [{"id": 11}]
-    assert erased.rows == (1 if policy.get("deletes") == "soft" else 0)
-    former = erase_key(table, {"id": "11"})
-    assert former.quarantined + erased.quarantined == 1
-    assert former.events + erased.events == 8
+    with pytest.raises(NotErased, match="still in the source"):
+        erase_keys(table, [{"": "1"}, {"": "2"}])  # Then no key is erased.
+    if policy:
+        erased = erase_keys(table, [{"": "1"}])
+        assert erased.keys == ({"id": "1"},)
+        assert [json.loads(key) for key in erased.linked] == [{"id": 11}]
+        assert erased.rows == (1 if policy.get("deletes") == "soft" else 0)
+        former = erase_keys(table, [{"id": "11"}])
+        assert former.quarantined + erased.quarantined == 1
+        assert former.events + erased.events == 8
+    else:
+        both = erase_keys(table, [{"": "1"}, {"id": "11"}, {"id": "4711"}])
+        assert both.keys == ({"id": "1"}, {"id": "11"}, {"id": "4711"})
+        assert both.unknown == ({"id": "4711"},)
+        assert (both.events, both.quarantined, both.linked) == (8, 1, ())
 
     assert _where_in_files(tmp_path, SECRET) == set()
     expected = {0: ("first", "body of 0"), 2: ("first", "body of 2"), 3: ("third", "body of 3")}
@@ -138,7 +146,7 @@ def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     assert read_quarantine(bronze.spark, table.quarantine_path, 0) is None
 
     instant = table.hudi.timeline().last_instant
-    assert erase_key(table, {"id": "1"}).events == erase_key(table, {"id": "4711"}).rows == 0
+    assert erase_keys(table, [{"id": "1"}]).events == erase_keys(table, [{"id": "4711"}]).rows == 0
     assert table.hudi.timeline().last_instant == instant  # No history was lost for a wrong key.
     rebuild_table(table)
     assert {key: row for key, row in _rows(table).items() if key in shop.rows} == expected
@@ -183,6 +191,27 @@ def test_old_events_that_are_applied_go_and_a_rebuild_refuses(bronze: Bronze, tm
     anew = _table(bronze, tmp_path / "anew", TablePolicy())
     with pytest.raises(PositionLost):
         anew.pending(bronze.source.extents(frozenset({TOPIC}))[TOPIC], 100)
+
+
+def test_events_of_a_removed_table_go_by_their_age_or_at_once_and_no_other_table_s(
+    bronze: Bronze, tmp_path: Path
+) -> None:
+    _trimmed(bronze, tmp_path)
+    other = f"{TOPIC}_other"
+    _land(bronze, [(other, 0, 0, NOW_MS, None, bytearray(b"stays"), None, None)])
+    upkeep = BronzeUpkeep(bronze.spark, bronze.table)
+
+    # Nobody will apply the last two events, so the table's position does not count.
+    assert trim_removed(TOPIC, upkeep, timedelta(days=60)).events == 0
+    trimmed = trim_removed(TOPIC, upkeep, timedelta(days=30))
+    assert (trimmed.table, trimmed.events, trimmed.kept_from) == (TOPIC, 10, {0: 10})
+
+    assert delete_events(TOPIC, upkeep).events == 2
+    assert delete_events(TOPIC, upkeep).events == 0
+    assert upkeep.events(TOPIC).isEmpty()
+    assert upkeep.events(other).count() == 1
+    left = [pq.ParquetFile(path).read().to_pylist() for path in (tmp_path / "lake").rglob("*.parquet")]
+    assert {row["k_topic"] for rows in left for row in rows} == {other}
 
 
 def test_a_table_is_rebuilt_from_a_later_snapshot_after_its_first_events_are_gone(

@@ -240,6 +240,31 @@ def test_a_resumed_table_continues_where_it_was_while_the_run_follows() -> None:
     assert [event for event in events if event in ("paused", "resumed")] == ["paused", "resumed"]
 
 
+@dataclass
+class FakeOrphans:
+    removed: frozenset[str]
+
+    def read_removed(self) -> frozenset[str]:
+        return self.removed
+
+
+def test_a_run_makes_no_table_of_the_events_of_a_removed_one_until_that_is_forgotten() -> None:
+    removed, other = FakeTable("removed"), FakeTable("other")
+    tables = {"removed": removed, "other": other}
+    orphans = FakeOrphans(frozenset({"removed"}))
+    run, out = ingest(FakeSource({"removed": 4, "other": 5}), tables)
+    run.orphans = orphans
+    assert run.run()
+    assert (removed.position, other.position) == (0, 5)
+    assert "removed" not in out.getvalue()
+
+    orphans.removed = frozenset()
+    again, _ = ingest(FakeSource({"removed": 4, "other": 5}), tables)
+    again.orphans = orphans
+    assert again.run()
+    assert removed.position == 4
+
+
 def test_a_run_does_not_begin_as_long_as_nobody_knows_which_tables_are_paused() -> None:
     table = FakeTable("a")
     run, _ = ingest(FakeSource({"a": 4}), {"a": table}, pauses=FakePauses([OSError("S3 is away")]))

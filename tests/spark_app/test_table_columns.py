@@ -127,6 +127,25 @@ def test_no_table_holds_a_column_as_number_and_as_bytes_nor_a_key_as_text_and_as
         merge_anew([text_key, numbers])
 
 
+@pytest.mark.parametrize("known", [StringType(), IntegerType(), DateType(), DecimalType(5, 2)])
+def test_values_of_a_type_that_was_dropped_take_the_type_of_their_column(known: DataType) -> None:
+    typed = TableColumns((("id", LongType()), ("a", known)), ("id",))
+    dropped = TableColumns((("id", LongType()), ("a", BinaryType())), ("id",), untyped=frozenset("a"))
+    binary = TableColumns(dropped.row, ("id",))
+
+    assert merge(typed, [dropped]) == typed
+    for versions in permutations([typed, dropped]):
+        assert merge(None, versions) == merge_anew(versions) == typed
+    # Without another type they stay bytes, and such a table is no more one of unknown types.
+    alone = merge(None, [dropped])
+    assert alone == binary
+    for table in (alone, binary):
+        with pytest.raises(SchemaConflict, match="column a"):
+            merge(table, [typed])
+    with pytest.raises(SchemaConflict, match="column a"):
+        merge(typed, [binary])
+
+
 def test_another_primary_key_is_refused_with_both_keys_named() -> None:
     table = TableColumns((("id", LongType()),), ("id",))
     version = TableColumns((("code", StringType()),), ("code",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from spark_app.registry.opened import open_registry
 from tributary.api.event_payloads import EventPayloads
 from tributary.api.lake_files import AwsFiles, LakeFiles, LocalFiles, told_unreadable
-from tributary.api.row_events import RowEvent, parse_key, read_row_events
+from tributary.api.row_events import RowEvent, count_events, parse_key, read_row_events
 from tributary.api.sql import Limits, query_tables
 from tributary.api.table import Table
 from tributary.api.tables import LakeTable, find_table, read_silver_tables
@@ -114,6 +115,16 @@ class OpenLake:
             return read_row_events(
                 self.files.filesystem, self.bronze, namespace, topic, parse_key(key), self.payloads
             )
+
+    def count_events(self, name: str, keys: Collection[Mapping[str, str]]) -> int:
+        """Return how many events of these keys the files of bronze have, by the table's name.
+
+        A key has a text for each of its columns. Raises what `row_events` raises."""
+        table = self.table(name).name
+        topic = self.lake.source_names(self.lake.source(table.source)).topic(table.schema, table.table)
+        namespace = self.lake.names.bronze_namespace
+        with told_unreadable(f"s3://{self.bronze}"):
+            return count_events(self.files.filesystem, self.bronze, namespace, topic, keys, self.payloads)
 
     def _places(self) -> tuple[LakeTable, ...]:
         return read_silver_tables(self.files.filesystem, self.lake.names, self.silver)

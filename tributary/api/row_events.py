@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -103,6 +103,27 @@ def read_row_events(
         if is_of(payloads.read(row["key"]), key):
             found[row["k_partition"], row["k_offset"]] = _event(row, payloads.read(row["value"]))
     return tuple(found[place] for place in sorted(found))
+
+
+def count_events(
+    filesystem: S3FileSystem,
+    bronze: str,
+    namespace: str,
+    topic: str,
+    keys: Collection[Mapping[str, str]],
+    payloads: EventPayloads,
+) -> int:
+    """Return how many events bronze's files have of any of the keys. It reads all files of the topic once."""
+    wanted = {frozenset(key.items()) for key in keys}
+    return sum(
+        isinstance(payload := payloads.read(row["key"]), dict) and key_of(payload) in wanted
+        for row in _rows(filesystem, bronze, namespace, topic)
+    )
+
+
+def key_of(payload: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """Return an event's key as the names and texts of its columns."""
+    return frozenset((name, _as_text(value)) for name, value in payload.items())
 
 
 def _rows(filesystem: S3FileSystem, bronze: str, namespace: str, topic: str) -> Iterator[dict[str, Any]]:

@@ -40,20 +40,14 @@ def read_silver_tables(filesystem: S3FileSystem, names: LakeNames, silver: str) 
 
     Hudi's readers refuse a table without one.
     """
-    folders = _table_folders(filesystem, names, silver)
+    folders = read_table_folders(filesystem, names, silver)
     with ThreadPoolExecutor(_READERS) as pool:
         have_commit = pool.map(lambda table: has_commit(filesystem, table.path), folders)
         return tuple(table for table, has_one in zip(folders, have_commit, strict=True) if has_one)
 
 
-def read_quarantined_tables(
-    filesystem: S3FileSystem, names: LakeNames, quarantine: str
-) -> tuple[LakeTable, ...]:
-    """Return the tables with a folder below `quarantine`, sorted by name. The folder may hold no events."""
-    return _table_folders(filesystem, names, quarantine)
-
-
-def _table_folders(filesystem: S3FileSystem, names: LakeNames, root: str) -> tuple[LakeTable, ...]:
+def read_table_folders(filesystem: S3FileSystem, names: LakeNames, root: str) -> tuple[LakeTable, ...]:
+    """Return the tables with a folder below `root`, sorted by name, also without any commit."""
     from pyarrow.fs import FileSelector, FileType
 
     folders = [root]
@@ -66,6 +60,13 @@ def _table_folders(filesystem: S3FileSystem, names: LakeNames, root: str) -> tup
         ]
     tables = {folder: names.table_of_path(folder.removeprefix(f"{root}/")) for folder in folders}
     return tuple(sorted(LakeTable(name, folder) for folder, name in tables.items() if name is not None))
+
+
+def read_quarantined_tables(
+    filesystem: S3FileSystem, names: LakeNames, quarantine: str
+) -> tuple[LakeTable, ...]:
+    """Return the tables with a folder below `quarantine`, sorted by name. The folder may hold no events."""
+    return read_table_folders(filesystem, names, quarantine)
 
 
 def find_table(tables: Sequence[LakeTable], name: str) -> LakeTable:

@@ -22,6 +22,7 @@ from tributary.cli.commands.forgetting import erase, maintain
 from tributary.cli.commands.ingest import ingest
 from tributary.cli.commands.init import init
 from tributary.cli.commands.link_check import link_check
+from tributary.cli.commands.orphans import orphans
 from tributary.cli.commands.packages import package, plugins
 from tributary.cli.commands.pause import pause, resume
 from tributary.cli.commands.quarantine import quarantine
@@ -64,6 +65,7 @@ app.command(rich_help_panel="Run the pipeline")(derive)
 app.command(rich_help_panel="Run the pipeline")(pause)
 app.command(rich_help_panel="Run the pipeline")(resume)
 app.command(rich_help_panel="Run the pipeline")(snapshot)
+app.add_typer(orphans, name="orphans", rich_help_panel="Run the pipeline")
 app.command(rich_help_panel="Run the pipeline")(rebuild)
 app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)
 app.command(rich_help_panel="Run the pipeline")(maintain)

@@ -1,26 +1,31 @@
-"""Search a key's remains in every file of bronze, silver and the quarantine."""
+"""Read the keys to erase, and search their remains in every file of bronze, silver and the quarantine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tributary.api.open_lake import OpenLake
 from tributary.api.quarantine import read_quarantine
-from tributary.api.row_events import is_of, parse_key
+from tributary.api.row_events import NotAKey, key_of, parse_key
 from tributary.contract.table_name import TableName
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
 
+Key = Mapping[str, str]
+"""A text for each column of a key. The only column of a key may have an empty name."""
+
 
 @dataclass(frozen=True)
 class Remains:
-    """The remains of a key.
+    """The remains of erased keys.
 
     events       in bronze's files, also in files that no snapshot of bronze has
-    files        silver's files with a row of the key
+    files        silver's files with a row of a key
     unsearched   silver's log files, which only Hudi reads; there are none right after an erasure
     quarantined  events in quarantine
     searched     how many files of silver were searched
@@ -37,22 +42,60 @@ class Remains:
         return not (self.events or self.files or self.unsearched or self.quarantined)
 
 
-def search(lake: OpenLake, table: TableName, key: str, names: Mapping[str, str]) -> Remains:
-    """Search for the key, as a person wrote it. `names` is the same key with the names of its columns."""
+def keys_of_texts(texts: Iterable[str]) -> tuple[Key, ...]:
+    """Return keys that a person wrote (`parse_key`). Raises NotAKey."""
+    parsed = (parse_key(text) for text in texts)
+    return tuple({"": one} if isinstance(one, str) else dict(one) for one in parsed)
+
+
+def read_keys(file: Path) -> tuple[Key, ...]:
+    """Return the keys in a CSV file whose first line names the key's columns. Raises NotAKey and OSError."""
+    with file.open(newline="", encoding="utf-8-sig") as lines:
+        rows = csv.reader(lines)
+        names = [name.strip() for name in next(rows, [])]
+        if not names or not all(names) or len(set(names)) != len(names):
+            raise NotAKey(
+                "a file of keys without a line of column names",
+                where=str(file),
+                found=", ".join(names) or "no line",
+                expected="a first line such as id, or order,line",
+            )
+        keys = []
+        for row in rows:
+            if not row:
+                continue
+            if len(row) != len(names):
+                raise NotAKey(
+                    "a line that is no key",
+                    where=f"{file}, line {rows.line_num}",
+                    found=f"{len(row)} values",
+                    expected=f"{len(names)} values, for {', '.join(names)}",
+                )
+            keys.append(dict(zip(names, row, strict=True)))
+    if not keys:
+        raise NotAKey("a file without keys", where=str(file), expected="one key on each line after the first")
+    return tuple(keys)
+
+
+def search(lake: OpenLake, table: TableName, keys: Sequence[Key]) -> Remains:
+    """Search for keys with the names of their columns. Each file is read once."""
     filesystem, path = lake.files.filesystem, lake.lake.names.table_path(table)
-    files, unsearched, searched = _in_silver(filesystem, f"{lake.silver}/{path}", names)
-    quarantined = read_quarantine(filesystem, f"{lake.quarantine}/{path}")
+    files, unsearched, searched = _in_silver(filesystem, f"{lake.silver}/{path}", keys)
+    wanted = {frozenset(key.items()) for key in keys}
+    payloads = (
+        lake.payloads.read(event.key) for event in read_quarantine(filesystem, f"{lake.quarantine}/{path}")
+    )
     return Remains(
-        events=len(lake.row_events(str(table), key)),
+        events=lake.count_events(str(table), keys),
         files=files,
         unsearched=unsearched,
-        quarantined=sum(is_of(lake.payloads.read(event.key), parse_key(key)) for event in quarantined),
+        quarantined=sum(isinstance(payload, dict) and key_of(payload) in wanted for payload in payloads),
         searched=searched,
     )
 
 
 def _in_silver(
-    filesystem: S3FileSystem, path: str, key: Mapping[str, str]
+    filesystem: S3FileSystem, path: str, keys: Sequence[Key]
 ) -> tuple[tuple[str, ...], tuple[str, ...], int]:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -62,10 +105,11 @@ def _in_silver(
     listed = filesystem.get_file_info(FileSelector(path, recursive=True, allow_not_found=True))
     data = [info.path for info in listed if info.is_file and "/.hoodie/" not in info.path]
     parquet = [file for file in data if file.endswith(".parquet")]
+    columns = sorted({name for key in keys for name in key})
+    wanted = {tuple(key.get(name) for name in columns) for key in keys}
     for file in parquet:
-        rows = pq.read_table(file, columns=list(key), filesystem=filesystem, partitioning=None)
-        for name, text in key.items():
-            rows = rows.filter(pc.equal(pc.cast(rows.column(name), "string"), text))
-        if rows.num_rows:
+        rows = pq.read_table(file, columns=columns, filesystem=filesystem, partitioning=None)
+        texts = (pc.cast(rows.column(name), "string").to_pylist() for name in columns)
+        if not wanted.isdisjoint(zip(*texts, strict=True)):
             found.append(file)
     return tuple(found), tuple(file for file in data if ".log." in file), len(parquet)

@@ -94,6 +94,16 @@ def read_notifications(bootstrap: str, topic: str, start: int) -> list[tuple[int
     return found
 
 
+def delete_topic(bootstrap: str, topic: str) -> bool:
+    """Delete a topic, and return whether there was one. Raises KafkaUnreachable."""
+    with _questions(bootstrap) as consumer:
+        if topic not in consumer.list_topics(timeout=TIMEOUT_SECONDS).topics:
+            return False
+    with _admin(bootstrap) as admin:
+        admin.delete_topics([topic], operation_timeout=TIMEOUT_SECONDS)[topic].result()
+    return True
+
+
 @contextmanager
 def _questions(bootstrap: str) -> Iterator[Consumer]:
     """Yield a consumer that subscribes to nothing, so its group never exists. Raises `KafkaUnreachable`."""

@@ -14,9 +14,9 @@ from tributary.contract.table_name import TableName
 from tributary.local import spark
 from tributary.local.left_out import LeftOutTable, read_left_out
 from tributary.local.status import PipelineStatus
+from tributary.operations.orphans import Orphan, read_orphans
 from tributary.operations.pauses import pause_files
 from tributary.operations.snapshots.keeper import record_files
-from tributary.operations.snapshots.silent import read_orphans
 from tributary.operations.snapshots.view import is_different, state_of
 from tributary.operations.table_lag import TableLag, read_derived, read_lags
 from tributary.operations.table_outcomes import read_outcomes
@@ -35,6 +35,7 @@ class TableState:
     left_out  why the last start could not take it, if it could not
     ingests   whether an ingest is running
     snapshot  the online snapshot that is under way or that somebody has to ask for, if any
+    orphan    why the lake no longer follows it, and what was decided about it, if so
     paused    since when somebody has paused it, if so
     verified  what the last verification found, if there was one
     commit    the last commit that applied events, if there is one and its server runs
@@ -46,7 +47,7 @@ class TableState:
     left_out: LeftOutTable | None = None
     ingests: bool = False
     snapshot: Record | None = None
-    is_orphan: bool = False
+    orphan: Orphan | None = None
     commit: Commit | None = None
     paused: Pause | None = None
     verified: Verification | None = None
@@ -56,14 +57,16 @@ class TableState:
         """The state in a word or two, such as "well" or "blocked"."""
         if self.left_out is not None:
             return "left out"
+        if self.orphan is not None and self.orphan.decision is not None:
+            return self.orphan.state
         if self.outcome is not None and self.outcome.state == "blocked":
             return self.outcome.state
         if self.paused is not None:
             return "paused"
         if self.outcome is not None:
             return self.outcome.state
-        if self.is_orphan:
-            return "orphan"
+        if self.orphan is not None:
+            return self.orphan.state
         if self.snapshot is not None:
             return state_of(self.snapshot)
         if is_found_different(self.verified):
@@ -73,6 +76,8 @@ class TableState:
     @property
     def is_well(self) -> bool:
         """Return whether the table needs no person."""
+        if self.orphan is not None and self.orphan.decision is not None:
+            return self.orphan.state != "removal interrupted"
         is_blocked = self.outcome is not None and self.outcome.state == "blocked"
         is_stale = self.snapshot is not None and is_different(self.snapshot)
         # A snapshot that is under way mends what the verification has found.
@@ -100,16 +105,24 @@ def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[Tabl
     records = {} if files is None else {t: r for t, r in files.read().items() if r.request.id not in applied}
     paused = {} if "s3" not in running else pause_files(workspace).read()
     verified = {} if files is None else _verified(workspace)
-    orphans = () if files is None else read_orphans(files, workspace.lake, [lag.table for lag in lags])
+    orphans = {} if files is None else read_orphans(workspace, [lag.table for lag in lags])
+    states = {
+        **{table: TableState(table, None, None) for table in orphans},
+        **{
+            one.table: one
+            for one in table_states((*lags, *derived), outcomes, left_out, ingests=spark.SERVICE in running)
+        },
+    }
     return tuple(
         replace(
-            table,
-            snapshot=records.get(table.table),
-            is_orphan=table.table in orphans,
-            paused=paused.get(table.table),
-            verified=verified.get(table.table),
+            state,
+            snapshot=records.get(table),
+            orphan=orphans.get(table),
+            paused=paused.get(table),
+            verified=verified.get(table),
         )
-        for table in table_states((*lags, *derived), outcomes, left_out, ingests=spark.SERVICE in running)
+        for table, state in sorted(states.items())
+        if table not in orphans or not orphans[table].is_gone
     )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tributary.api.row_events import parse_key
 from tributary.api.tables import resolve_names
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
@@ -27,41 +27,62 @@ if TYPE_CHECKING:
     from tributary.operations.erasure import Remains
 
 
+_MOST_NAMED = 5
+
+
 def erase(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="Such as sales or shop.public.sales.")],
-    key: Annotated[
-        str, typer.Argument(metavar="KEY", help="A value, such as 7, or columns, such as order=7,line=2.")
-    ],
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY]...", help="A value, such as 7, or columns, such as order=7,line=2."),
+    ] = None,
+    keys_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--keys",
+            metavar="FILE",
+            help="A CSV file with more keys. Its first line names the columns of the key.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a row that was deleted in the source: in bronze, in the table and its history, in quarantine.
+    """Forget rows that were deleted in the source: in bronze, in the table and its history, in quarantine.
 
-    The key's events in bronze lose their content and keep their offsets. The table's files are rewritten
-    without the row, and time travel of this table starts again. Afterwards the command searches all files and
-    says what it found. Kafka keeps its copy of the events until their retention ends.
+    The keys' events in bronze lose their content and keep their offsets. The table's files are rewritten
+    without the rows, and time travel of this table starts again. Afterwards the command searches all files
+    and says what it found. Kafka keeps its copy of the events until their retention ends.
 
-    No ingest may run meanwhile. A row that is still in the source is refused.
+    No ingest may run meanwhile. If one of the rows is still in the source, no key is erased. Many keys in one
+    call take as long as one, because each file is read once.
 
-    The exit status is 0 only if no file holds the key any more.
+    The exit status is 0 only if no file holds a key any more.
 
-    Example: tributary erase users 7
+    Example: tributary erase users 7 8
     """
     from spark_app.reports import Erased
     from tributary.cli.run_watch import watch_run
-    from tributary.operations.erasure import search
+    from tributary.operations.erasure import keys_of_texts, read_keys, search
     from tributary.operations.kafka_topics import read_table_names
     from tributary.operations.runs.ingest_run import start_ingest
 
+    if not keys and keys_file is None:
+        raise typer.BadParameter("erase needs a key, or a file of keys with --keys", param_hint="KEY")
+    wanted = (*keys_of_texts(keys or ()), *(() if keys_file is None else read_keys(keys_file)))
     workspace = Workspace.open(lake, state)
     workspace.require("kafka", "s3", "postgres")
     (name,) = resolve_names([table], read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
-    options = ["--key", json.dumps(_texts(key))]
-    run = start_ingest(workspace, messages, "erase", "kafka", [name], options=options)
-    watch_run(run, messages, is_shown=False)
+    # Keys are personal data, so they are in no argument of a process, and in a file of the owner alone.
+    with NamedTemporaryFile("w", prefix="tributary-keys-", suffix=".json", encoding="utf-8") as file:
+        json.dump(wanted, file)
+        file.flush()
+        run = start_ingest(workspace, messages, "erase", "kafka", [name], options=["--keys", file.name])
+        watch_run(run, messages, is_shown=False)
     (erased,) = (report for report in run.progress.upkeep if isinstance(report, Erased))
-    remains = search(workspace.open_lake, name, key, erased.key)
+    remains = search(workspace.open_lake, name, erased.keys)
     _tell(erased, remains, as_json=as_json)
     if not remains.is_empty:
         raise typer.Exit(1)
@@ -106,12 +127,6 @@ def maintain(
         _say("Bronze holds no events yet.")
 
 
-def _texts(key: str) -> Mapping[str, str]:
-    """Return the key by its columns. One value without a name gets an empty name."""
-    parsed = parse_key(key)
-    return {"": parsed} if isinstance(parsed, str) else dict(parsed)
-
-
 def _tell(erased: Erased, remains: Remains, *, as_json: bool) -> None:
     from connectors.deployment import TopicPolicy
 
@@ -129,10 +144,14 @@ def _tell(erased: Erased, remains: Remains, *, as_json: bool) -> None:
         f"{erased.table}: erased {erased.events:,} events in bronze, {erased.rows:,} rows and "
         f"{erased.quarantined:,} events in quarantine."
     )
-    if not (erased.events or erased.rows or erased.quarantined):
-        _say("There was no event of this key. Is it the right one?")
+    if erased.unknown:
+        first = erased.unknown[:_MOST_NAMED]
+        named = "; ".join(", ".join(f"{n}={v}" for n, v in key.items()) for key in first)
+        more = f" and {len(erased.unknown) - len(first):,} more" if len(erased.unknown) > len(first) else ""
+        _say(f"Bronze had no event of {named}{more}. Is this right?")
     if remains.is_empty:
-        _say(f"Searched bronze, the quarantine and {remains.searched:,} files of silver: the key is in none.")
+        keys = "the key is" if len(erased.keys) == 1 else f"the {len(erased.keys):,} keys are"
+        _say(f"Searched bronze, the quarantine and {remains.searched:,} files of silver: {keys} in none.")
     else:
         found = (*remains.files, *remains.unsearched)
         _say(
@@ -141,7 +160,7 @@ def _tell(erased: Erased, remains: Remains, *, as_json: bool) -> None:
             "three days, with: tributary maintain"
         )
     for other in erased.linked:
-        _say(f"The row also had the key {other}. Erase that key, too, if it is about the same person.")
+        _say(f"A row also had the key {other}. Erase that key, too, if it is about the same person.")
     _say(f"Kafka holds the events until {until:%Y-%m-%d %H:%M} UTC at the latest.")
 
 

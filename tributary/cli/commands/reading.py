@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -30,6 +31,7 @@ from tributary.cli.rendering import (
     rows_of,
 )
 from tributary.local.left_out import read_left_out
+from tributary.operations.orphans import read_orphans
 from tributary.operations.pauses import pause_files
 from tributary.operations.verify.view import verification_facts, verified_text
 from tributary.operations.workspace import Workspace
@@ -74,7 +76,8 @@ def tables(
 ) -> None:
     """List the tables of the lake: rows, last commit, and the position that each has reached in Kafka.
 
-    A paused table is marked. Its rows are as old as the pause.
+    A paused table is marked. Its rows are as old as the pause. An orphan is marked, too: its source no longer
+    has it (see tributary orphans).
 
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
     mended. "Verified as of" is the time as of which tributary verify found all rows equal to the source's.
@@ -93,9 +96,11 @@ def tables(
         .read()
         .items()
     }
+    orphans = {str(name): one.state for name, one in read_orphans(workspace, ()).items()}
     found = [
         {
             **each,
+            "orphan": orphans.get(each["table"]),
             "paused_since": paused.get(each["table"]),
             "verified": verification_facts(verified.get(each["table"])),
         }
@@ -128,7 +133,7 @@ def tables(
     )
     rows = [
         (
-            f"{one['table']} (paused)" if one["paused_since"] else one["table"],
+            _marked(one),
             one["storage"].replace("_", " "),
             f"{one['rows']:,}",
             positions_text(one["positions"]),
@@ -140,6 +145,13 @@ def tables(
         for one in found
     ]
     print_table(columns, rows, [False, False, True, True, False, True, True, False])
+
+
+def _marked(facts: Mapping[str, Any]) -> str:
+    """Return a table's name, with why its rows can be old."""
+    if (state := facts["orphan"]) is not None:
+        return f"{facts['table']} ({'orphan, kept' if state == 'kept' else state})"
+    return f"{facts['table']} (paused)" if facts["paused_since"] else str(facts["table"])
 
 
 def history(

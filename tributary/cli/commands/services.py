@@ -19,6 +19,7 @@ from tributary.cli.commands.options import (
     StateFolderPath,
 )
 from tributary.cli.left_out_view import left_out_facts, print_left_out
+from tributary.cli.orphan_view import orphan_text
 from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.rendering import messages, output, print_json, print_table
 from tributary.cli.steps_view import print_steps
@@ -116,10 +117,10 @@ def status(
     applied. A table is waiting if it has events to apply and no ingest is running.
 
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
-    mended. A table is an orphan if its source no longer has it. A table differs, or is read again, after a
-    change of its source without an event: see tributary snapshot. A table also differs if a verification has
-    found rows that do: see tributary verify. "Verified as of" is the time as of which all of its rows were
-    found equal to the source's.
+    mended. A table is an orphan if its source no longer has it, or if the lake file excludes it: see
+    tributary orphans. A table differs, or is read again, after a change of its source without an event: see
+    tributary snapshot. A table also differs if a verification has found rows that do: see tributary verify.
+    "Verified as of" is the time as of which all of its rows were found equal to the source's.
 
     The exit status is 0 only if all servers and connectors run and no table is blocked, differs or is left
     out. With --aws, jobs take the place of servers, and the latest job must not have failed.
@@ -187,6 +188,7 @@ def _facts(found: PipelineStatus, tables: Sequence[TableState], is_well: bool) -
                     left_out_facts(one.left_out) if one.left_out else outcome_facts(one.outcome, remedy_words)
                 ),
                 "state": one.state,
+                "orphan": None if one.orphan is None else one.orphan.reason,
                 "paused_since": None if one.paused is None else one.paused.since,
                 "snapshot": None if one.snapshot is None else snapshot_facts(one.snapshot),
                 "verified": verification_facts(one.verified),
@@ -231,14 +233,13 @@ def _print_status(found: PipelineStatus, tables: Sequence[TableState]) -> None:
         if one.left_out is not None:
             output.print()
             print_left_out(one.left_out, output)
-        elif one.outcome is not None:
+        elif one.outcome is not None and one.state != "kept":
             print_outcome(one.table, one.outcome, remedy_words)
         elif one.paused is not None:
             text = f"\n{one.table} is paused since {one.paused.since}: tributary resume {one.table}"
             output.print(text, markup=False, highlight=False, soft_wrap=True)
-        elif one.is_orphan:
-            text = f"\n{one.table} is an orphan: its source no longer has it. Its rows stay as they are."
-            output.print(text, markup=False, highlight=False, soft_wrap=True)
+        elif one.orphan is not None and one.orphan.state != "kept":
+            output.print(f"\n{orphan_text(one.orphan)}", markup=False, highlight=False, soft_wrap=True)
         if one.snapshot is not None:
             output.print(f"\n{paragraph(one.snapshot)}", markup=False, highlight=False, soft_wrap=True)
         if one.verified is not None and (one.verified.differences or _is_unverified(one)):

@@ -37,6 +37,8 @@ _COLORS = {
     "left out": "warning",
     "differs": "warning",
     "orphan": "grey",
+    "kept": "grey",
+    "removal interrupted": "warning",
     "paused": "warning",
     "waiting": "info",
 }

@@ -25,7 +25,7 @@ from tributary.operations.runs.run_progress import RunProgress, parse_report
 from tributary.operations.workspace import Workspace
 
 FILES = "files:"
-Command = Literal["ingest", "replay", "rebuild", "new-epoch", "erase", "maintain", "derive"]
+Command = Literal["ingest", "replay", "rebuild", "new-epoch", "erase", "maintain", "delete-events", "derive"]
 
 _APP_FAILED_FOR_SOME_TABLE = 1
 

@@ -17,6 +17,7 @@ from spark_app.reports import (
     Committed,
     DerivedRow,
     Erased,
+    EventsDeleted,
     EventsDropped,
     Failed,
     Freshness,
@@ -96,7 +97,7 @@ class RunProgress:
 
     tables: Mapping[str, TableProgress] = field(default_factory=dict)
     steps: StepsChosen | None = None
-    upkeep: tuple[Erased | Trimmed | BronzeServiced, ...] = ()
+    upkeep: tuple[Erased | Trimmed | EventsDeleted | BronzeServiced, ...] = ()
     dropped: tuple[EventsDropped, ...] = ()
 
     def after(self, report: Report) -> RunProgress:
@@ -117,7 +118,7 @@ class RunProgress:
             case Committed() | CaughtUp() | Failed() | Blocked() | Paused() | Resumed() | Replayed():
                 after = _after(self._of(report.table), report)
                 return replace(self, tables={**self.tables, report.table: after})
-            case Erased() | Trimmed() | BronzeServiced():
+            case Erased() | Trimmed() | EventsDeleted() | BronzeServiced():
                 return replace(self, upkeep=(*self.upkeep, report))
             case EventsDropped():
                 return replace(self, dropped=(*self.dropped, report))
@@ -184,10 +185,13 @@ def parse_report(line: str) -> Report | None:
         case "serviced":
             return Serviced(**found)
         case "erased":
-            return Erased(**{**found, "linked": tuple(found["linked"])})
+            listed = {name: tuple(found[name]) for name in ("keys", "linked", "unknown")}
+            return Erased(**{**found, **listed})
         case "trimmed":
             kept_from = {int(partition): offset for partition, offset in found["kept_from"].items()}
             return Trimmed(**{**found, "kept_from": kept_from})
+        case "events_deleted":
+            return EventsDeleted(**found)
         case "bronze_serviced":
             return BronzeServiced(**found)
         case "cataloged":

@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from connectors.engines.registry import engine_of
+from tributary.api.tables import read_table_folders
 from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Read, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_topics import read_table_names
 from tributary.operations.keeping import alone, in_a_thread
+from tributary.operations.orphan_files import OrphanFiles, why_orphan
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.advance import advance
@@ -37,15 +39,34 @@ def record_files(workspace: Workspace) -> RecordFiles:
 
 
 def notice_changes(workspace: Workspace) -> tuple[Request, ...]:
-    """Look at the catalogs of all sources once (`notice`)."""
-    files = record_files(workspace)
+    """Look at the catalogs of all sources once (`notice`).
+
+    Decisions about orphans that the lake follows again are forgotten."""
+    files, decisions = record_files(workspace), _orphan_files(workspace)
     found: list[Request] = []
+    decided = decisions.read()
     # Before the looks: a table that is created later is no orphan.
-    followed = read_table_names(workspace.settings.kafka_bootstrap, workspace.lake)
+    followed = {
+        *read_table_names(workspace.settings.kafka_bootstrap, workspace.lake),
+        *(
+            place.name
+            for place in read_table_folders(files.filesystem, files.names, workspace.open_lake.silver)
+        ),
+        *decided,
+    }
     for link in source_links(workspace):
         with link.connect() as session:
             found += notice(link, session, files, followed)
+    gone = files.read_gone(workspace.lake)
+    for table in decided:
+        if why_orphan(workspace.lake, gone, table) is None:
+            decisions.forget(table)
     return tuple(found)
+
+
+def _orphan_files(workspace: Workspace) -> OrphanFiles:
+    lake = workspace.open_lake
+    return OrphanFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
 
 
 def is_unread(record: Record) -> bool:

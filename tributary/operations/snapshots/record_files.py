@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectors.engines.definitions import TableDefinition
+from tributary.contract.lake import Lake
 from tributary.contract.naming import LakeNames
 from tributary.contract.online_snapshot import RECORDS_FOLDER, Record, from_json, record_name, to_json
 from tributary.contract.table_name import TableName
@@ -78,6 +79,11 @@ class RecordFiles:
             )
         except (KeyError, TypeError, ValueError):
             return None
+
+    def read_gone(self, lake: Lake) -> frozenset[TableName]:
+        """Return the tables that were followed and that their source did not have at the last look."""
+        looks = [self.read_look(source.name) for source in lake.sources]
+        return frozenset[TableName]().union(*(look.gone for look in looks if look is not None))
 
     def write_look(self, source: str, look: Look) -> None:
         found = {

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 from connectors.engines.definitions import SilentChanges, TableDefinition, silent_changes
-from tributary.contract.lake import Lake
 from tributary.contract.online_snapshot import Noticed, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.record_files import Look, RecordFiles
 
 ADDED = SilentChanges(("some of its rows can have come before it was followed",))
+BACK = SilentChanges(("it was not in its source for a while",))
 
 
 def notice(
@@ -24,9 +24,9 @@ def notice(
     """Compare the source's tables with the last look, and return the snapshots that were asked for.
 
     The first look only takes note. A table that the lake leaves out counts as not there. The records of
-    tables that are gone are removed. A table in `followed`, the tables with a topic, is an orphan if it is
-    gone. Routed events have a topic but no table of their own. `session` is the connector's user's. Raises
-    the errors of the database and of S3."""
+    tables that are gone are removed. A table in `followed`, which has a topic or is in the lake, is an orphan
+    if it is gone. One that comes back is read again. Routed events have a topic but no table of their own.
+    `session` is the connector's user's. Raises the errors of the database and of S3."""
     source = link.source.name
     now = {
         table: definition
@@ -34,7 +34,7 @@ def notice(
         if table not in link.left_out
     }
     before = files.read_look(source)
-    requests = () if before is None else tuple(_requests(link, session, before.tables, now))
+    requests = () if before is None else tuple(_requests(link, session, before, now))
     records = files.read()
     for table in records:
         if table.source == source and table not in now:
@@ -60,15 +60,6 @@ def ask(files: RecordFiles, tables: Collection[TableName], reason: str) -> None:
         files.write(Requested(_request(table, SilentChanges((reason,)))))
 
 
-def read_orphans(files: RecordFiles, lake: Lake, tables: Iterable[TableName]) -> frozenset[TableName]:
-    """Return the tables that were followed before the last look, and that their source did not have then.
-
-    A table of a source that the lake file does not name is an orphan, too."""
-    looks = {source.name: files.read_look(source.name) for source in lake.sources}
-    gone = frozenset[TableName]().union(*(look.gone for look in looks.values() if look is not None))
-    return frozenset(table for table in tables if table.source not in looks or table in gone)
-
-
 def _record(link: SourceLink, request: Request) -> Record:
     policy = link.lake.policy(request.table)
     return Requested(request) if policy.repair == "automatic" else Noticed(request)
@@ -85,12 +76,15 @@ def _together(earlier: Request, later: Request) -> Request:
 def _requests(
     link: SourceLink,
     session: Any,
-    before: Mapping[TableName, TableDefinition],
+    before: Look,
     now: Mapping[TableName, TableDefinition],
 ) -> Iterator[Request]:
     for table, definition in sorted(now.items()):
-        if table in before:
-            changes = silent_changes(before[table], definition)
+        if table in before.tables:
+            changes = silent_changes(before.tables[table], definition)
+        elif table in before.gone:
+            # The lake can still have rows of the former table, of which nobody has said that they are gone.
+            changes = BACK
         else:
             is_unseen = not definition.followed and link.engine.has_rows(session, table)
             changes = ADDED if is_unseen else None

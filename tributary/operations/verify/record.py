@@ -129,6 +129,11 @@ class Verification:
         return replace(self, parts=(*self.parts[:place], part, *self.parts[place + 1 :]))
 
 
+def verification_name(table_path: str) -> str:
+    """Return the path of a table's record below the quarantine location (`LakeNames.table_path`)."""
+    return f"{RECORDS_FOLDER}/{table_path}.json"
+
+
 def to_json(found: Verification) -> str:
     return json.dumps({"format": _FORMAT, **asdict(found), "table": str(found.table)})
 
@@ -187,7 +192,7 @@ class VerificationFiles:
             self.filesystem.delete_file(self._path(table))
 
     def _path(self, table: TableName) -> str:
-        return f"{self.location}/{RECORDS_FOLDER}/{self.names.table_path(table)}.json"
+        return f"{self.location}/{verification_name(self.names.table_path(table))}"
 
     def _parsed(self, path: str) -> Verification | None:
         try:

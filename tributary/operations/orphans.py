@@ -1,0 +1,275 @@
+"""Tables that their source no longer has: a person decides whether the lake keeps or removes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from tributary.api.tables import read_table_folders, resolve_names
+from tributary.api.timeline import read_last_commit
+from tributary.contract.errors import TributaryError
+from tributary.contract.item_stream import DELETED_KEYS_FOLDER
+from tributary.contract.lake import Lake
+from tributary.contract.naming import LakeNames
+from tributary.contract.online_snapshot import record_name
+from tributary.contract.orphan import DecidedOrphan, Decision
+from tributary.contract.pause import pause_name
+from tributary.contract.remedies import StopRun
+from tributary.contract.table_name import TableName
+from tributary.local import spark
+from tributary.local.left_out import read_left_out
+from tributary.local.process import read_process
+from tributary.operations.kafka_topics import delete_topic, read_table_topics
+from tributary.operations.orphan_files import OrphanFiles, delete_file, why_orphan
+from tributary.operations.snapshots.keeper import notice_changes, record_files
+from tributary.operations.verify.record import verification_name
+from tributary.operations.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pyarrow.fs import S3FileSystem
+
+
+class NotAnOrphan(TributaryError):
+    """The lake still follows a table that was to be removed or kept."""
+
+
+class IngestRuns(TributaryError):
+    """A table cannot be removed while an ingest may write to it."""
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A table that its source no longer has.
+
+    reason     why it is one, as the rest of a sentence that begins with the table's name
+    is_stored  the lake has files of it
+    decision   what somebody has decided about it; None: nothing yet
+    """
+
+    table: TableName
+    reason: str
+    is_stored: bool
+    decision: DecidedOrphan | None = None
+
+    @property
+    def state(self) -> str:
+        """The state in a word or two."""
+        if self.decision is None:
+            return "orphan"
+        if self.decision.decision == "removed" and self.is_stored:
+            return "removal interrupted"
+        return self.decision.decision
+
+    @property
+    def is_gone(self) -> bool:
+        """Return whether it was removed to its end, so that nobody has to see it any more."""
+        return self.state == "removed"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """How much the lake's storage holds of a table."""
+
+    files: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The places of a lake's tables. The paths are a bucket, or a bucket and a prefix."""
+
+    filesystem: S3FileSystem
+    names: LakeNames
+    silver: str
+    quarantine: str
+
+    @property
+    def decisions(self) -> OrphanFiles:
+        return OrphanFiles(self.filesystem, self.names, self.quarantine)
+
+    def contents(self, table: TableName) -> Contents:
+        """Return how much there is of the table in silver and in quarantine."""
+        from pyarrow.fs import FileSelector
+
+        # The timeline's folder is also in the table's.
+        files = {
+            info.path: info.size or 0
+            for folder in self._folders(table)
+            for info in self.filesystem.get_file_info(
+                FileSelector(folder, recursive=True, allow_not_found=True)
+            )
+            if info.is_file
+        }
+        return Contents(len(files), sum(files.values()))
+
+    def remove(self, orphan: DecidedOrphan) -> None:
+        """Remove all that the lake holds of a table. After an interruption, it can be repeated.
+
+        The decision comes first, so that no later ingest makes the table again from its topic. The table's
+        timeline comes before its other files, so that no reader sees a table with a part of its rows."""
+        self.decisions.write(orphan)
+        path = self.names.table_path(orphan.table)
+        for record in (pause_name(path), record_name(path), verification_name(path)):
+            delete_file(self.filesystem, f"{self.quarantine}/{record}")
+        for folder in self._folders(orphan.table):
+            _delete_folder(self.filesystem, folder)
+
+    def _folders(self, table: TableName) -> tuple[str, ...]:
+        """Return the table's folders in the order in which they go."""
+        path = self.names.table_path(table)
+        return (
+            f"{self.quarantine}/{path}",
+            f"{self.quarantine}/{DELETED_KEYS_FOLDER}/{path}",
+            f"{self.silver}/{path}/.hoodie",
+            f"{self.silver}/{path}",
+        )
+
+
+def orphans_among(
+    tables: Iterable[TableName],
+    lake: Lake,
+    gone: Collection[TableName],
+    stored: Collection[TableName],
+    decided: Mapping[TableName, DecidedOrphan],
+) -> Mapping[TableName, Orphan]:
+    """Return the orphans among the tables. `stored` are the tables of which the lake has files."""
+    reasons = {table: why_orphan(lake, gone, table) for table in tables}
+    return {
+        table: Orphan(table, reason, table in stored, decided.get(table))
+        for table, reason in sorted(reasons.items())
+        if reason is not None
+    }
+
+
+def storage_of(workspace: Workspace) -> Storage:
+    """Return the places of the lake's tables. Raises PipelineDown."""
+    lake = workspace.open_lake
+    return Storage(lake.files.filesystem, lake.lake.names, lake.silver, lake.quarantine)
+
+
+def read_orphans(workspace: Workspace, followed: Iterable[TableName]) -> Mapping[TableName, Orphan]:
+    """Return the orphans among the tables that have a topic, that the lake has, or that were decided about.
+
+    A table that the last start left out is none: it comes in once it is mended. Raises PipelineDown."""
+    lake, storage = workspace.lake, storage_of(workspace)
+    gone, decided = record_files(workspace).read_gone(lake), storage.decisions.read()
+    stored = frozenset(
+        place.name for place in read_table_folders(storage.filesystem, storage.names, storage.silver)
+    )
+    tables = {*followed, *stored, *decided} - read_left_out(workspace.state, lake).keys()
+    return orphans_among(tables, lake, gone, stored, decided)
+
+
+def look_for_orphans(workspace: Workspace) -> Mapping[TableName, Orphan]:
+    """Look at the sources as they are now, and return the lake's orphans. Raises PipelineDown."""
+    servers = ("kafka", "connect") if workspace.lake.connected_sources else ()
+    workspace.require("s3", *servers)
+    notice_changes(workspace)
+    return read_orphans(workspace, _topics(workspace).values())
+
+
+def keep(workspace: Workspace, tables: Sequence[str]) -> tuple[TableName, ...]:
+    """Keep orphans as they are, and return those that were not kept before.
+
+    Raises UnknownTable, NotAnOrphan and PipelineDown."""
+    orphans = chosen(look_for_orphans(workspace), tables, _all_names(workspace))
+    new = [one for one in orphans if one.state != "kept"]
+    if interrupted := [one for one in new if one.decision is not None]:
+        raise NotAnOrphan(
+            "The removal of a table has begun, so it cannot be kept",
+            where=str(interrupted[0].table),
+            remedy="Remove it to the end with tributary orphans remove.",
+        )
+    storage = storage_of(workspace)
+    for one in new:
+        storage.decisions.write(_decided(workspace, storage, one, "kept"))
+    return tuple(one.table for one in new)
+
+
+def chosen(
+    orphans: Mapping[TableName, Orphan], texts: Sequence[str], known: Collection[TableName]
+) -> tuple[Orphan, ...]:
+    """Return the orphans that names or patterns mean. Raises UnknownTable, or NotAnOrphan for another table.
+
+    A pattern means orphans only, and a name any of the `known` tables."""
+    found: set[TableName] = set()
+    for text in texts:
+        among = orphans if any(wildcard in text for wildcard in "*?") else {*known, *orphans}
+        found |= {*resolve_names([text], sorted(among))}
+    if followed := sorted(found - orphans.keys()):
+        raise NotAnOrphan(
+            "A table is no orphan: the lake follows it",
+            where=", ".join(map(str, followed)),
+            expected="a table that its source no longer has, or that the lake file excludes",
+            remedy="Drop the table in its source, or exclude it in the lake file, for example with "
+            f'"!{followed[0].schema}.{followed[0].table}". Then run tributary up.',
+        )
+    return tuple(orphans[table] for table in sorted(found))
+
+
+def choose_for_removal(workspace: Workspace, tables: Sequence[str]) -> tuple[Orphan, ...]:
+    """Return the orphans to remove. Raises UnknownTable, NotAnOrphan, IngestRuns and PipelineDown."""
+    _check_no_ingest(workspace)
+    return chosen(look_for_orphans(workspace), tables, _all_names(workspace))
+
+
+def remove(workspace: Workspace, orphan: Orphan) -> DecidedOrphan:
+    """Remove all that the lake holds of an orphan. Its events stay in Kafka and bronze.
+
+    After an interruption, it can be repeated. Raises IngestRuns and PipelineDown."""
+    storage = storage_of(workspace)
+    decided = _decided(workspace, storage, orphan, "removed")
+    storage.decisions.write(decided)
+    # An ingest that starts from here on leaves the table alone.
+    _check_no_ingest(workspace)
+    storage.remove(decided)
+    return decided
+
+
+def remove_topic(workspace: Workspace, orphan: DecidedOrphan) -> bool:
+    """Delete the table's topic in Kafka, if there is one that the lake's own connectors have made."""
+    if orphan.topic is None or not orphan.topic.startswith(f"{workspace.lake.name}."):
+        return False
+    return delete_topic(workspace.settings.kafka_bootstrap, orphan.topic)
+
+
+def _decided(workspace: Workspace, storage: Storage, orphan: Orphan, decision: Decision) -> DecidedOrphan:
+    topic = None if orphan.decision is None else orphan.decision.topic
+    if topic is None:
+        path = f"{storage.silver}/{storage.names.table_path(orphan.table)}"
+        commit = read_last_commit(storage.filesystem, path) if orphan.is_stored else None
+        topic = None if commit is None else commit.topic
+    if topic is None:
+        topic = {table: topic for topic, table in _topics(workspace).items()}.get(orphan.table)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return DecidedOrphan(orphan.table, decision, topic, now)
+
+
+def _topics(workspace: Workspace) -> Mapping[str, TableName]:
+    if not workspace.lake.connected_sources:
+        return {}
+    return read_table_topics(workspace.settings.kafka_bootstrap, workspace.lake)
+
+
+def _all_names(workspace: Workspace) -> frozenset[TableName]:
+    storage = storage_of(workspace)
+    folders = read_table_folders(storage.filesystem, storage.names, storage.silver)
+    return frozenset({*(place.name for place in folders), *_topics(workspace).values()})
+
+
+def _check_no_ingest(workspace: Workspace) -> None:
+    if read_process(spark.SERVICE, workspace.state.run) is not None:
+        raise IngestRuns(
+            "A table cannot be removed while an ingest runs",
+            where=str(workspace.state.path),
+            remedy=StopRun(),
+        )
+
+
+def _delete_folder(filesystem: S3FileSystem, path: str) -> None:
+    from pyarrow.fs import FileType
+
+    if filesystem.get_file_info(path).type == FileType.Directory:
+        filesystem.delete_dir(path)
