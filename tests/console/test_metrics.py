@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.console.views import NOW, ORDERS, USERS, blocked, left_out, view_of, well
 from tributary.console.metrics import exposition
-from tributary.console.view import LakeView
+from tributary.console.view import LakeView, Part
 
 DOCS = Path(__file__).parents[2] / "docs" / "console.md"
 
@@ -57,6 +58,14 @@ def test_the_lake_is_not_well_if_somebody_has_to_do_something(view: LakeView) ->
 
 def test_a_name_with_quotes_stays_one_label() -> None:
     assert samples(view_of(left_out()))["tributary_table_state", "left out", str(USERS)] == 1
+
+
+def test_of_several_jobs_with_one_name_the_latest_counts() -> None:
+    jobs = (Part("follow", "RUNNING"), Part("follow", "FAILED", runs=False))
+    view = view_of(well())
+    pipeline = replace(view.pipeline, servers=jobs)
+    assert samples(replace(view, pipeline=pipeline))["tributary_server_up", "follow"] == 1
+    assert exposition(replace(view, pipeline=pipeline)).count(b'tributary_server_up{server="follow"}') == 1
 
 
 def test_the_docs_list_every_metric() -> None:

@@ -182,6 +182,28 @@ def test_a_changed_query_or_key_has_another_digest() -> None:
     assert len(set(digests)) == 3
 
 
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ('id = "bigint"', 'id = "numeric(20,0)"'),
+        ('id = "bigint"', 'n = "bigint", id = "bigint"'),
+        ('watermark = "10m"', 'watermark = "20m"'),
+        ('event_time = "at"', 'event_time = "at"\nunique = ["id"]'),
+        ("[topic.purchases]", '[topic.purchases]\ntopic = "sales.purchases"'),
+    ],
+)
+def test_a_topic_s_section_is_a_part_of_the_queries_that_read_it(was: str, now: str) -> None:
+    of_topic, of_table = "SELECT id FROM purchases", "SELECT id FROM orders"
+    text = HEAD + derived("a", of_topic) + derived("b", of_table)
+    assert was in text
+    before, after = (
+        {one.name: one.digest for one in read_derivations(parse_lake(each), Path()).ordered}
+        for each in (text, text.replace(was, now))
+    )
+    assert before["a"] != after["a"]
+    assert before["b"] == after["b"]
+
+
 def test_lineage_names_each_table_with_all_that_it_reads() -> None:
     text = derived("a", "SELECT id FROM b JOIN purchases USING (id)") + derived(
         "b", "SELECT id FROM public.o"

@@ -33,14 +33,14 @@ def watch_run(run: IngestRun, console: Console, is_shown: bool = True) -> None:
 
 def stop_run(run: IngestRun) -> None:
     """End the run between two commits, or in the middle of one after a timeout or another Ctrl-C."""
-    if run.is_over():
-        return
-    messages.print("Finishing the current commits (press Ctrl-C again to stop at once) …", style="dim")
-    run.ask_to_stop()
-    try:
-        if not run.is_over(PATIENCE_SECONDS):
-            messages.print(f"The Spark app did not stop within {PATIENCE_SECONDS:.0f} s.", style="yellow")
+    if not run.is_over():
+        messages.print("Finishing the current commits (press Ctrl-C again to stop at once) …", style="dim")
+        run.ask_to_stop()
+        try:
+            if not run.is_over(PATIENCE_SECONDS):
+                messages.print(f"The Spark app did not stop within {PATIENCE_SECONDS:.0f} s.", style="yellow")
+                run.kill()
+        except BaseException:
             run.kill()
-    except BaseException:
-        run.kill()
-        raise
+            raise
+    run.end()

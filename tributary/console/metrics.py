@@ -37,7 +37,8 @@ def _gauges(view: LakeView) -> Iterator[GaugeMetricFamily]:
     well.add_metric([], float(view.is_well))
     yield well
     up = GaugeMetricFamily("tributary_server_up", "1 if the server runs", labels=["server"])
-    for server in view.pipeline.servers:
+    # Of jobs with one name, only one runs, and the latest comes first.
+    for server in {server.name: server for server in reversed(view.pipeline.servers)}.values():
         up.add_metric([server.name], float(server.runs))
     yield up
     memory = GaugeMetricFamily(

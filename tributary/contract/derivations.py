@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tributary.contract.derived import DERIVED_SCHEMA, DERIVED_SOURCE, Derived
+from tributary.contract.derived import DERIVED_SCHEMA, DERIVED_SOURCE, Derived, Topic
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import EditLakeFile
@@ -144,8 +144,12 @@ class _Derivation:
     @cached_property
     def digest(self) -> str:
         """A digest of everything that the rows follow from, besides the inputs' rows."""
-        content = json.dumps([self.query.text, list(self.key), list(map(str, self.inputs))])
+        content = json.dumps([self.query.text, list(self.key), *self._definitions()])
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def _definitions(self) -> Iterator[object]:
+        """Yield what the inputs are, as values of JSON."""
+        yield [str(one) for one in self.inputs]
 
 
 @dataclass(frozen=True)
@@ -157,9 +161,24 @@ class TableDerivation(_Derivation):
 class StreamDerivation(_Derivation):
     """Follows from the events of topics, and perhaps from tables as they are when an event is read."""
 
+    definitions: Mapping[str, Topic]
+    """The lake file's sections of the topics, by name."""
+
     @property
     def topics(self) -> tuple[str, ...]:
         return tuple(one.name for one in self.inputs if isinstance(one, TopicInput))
+
+    def _definitions(self) -> Iterator[object]:
+        yield from super()._definitions()
+        for name in self.topics:
+            topic = self.definitions[name]
+            yield {
+                "topic": topic.topic or name,
+                "columns": [[column, of_type.name, *of_type.arguments] for column, of_type in topic.columns],
+                "event_time": topic.event_time,
+                "watermark": None if topic.watermark is None else topic.watermark.total_seconds(),
+                "unique": topic.unique,
+            }
 
 
 Derivation = TableDerivation | StreamDerivation
@@ -202,8 +221,9 @@ def derivation(lake: Lake, name: str, entry: Derived, text: str) -> Derivation:
         raise QueryNotUsable(
             "the query reads no table", where=where, expected="a table or a topic after FROM"
         )
-    reads_topic = any(isinstance(one, TopicInput) for one in query.inputs)
-    return (StreamDerivation if reads_topic else TableDerivation)(name, entry, query)
+    if any(isinstance(one, TopicInput) for one in query.inputs):
+        return StreamDerivation(name, entry, query, dict(lake.topics))
+    return TableDerivation(name, entry, query)
 
 
 def parse_sql(lake: Lake, text: str, where: str) -> SqlQuery:

@@ -79,7 +79,7 @@ def derive(
         if not as_json:
             for dropped in run.progress.dropped:
                 messages.print(
-                    f"{dropped.table}: {dropped.late:,} rows came after the watermark, and "
+                    f"{dropped.table}: {dropped.late:,} rows came later than the watermark allows, and "
                     f"{dropped.unreadable:,} events were unreadable. They are in no result.",
                     style="yellow",
                     highlight=False,

@@ -60,13 +60,16 @@ class IngestRun:
     def kill(self) -> None:
         """End the app even in the middle of a commit. The next run resumes from what the tables hold."""
         self._running.kill()
+        self.end()
+
+    def end(self) -> int:
+        """Wait for the app's end, and return its exit status. Without this, the app counts as died."""
         self._has_ended.wait()
-        self._running.wait()
+        return self._running.wait()
 
     def wait(self) -> None:
         """Return when the app has ended without errors. Raises `IngestFailed` if it or a table failed."""
-        self._has_ended.wait()
-        status = self._running.wait()
+        status = self.end()
         failures = self.progress.failures
         if status == 0 and not failures:
             return
