@@ -93,7 +93,8 @@ def test_the_package_describes_only_the_aws_services_that_the_app_calls(package:
     called = set(re.findall(r'boto3\.client\(\s*"([^"]+)"', "".join(sources)))
     assert called
     assert called <= services <= called | {"sso", "sso-oidc", "sts"}
-    assert package.stat().st_size < 16_000_000
+    # The parser of queries, sqlglot, has 3 MB of it.
+    assert package.stat().st_size < 19_000_000
 
 
 def test_a_platform_without_wheels_is_refused(tmp_path: Path) -> None:

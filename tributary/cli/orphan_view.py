@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tributary.operations.orphans import Orphan
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tributary.operations.orphans import Orphan
 
 
 def orphan_text(orphan: Orphan) -> str:

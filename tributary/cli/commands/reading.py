@@ -31,7 +31,6 @@ from tributary.cli.rendering import (
     rows_of,
 )
 from tributary.local.left_out import read_left_out
-from tributary.operations.orphans import read_orphans
 from tributary.operations.pauses import pause_files
 from tributary.operations.verify.view import verification_facts, verified_text
 from tributary.operations.workspace import Workspace
@@ -82,6 +81,7 @@ def tables(
     A table is left out if the last start could not take it. It comes in at the next tributary up after it was
     mended. "Verified as of" is the time as of which tributary verify found all rows equal to the source's.
     """
+    from tributary.operations.orphans import read_orphans
     from tributary.operations.verify.record import VerificationFiles
 
     workspace = Workspace.open(lake, state)
