@@ -8,14 +8,15 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, DecimalType, Stri
 
 
 def in_type(stored: DataFrame, name: str, data_type: DataType) -> Column:
-    """Return a column of stored rows in a type that holds all its values.
+    """Return a column of stored rows in a type that holds all its values. A column that has the type stays.
 
     A value that becomes text gets the text that it would have had from the start: decimals without zeros at
     their end, bytes in base64, and arrays as JSON."""
     before = stored.schema[name].dataType
     if isinstance(data_type, ArrayType) and isinstance(before, ArrayType):
-        if not isinstance(data_type.elementType, StringType):
+        if not isinstance(data_type.elementType, StringType) or isinstance(before.elementType, StringType):
             return F.col(name).cast(data_type)
+        # Only sets of items become texts. They are stored in the order of their texts.
         return F.array_sort(F.transform(name, lambda value: _text(value, before.elementType)))
     if not isinstance(data_type, StringType) or isinstance(before, StringType):
         return F.col(name).cast(data_type)
