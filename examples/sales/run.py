@@ -56,7 +56,7 @@ QUESTIONS = {
         FROM enriched_purchases ORDER BY amount DESC, purchase_id LIMIT 5""",
     "Which category earns the most?": """
         SELECT category, purchases, pieces, revenue, margin FROM category_sales ORDER BY margin DESC""",
-    "Of which products is little left?": """
+    "Which products run low?": """
         SELECT product_id, product, in_stock FROM low_stock ORDER BY in_stock, product_id""",
 }
 

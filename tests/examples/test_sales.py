@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -35,6 +37,7 @@ from examples.sales.shop import (
     stock_after,
     trade,
 )
+from examples.sales.topics import kafka_topic, sending
 from stacks.assembly import assemble
 from stacks.synthesized import read_templates, resources_of
 from tests.examples.conftest import PROJECT, RunningLake, kept_running
@@ -310,6 +313,38 @@ class TestOnARunningPipeline:
         (series,) = windows.series
         in_time = sum(purchase.amount for purchase in _bought(_events()))
         assert sum(value or 0 for value in series.values) == pytest.approx(float(2 * in_time))
+
+    # The last test, because it changes the database and the topic.
+    def test_a_product_that_changes_is_in_new_purchases_only_and_a_repeated_purchase_counts_never_again(
+        self, ask: Ask, sales: RunningLake
+    ) -> None:
+        workspace = Workspace.open(sales.lake_file, sales.state)
+        bought = _bought(_events())
+        first = next(purchase for purchase in bought if purchase.product_id == bought[-1].product_id)
+        new = replace(bought[-1], purchase_id=9_000)
+        with sales.connect() as session:
+            change = "UPDATE products SET category = 'Antiques' WHERE product_id = %s"
+            session.execute(change, [new.product_id])
+        _command(sales, "ingest")
+        with sending(workspace.settings.kafka_bootstrap, kafka_topic(workspace.lake, "purchases")) as sender:
+            sender.send_all([first, new])
+        _command(sales, "derive", "running_totals", "enriched_purchases", "category_sales")
+        categories = "SELECT category FROM enriched_purchases WHERE purchase_id = "
+        assert ask(f"{categories} {new.purchase_id}").to_pylist() == [{"category": "Antiques"}]
+        old = generate_products(SEED)[new.product_id].category
+        assert ask(f"{categories} {first.purchase_id}").to_pylist() == [{"category": old}]
+        antiques = ask("SELECT purchases FROM category_sales WHERE category = 'Antiques'")
+        assert antiques.to_pylist() == [{"purchases": 1}]
+        counted = ask("SELECT sum(purchases)::bigint AS n FROM running_totals").to_pylist()
+        assert counted == [{"n": PURCHASES + LATE + 1}]
+
+
+def _command(sales: RunningLake, *command: str) -> None:
+    program = str(Path(sys.executable).with_name("tributary"))
+    done = subprocess.run(
+        [program, *command], env=sales.variables, capture_output=True, text=True, cwd=PROJECT
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _messages(sales: RunningLake, topic: str) -> list[dict[str, Any]]:
