@@ -55,6 +55,10 @@ example-tickit-dbt: $(EXAMPLES_INSTALLED) ## the daily job of examples/tickit-db
 example-northwind: $(INSTALLED) $(FETCHED) ## run examples/northwind: an outbox in PostgreSQL, its events in the lake, and a board of revenue
 	@$(BIN)/python -m examples.northwind.run $(OPTIONS)
 
+.PHONY: example-sales
+example-sales: $(INSTALLED) $(FETCHED) ## run examples/sales: purchases in Kafka become totals, windows of time and joins, on a live board
+	@$(BIN)/python -m examples.sales.run $(OPTIONS)
+
 .PHONY: test-fast
 test-fast: setup ## run the tests that start neither servers nor Spark
 	@$(BIN)/python -m tests --fast

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from rich.console import Console
 
@@ -98,9 +98,11 @@ def prepare_state_folder(workspace: Workspace) -> None:
 
 
 @contextmanager
-def following(workspace: Workspace, console: Console) -> Iterator[IngestRun]:
-    """Let the app follow Kafka as long as the context lasts. Raises `IngestFailed` if it fails."""
-    run = start_ingest(workspace, console, follow=True)
+def following(
+    workspace: Workspace, console: Console, command: Literal["ingest", "derive"] = "ingest"
+) -> Iterator[IngestRun]:
+    """Let the app follow its inputs as long as the context lasts. Raises `IngestFailed` if it fails."""
+    run = start_ingest(workspace, console, command, follow=True)
     try:
         yield run
     finally:

@@ -7,6 +7,7 @@ from rich.console import Console
 from tributary.cli.live_view import live_view
 from tributary.cli.rendering import messages
 from tributary.operations.runs.ingest_run import IngestRun
+from tributary.operations.runs.run_progress import RunProgress
 
 PATIENCE_SECONDS = 60.0
 _SECONDS_BETWEEN_LOOKS = 0.25
@@ -29,6 +30,18 @@ def watch_run(run: IngestRun, console: Console, is_shown: bool = True) -> None:
         stop_run(run)
         raise
     run.wait()
+
+
+def print_dropped(progress: RunProgress, console: Console) -> None:
+    """Say which derived tables left events out, and why."""
+    for dropped in progress.dropped:
+        console.print(
+            f"{dropped.table}: {dropped.late:,} rows came later than the watermark allows, and "
+            f"{dropped.unreadable:,} events were unreadable. They are in no result.",
+            style="yellow",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def stop_run(run: IngestRun) -> None:

@@ -49,7 +49,7 @@ def derive(
     JSON.
     """
     from spark_app.reports import DerivedRow
-    from tributary.cli.run_watch import watch_run
+    from tributary.cli.run_watch import print_dropped, watch_run
     from tributary.operations.runs.ingest_run import start_ingest
     from tributary.operations.runs.run_progress import parse_report
     from tributary.operations.workspace import Workspace
@@ -77,14 +77,7 @@ def derive(
         watch_run(run, messages if as_json else output, is_shown=not as_json)
     finally:
         if not as_json:
-            for dropped in run.progress.dropped:
-                messages.print(
-                    f"{dropped.table}: {dropped.late:,} rows came later than the watermark allows, and "
-                    f"{dropped.unreadable:,} events were unreadable. They are in no result.",
-                    style="yellow",
-                    highlight=False,
-                    soft_wrap=True,
-                )
+            print_dropped(run.progress, messages)
 
 
 def lineage(lake: LakeFile = DEFAULT_LAKE_FILE, as_json: AsJson = False) -> None:
