@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from spark_app.run.text_files import texts_below
 from tributary.contract.orphan import ORPHANS_FOLDER, from_json
 
 
@@ -25,20 +26,9 @@ class OrphanFiles:
     location: str
 
     def read_removed(self) -> frozenset[str]:
-        jvm: Any = self.spark._jvm
-        folder = jvm.org.apache.hadoop.fs.Path(f"{self.location}/{ORPHANS_FOLDER}")
-        file_system = folder.getFileSystem(self.spark.sparkContext._jsc.hadoopConfiguration())
-        if not file_system.exists(folder):
-            return frozenset()
-        removed = set()
-        files = file_system.listFiles(folder, True)
-        while files.hasNext():
-            # If somebody forgets the decision meanwhile, this raises, and the next look finds it so.
-            stream = file_system.open(files.next().getPath())
-            try:
-                orphan = from_json(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-            finally:
-                stream.close()
-            if orphan is not None and orphan.decision == "removed" and orphan.topic is not None:
-                removed.add(orphan.topic)
-        return frozenset(removed)
+        decided = map(from_json, texts_below(self.spark, f"{self.location}/{ORPHANS_FOLDER}"))
+        return frozenset(
+            one.topic
+            for one in decided
+            if one is not None and one.decision == "removed" and one.topic is not None
+        )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from spark_app.run.text_files import texts_below
 from tributary.contract.pause import PAUSES_FOLDER, from_json
 
 
@@ -25,20 +26,5 @@ class PauseFiles:
     location: str
 
     def read_paused(self) -> frozenset[str]:
-        jvm: Any = self.spark._jvm
-        folder = jvm.org.apache.hadoop.fs.Path(f"{self.location}/{PAUSES_FOLDER}")
-        file_system = folder.getFileSystem(self.spark.sparkContext._jsc.hadoopConfiguration())
-        if not file_system.exists(folder):
-            return frozenset()
-        paused = set()
-        files = file_system.listFiles(folder, True)
-        while files.hasNext():
-            # If somebody resumes a table meanwhile, this raises, and the next look finds it so.
-            stream = file_system.open(files.next().getPath())
-            try:
-                pause = from_json(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-            finally:
-                stream.close()
-            if pause is not None:
-                paused.add(str(pause.table))
-        return frozenset(paused)
+        texts = texts_below(self.spark, f"{self.location}/{PAUSES_FOLDER}")
+        return frozenset(str(pause.table) for text in texts if (pause := from_json(text)) is not None)

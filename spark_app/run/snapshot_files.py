@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from spark_app.run.text_files import texts_below
 from tributary.contract.online_snapshot import RECORDS_FOLDER, Read, from_json
 
 
@@ -26,19 +27,5 @@ class SnapshotFiles:
     location: str
 
     def read_ended(self) -> Mapping[str, Read]:
-        jvm: Any = self.spark._jvm
-        folder = jvm.org.apache.hadoop.fs.Path(f"{self.location}/{RECORDS_FOLDER}")
-        file_system = folder.getFileSystem(self.spark.sparkContext._jsc.hadoopConfiguration())
-        if not file_system.exists(folder):
-            return {}
-        ended = {}
-        files = file_system.listFiles(folder, True)
-        while files.hasNext():
-            stream = file_system.open(files.next().getPath())
-            try:
-                record = from_json(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-            finally:
-                stream.close()
-            if isinstance(record, Read):
-                ended[str(record.request.table)] = record
-        return ended
+        records = map(from_json, texts_below(self.spark, f"{self.location}/{RECORDS_FOLDER}"))
+        return {str(one.request.table): one for one in records if isinstance(one, Read)}

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from rich.console import Console
 
-from tributary.cli.aws.job_view import elapsed_text, job_view
-from tributary.operations.aws.jobs import JobRun
+from tributary.cli.aws.job_view import job_view
+from tributary.operations.aws.jobs import JobRun, elapsed_text
 
 CREATED = datetime(2026, 11, 20, 10, tzinfo=UTC)
 RUN = JobRun("s-1", "tributary-shop-ingest", "step", "waiting", "PENDING", CREATED, None, None, ())

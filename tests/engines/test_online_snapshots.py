@@ -34,10 +34,12 @@ from tributary.operations.kafka_topics import Topic
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots import advance as advancing
+from tributary.operations.snapshots import record_files
 from tributary.operations.snapshots.notifications import Notification, progress_of
 from tributary.operations.snapshots.record_files import RecordFiles
 from tributary.operations.snapshots.silent import ask, notice
 from tributary.operations.snapshots.view import is_different, paragraph, state_of
+from tributary.operations.text_files import write_text
 
 TOPIC = "shop.counter.counting.beads"
 NOTIFICATIONS = "__debezium-notification.shop.counter"
@@ -155,7 +157,7 @@ def world(abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(advancing, "read_topics", topics)
     monkeypatch.setattr(advancing, "read_notifications", notifications)
     monkeypatch.setattr(advancing, "read_last_commit", last_commit)
-    monkeypatch.setattr(RecordFiles, "_write", world.effect(RecordFiles._write))
+    monkeypatch.setattr(record_files, "write_text", world.effect(write_text))
     engine = world.link.engine
     for name in ("ask_for_snapshot", "forget_request"):
         monkeypatch.setattr(engine, name, world.effect(getattr(engine, name)))

@@ -145,6 +145,8 @@ def storage(tmp_path: Path) -> Storage:
         ):
             (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / file).write_text("0123456789")
+    # S3 needs no folders, and a disk does.
+    (tmp_path / "quarantine" / orphan_name(names.table_path(OLD))).parent.mkdir(parents=True)
     filesystem = SubTreeFileSystem(str(tmp_path), LocalFileSystem())
     return Storage(filesystem, names, "silver", "quarantine")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from tributary.contract.remedies import Words
 from tributary.operations.aws import status
 from tributary.operations.aws.connectors import Connector
 from tributary.operations.aws.deployed_lake import DeployedLake
-from tributary.operations.aws.jobs import JobRun, failure, moment
+from tributary.operations.aws.jobs import JobRun, elapsed_text, failure, moment
 from tributary.operations.aws.log_groups import read_last_events, read_log_groups
 from tributary.operations.aws.status import LakeStatus
 from tributary.operations.logs import LogEntry, Redaction, parse_log
@@ -79,7 +79,7 @@ def pipeline_of(found: LakeStatus, words: Words) -> Pipeline:
     problem = found.place_problem
     place = () if problem is None else (Part(found.place, "gone", runs=False, problem=problem.text(words)),)
     return Pipeline(
-        is_well=not place and found.last_failure is None and all(one.is_well for one in found.connectors),
+        is_well=found.is_well,
         connectors=tuple(_connector(one) for one in found.connectors),
         kafka=None,
         spark=next((job for job, run in zip(jobs, found.jobs, strict=True) if run.is_active), None),
@@ -114,7 +114,6 @@ def _connector(found: Connector) -> Part:
 
 def _job(place: str, run: JobRun, words: Words, *, is_latest: bool) -> Part:
     is_failed = is_latest and run.state == "failed"
-    end = run.ended or datetime.now(UTC)
     return Part(
         run.name,
         run.aws_state,
@@ -122,7 +121,7 @@ def _job(place: str, run: JobRun, words: Words, *, is_latest: bool) -> Part:
         problem=failure(place, run).text(words) if is_failed else None,
         facts={
             "since": moment(run.created),
-            "for": str(timedelta(seconds=max(0, round((end - run.created).total_seconds())))),
+            "for": elapsed_text(run),
             "id": run.id,
         },
     )

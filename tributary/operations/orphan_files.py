@@ -11,6 +11,7 @@ from tributary.contract.lake import Lake
 from tributary.contract.naming import LakeNames
 from tributary.contract.orphan import ORPHANS_FOLDER, DecidedOrphan, from_json, orphan_name, to_json
 from tributary.contract.table_name import TableName
+from tributary.operations.text_files import delete_file, read_texts, write_text
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
@@ -44,28 +45,11 @@ class OrphanFiles:
 
     def read(self) -> Mapping[TableName, DecidedOrphan]:
         """Return the decisions by their tables."""
-        from pyarrow.fs import FileSelector, FileType
-
-        folder = FileSelector(f"{self.location}/{ORPHANS_FOLDER}", recursive=True, allow_not_found=True)
-        decided = {}
-        for info in self.filesystem.get_file_info(folder):
-            if info.type != FileType.File:
-                continue
-            try:
-                with self.filesystem.open_input_stream(info.path) as stream:
-                    orphan = from_json(stream.read().decode())
-            except FileNotFoundError:
-                continue  # Somebody has forgotten the decision meanwhile.
-            if orphan is not None:
-                decided[orphan.table] = orphan
-        return decided
+        decided = map(from_json, read_texts(self.filesystem, f"{self.location}/{ORPHANS_FOLDER}"))
+        return {orphan.table: orphan for orphan in decided if orphan is not None}
 
     def write(self, orphan: DecidedOrphan) -> None:
-        path = self._path(orphan.table)
-        # A file system with real folders needs them first.
-        self.filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-        with self.filesystem.open_output_stream(path) as stream:
-            stream.write(to_json(orphan).encode())
+        write_text(self.filesystem, self._path(orphan.table), to_json(orphan))
 
     def forget(self, table: TableName) -> None:
         """Remove the decision about a table, if there is one."""
@@ -73,9 +57,3 @@ class OrphanFiles:
 
     def _path(self, table: TableName) -> str:
         return f"{self.location}/{orphan_name(self.names.table_path(table))}"
-
-
-def delete_file(filesystem: S3FileSystem, path: str) -> None:
-    """Delete a file, if there is one."""
-    if filesystem.get_file_info(path).is_file:
-        filesystem.delete_file(path)

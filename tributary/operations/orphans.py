@@ -22,8 +22,9 @@ from tributary.local import spark
 from tributary.local.left_out import read_left_out
 from tributary.local.process import read_process
 from tributary.operations.kafka_topics import delete_topic, read_table_topics
-from tributary.operations.orphan_files import OrphanFiles, delete_file, why_orphan
+from tributary.operations.orphan_files import OrphanFiles, why_orphan
 from tributary.operations.snapshots.keeper import notice_changes, record_files
+from tributary.operations.text_files import delete_file
 from tributary.operations.verify.record import verification_name
 from tributary.operations.workspace import Workspace
 

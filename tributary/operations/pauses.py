@@ -12,6 +12,7 @@ from tributary.contract.naming import LakeNames
 from tributary.contract.pause import PAUSES_FOLDER, Pause, from_json, pause_name, to_json
 from tributary.contract.table_name import TableName
 from tributary.operations.known_tables import known_tables
+from tributary.operations.text_files import read_texts, write_text
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -28,25 +29,11 @@ class PauseFiles:
 
     def read(self) -> Mapping[TableName, Pause]:
         """Return the pauses by their tables."""
-        from pyarrow.fs import FileSelector, FileType
-
-        folder = FileSelector(f"{self.location}/{PAUSES_FOLDER}", recursive=True, allow_not_found=True)
-        pauses = {}
-        for info in self.filesystem.get_file_info(folder):
-            if info.type != FileType.File:
-                continue
-            try:
-                with self.filesystem.open_input_stream(info.path) as stream:
-                    pause = from_json(stream.read().decode())
-            except FileNotFoundError:
-                continue  # Somebody has resumed the table meanwhile.
-            if pause is not None:
-                pauses[pause.table] = pause
-        return pauses
+        pauses = map(from_json, read_texts(self.filesystem, f"{self.location}/{PAUSES_FOLDER}"))
+        return {pause.table: pause for pause in pauses if pause is not None}
 
     def write(self, pause: Pause) -> None:
-        with self.filesystem.open_output_stream(self._path(pause.table)) as stream:
-            stream.write(to_json(pause).encode())
+        write_text(self.filesystem, self._path(pause.table), to_json(pause))
 
     def remove(self, table: TableName) -> None:
         self.filesystem.delete_file(self._path(table))

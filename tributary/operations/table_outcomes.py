@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
 from tributary.api.tables import LakeTable, read_quarantined_tables
 from tributary.contract.table_name import TableName
+from tributary.operations.text_files import read_text
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -32,8 +33,5 @@ def read_outcomes(workspace: Workspace) -> Mapping[TableName, Outcome]:
 
 
 def _read_outcome(filesystem: S3FileSystem, table: LakeTable) -> Outcome | None:
-    try:
-        with filesystem.open_input_stream(f"{table.path}/{OUTCOME_FILE}") as stream:
-            return Outcome.from_json(stream.read().decode())
-    except FileNotFoundError:
-        return None
+    text = read_text(filesystem, f"{table.path}/{OUTCOME_FILE}")
+    return None if text is None else Outcome.from_json(text)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from tributary.operations.aws.jobs import JobRun
+from tributary.operations.aws.jobs import JobRun, elapsed_text
 
 Show = Callable[[JobRun], None]
 
@@ -49,12 +48,6 @@ def run_facts(run: JobRun) -> dict[str, Any]:
         "reason": run.reason,
         "logs": run.logs,
     }
-
-
-def elapsed_text(run: JobRun) -> str:
-    """Return the time from the job's submission to its end, or to now."""
-    elapsed = (run.ended or datetime.now(UTC)) - run.created
-    return str(max(timedelta(), timedelta(seconds=int(elapsed.total_seconds()))))
 
 
 def _new_states(console: Console) -> Show:

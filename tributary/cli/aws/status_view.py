@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from tributary.cli.aws.job_view import elapsed_text, run_facts
+from tributary.cli.aws.job_view import run_facts
 from tributary.cli.aws.remedy_words import remedy_words
 from tributary.cli.outcome_view import outcome_facts, print_outcome
 from tributary.cli.rendering import output, print_table
 from tributary.cli.steps_view import print_steps
 from tributary.operations.aws.connectors import Connector
-from tributary.operations.aws.jobs import moment
+from tributary.operations.aws.jobs import elapsed_text, moment
 from tributary.operations.aws.status import LakeStatus, TableState
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol
 
 from tributary.aws.spark_submit import Addresses, Job
@@ -154,3 +154,9 @@ def failure(place: str, run: JobRun) -> JobFailed:
 
 def moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def elapsed_text(run: JobRun) -> str:
+    """Return the time from the job's submission to its end, or to now."""
+    elapsed = (run.ended or datetime.now(UTC)) - run.created
+    return str(max(timedelta(), timedelta(seconds=int(elapsed.total_seconds()))))

@@ -12,6 +12,7 @@ from tributary.contract.lake import Lake
 from tributary.contract.naming import LakeNames
 from tributary.contract.online_snapshot import RECORDS_FOLDER, Record, from_json, record_name, to_json
 from tributary.contract.table_name import TableName
+from tributary.operations.text_files import delete_file, read_text, read_texts, write_text
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
@@ -40,34 +41,26 @@ class RecordFiles:
 
     def read(self) -> Mapping[TableName, Record]:
         """Return the records of all tables. One that cannot be parsed is left out."""
-        from pyarrow.fs import FileSelector, FileType
-
-        folder = FileSelector(f"{self.location}/{RECORDS_FOLDER}", recursive=True, allow_not_found=True)
-        records = {}
-        for info in self.filesystem.get_file_info(folder):
-            text = self._read(info.path) if info.type == FileType.File else None
-            record = None if text is None else from_json(text)
-            if record is not None:
-                records[record.request.table] = record
-        return records
+        records = map(from_json, read_texts(self.filesystem, f"{self.location}/{RECORDS_FOLDER}"))
+        return {record.request.table: record for record in records if record is not None}
 
     def write(self, record: Record) -> None:
-        self._write(self._path(record.request.table), to_json(record))
+        write_text(self.filesystem, self._path(record.request.table), to_json(record))
 
     def remove(self, table: TableName) -> None:
         """Remove a table's record, if there is one."""
-        self._delete(self._path(table))
+        delete_file(self.filesystem, self._path(table))
 
     def forget(self, source: str) -> None:
         """Remove the records and definitions of a source's tables before it is read from the start."""
         for table in self.read():
             if table.source == source:
                 self.remove(table)
-        self._delete(self._definitions(source))
+        delete_file(self.filesystem, self._definitions(source))
 
     def read_look(self, source: str) -> Look | None:
         """Return the last look at the source; None if there was none."""
-        text = self._read(self._definitions(source))
+        text = read_text(self.filesystem, self._definitions(source))
         if text is None:
             return None
         try:
@@ -90,26 +83,10 @@ class RecordFiles:
             "tables": {str(name): definition.to_json() for name, definition in look.tables.items()},
             "gone": sorted(map(str, look.gone)),
         }
-        self._write(self._definitions(source), json.dumps(found, indent=1))
+        write_text(self.filesystem, self._definitions(source), json.dumps(found, indent=1))
 
     def _path(self, table: TableName) -> str:
         return f"{self.location}/{record_name(self.names.table_path(table))}"
 
     def _definitions(self, source: str) -> str:
         return f"{self.location}/{DEFINITIONS_FOLDER}/{source}.json"
-
-    def _read(self, path: str) -> str | None:
-        try:
-            with self.filesystem.open_input_stream(path) as stream:
-                text: bytes = stream.read()
-                return text.decode()
-        except FileNotFoundError:
-            return None
-
-    def _delete(self, path: str) -> None:
-        if self._read(path) is not None:
-            self.filesystem.delete_file(path)
-
-    def _write(self, path: str, text: str) -> None:
-        with self.filesystem.open_output_stream(path) as stream:
-            stream.write(text.encode())

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from connectors.engines.checksums import Between, Bucket, KeyValues, Part
 from tributary.contract.naming import LakeNames
 from tributary.contract.table_name import TableName
+from tributary.operations.text_files import delete_file, read_texts, write_text
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
@@ -22,7 +22,6 @@ RECORDS_FOLDER = "_verified"
 """The folder in the quarantine bucket. No source's name begins with an underscore."""
 
 _FORMAT = 1
-_READERS = 8
 
 
 @dataclass(frozen=True)
@@ -175,29 +174,14 @@ class VerificationFiles:
 
     def read(self) -> Mapping[TableName, Verification]:
         """Return the records of all tables."""
-        from pyarrow.fs import FileSelector, FileType
-
-        folder = FileSelector(f"{self.location}/{RECORDS_FOLDER}", recursive=True, allow_not_found=True)
-        infos = [info for info in self.filesystem.get_file_info(folder) if info.type == FileType.File]
-        with ThreadPoolExecutor(_READERS) as pool:
-            found = pool.map(lambda info: self._parsed(info.path), infos)
-            return {one.table: one for one in found if one is not None}
+        found = map(from_json, read_texts(self.filesystem, f"{self.location}/{RECORDS_FOLDER}"))
+        return {one.table: one for one in found if one is not None}
 
     def write(self, found: Verification) -> None:
-        with self.filesystem.open_output_stream(self._path(found.table)) as stream:
-            stream.write(to_json(found).encode())
+        write_text(self.filesystem, self._path(found.table), to_json(found))
 
     def remove(self, table: TableName) -> None:
-        if self._parsed(self._path(table)) is not None:
-            self.filesystem.delete_file(self._path(table))
+        delete_file(self.filesystem, self._path(table))
 
     def _path(self, table: TableName) -> str:
         return f"{self.location}/{verification_name(self.names.table_path(table))}"
-
-    def _parsed(self, path: str) -> Verification | None:
-        try:
-            with self.filesystem.open_input_stream(path) as stream:
-                text: bytes = stream.read()
-        except FileNotFoundError:
-            return None
-        return from_json(text.decode())
