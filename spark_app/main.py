@@ -151,7 +151,7 @@ def _derive(
     chosen: ChosenSteps,
     stop: StopRequest,
 ) -> bool:
-    """Bring derived tables up to date. Return whether all of them are well at the end."""
+    """Bring derived tables up to date. Return whether none has an error at the end."""
     progress = ProgressWriter()
     progress.write(StepsChosen(chosen.steps, chosen.reason, chosen.wanted))
     places = DerivedPlaces(

@@ -82,7 +82,7 @@ def add_function(
     """
     log_group = LakeLogGroup(scope, "Logs", log, log_key)
     role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    is_in_vpc = isinstance(place, InVpc)
+    in_vpc = place if isinstance(place, InVpc) else None
     policy = iam.ManagedPolicy(
         scope,
         "Policy",
@@ -93,7 +93,7 @@ def add_function(
                 actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log_group.log_group_arn]
             ),
             *statements,
-            *([attachment_to_the_vpc()] if is_in_vpc else []),
+            *([attachment_to_the_vpc()] if in_vpc else []),
         ],
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -107,15 +107,15 @@ def add_function(
             handler=handler,
             code=lambda_.Code.from_asset(folder),
             role=role.without_policy_updates(),
-            vpc=place.network.vpc if isinstance(place, InVpc) else None,
-            vpc_subnets=place.network.private if isinstance(place, InVpc) else None,
-            security_groups=[place.group] if isinstance(place, InVpc) else None,
+            vpc=in_vpc.network.vpc if in_vpc else None,
+            vpc_subnets=in_vpc.network.private if in_vpc else None,
+            security_groups=[in_vpc.group] if in_vpc else None,
             log_group=log_group,
             timeout=timeout,
             memory_size=memory_mb,
         )
     function.node.add_dependency(policy)
-    if is_in_vpc:
+    if in_vpc:
         acknowledge(policy, {"AwsSolutions-IAM5[Resource::*]": ANY_INTERFACE})
         skip(policy, {"CKV_AWS_111": ANY_INTERFACE})
     why = reasons or Reasons()

@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 
+from examples.ends import print_times, print_what_runs
 from examples.northwind.database import apply_change, write_shop
 from examples.northwind.shop import Shop, generate, trade
 from tributary.cli.demo_steps import (
@@ -23,7 +24,7 @@ from tributary.cli.demo_steps import (
 )
 from tributary.cli.live_view import live_view
 from tributary.cli.reconcile_view import print_findings
-from tributary.cli.rendering import output, print_answer, print_table
+from tributary.cli.rendering import output, print_answer
 from tributary.cli.startup_view import start_pipeline
 from tributary.contract.source import Source
 from tributary.local.databases import SourceDatabase
@@ -70,19 +71,9 @@ def main() -> None:
         if not options.keep_running:
             with phases.phase("Stopping"):
                 down(workspace.state)
-    output.print()
-    print_table(
-        ("phase", "time"),
-        [(name, f"{seconds:.1f} s") for name, seconds in phases.seconds.items()],
-        (False, True),
-    )
+    print_times(phases)
     if options.keep_running:
-        places = f"--lake {options.lake} --state {options.state}"
-        text = (
-            f"All servers are still running. To see the board, run tributary console {places}. "
-            f"tributary down --state {options.state} stops the servers."
-        )
-        output.print(f"\n{text}", markup=False, highlight=False, soft_wrap=True)
+        print_what_runs(options.lake, options.state)
     if not reconciliation.identical:
         raise SystemExit(1)
 

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 
+from examples.ends import print_times, print_what_runs
 from examples.sales.database import change_stock, write_shop
 from examples.sales.settings import add_settings, rates_of
 from examples.sales.shop import Event, Restocked, known_purchases, late_purchases, trade
@@ -28,7 +29,7 @@ from tributary.cli.demo_steps import (
     prepare_state_folder,
 )
 from tributary.cli.live_view import live_view
-from tributary.cli.rendering import output, print_answer, print_table
+from tributary.cli.rendering import output, print_answer
 from tributary.cli.run_watch import print_dropped, watch_run
 from tributary.cli.startup_view import start_pipeline
 from tributary.contract.source import Source
@@ -96,19 +97,9 @@ def main() -> None:
         if not options.keep_running:
             with phases.phase("Stopping"):
                 down(workspace.state)
-    output.print()
-    print_table(
-        ("phase", "time"),
-        [(name, f"{seconds:.1f} s") for name, seconds in phases.seconds.items()],
-        (False, True),
-    )
+    print_times(phases)
     if options.keep_running:
-        places = f"--lake {options.lake} --state {options.state}"
-        text = (
-            f"All servers are still running. To see the board, run tributary console {places}. "
-            f"tributary down --state {options.state} stops the servers."
-        )
-        output.print(f"\n{text}", markup=False, highlight=False, soft_wrap=True)
+        print_what_runs(options.lake, options.state)
     if _rows(totals) != known_totals():
         raise SystemExit(f"The totals by country differ from {KNOWN_TOTALS}")
 

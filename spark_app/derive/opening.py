@@ -69,7 +69,7 @@ def derive(
     follow: bool,
     stop: StopRequest,
 ) -> bool:
-    """Bring the named derived tables up to date, or all of them. Return whether all are well at the end."""
+    """Bring the named derived tables, or all, up to date. Return whether none has an error at the end."""
     opening = _Opening(spark, places, progress, stop)
     keys: dict[str, tuple[str, ...]] = {}
 

@@ -1,4 +1,4 @@
-"""A run over the derived tables: each in its turn, after those that it reads, once or again and again."""
+"""A run over the derived tables: each after the tables that it reads, once or again and again."""
 
 from __future__ import annotations
 

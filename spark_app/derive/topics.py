@@ -26,7 +26,7 @@ from tributary.contract.column_types import ColumnType
 from tributary.contract.derived import Topic
 
 KAFKA_COLUMNS = ("kafka_partition", "kafka_offset", "kafka_timestamp")
-"""Where an event stands in its topic. Queries can use these columns like those of the event."""
+"""Where an event stands in its topic. Queries can use these columns like the event's own."""
 
 EVENTS_OF_A_BATCH = 500_000
 _DEFAULT_DECIMAL = (38, 9)

@@ -22,7 +22,7 @@ _PARTS_OF_TABLE = frozenset({"this", "db", "catalog", "alias"})
 
 
 class _NotOfThisForm(Exception):
-    """A query whose touched keys cannot be told. The text says why."""
+    """A query that does not show which keys a change touches. The text says why."""
 
 
 @dataclass(frozen=True)

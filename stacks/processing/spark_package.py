@@ -64,7 +64,7 @@ class LakeFiles:
     environment: str | None = None
 
     def write(self, path: Path) -> None:
-        """Write the lake file of the environment, and beside it the files that its derived tables need."""
+        """Write the environment's lake file, and in its folder the files that derived tables need."""
         if self.environment is None:
             shutil.copyfile(self.path, path)
         else:

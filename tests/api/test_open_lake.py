@@ -26,7 +26,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
 from tests.browser.chromium import chromium
-from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, make_stack
+from tests.cli.deployed import ACCOUNT, ITEMS, LAKE, NAMES, REGION, make_stack
 from tests.console.pages import ask
 from tests.console.walk import Walk, served
 from tests.spark_app.debezium import TOPIC, SourceTable, State, event_row
@@ -290,19 +290,6 @@ def test_without_pandas_the_error_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(tributary.PandasMissing, match=r"pip install 'tributary\[pandas\]'"):
         lake.table("things").pandas()
-
-
-ITEMS = f"""
-[lake]
-name = "shop"
-[source.shop]
-engine = "dynamodb"
-tables = ["orders"]
-stream = "shop-changes"
-[aws]
-region = "{REGION}"
-account = "{ACCOUNT}"
-"""
 
 
 def test_the_console_shows_a_deployed_lake_and_has_no_button_that_changes_it(

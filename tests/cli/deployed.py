@@ -38,6 +38,18 @@ tables = ["public.*"]
 region = "{REGION}"
 account = "{ACCOUNT}"
 """
+ITEMS = f"""
+[lake]
+name = "shop"
+[source.shop]
+engine = "dynamodb"
+tables = ["orders"]
+stream = "shop-changes"
+[aws]
+region = "{REGION}"
+account = "{ACCOUNT}"
+"""
+"""A lake without Kafka."""
 SERVERLESS = LAKE + '[aws.processing]\non = "emr-serverless"\n'
 
 

@@ -1,4 +1,4 @@
-"""Tables and types that the source drops: what the lake makes of them, and how a person decides."""
+"""A person decides about tables that the source drops; values of dropped types stay readable."""
 
 from __future__ import annotations
 

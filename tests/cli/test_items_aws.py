@@ -8,25 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.deployed import ACCOUNT, REGION, Deployed, deploy, moto_aws
+from tests.cli.deployed import ITEMS, Deployed, deploy, moto_aws
 from tributary.cli import main
-
-LAKE = f"""
-[lake]
-name = "shop"
-[source.shop]
-engine = "dynamodb"
-tables = ["orders"]
-stream = "shop-changes"
-[aws]
-region = "{REGION}"
-account = "{ACCOUNT}"
-"""
 
 
 @pytest.fixture(autouse=True)
 def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
-    (tmp_path / "lake.toml").write_text(LAKE)
+    (tmp_path / "lake.toml").write_text(ITEMS)
     monkeypatch.chdir(tmp_path)
     with moto_aws(monkeypatch):
         yield deploy(has_kafka=False)

@@ -93,7 +93,7 @@ def test_the_package_describes_only_the_aws_services_that_the_app_calls(package:
     called = set(re.findall(r'boto3\.client\(\s*"([^"]+)"', "".join(sources)))
     assert called
     assert called <= services <= called | {"sso", "sso-oidc", "sts"}
-    # The parser of queries, sqlglot, has 3 MB of it.
+    # sqlglot, which parses queries, takes 3 MB.
     assert package.stat().st_size < 19_000_000
 
 

@@ -1,4 +1,4 @@
-"""A deployed lake is shown as AWS reports it, and what cannot be read is told instead of failing a page."""
+"""The console shows a deployed lake as AWS reports it, and names what it cannot read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
-from tests.cli.deployed import ACCOUNT, NAMES, REGION, Deployed, deploy, moto_aws
+from tests.cli.deployed import ACCOUNT, ITEMS, NAMES, REGION, Deployed, deploy, moto_aws
 from tests.console.views import commit
 from tributary.api.lake_files import LocalFiles
 from tributary.api.open_lake import OpenLake, TableSummary
@@ -33,17 +33,6 @@ from tributary.operations.aws.status import TableState as Measured
 if TYPE_CHECKING:
     from mypy_boto3_logs.type_defs import InputLogEventTypeDef
 
-LAKE = f"""
-[lake]
-name = "shop"
-[source.shop]
-engine = "dynamodb"
-tables = ["orders"]
-stream = "shop-changes"
-[aws]
-region = "{REGION}"
-account = "{ACCOUNT}"
-"""
 ORDERS, USERS = TableName("shop", "public", "orders"), TableName("shop", "public", "users")
 BEGAN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
@@ -69,7 +58,7 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
 
 
 def shown() -> AwsLake:
-    lake = parse_lake(LAKE)
+    lake = parse_lake(ITEMS)
     session = AwsSession(boto3.Session(region_name=REGION), cast(Aws, lake.aws), ACCOUNT)
     return Shown(DeployedLake(lake, session), Path("lake.toml"), remedy_words)
 

@@ -1,4 +1,4 @@
-"""The lake file says which tables are derived, and a mistake in one entry is told with its place."""
+"""The lake file says which tables are derived, and an error names the place of a mistake."""
 
 from __future__ import annotations
 

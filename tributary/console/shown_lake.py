@@ -17,7 +17,7 @@ from tributary.operations.logs import LogEntry
 class ShownLake(Protocol):
     """A lake that the console shows. Any thread may call these methods.
 
-    lake_file      boards are beside it
+    lake_file      the boards are in the same folder
     seconds        between two looks at the lake
     words          how to word remedies
     first_log      the part whose log the page of logs shows first

@@ -285,7 +285,7 @@ def parseable(text: str) -> str:
 def in_order(
     found: Sequence[Derivation],
 ) -> tuple[tuple[Derivation, ...], Mapping[str, tuple[str, ...]]]:
-    """Return the derived tables, each after those that it reads, and the cycles, by the tables in them."""
+    """Return the derived tables, each after the tables that it reads, and the cycles, by their tables."""
     every = {one.name: one for one in found}
     in_cycles = {name: way for name in every if (way := _way_back(name, every)) is not None}
     left = {name: one for name, one in every.items() if name not in in_cycles}

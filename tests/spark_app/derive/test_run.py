@@ -1,4 +1,4 @@
-"""Each derived table has its turn after those that it reads, and an error stops only its own table."""
+"""Each derived table comes after the tables that it reads, and an error stops only its own table."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def derive(
 ) -> None:
     """Bring the derived tables up to date: the results of queries over the lake's tables and Kafka's topics.
 
-    The sections `[derived.NAME]` of the lake file have the queries. Each table comes after those that it
-    reads. It may run beside tributary ingest --follow.
+    The sections `[derived.NAME]` of the lake file have the queries. Each table comes after the tables
+    that it reads. It may run beside tributary ingest --follow.
 
     Each table starts from the record in its last commit, so you can stop a run at any time. A query that
     changed is applied from the beginning. A table with an error keeps its rows, and all others continue.
