@@ -36,12 +36,12 @@ demo-engines: $(INSTALLED) $(FETCHED) ## show one lake from MariaDB and two Post
 	@$(BIN)/tributary demo-engines
 
 .PHONY: test
-test: lint setup ## check the code and run every test, in two processes at a time
+test: lint setup ## check the code, and test every promise once on real servers and Spark, in two processes at a time
 	@$(BIN)/python -m tests --coverage
 
-.PHONY: test-pipelines
-test-pipelines: setup ## test whole pipelines that `make test` leaves out: Avro, DynamoDB, hidden columns, `tributary start` (10 minutes)
-	@$(BIN)/pytest -m long tests --ignore tests/examples
+.PHONY: test-long
+test-long: setup ## run the tests that `make test` leaves out: more engines, random histories, and every fault
+	@$(BIN)/python -m tests --long
 
 .PHONY: examples
 examples: setup $(EXAMPLES_INSTALLED) ## test the examples, each on a pipeline with small data

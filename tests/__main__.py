@@ -1,4 +1,4 @@
-"""Run the tests in two pytest processes at a time: `python -m tests [--fast] [--coverage] [for pytest]`.
+"""Run the tests in two pytest processes at a time: `python -m tests [--fast | --long] [--coverage]`.
 
 `tests.shares` says which tests a process runs. pytest-xdist does not fit: it kills its workers ten seconds
 after Ctrl-C, while they still stop Kafka, PostgreSQL and Spark.
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.shares import TESTS, Share, all_shares
+from tests.shares import TESTS, Kind, Share, shares_of
 
 AT_A_TIME = 2
 NO_TESTS = 5
@@ -50,13 +50,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests", description="Options of pytest may follow.", allow_abbrev=False
     )
-    parser.add_argument("--fast", action="store_true", help="leave out the tests that start servers or Spark")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--fast", action="store_true", help="leave out the tests that start servers or Spark")
+    which.add_argument("--long", action="store_true", help="run the long tests, and no others")
     parser.add_argument("--coverage", action="store_true", help="measure what the fast tests cover")
     options, for_pytest = parser.parse_known_args(arguments)
     began = time.monotonic()
     with _folder_of_the_run() as folder:
-        shares = [share for share in all_shares() if not (options.fast and share.slow)]
-        run = Run(shares, for_pytest, folder, covers=options.coverage)
+        # Fast tests come first, to show mistakes early.
+        kinds = (Kind.LONG,) if options.long else (Kind.FAST,) if options.fast else (Kind.FAST, Kind.SLOW)
+        run = Run(shares_of(*kinds), for_pytest, folder, covers=options.coverage)
         outcomes = asyncio.run(run.until_done())
         is_covered = (
             not options.coverage or run.is_interrupted or _report_coverage(folder, in_full=options.fast)
@@ -140,7 +143,7 @@ class Run:
 
     def _command(self, share: Share, report: Path) -> list[str]:
         own = [f"--basetemp={self._folder / share.name}", f"--junit-xml={report}", "--color=no"]
-        if self._covers and not share.slow:
+        if self._covers and share.kind is Kind.FAST:
             own += ["--cov", "--cov-report=", "--cov-fail-under=0"]  # all shares together are held to it
         return [sys.executable, "-m", "pytest", *share.arguments(), "--quiet", *own, *self._for_pytest]
 

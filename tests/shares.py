@@ -7,9 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+
+
+class Kind(StrEnum):
+    """Which tests of its paths a share runs, as an expression of pytest's marks.
+
+    FAST  those that start neither servers nor Spark
+    SLOW  those that start them, and together prove each promise once
+    LONG  those that prove the same promises for more engines, histories and faults
+    """
+
+    FAST = "not slow"
+    SLOW = "slow and not long"
+    LONG = "long"
+
+
+_ALONE = {
+    Kind.FAST: ("stacks",),
+    Kind.SLOW: ("spark_app", "faults", "cli"),
+    Kind.LONG: ("spark_app", "faults", "cli"),
+}
+"""The paths that are shares of their own, the longest first."""
+_OTHERS = {Kind.FAST: "units", Kind.SLOW: "servers", Kind.LONG: "servers"}
+_NOT_LONG = ("examples",)
+"""`make examples` runs these, because they need an environment of their own."""
 
 
 @dataclass(frozen=True)
@@ -18,33 +43,28 @@ class Share:
 
     name   what the output calls it
     paths  folders and modules below tests/
-    slow   run the tests that are marked slow, or else the others
     """
 
     name: str
     paths: tuple[Path, ...]
-    slow: bool
+    kind: Kind
 
     def arguments(self) -> list[str]:
         """Return the arguments for pytest."""
-        kind = "slow and not long" if self.slow else "not slow"
-        return ["-m", kind, *map(str, self.paths)]
+        return ["-m", self.kind, *map(str, self.paths)]
 
 
-def all_shares(tests: Path = TESTS) -> Sequence[Share]:
-    """Return shares that together hold every test once, except the long ones.
-
-    Fast tests come first, to show mistakes early."""
+def shares_of(*kinds: Kind, tests: Path = TESTS) -> Sequence[Share]:
+    """Return shares that together hold every test of these kinds once, in the order of the kinds."""
     rooms = [path for path in sorted(tests.iterdir()) if any(path.glob("test_*.py"))]
     everything = [*rooms, *sorted(tests.glob("test_*.py"))]
-    return [
-        *_split(everything, slow=False, alone=("stacks",), others="units"),
-        *_split(everything, slow=True, alone=("spark_app", "faults", "cli"), others="servers"),
-    ]
+    return [share for kind in kinds for share in _split(everything, kind)]
 
 
-def _split(everything: Sequence[Path], *, slow: bool, alone: Sequence[str], others: str) -> list[Share]:
-    """Return one share for each path whose name is in `alone`, in that order, and one for all others."""
-    by_name = {path.name: path for path in everything}
-    rest = tuple(path for path in everything if path.name not in alone)
-    return [*(Share(name, (by_name[name],), slow) for name in alone), Share(others, rest, slow)]
+def _split(everything: Sequence[Path], kind: Kind) -> list[Share]:
+    """Return one share for each path that is alone, and one for all others."""
+    left_out = _NOT_LONG if kind is Kind.LONG else ()
+    by_name = {path.name: path for path in everything if path.name not in left_out}
+    rest = tuple(path for name, path in by_name.items() if name not in _ALONE[kind])
+    alone = [Share(name, (by_name[name],), kind) for name in _ALONE[kind]]
+    return [*alone, Share(_OTHERS[kind], rest, kind)]

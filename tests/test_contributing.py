@@ -53,7 +53,7 @@ def test_the_hooks_run_the_checks_of_make_lint() -> None:
 
 def test_the_workflow_runs_on_the_python_of_the_project() -> None:
     jobs = yaml.safe_load(WORKFLOW.read_text())["jobs"]
-    assert jobs.keys() == {"lint", "test", "pipelines", "synth", "diff"}
+    assert jobs.keys() == {"lint", "test", "long", "examples", "synth", "diff"}
     versions = {
         step["with"]["python-version"]
         for job in jobs.values()

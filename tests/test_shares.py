@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from tests.__main__ import Outcome, exit_status, read_outcome, summary
-from tests.shares import TESTS, all_shares
+from tests.shares import TESTS, Kind, shares_of
 
 PROJECT = TESTS.parent
 RUN = (
     "import asyncio, sys\n"
     "from pathlib import Path\n"
     "from tests.__main__ import Run, exit_status, summary\n"
-    "from tests.shares import Share\n"
+    "from tests.shares import Kind, Share\n"
     "folder = Path(sys.argv[1])\n"
-    "shares = [Share(path.stem, (path,), slow=False) for path in sorted(folder.glob('test_*.py'))]\n"
+    "shares = [Share(path.stem, (path,), Kind.FAST) for path in sorted(folder.glob('test_*.py'))]\n"
     "outcomes = asyncio.run(Run(shares, ['-p', 'no:cacheprovider'], folder).until_done())\n"
     "print(summary(outcomes, 61))\n"
     "sys.exit(exit_status(outcomes))\n"
@@ -37,13 +37,14 @@ def start_shares(folder: Path, **modules: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("slow", [False, True])
-def test_every_test_is_in_one_share(slow: bool) -> None:
+@pytest.mark.parametrize("kind", Kind)
+def test_every_test_of_a_kind_is_in_one_share(kind: Kind) -> None:
     modules = set(TESTS.rglob("test_*.py"))
+    if kind is Kind.LONG:
+        modules -= set((TESTS / "examples").rglob("test_*.py"))
     times = Counter(
         module
-        for share in all_shares()
-        if share.slow == slow
+        for share in shares_of(kind)
         for path in share.paths
         for module in (path.rglob("test_*.py") if path.is_dir() else [path])
     )

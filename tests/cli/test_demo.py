@@ -39,6 +39,7 @@ def _processes_of(state: Path) -> list[str]:
     return [command for command in found if str(state) in command]
 
 
+@pytest.mark.long
 def test_the_demo_ends_with_an_identical_lake_and_leaves_nothing_running(state: Path) -> None:
     process = _start_demo(state)
     output, _ = process.communicate()

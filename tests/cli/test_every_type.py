@@ -18,7 +18,7 @@ from tributary.contract.source import Source
 from tributary.local.pipeline import down, up
 from tributary.local.state import StateFolder
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 LAKE = """
 [lake]

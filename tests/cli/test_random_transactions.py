@@ -20,7 +20,7 @@ from tests.cli.test_whole_pipeline import Tributary
 from tributary.local.pipeline import down
 from tributary.local.state import StateFolder
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 SEED = 20_261
 TRANSACTIONS = 120

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
+_JOB_SECONDS = 300
+"""How long a job of Spark may take that starts on a busy machine."""
 
 
 def see_the_pipeline(walk: Walk, source: str, *, needs: str) -> None:
@@ -91,7 +93,7 @@ def press(walk: Walk, path: str, button: str, *, place: int = 0, ends_with: str)
         page.get_by_role("button", name=button, exact=True).nth(place).click()
         page.get_by_text("The same as: tributary").first.wait_for()
         page.get_by_role("button", name=f"{button} now").click()
-        page.get_by_text(ends_with).first.wait_for()
+        page.get_by_text(ends_with).first.wait_for(timeout=_JOB_SECONDS * 1000)
 
 
 def change_your_mind(walk: Walk, path: str, button: str) -> None:

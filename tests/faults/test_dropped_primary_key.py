@@ -7,7 +7,7 @@ import pytest
 
 from tests.faults.whole_pipeline import Pipeline
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def test_rows_written_without_a_primary_key_are_set_aside_and_arrive_with_a_snapshot(

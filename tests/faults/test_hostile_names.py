@@ -10,7 +10,7 @@ from psycopg import sql
 
 from tests.faults.whole_pipeline import Pipeline
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 TABLES = (
     "select",

@@ -10,7 +10,7 @@ from tests.faults.whole_pipeline import Pipeline
 from tests.postgres_source import postgres_source
 from tributary.local import connect
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def test_a_dropped_slot_is_reported_and_a_new_snapshot_repairs_the_lake(at_work: Pipeline) -> None:

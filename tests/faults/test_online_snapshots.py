@@ -16,7 +16,7 @@ from tributary.local import connect, spark
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.table_lag import read_lags
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 ROWS = 30_000
 TABLES = (

@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults.whole_pipeline import LAKE, Pipeline
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def test_a_row_too_large_for_kafka_is_reported_and_arrives_after_the_limit_is_raised(

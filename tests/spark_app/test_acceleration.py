@@ -144,6 +144,7 @@ PUBLIC = {
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_plain_steps_run_without_our_jar_and_name_few_java_classes(tmp_path: Path) -> None:
     """A process without the jar writes, compacts, cleans, rebuilds and reads tables of both storages."""
     command = [sys.executable, "-m", "tests.spark_app.plain_alone", str(tmp_path)]

@@ -23,6 +23,7 @@ from spark_app.table.quarantine import read_quarantine
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.table.trim import HeldEvents, delete_events, first_kept, trim_removed, trim_table
+from tests.parameters import first_then_long
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.test_bronze import COLUMNS, Bronze, bronze
 from tributary.contract.lake import TablePolicy
@@ -92,7 +93,7 @@ POLICIES = {
 }
 
 
-@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize("policy", first_then_long(POLICIES.values()), ids=POLICIES)
 def test_a_forgotten_key_is_in_no_file_and_the_table_is_rebuilt_the_same(
     bronze: Bronze, tmp_path: Path, policy: dict[str, str]
 ) -> None:

@@ -28,6 +28,7 @@ from spark_app.positions.source_log import SourceLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import batch_plan
 from spark_app.table.table_ingest import TableIngest
+from tests.parameters import first_then_long
 from tests.soak import SOAKS
 from tests.spark_app.debezium import TOPIC, Row, SentEvent, SourceTable, State, event_row
 from tests.spark_app.faults import DEATHS, Death, compactions, death, take_back_compaction
@@ -43,7 +44,7 @@ POLICIES = [
 ]
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.storage}-{p.deletes}")
+@pytest.mark.parametrize("policy", first_then_long(POLICIES), ids=lambda p: f"{p.storage}-{p.deletes}")
 @settings(
     max_examples=EXAMPLES,
     suppress_health_check=list(HealthCheck),
@@ -139,7 +140,7 @@ def test_the_half_of_a_changed_key_that_comes_first_waits_for_the_one_in_another
     assert run.is_at_end
 
 
-@pytest.mark.parametrize("policy", POLICIES[::3], ids=lambda p: f"{p.storage}-{p.deletes}")
+@pytest.mark.parametrize("policy", first_then_long(POLICIES[::3]), ids=lambda p: f"{p.storage}-{p.deletes}")
 def test_a_truncate_ends_what_came_before_it_in_every_partition_and_nothing_that_came_after(
     spark: SparkSession, tmp_path: Path, policy: TablePolicy
 ) -> None:
@@ -169,7 +170,7 @@ def test_a_truncate_ends_what_came_before_it_in_every_partition_and_nothing_that
     assert run.is_at_end
 
 
-@pytest.mark.parametrize("policy", POLICIES[::3], ids=lambda p: f"{p.storage}-{p.deletes}")
+@pytest.mark.parametrize("policy", first_then_long(POLICIES[::3]), ids=lambda p: f"{p.storage}-{p.deletes}")
 def test_a_row_that_is_read_again_after_a_column_was_dropped_has_no_value_there_any_more(
     spark: SparkSession, tmp_path: Path, policy: TablePolicy
 ) -> None:
@@ -195,7 +196,7 @@ def test_a_row_that_is_read_again_after_a_column_was_dropped_has_no_value_there_
     run.check()
 
 
-@pytest.mark.parametrize("policy", POLICIES[::2], ids=lambda p: p.storage)
+@pytest.mark.parametrize("policy", first_then_long(POLICIES[::2]), ids=lambda p: p.storage)
 def test_where_types_have_widened_all_rows_are_read_in_the_new_ones_and_old_commits_as_they_were(
     spark: SparkSession, tmp_path: Path, policy: TablePolicy
 ) -> None:
@@ -232,7 +233,7 @@ def test_where_types_have_widened_all_rows_are_read_in_the_new_ones_and_old_comm
     assert _by_key(_read_by_spark(as_it_was)) == _by_key(before)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{p.storage}-{p.deletes}")
+@pytest.mark.parametrize("policy", first_then_long(POLICIES), ids=lambda p: f"{p.storage}-{p.deletes}")
 def test_a_table_with_arrays_is_read_before_and_after_a_column_is_added_to_it(
     spark: SparkSession, tmp_path: Path, policy: TablePolicy
 ) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from spark_app.positions.sqlserver import ChangeTables
 from spark_app.sources.event import OffsetRange
 from spark_app.table import batch_plan
+from tests.parameters import first_then_long
 from tests.soak import SOAKS
 from tests.spark_app.debezium import SentEvent
 from tests.spark_app.history import Delivery, deliveries
@@ -24,7 +25,7 @@ from tributary.contract.lake import TablePolicy
 SHARES = st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
 
 
-@pytest.mark.parametrize("policy", POLICIES[::3], ids=lambda p: f"{p.storage}-{p.deletes}")
+@pytest.mark.parametrize("policy", first_then_long(POLICIES[::3]), ids=lambda p: f"{p.storage}-{p.deletes}")
 @settings(
     max_examples=EXAMPLES,
     suppress_health_check=list(HealthCheck),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_app.derive.derived_table import DerivedTable
+from tests.parameters import first_then_long
 from tests.spark_app.derive.derived_lake import DerivedLake
 from tributary.contract.derivations import QueryNotUsable
 
@@ -90,39 +91,36 @@ class Crashed(Exception):
     """Stands for the end of the process."""
 
 
-@pytest.fixture(params=["before the commit", "after the commit"])
-def crash(request: pytest.FixtureRequest) -> Callable[[DerivedTable], None]:
+def crash_at_next_commit(table: DerivedTable, *, is_written: bool) -> None:
     """Let the next commit of a table fail, before or after it is written."""
+    write = table.hudi.write
 
-    def install(table: DerivedTable) -> None:
-        write = table.hudi.write
+    def crashing(*arguments: Any) -> None:
+        if is_written:
+            write(*arguments)
+        raise Crashed
 
-        def crashing(*arguments: Any) -> None:
-            if request.param == "after the commit":
-                write(*arguments)
-            raise Crashed
-
-        object.__setattr__(table.hudi, "write", crashing)
-
-    return install
+    object.__setattr__(table.hudi, "write", crashing)
 
 
+@pytest.mark.parametrize("is_written", first_then_long([True, False]))
 def test_windows_hold_each_event_once_after_a_crash_at_any_batch(
-    spark: SparkSession, tmp_path: Path, crash: Callable[[DerivedTable], None]
+    spark: SparkSession, tmp_path: Path, is_written: bool
 ) -> None:
     lake = DerivedLake(spark, tmp_path, WINDOWS)
     for batch in BATCHES[:2]:
         lake.send("purchases", batch)
     crashing = lake.from_events("by_window")
-    crash(crashing.table)
+    crash_at_next_commit(crashing.table, is_written=is_written)
     with pytest.raises(Crashed):
         crashing.advance()
     opened = lake.from_events("by_window")
     opened.advance()
     assert stored_totals(lake) == window_totals(BATCHES[:2])
     for batch in BATCHES[2:]:
+        is_written = not is_written
         lake.send("purchases", batch)
-        crash(opened.table)
+        crash_at_next_commit(opened.table, is_written=is_written)
         with pytest.raises(Crashed):
             opened.advance()
         opened = lake.from_events("by_window")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from spark_app.derive.touched import AllKeys, touched_keys
+from tests.parameters import first_then_long
 from tests.spark_app.derive.derived_lake import DerivedLake
 from tributary.contract.errors import TributaryError
 
@@ -85,10 +86,11 @@ HISTORY: Steps = [
 ]
 
 
+@pytest.mark.parametrize("name", first_then_long(("by_country", "first_orders", "by_customer")))
 def test_inserts_updates_and_deletes_of_any_input_change_only_the_rows_that_they_touch(
-    spark: SparkSession,
+    spark: SparkSession, name: str
 ) -> None:
-    _check(spark, HISTORY, ("by_country", "by_customer", "first_orders"))
+    _check(spark, HISTORY, (name,))
 
 
 @pytest.mark.long

@@ -22,6 +22,7 @@ from spark_app.sources.event import OffsetRange
 from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from spark_app.wire.items.item_columns import OTHER_ATTRIBUTES, column_of
+from tests.parameters import first_then_long
 from tests.soak import SOAKS
 from tests.spark_app.faults import DEATHS, Death, death
 from tests.spark_app.items.generated import VALUES, Plain, Sent
@@ -103,7 +104,7 @@ STEPS = st.one_of(
 )
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=IDS)
+@pytest.mark.parametrize("policy", first_then_long(POLICIES), ids=IDS)
 @settings(
     max_examples=EXAMPLES,
     suppress_health_check=list(HealthCheck),
@@ -133,7 +134,7 @@ GONE = Sent("a", START_US + 9, None)
 OTHER = Sent("b", START_US, {"state": "other"})
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=IDS)
+@pytest.mark.parametrize("policy", first_then_long(POLICIES), ids=IDS)
 def test_no_late_change_brings_a_deleted_row_back(
     spark: SparkSession, tmp_path: Path, policy: TablePolicy
 ) -> None:
