@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_app.derive.derived_table import DerivedTable
-from spark_app.derive.input_tables import InputTables
+from spark_app.derive.input_tables import InputMissing, InputTables
 from spark_app.derive.outputs import Outputs
 from spark_app.derive.queries import result_of
 from spark_app.derive.record import Record
@@ -247,8 +247,8 @@ class FromEvents:
         return tuple(self.topics[name] for name in self.derivation.topics)
 
 
-class TopicMissing(TributaryError):
-    """A topic that Kafka does not have."""
+class TopicMissing(InputMissing):
+    """A topic that Kafka does not have yet."""
 
 
 def dropped_events(progress: list[Any], topics: tuple[str, ...]) -> tuple[int, int]:

@@ -28,7 +28,7 @@ _COMMIT = f"{HUDI_PREFIX}commit_time"
 
 
 class InputMissing(TributaryError):
-    """A table that a query reads and that the lake does not have."""
+    """A table or a topic that a query reads and that is not there yet."""
 
 
 @dataclass(frozen=True)

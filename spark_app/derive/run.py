@@ -11,8 +11,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from spark_app.derive.derived_table import DerivedTable
+from spark_app.derive.input_tables import InputMissing
 from spark_app.reports import Blocked, CaughtUp, Committed, Failed, ProgressWriter, Started, Stopped
-from spark_app.run.outcome import Outcome, OutcomeStore
+from spark_app.run.outcome import Outcome, OutcomeStore, State
 from tributary.contract.derivations import Derivation, Derivations
 from tributary.contract.derived import derived_table
 from tributary.contract.errors import TributaryError
@@ -137,16 +138,24 @@ class DeriveRun:
         turn.not_before = self.clock() + wait
         is_new = turn.error != told.reason
         turn.error = told.reason
-        if is_new:
+        # An input that is not there yet needs no person.
+        waits = self.follow and isinstance(error, InputMissing)
+        if is_new and waits:
+            self._store(name, "retrying", told)
+        elif is_new:
             self._report(name, told)
-        elif self.follow:
+        if self.follow and (waits or not is_new):
             self.progress.write(Failed(str(derived_table(name)), told.reason, turn.attempts, wait))
 
     def _report(self, name: str, error: TributaryError) -> None:
         table = str(derived_table(name))
-        folder = self.quarantine_of(name)
-        self.outcomes.write(folder, Outcome.of("blocked", error, self.outcomes.read(folder), table))
+        self._store(name, "blocked", error)
         self.progress.write(Blocked(table, error.reason, remedies_for_table(error.remedies, table)))
+
+    def _store(self, name: str, state: State, error: TributaryError) -> None:
+        folder = self.quarantine_of(name)
+        outcome = Outcome.of(state, error, self.outcomes.read(folder), str(derived_table(name)))
+        self.outcomes.write(folder, outcome)
 
 
 def told_to_person(error: Exception) -> TributaryError:

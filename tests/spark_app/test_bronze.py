@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import EVENT, OffsetRange, TopicExtent
+from tests.parameters import first_then_long
 
 MOMENT_MS = 1_790_000_000_123
 COLUMNS = (
@@ -190,7 +191,9 @@ RANGES = (OffsetRange(0, 7, 10), OffsetRange(3, 2**40 + 1, 2**40 + 9))
     [{}, {"read.parquet.vectorization.enabled": "false"}, {"write.format.default": "avro"}],
     ids=["by columns", "by rows", "avro"],
 )
-@pytest.mark.parametrize("partitioned", ["PARTITIONED BY (k_topic)", ""], ids=["by topic", "no partitions"])
+@pytest.mark.parametrize(
+    "partitioned", first_then_long(["PARTITIONED BY (k_topic)", ""]), ids=["by topic", "no partitions"]
+)
 @pytest.mark.usefixtures("each_way")
 def test_exactly_the_events_of_the_ranges_are_read(
     bronze: Bronze, partitioned: str, properties: dict[str, str]

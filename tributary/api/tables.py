@@ -47,7 +47,9 @@ def read_silver_tables(filesystem: S3FileSystem, names: LakeNames, silver: str) 
 
 
 def read_table_folders(filesystem: S3FileSystem, names: LakeNames, root: str) -> tuple[LakeTable, ...]:
-    """Return the tables with a folder below `root`, sorted by name, also without any commit."""
+    """Return the tables with a folder below `root`, sorted by name: of silver or of quarantine.
+
+    The folder may hold no commit and no event."""
     from pyarrow.fs import FileSelector, FileType
 
     folders = [root]
@@ -60,13 +62,6 @@ def read_table_folders(filesystem: S3FileSystem, names: LakeNames, root: str) ->
         ]
     tables = {folder: names.table_of_path(folder.removeprefix(f"{root}/")) for folder in folders}
     return tuple(sorted(LakeTable(name, folder) for folder, name in tables.items() if name is not None))
-
-
-def read_quarantined_tables(
-    filesystem: S3FileSystem, names: LakeNames, quarantine: str
-) -> tuple[LakeTable, ...]:
-    """Return the tables with a folder below `quarantine`, sorted by name. The folder may hold no events."""
-    return read_table_folders(filesystem, names, quarantine)
 
 
 def find_table(tables: Sequence[LakeTable], name: str) -> LakeTable:

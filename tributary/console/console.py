@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tributary.api.quarantine import QuarantinedEvent, read_quarantine
 from tributary.api.row_events import RowEvent
 from tributary.api.sql import Limits
-from tributary.api.tables import read_quarantined_tables
+from tributary.api.tables import read_table_folders
 from tributary.console.actions import Actions
 from tributary.console.board_answers import BoardAnswers
 from tributary.console.jobs import Jobs
@@ -63,7 +63,7 @@ class Console:
     def _read_quarantine(self) -> dict[TableName, tuple[QuarantinedEvent, ...]]:
         lake = self.shown.open()
         filesystem = lake.files.filesystem
-        tables = read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)
+        tables = read_table_folders(filesystem, lake.lake.names, lake.quarantine)
         found = {table.name: read_quarantine(filesystem, table.path) for table in tables}
         return {name: events for name, events in found.items() if events}
 

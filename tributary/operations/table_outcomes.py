@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
-from tributary.api.tables import LakeTable, read_quarantined_tables
+from tributary.api.tables import LakeTable, read_table_folders
 from tributary.contract.table_name import TableName
 from tributary.operations.text_files import read_text
 from tributary.operations.workspace import Workspace
@@ -22,7 +22,7 @@ def read_outcomes(workspace: Workspace) -> Mapping[TableName, Outcome]:
     """Return the outcomes of the tables that have errors. Raises PipelineDown."""
     lake = workspace.open_lake
     filesystem = lake.files.filesystem
-    tables = read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)
+    tables = read_table_folders(filesystem, lake.lake.names, lake.quarantine)
     with ThreadPoolExecutor(_READERS) as pool:
         outcomes = pool.map(lambda table: _read_outcome(filesystem, table), tables)
         return {

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from spark_app.derive.derived_table import DerivedTable
+from spark_app.derive.input_tables import InputMissing
 from spark_app.derive.record import RECORD_KEY, Record, commit_metadata
 from spark_app.derive.run import DeriveRun
 from spark_app.ledger.ledger import LEDGER_KEY, Ledger
@@ -110,6 +111,18 @@ def test_a_table_has_its_turn_after_those_that_it_reads() -> None:
     assert run.run()
     assert run.turns == ["early", "late"]
     assert run.reports[-1]["tables"] == {"derived.tables.early": "ok", "derived.tables.late": "ok"}
+
+
+def test_a_run_that_follows_waits_for_an_input_that_is_not_there_yet() -> None:
+    missing = InputMissing("the lake has no table orders yet")
+    kept: list[Outcome | None] = []
+    run = Run(TWO, rounds=20, failures={"early": [missing, missing]})
+    run.at_round = lambda _: kept.append(run.outcomes.written.get("early"))
+    assert run.run()
+    assert {outcome.state for outcome in kept if outcome is not None} == {"retrying"}
+    assert run.outcomes.written == {}
+    told = [report["event"] for report in run.reports if report.get("table") == "derived.tables.early"]
+    assert told[:3] == ["failed", "failed", "caught_up"]
 
 
 def test_an_error_blocks_only_its_own_table_and_is_kept_for_a_person() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tributary.api.quarantine import QuarantinedEvent, read_quarantine
-from tributary.api.tables import LakeTable, find_table, read_quarantined_tables
+from tributary.api.tables import LakeTable, find_table, read_table_folders
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
@@ -123,7 +123,7 @@ def replay(
 def _quarantined_tables(workspace: Workspace) -> tuple[S3FileSystem, tuple[LakeTable, ...]]:
     lake = workspace.open_lake
     filesystem = lake.files.filesystem
-    return filesystem, read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)
+    return filesystem, read_table_folders(filesystem, lake.lake.names, lake.quarantine)
 
 
 class UnknownEvent(TributaryError):

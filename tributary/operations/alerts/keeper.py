@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from tributary.api.quarantine import count_quarantine
-from tributary.api.tables import read_quarantined_tables
+from tributary.api.tables import read_table_folders
 from tributary.contract.alerts import Alerts
 from tributary.contract.remedies import Words
 from tributary.contract.table_name import TableName
@@ -123,7 +123,7 @@ class AlertKeeper:
             self._next_count = time.monotonic() + SECONDS_BETWEEN_COUNTS
             lake = self.workspace.open_lake
             filesystem = lake.files.filesystem
-            found = read_quarantined_tables(filesystem, lake.lake.names, lake.quarantine)
+            found = read_table_folders(filesystem, lake.lake.names, lake.quarantine)
             self._quarantined = {table.name: count_quarantine(filesystem, table.path) for table in found}
         return self._quarantined
 

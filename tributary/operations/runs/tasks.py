@@ -8,7 +8,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from tributary.api.tables import read_quarantined_tables, resolve_names
+from tributary.api.tables import read_table_folders, resolve_names
 from tributary.operations.known_tables import known_tables
 from tributary.operations.runs.follower import end_run
 from tributary.operations.runs.ingest_run import IngestFailed, IngestRun, start_ingest
@@ -47,7 +47,7 @@ def start_replay(
     Without tables, it takes all. Raises UnknownTable and the errors of `start_ingest`.
     """
     lake = workspace.open_lake
-    found = read_quarantined_tables(lake.files.filesystem, lake.lake.names, lake.quarantine)
+    found = read_table_folders(lake.files.filesystem, lake.lake.names, lake.quarantine)
     known = [table.name for table in found]
     wanted = resolve_names(tables, known)
     if not known:
