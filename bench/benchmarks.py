@@ -27,6 +27,8 @@ BENCHMARKS = {
     "freshness": Benchmark("bench.freshness"),
     "freshness_idle_tables": Benchmark("bench.freshness", full="IDLE_TABLES", quick=None),
     "freshness_backfill": Benchmark("bench.freshness", full="BACKFILL", quick=None),
+    "many_tables": Benchmark("bench.many_tables"),
+    "many_tables_thousand": Benchmark("bench.many_tables", full="THOUSAND", quick=None),
     "endurance": Benchmark("bench.endurance", quick=None),
     "catch_up": Benchmark("bench.catch_up"),
     "catch_up_dense": Benchmark("bench.catch_up", full="DENSE_KEYS", quick=None),

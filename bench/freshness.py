@@ -54,7 +54,7 @@ from tributary.operations.workspace import Workspace
 SOURCE = "shop"
 CATCH_UP_SECONDS = 900.0
 
-_LAKE = f"""\
+LAKE = f"""\
 [lake]
 name = "freshness"
 {{acceleration}}
@@ -169,11 +169,11 @@ def observe(settings: Settings) -> Observed:
     """Do what `run` does, but return the single observations."""
     folder = Path(tempfile.mkdtemp(prefix="freshness-"))
     try:
-        (folder / "lake.toml").write_text(_LAKE.format(acceleration=lake_entry()))
+        (folder / "lake.toml").write_text(LAKE.format(acceleration=lake_entry()))
         workspace = Workspace.open(folder / "lake.toml", folder / "state")
-        with _termination_raises():
+        with termination_raises():
             try:
-                up(workspace.lake, workspace.state, seed=_seed(settings))
+                up(workspace.lake, workspace.state, seed=seed_of(settings))
                 return _observe(workspace, settings)
             finally:
                 down(workspace.state)
@@ -182,7 +182,7 @@ def observe(settings: Settings) -> Observed:
 
 
 @contextmanager
-def _termination_raises() -> Iterator[None]:
+def termination_raises() -> Iterator[None]:
     """Turn SIGTERM into an exception, so that it leaves no server running."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     try:
@@ -191,7 +191,7 @@ def _termination_raises() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _seed(settings: Settings) -> Callable[[Source, psycopg.Connection], None]:
+def seed_of(settings: Settings) -> Callable[[Source, psycopg.Connection], None]:
     def create_tables(_: Source, connection: psycopg.Connection) -> None:
         for table in settings.changed:
             workload.create_table(connection, table, settings.rows)
@@ -205,24 +205,26 @@ def _seed(settings: Settings) -> Callable[[Source, psycopg.Connection], None]:
 
 def _observe(workspace: Workspace, settings: Settings) -> Observed:
     if settings.backfill_rows:
-        _wait_until_kafka_holds(workspace, _BACKFILLED, settings.backfill_rows)
-    with _app(workspace) as (app, commits):
+        wait_until_kafka_holds(workspace, _BACKFILLED, settings.backfill_rows)
+    with following_app(workspace) as (app, commits):
         if settings.backfill_rows:
-            _wait(app, CATCH_UP_SECONDS, lambda: {commit.table for commit in commits} >= {*settings.changed})
+            wait_while_running(
+                app, CATCH_UP_SECONDS, lambda: {commit.table for commit in commits} >= {*settings.changed}
+            )
         else:
-            _wait_for_lake(workspace)
-        with _Workers(workspace, settings) as workers:
-            _wait(app, settings.warm_up_seconds)
+            wait_for_lake(workspace)
+        with Workers(workspace, settings) as workers:
+            wait_while_running(app, settings.warm_up_seconds)
             if _is_backfilled(settings, commits):
                 raise NoResult("The backfill was over before the others had warmed up")
-            pids = _pids(workspace, workers)
+            pids = pids_of(workspace, workers)
             before, began = read_processor_times(time.time(), pids), time.time()
             with sampled(pids, workspace.state.path, settings.seconds_between_samples) as resources:
-                _wait(app, settings.seconds, lambda: _is_backfilled(settings, commits))
+                wait_while_running(app, settings.seconds, lambda: _is_backfilled(settings, commits))
             after, ended = read_processor_times(time.time(), pids), time.time()
             summary, sightings = workers.finish()
-        _wait_for_lake(workspace)
-        _check(workspace)
+        wait_for_lake(workspace)
+        check_lake(workspace)
         records = tuple(_read_records(workspace, settings.changed, began))
     return Observed(
         began,
@@ -238,7 +240,7 @@ def _observe(workspace: Workspace, settings: Settings) -> Observed:
 
 
 @contextmanager
-def _app(workspace: Workspace) -> Iterator[tuple[IngestRun, Sequence[Commit]]]:
+def following_app(workspace: Workspace) -> Iterator[tuple[IngestRun, Sequence[Commit]]]:
     """Run the app, following Kafka, within the context. Yield the run and its reported commits so far."""
     commits: list[Commit] = []
 
@@ -271,11 +273,11 @@ def commit_of(report: Mapping[str, Any]) -> Commit:
     )
 
 
-class _Workers:
+class Workers:
     """The processes of the workload and the probe."""
 
     def __init__(self, workspace: Workspace, settings: Settings) -> None:
-        conninfo, lake = _conninfo(workspace), workspace.lake.names
+        conninfo, lake = conninfo_of(workspace), workspace.lake.names
         secrets = workspace.settings.secrets
         paths = {
             table: f"{lake.silver_bucket}/{lake.table_path(TableName(SOURCE, workload.SCHEMA, table))}"
@@ -306,7 +308,7 @@ class _Workers:
             ),
         )
 
-    def __enter__(self) -> _Workers:
+    def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -362,7 +364,7 @@ class _Worker:
         self._lines.extend(self._process.stdout)
 
 
-def _conninfo(workspace: Workspace) -> str:
+def conninfo_of(workspace: Workspace) -> str:
     source = workspace.lake.source(SOURCE)
     assert isinstance(source, PostgresSource)
     return make_conninfo(
@@ -374,7 +376,7 @@ def _conninfo(workspace: Workspace) -> str:
     )
 
 
-def _wait(app: IngestRun, seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
+def wait_while_running(app: IngestRun, seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
     """Wait for `seconds` or until `is_over`. Raise NoResult if the app ends or a table fails."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and not is_over():
@@ -388,7 +390,7 @@ def _is_backfilled(settings: Settings, commits: Sequence[Commit]) -> bool:
     )
 
 
-def _wait_until_kafka_holds(workspace: Workspace, table: str, events: int) -> None:
+def wait_until_kafka_holds(workspace: Workspace, table: str, events: int) -> None:
     lake = workspace.lake
     topic = lake.source_names(lake.source(SOURCE)).topic(workload.SCHEMA, table)
     deadline = time.monotonic() + CATCH_UP_SECONDS
@@ -404,14 +406,14 @@ def _wait_until_kafka_holds(workspace: Workspace, table: str, events: int) -> No
             time.sleep(1)
 
 
-def _wait_for_lake(workspace: Workspace) -> None:
+def wait_for_lake(workspace: Workspace) -> None:
     for link in source_links(workspace):
         with link.connect() as connection:
             tables = read_source_tables(link.source, connection)
             wait_until_lake_holds(link, connection, tables, Patience.of(CATCH_UP_SECONDS))
 
 
-def _check(workspace: Workspace) -> None:
+def check_lake(workspace: Workspace) -> None:
     for link in source_links(workspace):
         found = reconcile(link, Patience.of(CATCH_UP_SECONDS))
         wrong = [str(table.name) for table in found.tables if not table.identical]
@@ -419,7 +421,7 @@ def _check(workspace: Workspace) -> None:
             raise NoResult("The lake does not equal the database", found=", ".join(wrong) or "no table")
 
 
-def _pids(workspace: Workspace, workers: _Workers) -> Mapping[str, int]:
+def pids_of(workspace: Workspace, workers: Workers) -> Mapping[str, int]:
     records = {name: read_process(name, workspace.state.run) for name in (*SERVICES, SPARK)}
     pids = {name: record.pid for name, record in records.items() if record is not None}
     drivers = [child.pid for child in psutil.Process(pids[SPARK]).children()]

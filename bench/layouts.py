@@ -220,10 +220,37 @@ _FRESHNESS = (
 )
 _CATCH_UP = (Grid("Contender", _rate), Grid("Times as fast", _times))
 
+
+def _lake(figure: Figure) -> Place | None:
+    if "tables" not in figure.of:
+        return None
+    command = figure.of.get("command")
+    return f"{figure.name} ({figure.unit})" if command is None else f"`tributary {command}` (s)", (
+        f"{figure.of['tables']} tables"
+    )
+
+
+_MANY_TABLES = (
+    Grid("Figure", _lake),
+    Listing(
+        frozenset(
+            {
+                "first load against a small commit",
+                "an idle table",
+                "memory of a table",
+                "freshness p95 with idle tables against without",
+            }
+        )
+    ),
+)
+
+
 LAYOUTS: Mapping[str, tuple[Grid | Listing, ...]] = {
     "freshness": _FRESHNESS,
     "freshness_idle_tables": _FRESHNESS,
     "freshness_backfill": _FRESHNESS,
+    "many_tables": _MANY_TABLES,
+    "many_tables_thousand": _MANY_TABLES,
     "endurance": (
         Grid("Quarter of the hour", _quarter),
         Grid("Process", _held),

@@ -1,0 +1,216 @@
+"""What a table costs in a lake with hundreds of them: its first load, its rest, its share of a restart.
+
+Two lakes with the same busy tables are measured one after the other. Only the second one has many tables
+besides that never change. Their difference is what those cost.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from bench import freshness, workload
+from bench.acceleration import lake_entry
+from bench.freshness import CATCH_UP_SECONDS, NoResult, Workers
+from bench.processor_time import ProcessorTimes, read_processor_times
+from bench.resources import read_resources
+from bench.results import Figure, Results, quantile
+from tributary.local.pipeline import down, up
+from tributary.local.process import read_process
+from tributary.local.spark import SERVICE as SPARK
+from tributary.operations.runs.ingest_run import IngestRun
+from tributary.operations.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of both lakes: `busy` tables with `rows` each, and `idle` ones in the second lake.
+
+    rest_seconds        how long no table changes
+    warm_up_seconds     how long the busy tables change before the measurement
+    seconds             how long they change meanwhile
+    """
+
+    name: str = "many_tables"
+    busy: int = 20
+    idle: int = 180
+    rows: int = 100
+    rest_seconds: float = 60.0
+    warm_up_seconds: float = 60.0
+    seconds: float = 120.0
+    changes_per_second: float = 50.0
+
+
+FULL = Settings()
+THOUSAND = Settings("many_tables_thousand", idle=980)
+QUICK = Settings(busy=2, idle=4, rest_seconds=5.0, warm_up_seconds=3.0, seconds=10.0)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One lake. Seconds of `first_load`, `rest` and `commit` are of the app's CPU time.
+
+    first_load     of a table
+    rest           in a second in which no table changes
+    commit         of a small commit of a busy table
+    fresh          from each probe row's commit until a reader has it
+    restart        from the app's start until it has committed a change of a busy table
+    commands       how long each command takes
+    resident       bytes of the app
+    """
+
+    tables: int
+    first_load: float
+    rest: float
+    commit: float
+    fresh: Sequence[float]
+    restart: float
+    commands: Mapping[str, float]
+    resident: int
+
+
+def run(settings: Settings = FULL) -> Results:
+    """Measure both lakes, each of which has to equal its database in the end. Raises `NoResult`."""
+    few, many = (_observe(settings, idle) for idle in (0, settings.idle))
+    return Results(settings.name, asdict(settings), tuple(figures(few, many)))
+
+
+def figures(few: Observed, many: Observed) -> Iterator[Figure]:
+    """Yield the figures of the two lakes and of the tables that only the second one has."""
+    for lake in (few, many):
+        of = {"tables": lake.tables}
+        yield Figure("first load of a table", round(lake.first_load, 3), "CPU s", of)
+        yield Figure("a small commit", round(lake.commit, 3), "CPU s", of)
+        yield Figure("freshness p50", round(quantile(lake.fresh, 0.5), 3), "s", of)
+        yield Figure("freshness p95", round(quantile(lake.fresh, 0.95), 3), "s", of)
+        yield Figure("at rest", round(lake.rest, 3), "cores", of)
+        yield Figure("a restart until a change is committed", round(lake.restart, 1), "s", of)
+        yield Figure("resident memory", round(lake.resident / 1e6), "MB", of)
+        for command, seconds in lake.commands.items():
+            yield Figure("command", round(seconds, 2), "s", {**of, "command": command})
+    more = many.tables - few.tables
+    yield Figure("first load against a small commit", round(many.first_load / many.commit, 2), "x")
+    yield Figure("an idle table", round(100 * (many.rest - few.rest) / more, 4), "% of a core")
+    yield Figure("memory of a table", round((many.resident - few.resident) / more / 1e6, 2), "MB")
+    ratio = quantile(many.fresh, 0.95) / quantile(few.fresh, 0.95)
+    yield Figure("freshness p95 with idle tables against without", round(ratio, 2), "x")
+
+
+def _observe(settings: Settings, idle: int) -> Observed:
+    work = freshness.Settings(
+        tables=settings.busy,
+        idle_tables=idle,
+        rows=settings.rows,
+        idle_rows=settings.rows,
+        changes_per_second=settings.changes_per_second,
+    )
+    folder = Path(tempfile.mkdtemp(prefix="many-tables-"))
+    try:
+        (folder / "lake.toml").write_text(freshness.LAKE.format(acceleration=lake_entry()))
+        workspace = Workspace.open(folder / "lake.toml", folder / "state")
+        with freshness.termination_raises():
+            try:
+                up(workspace.lake, workspace.state, seed=freshness.seed_of(work))
+                return _observe_lake(workspace, settings, work)
+            finally:
+                down(workspace.state)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _observe_lake(workspace: Workspace, settings: Settings, work: freshness.Settings) -> Observed:
+    names = {*work.changed, *work.idle}
+    for table in names:
+        freshness.wait_until_kafka_holds(workspace, table, settings.rows)
+    with freshness.following_app(workspace) as (app, commits):
+        freshness.wait_while_running(app, CATCH_UP_SECONDS, lambda: len(commits) > 0)
+        began, loaded_before = _times(workspace), len({commit.table for commit in commits})
+        freshness.wait_while_running(
+            app, CATCH_UP_SECONDS, lambda: {commit.table for commit in commits} >= names
+        )
+        first_load = _cpu(_times(workspace).since(began)) / (len(names) - loaded_before)
+        freshness.wait_for_lake(workspace)
+        rest = _rest(workspace, app, settings.rest_seconds)
+        with Workers(workspace, work) as workers:
+            freshness.wait_while_running(app, settings.warm_up_seconds)
+            before, began_at = _times(workspace), time.time()
+            freshness.wait_while_running(app, settings.seconds)
+            used, ended_at = _cpu(_times(workspace).since(before)), time.time()
+            _, sightings = workers.finish()
+        done = [commit for commit in commits if began_at <= commit.ended < ended_at]
+        fresh = [one.read - one.committing for one in sightings if began_at <= one.committing < ended_at]
+        if not done or not fresh:
+            raise NoResult("No change reached the lake", found=f"{len(done)} commits, {len(fresh)} rows read")
+        commands = {name: _seconds_of(workspace, name) for name in ("tables", "status")}
+        held = read_resources(_pids(workspace), workspace.state.path)
+    restart = _restart(workspace, work.changed[0])
+    freshness.check_lake(workspace)
+    return Observed(
+        tables=len(names),
+        first_load=first_load,
+        rest=rest,
+        commit=used / len(done),
+        fresh=fresh,
+        restart=restart,
+        commands=commands,
+        resident=sum(process.resident for process in held.processes.values()),
+    )
+
+
+def _rest(workspace: Workspace, app: IngestRun, seconds: float) -> float:
+    """Return the app's share of a core while nothing changes. Its first looks and services are over then."""
+    freshness.wait_while_running(app, seconds / 2)
+    before = _times(workspace)
+    freshness.wait_while_running(app, seconds)
+    times = _times(workspace).since(before)
+    return _cpu(times) / times.wall_seconds
+
+
+def _restart(workspace: Workspace, table: str) -> float:
+    """Change a row, start the app, and return the seconds until it has committed the change."""
+    with psycopg.connect(freshness.conninfo_of(workspace), autocommit=True) as connection:
+        update = sql.SQL("UPDATE {} SET amount = amount + 1 WHERE id = (SELECT max(id) FROM {})")
+        name = sql.Identifier(workload.SCHEMA, table)
+        connection.execute(update.format(name, name))
+    began = time.monotonic()
+    with freshness.following_app(workspace) as (app, commits):
+        freshness.wait_while_running(
+            app, CATCH_UP_SECONDS, lambda: any(commit.table == table for commit in commits)
+        )
+        seconds = time.monotonic() - began
+        freshness.wait_for_lake(workspace)
+    return seconds
+
+
+def _pids(workspace: Workspace) -> Mapping[str, int]:
+    record = read_process(SPARK, workspace.state.run)
+    if record is None:
+        raise NoResult("The app does not run")
+    return {"spark": record.pid}
+
+
+def _times(workspace: Workspace) -> ProcessorTimes:
+    return read_processor_times(time.time(), _pids(workspace))
+
+
+def _cpu(times: ProcessorTimes) -> float:
+    return sum(times.processes.values())
+
+
+def _seconds_of(workspace: Workspace, command: str) -> float:
+    where = ["--lake", str(workspace.lake_file), "--state", str(workspace.state.path)]
+    began = time.perf_counter()
+    program = str(Path(sys.executable).with_name("tributary"))
+    found = subprocess.run([program, command, "--json", *where], capture_output=True, text=True, check=False)
+    if not found.stdout:
+        raise NoResult(f"tributary {command} has failed", found=found.stderr.strip()[-500:])
+    return time.perf_counter() - began
