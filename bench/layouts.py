@@ -235,6 +235,7 @@ _MANY_TABLES = (
     Listing(
         frozenset(
             {
+                "first load of a table",
                 "first load against a small commit",
                 "an idle table",
                 "memory of a table",
