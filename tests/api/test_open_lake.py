@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import boto3
 import duckdb
+import pymysql
 import pytest
 from moto import mock_aws
 from moto.server import ThreadedMotoServer
@@ -28,7 +30,7 @@ from spark_app.table.table_ingest import TableIngest
 from tests.browser.chromium import chromium
 from tests.cli.deployed import ACCOUNT, ITEMS, LAKE, NAMES, REGION, make_stack
 from tests.console.pages import ask
-from tests.console.walk import Walk, served
+from tests.console.walk import Walk, free_port, served
 from tests.spark_app.debezium import TOPIC, SourceTable, State, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.api.lake_files import AwsFiles
@@ -190,6 +192,33 @@ def test_rows_are_the_same_as_arrow_pandas_and_duckdb(written: Written, lake: tr
         relation = things.duckdb(connection).filter("NOT _deleted").project("id, name").order("id")
         assert relation.fetchall() == sorted(_names(written.rows).items())
     assert things.duckdb().count("*").fetchall() == [(3,)]
+
+
+def test_a_client_of_mysql_reads_the_tables_as_they_are_and_as_they_were(written: Written) -> None:
+    port = free_port()
+    command = [str(Path(sys.executable).with_name("tributary")), "sql-server", "--port", str(port)]
+    process = subprocess.Popen(
+        [*command, "--lake", str(written.lake_file), "--state", str(written.state)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert f"127.0.0.1:{port}" in process.stdout.readline()
+        options = written.state / "sql-server.cnf"
+        assert str(options) in process.stdout.readline()
+        with pymysql.connect(read_default_file=str(options)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT name FROM `shop.public`.things WHERE id = 1")
+            assert cursor.fetchall() == (("uno",),)
+            moment = min(written.states)
+            cursor.execute(f"SELECT name FROM things FOR SYSTEM_TIME AS OF '{moment}' WHERE id = 1")
+            assert cursor.fetchall() == (("one",),)
+            cursor.execute("SHOW COLUMNS FROM things FROM `shop.public`")
+            assert {"id", "name", "_deleted"} <= {column for column, *_ in cursor.fetchall()}
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def test_sql_is_answered_over_the_tables_as_they_are_and_as_they_were(

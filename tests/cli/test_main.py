@@ -40,6 +40,7 @@ COMMANDS = (
     "events",
     "boards check",
     "console",
+    "sql-server",
     "reconcile",
     "verify",
     "quarantine list",

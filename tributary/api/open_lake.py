@@ -13,6 +13,7 @@ from spark_app.registry.opened import open_registry
 from tributary.api.event_payloads import EventPayloads
 from tributary.api.lake_files import AwsFiles, LakeFiles, LocalFiles, told_unreadable
 from tributary.api.row_events import RowEvent, count_events, parse_key, read_row_events
+from tributary.api.rows import read_schema
 from tributary.api.sql import Limits, query_tables
 from tributary.api.table import Table
 from tributary.api.tables import LakeTable, find_table, read_silver_tables
@@ -101,6 +102,13 @@ class OpenLake:
         instant = None if as_of is None else instant_of(as_of)
         with told_unreadable(f"s3://{self.silver}"):
             return query_tables(self.files, self._places(), query, instant, limits)
+
+    def schemas(self) -> Mapping[TableName, pa.Schema]:
+        """Return the columns of every table, without Hudi's. Raises UnreadableTable and LakeUnreadable."""
+        with told_unreadable(f"s3://{self.silver}"), ThreadPoolExecutor(_READERS) as pool:
+            places = self._places()
+            found = pool.map(lambda place: read_schema(self.files, place), places)
+            return {place.name: schema for place, schema in zip(places, found, strict=True)}
 
     def row_events(self, name: str, key: str) -> tuple[RowEvent, ...]:
         """Return every event of a row in bronze, by its table's name and its key, oldest first.

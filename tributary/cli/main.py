@@ -31,6 +31,7 @@ from tributary.cli.commands.rebuild import new_epoch, rebuild
 from tributary.cli.commands.reconcile import reconcile
 from tributary.cli.commands.services import down, status, up
 from tributary.cli.commands.snapshot import snapshot
+from tributary.cli.commands.sql_server import sql_server
 from tributary.cli.commands.start import start
 from tributary.cli.commands.submit import submit
 from tributary.cli.commands.verify import verify
@@ -71,6 +72,7 @@ app.command("new-epoch", rich_help_panel="Run the pipeline")(new_epoch)
 app.command(rich_help_panel="Run the pipeline")(maintain)
 app.command(rich_help_panel="Run the pipeline")(erase)
 app.command(rich_help_panel="Look at the lake")(console)
+app.command(rich_help_panel="Look at the lake")(sql_server)
 app.add_typer(boards, name="boards", rich_help_panel="Look at the lake")
 app.command(rich_help_panel="Look at the lake")(alerts)
 app.command(rich_help_panel="Look at the lake")(query)

@@ -1,0 +1,1 @@
+"""Serve the lake's tables to programs that speak MySQL's protocol."""

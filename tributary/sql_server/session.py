@@ -1,0 +1,109 @@
+"""A client's session: its statements become DuckDB's, over the lake's latest commits."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from mysql_mimic import AllowedResult, Session
+from mysql_mimic.errors import ErrorCode, MysqlError
+from mysql_mimic.session import Query
+from sqlglot import exp
+
+from tributary.api.sql import Limits
+from tributary.contract.errors import TributaryError
+from tributary.sql_server.descriptions import create_table, table_status
+from tributary.sql_server.result_columns import result_set_of, sent_as
+from tributary.sql_server.table_names import database_of, question_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from tributary.contract.table_name import TableName
+
+_SCHEMA_SECONDS = 30.0
+
+Databases = dict[str, dict[str, dict[str, str]]]
+"""MySQL's types by database, table and column."""
+
+
+class ReadableLake(Protocol):
+    """What the server needs of an `OpenLake`."""
+
+    def sql(self, query: str, as_of: str | None = None, limits: Limits | None = None) -> pa.Table: ...
+
+    def schemas(self) -> Mapping[TableName, pa.Schema]: ...
+
+
+@dataclass
+class ServedLake:
+    """The lake that all sessions read. They share what is known about its columns, for half a minute.
+
+    limits  what a query may use
+    """
+
+    lake: ReadableLake
+    limits: Limits
+    _databases: Databases = field(default_factory=dict)
+    _read_at: float | None = None
+
+    def answer(self, statement: exp.Expr, database: str | None) -> AllowedResult:
+        """Run a statement that a client sent while it used a database. Raises TributaryError."""
+        question = question_of(statement, database)
+        return result_set_of(self.lake.sql(question.sql, question.as_of, self.limits))
+
+    def databases(self) -> Databases:
+        """Return the types of all columns. Raises TributaryError."""
+        now = time.monotonic()
+        if self._read_at is None or now - self._read_at > _SCHEMA_SECONDS:
+            found: Databases = {}
+            for name, schema in self.lake.schemas().items():
+                columns = {column.name: sent_as(column.type).name for column in schema}
+                found.setdefault(database_of(name), {})[name.table] = columns
+            self._databases, self._read_at = found, now
+        return self._databases
+
+
+class LakeSession(Session):  # type: ignore[misc]
+    """The session of one connection."""
+
+    def __init__(self, served: ServedLake) -> None:
+        super().__init__()
+        self._served = served
+        self.middlewares.insert(0, self._answer_about_tables)
+
+    async def _answer_about_tables(self, query: Query) -> AllowedResult:
+        """Answer statements about tables that the library does not know, and that BI tools send."""
+        statement = query.expression
+        if not isinstance(statement, exp.Show) or statement.name not in ("CREATE TABLE", "TABLE STATUS"):
+            return await query.next()
+        databases = await self.schema()
+        database = statement.text("db") or self.database or ""
+        if statement.name == "TABLE STATUS":
+            return table_status(sorted(databases.get(database, {})))
+        table = statement.text("target")
+        columns = databases.get(database, {}).get(table)
+        if columns is None:
+            raise MysqlError(f"Table '{database}.{table}' doesn't exist", ErrorCode.UNKNOWN_ERROR)
+        return [(table, create_table(table, columns))], ["Table", "Create Table"]
+
+    async def query(self, expression: exp.Expr, *_: object) -> AllowedResult:
+        try:
+            return await asyncio.to_thread(self._served.answer, expression, self.database)
+        except TributaryError as error:
+            raise told(error) from error
+
+    async def schema(self) -> Databases:
+        try:
+            return await asyncio.to_thread(self._served.databases)
+        except TributaryError as error:
+            raise told(error) from error
+
+
+def told(error: TributaryError) -> MysqlError:
+    """Return the error as the client shows it."""
+    return MysqlError(str(error), ErrorCode.UNKNOWN_ERROR)
