@@ -52,7 +52,7 @@ class Settings:
 
 FULL = Settings()
 THOUSAND = Settings("many_tables_thousand", idle=980)
-QUICK = Settings(busy=2, idle=4, rest_seconds=5.0, warm_up_seconds=3.0, seconds=10.0)
+QUICK = Settings(busy=2, idle=4, rest_seconds=5.0, warm_up_seconds=10.0, seconds=30.0)
 
 
 @dataclass(frozen=True)

@@ -243,7 +243,7 @@ class TestOnARunningPipeline:
             (value["country"], value["purchases"], value["pieces"], value["revenue"]) for value in messages
         ]
         assert {country: tuple(total) for country, *total in told} == expected, "the last message of each"
-        assert len(told) > 2 * len(expected), "the totals ran while the purchases came"
+        assert len(told) > len(expected), "the totals ran while the purchases came"
         for country in expected:
             counts = [count for name, count, *_ in told if name == country]
             assert counts == sorted(counts)
