@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
+from tributary.contract.aws_analytics import DbtJob, QuickSight
 from tributary.contract.aws_items import OwnItems
 from tributary.contract.engines import postgres
 from tributary.contract.engines.postgres import AuroraPostgres, PostgresAlarms
@@ -412,6 +413,8 @@ class Aws(Entry):
     database      for the sources without an existing database in `source`
     source        existing databases, by the source's name
     items         the streams and tables that the lake creates for sources of items, by the source's name
+    dbt           a dbt project that runs by a schedule; None: none does
+    quicksight    dashboards from board files; None: there are none
     """
 
     region: Region
@@ -434,6 +437,8 @@ class Aws(Entry):
     storage: Storage = Storage()
     processing: Processing = Processing()
     alarms: Alarms = Alarms()
+    dbt: DbtJob | None = None
+    quicksight: QuickSight | None = None
 
     @model_validator(mode="before")
     @classmethod
