@@ -249,7 +249,7 @@ _FREE_OR_BY_USE = re.compile(
     r"|AWS::KafkaConnect::(CustomPlugin|WorkerConfiguration)|AWS::MSK::(Configuration|Topic|ClusterPolicy)"
     r"|AWS::RDS::DB(Cluster|SubnetGroup|(Cluster)?ParameterGroup)|AWS::KMS::Alias"
     r"|AWS::SecretsManager::(ResourcePolicy|RotationSchedule|SecretTargetAttachment)"
-    r"|AWS::EMR::SecurityConfiguration|AWS::CloudWatch::(CompositeAlarm|AnomalyDetector)"
+    r"|AWS::EMR::(SecurityConfiguration|Studio)|AWS::CloudWatch::(CompositeAlarm|AnomalyDetector)"
 )
 """The types of resources that are free or are charged only by use: bytes stored, read, written or sent."""
 

@@ -101,6 +101,7 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
         task=st.lists(INSTANCES, min_size=1, unique=True),
         units_max=st.integers(8, 1000),
         spot=st.booleans(),
+        studio=st.booleans(),
     ),
     "dbt": some(
         {

@@ -284,6 +284,19 @@ target = "prod"
 commands = ["source freshness", "build --exclude tag:slow"]
 time_limit = "30m"
 """,
+    "studio": """
+[aws.processing]
+studio = true
+
+[aws.storage]
+encryption = "kms"
+lake_formation = true
+""",
+    "serverless-studio": """
+[aws.processing]
+on = "emr-serverless"
+studio = true
+""",
     "quicksight": f"""
 [aws.quicksight]
 principal = "arn:aws:quicksight:us-east-1:{ACCOUNT}:user/default/analyst"

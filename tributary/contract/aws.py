@@ -345,6 +345,7 @@ class Processing(Entry):
     tls          between the nodes of a cluster, with a certificate for the names that Amazon's DNS gives
                  them. Set it to false if an existing VPC gives other names: then Spark itself encrypts its
                  traffic
+    studio       notebooks of EMR Studio, which can only read the silver tables
     """
 
     on: Literal["emr", "emr-serverless"] = "emr"
@@ -359,6 +360,7 @@ class Processing(Entry):
     spot: bool = False
     restarts: Annotated[int, Field(ge=0, le=10)] = 3
     tls: bool = True
+    studio: bool = False
 
     @model_validator(mode="after")
     def _room_for_all_that_is_always_there(self) -> Processing:
