@@ -23,7 +23,7 @@ from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from stacks.analytics.dbt_access import DBT_RESULTS, TABLES, dbt_access
-from stacks.analytics.dbt_project import PROJECT, REQUIREMENTS, has_packages, write_project
+from stacks.analytics.dbt_project import PROJECT, REQUIREMENTS, has_packages, install_options, write_project
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip
 from stacks.lake.bucket import bucket_name
@@ -88,7 +88,7 @@ class DbtJobOnAws(Construct):
             source=codebuild.CfnProject.SourceProperty(
                 type="S3",
                 location=f"{asset.s3_bucket_name}/{asset.s3_object_key}",
-                build_spec=Stack.of(self).to_json_string(self._build_spec(has_packages(project))),
+                build_spec=Stack.of(self).to_json_string(self._build_spec(project)),
             ),
             artifacts=codebuild.CfnProject.ArtifactsProperty(type="NO_ARTIFACTS"),
             environment=codebuild.CfnProject.EnvironmentProperty(
@@ -170,15 +170,16 @@ class DbtJobOnAws(Construct):
             "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
         }
 
-    def _build_spec(self, with_packages: bool) -> Mapping[str, Any]:
-        commands = ["deps", *self._job.commands] if with_packages else self._job.commands
+    def _build_spec(self, project: Path) -> Mapping[str, Any]:
+        commands = ["deps", *self._job.commands] if has_packages(project) else self._job.commands
+        install = f"pip install --quiet --disable-pip-version-check {install_options(project)}"
         options = f"--target {self._job.target} --profiles-dir ."
         return {
             "version": "0.2",
             "phases": {
                 "install": {
                     "runtime-versions": {"python": _PYTHON},
-                    "commands": [f"pip install --quiet --disable-pip-version-check -r {REQUIREMENTS}"],
+                    "commands": [f"{install}-r {REQUIREMENTS}"],
                 },
                 "build": {
                     "commands": [

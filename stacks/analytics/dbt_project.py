@@ -34,6 +34,11 @@ def write_project(project: Path, folder: Path) -> None:
     shutil.copyfile(own if own.is_file() else _PINNED, folder / REQUIREMENTS)
 
 
+def install_options(project: Path) -> str:
+    """Return pip's options for the requirements. Tributary's own name every package, with its hashes."""
+    return "" if (project / REQUIREMENTS).is_file() else "--require-hashes --no-deps "
+
+
 def has_packages(project: Path) -> bool:
     """Tell whether the project uses packages of dbt, which `dbt deps` installs."""
     return any((project / name).is_file() for name in ("packages.yml", "dependencies.yml"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stacks.analytics.dbt_project import write_project
+from stacks.analytics.dbt_project import install_options, write_project
 from stacks.synthesized import rendered
 from tests.stacks.conftest import Synthesized
 from tests.stacks.iam_statements import Statement, statements
@@ -75,7 +75,7 @@ def test_a_run_installs_pinned_packages_and_runs_the_commands_of_the_lake_file(
 ) -> None:
     phases = _build_spec(synthesized, "dbt-with-kms")["phases"]
     (install,) = phases["install"]["commands"]
-    assert install.endswith("-r requirements.txt")
+    assert install.endswith("--require-hashes --no-deps -r requirements.txt")
     assert phases["build"]["commands"] == [
         "cd project",
         "dbt --no-use-colors deps --target prod --profiles-dir .",
@@ -225,6 +225,7 @@ def test_a_project_s_own_requirements_are_installed_instead(tmp_path: Path) -> N
     (project / "requirements.txt").write_text("dbt-athena==1.0\n")
     write_project(project, tmp_path / "out")
     assert (tmp_path / "out" / "requirements.txt").read_text() == "dbt-athena==1.0\n"
+    assert install_options(project) == ""
 
 
 @pytest.mark.parametrize("missing", ["dbt_project.yml", "profiles.yml"])
