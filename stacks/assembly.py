@@ -8,6 +8,7 @@ from pathlib import Path
 from aws_cdk import Stack
 from constructs import Construct
 
+from stacks.analytics.stack import AnalyticsStack
 from stacks.base import deployment_of
 from stacks.checks.aws_names import check_known
 from stacks.connect.connector_plugin import find_plugins
@@ -34,16 +35,26 @@ def assemble(
     processing. Observability comes last. Stacks are destroyed in the opposite order.
 
     A lake whose sources all have streams of items has no streaming and no connect, and a database only if
-    the lake creates a stream.
+    the lake creates a stream. Only `[aws.dbt]` and
+    `[aws.quicksight]` bring analytics.
     """
     check_known(lake)
+    files = LakeFiles(lake_file, environment)
     if lake.connected_sources:
-        _assemble_with_kafka(app, lake, LakeFiles(lake_file, environment), assets)
+        network, lake_stack, last = _assemble_with_kafka(app, lake, files, assets)
     else:
-        _assemble_without_kafka(app, lake, LakeFiles(lake_file, environment), assets)
+        network, lake_stack, last = _assemble_without_kafka(app, lake, files, assets)
+    if AnalyticsStack.is_needed(lake):
+        analytics = AnalyticsStack(app, lake, network, lake_stack, lake_file.parent)
+        _build(analytics, after=[network, lake_stack])
+        _build(last, after=[analytics])
 
 
-def _assemble_with_kafka(app: Construct, lake: Lake, files: LakeFiles, assets: Path) -> None:
+_Ends = tuple[NetworkStack, LakeStack, ObservabilityStack]
+"""The stacks on which others build, and the last one."""
+
+
+def _assemble_with_kafka(app: Construct, lake: Lake, files: LakeFiles, assets: Path) -> _Ends:
     plugins = find_plugins(lake, files.path, assets)
     network = NetworkStack(app, lake)
     lake_stack = LakeStack(app, lake)
@@ -59,9 +70,10 @@ def _assemble_with_kafka(app: Construct, lake: Lake, files: LakeFiles, assets: P
     _build(connect, after=[lake_stack, database, streaming])
     _build(processing, after=[lake_stack, streaming, *([database] if database.streams else [])])
     _build(observability, after=[connect, processing])
+    return network, lake_stack, observability
 
 
-def _assemble_without_kafka(app: Construct, lake: Lake, files: LakeFiles, assets: Path) -> None:
+def _assemble_without_kafka(app: Construct, lake: Lake, files: LakeFiles, assets: Path) -> _Ends:
     """Add the stacks of a lake whose app reads all its streams itself: neither Kafka nor connectors."""
     network = NetworkStack(app, lake)
     lake_stack = LakeStack(app, lake)
@@ -72,6 +84,7 @@ def _assemble_without_kafka(app: Construct, lake: Lake, files: LakeFiles, assets
         _build(processing, after=[database])
     _build(processing, after=[network, lake_stack])
     _build(observability, after=[processing])
+    return network, lake_stack, observability
 
 
 def _build(stack: Stack, after: Iterable[Stack]) -> None:

@@ -243,13 +243,13 @@ _CHARGED: Mapping[str, Callable[[Resource, Mapping[str, Resource]], Counts]] = {
 }
 
 _FREE_OR_BY_USE = re.compile(
-    r"Custom::.+|AWS::(CDK|IAM|Budgets|DynamoDB|Glue|Logs|Lambda|S3|SNS|SQS|Athena|LakeFormation|CloudFormation|Events|Scheduler|"
+    r"Custom::.+|AWS::(CDK|IAM|Budgets|DynamoDB|Glue|Logs|Lambda|S3|SNS|SQS|Athena|LakeFormation|CloudFormation|Events|Scheduler|CodeBuild|QuickSight|"
     r"ApplicationAutoScaling|Serverless|SSM|StepFunctions)::.+"
     r"|AWS::EC2::(LaunchTemplate|VPC|Subnet.*|Route.*|InternetGateway|VPCGatewayAttachment|SecurityGroup.*|FlowLog)"
     r"|AWS::KafkaConnect::(CustomPlugin|WorkerConfiguration)|AWS::MSK::(Configuration|Topic|ClusterPolicy)"
     r"|AWS::RDS::DB(Cluster|SubnetGroup|(Cluster)?ParameterGroup)|AWS::KMS::Alias"
     r"|AWS::SecretsManager::(ResourcePolicy|RotationSchedule|SecretTargetAttachment)"
-    r"|AWS::EMR::SecurityConfiguration|AWS::CloudWatch::(CompositeAlarm|AnomalyDetector)"
+    r"|AWS::EMR::(SecurityConfiguration|Studio)|AWS::CloudWatch::(CompositeAlarm|AnomalyDetector)"
 )
 """The types of resources that are free or are charged only by use: bytes stored, read, written or sent."""
 

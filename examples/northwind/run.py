@@ -26,10 +26,10 @@ from tributary.cli.live_view import live_view
 from tributary.cli.reconcile_view import print_findings
 from tributary.cli.rendering import output, print_answer
 from tributary.cli.startup_view import start_pipeline
+from tributary.contract.boards.views import View, with_views
 from tributary.contract.source import Source
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import down
-from tributary.operations.boards.views import View, with_views
 from tributary.operations.workspace import Workspace
 
 FOLDER = Path(__file__).parent

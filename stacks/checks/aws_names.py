@@ -62,6 +62,10 @@ def _services(lake: Lake, aws: Aws) -> Iterator[str]:
     yield from (aws.processing.on, "glue", "athena", "secretsmanager", "kms")
     if aws.items:
         yield from ("kinesis", "dynamodb")
+    if aws.dbt is not None:
+        yield from ("codebuild", "scheduler")
+    if aws.quicksight is not None:
+        yield "quicksight"
 
 
 def _instances(aws: Aws) -> Iterator[tuple[str, str]]:

@@ -12,13 +12,14 @@ from constructs import Construct
 from stacks.base import TributaryStack
 from stacks.lake.demo_queries import DemoQuery
 
-_RESULTS = "athena-results/"
+RESULTS = "athena-results/"
+"""The folder of the results, in the bucket for artifacts. They expire."""
 
 
 class LakeWorkgroup(Construct):
     """The lake's workgroup. Users cannot override its settings."""
 
-    RESULTS_EXPIRE = s3.LifecycleRule(id="ExpireResults", prefix=_RESULTS, expiration=Duration.days(7))
+    RESULTS_EXPIRE = s3.LifecycleRule(id="ExpireResults", prefix=RESULTS, expiration=Duration.days(7))
     """The lifecycle rule for the bucket of the results."""
 
     def __init__(
@@ -50,7 +51,7 @@ class LakeWorkgroup(Construct):
                     selected_engine_version="Athena engine version 3"
                 ),
                 result_configuration=athena.CfnWorkGroup.ResultConfigurationProperty(
-                    output_location=f"s3://{results.bucket_name}/{_RESULTS}",
+                    output_location=f"s3://{results.bucket_name}/{RESULTS}",
                     expected_bucket_owner=Aws.ACCOUNT_ID,
                     encryption_configuration=encryption,
                 ),

@@ -6,8 +6,8 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 
 
-def writing(bucket: str, objects: str) -> list[iam.PolicyStatement]:
-    """Return the permissions to write, read and delete objects. Both arguments are ARNs."""
+def writing(bucket: str, *objects: str) -> list[iam.PolicyStatement]:
+    """Return the permissions to write, read and delete objects. All arguments are ARNs."""
     return [
         iam.PolicyStatement(
             actions=["s3:GetBucketLocation", "s3:ListBucket", "s3:ListBucketMultipartUploads"],
@@ -21,7 +21,7 @@ def writing(bucket: str, objects: str) -> list[iam.PolicyStatement]:
                 "s3:ListMultipartUploadParts",
                 "s3:PutObject",
             ],
-            resources=[objects],
+            resources=list(objects),
         ),
     ]
 

@@ -40,6 +40,12 @@ def writing_tables(database: str) -> CatalogAccess:
     )
 
 
+def owning_tables(database: str) -> CatalogAccess:
+    """Return the permissions to create, replace and drop the tables of a database."""
+    tables = ("ALTER", "DELETE", "DESCRIBE", "DROP", "INSERT", "SELECT")
+    return CatalogAccess(database, ("CREATE_TABLE", "DESCRIBE"), tables)
+
+
 def grant_readers(stack: TributaryStack, database: glue.CfnDatabase, name: str) -> None:
     """Let each of `[aws.storage].readers` query all tables of the database `name`."""
     for reader in stack.aws.storage.readers:

@@ -12,9 +12,11 @@ from stacks.database.registry import ENGINES_ON_AWS
 from stacks.functions.restart.main import METRIC as FOLLOW_DEATHS
 from stacks.kafka.cluster import kafka_name
 from stacks.observability.metrics import (
+    build_failures_metric,
     connector_metric,
     connectors,
     disk_metric,
+    dropped_starts_metric,
     idle_metric,
     replication_metric,
     sink_lag_metric,
@@ -42,6 +44,7 @@ SECTIONS: tuple[str, ...] = (
     "stream-age",
     "stream-throttled",
     "not-replicated",
+    "dbt-failed",
 )
 """The runbook's sections, each of which says what to do about an alarm."""
 
@@ -69,6 +72,7 @@ class LakeAlarms(Construct):
                 *_of_jobs(stack),
                 *_of_kafka(stack),
                 *_of_streams(stack),
+                *_of_dbt(stack),
             )
         )
 
@@ -244,6 +248,22 @@ def _of_jobs(stack: TributaryStack) -> list[Watched]:
             table_metric(stack.lake.name, FOLLOW_DEATHS, "Maximum", minutes=5),
             Threshold(_DEATHS - 1, points=1, of=1),
         )
+    ]
+
+
+def _of_dbt(stack: TributaryStack) -> list[Watched]:
+    if stack.aws.dbt is None:
+        return []
+    name, limit = f"{stack.names.resource}-dbt", Threshold(0, points=1, of=1)
+    return [
+        Watched("dbt-failed", "A dbt run has failed.", build_failures_metric(name), limit),
+        Watched(
+            "dbt-failed",
+            "A dbt run could not be started.",
+            dropped_starts_metric(name),
+            limit,
+            "not-started",
+        ),
     ]
 
 

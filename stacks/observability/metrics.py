@@ -79,6 +79,16 @@ def disk_metric(cluster: str) -> cloudwatch.Metric:
     return _metric("AWS/Kafka", "KafkaDataLogsDiskUsed", "Maximum", 5, {"Cluster Name": cluster})
 
 
+def build_failures_metric(project: str) -> cloudwatch.Metric:
+    """Return how many runs of a CodeBuild project failed."""
+    return _metric("AWS/CodeBuild", "FailedBuilds", "Sum", 5, {"ProjectName": project})
+
+
+def dropped_starts_metric(schedule_group: str) -> cloudwatch.Metric:
+    """Return how many starts EventBridge Scheduler gave up."""
+    return _metric("AWS/Scheduler", "InvocationDroppedCount", "Sum", 5, {"ScheduleGroup": schedule_group})
+
+
 def connectors(stack: TributaryStack) -> tuple[str, ...]:
     """Return the names of the deployed connectors. There are none if `[aws.connect].running` is false."""
     if not stack.aws.connect.running or not stack.lake.connected_sources:

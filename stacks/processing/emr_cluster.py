@@ -22,12 +22,19 @@ from stacks.processing.emr_roles import LOGS, EmrRoles
 from stacks.processing.emr_service_access import EMR_TAG
 from tributary.contract.aws_names import Output
 
+_FOR_NOTEBOOKS = ("JupyterEnterpriseGateway", "Livy")
+"""What EMR Studio needs on a cluster to run a notebook's code."""
+
 _STEPS_AT_ONCE = 10
 """A step that follows never ends, and the step that stops it must run at the same time."""
 
 
 class EmrCluster(Construct):
-    """The cluster with its security configuration, roles and groups. Steps run as `job_role`."""
+    """The cluster with its security configuration, roles and groups.
+
+    job_role       of steps
+    notebook_role  of notebooks. None without `[aws.processing].studio`
+    """
 
     def __init__(
         self,
@@ -36,6 +43,7 @@ class EmrCluster(Construct):
         network: NetworkStack,
         lake_key: kms.IKey | None,
         job_access: Access,
+        notebook_access: Access | None,
     ) -> None:
         super().__init__(stack, construct_id)
         processing = stack.aws.processing
@@ -52,6 +60,7 @@ class EmrCluster(Construct):
             disk_key=disk_key,
             certificate=certificate,
             job_access=job_access,
+            notebook_access=notebook_access,
         )
         security = emr.CfnSecurityConfiguration(
             self, "Security", security_configuration=_security(lake_key, disk_key, certificate)
@@ -61,7 +70,10 @@ class EmrCluster(Construct):
             "Cluster",
             name=stack.names.resource,
             release_label=processing.release,
-            applications=[emr.CfnCluster.ApplicationProperty(name="Spark")],
+            applications=[
+                emr.CfnCluster.ApplicationProperty(name=name)
+                for name in ("Spark", *(_FOR_NOTEBOOKS if processing.studio else ()))
+            ],
             configurations=_configurations(has_certificate=certificate is not None),
             security_configuration=security.ref,
             service_role=roles.service.role_arn,
@@ -77,7 +89,7 @@ class EmrCluster(Construct):
         # Without its permissions, the service could not terminate a cluster that failed to start.
         self.cluster.node.add_dependency(groups, *roles.ready)
         acknowledge(self.cluster, _findings(has_certificate=certificate is not None))
-        self.job_role = roles.job
+        self.job_role, self.notebook_role = roles.job, roles.notebook
         CfnOutput(stack, Output.EMR_CLUSTER, value=self.cluster.ref)
         CfnOutput(stack, Output.RUNTIME_ROLE, value=roles.job.role_arn)
 

@@ -28,6 +28,7 @@ class EmrRoles(Construct):
     service  of EMR itself
     profile  the instance profile of the nodes, which assume the jobs' role and write logs
     job  the runtime role of steps, with `job_access`
+    notebook  the runtime role of notebooks, with `notebook_access`. None if that is None
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class EmrRoles(Construct):
         disk_key: kms.IKey,
         certificate: ClusterCertificate | None,
         job_access: Access,
+        notebook_access: Access | None,
     ) -> None:
         super().__init__(stack, construct_id)
         self._stack = stack
@@ -56,11 +58,12 @@ class EmrRoles(Construct):
             "What EMR may do to run the cluster",
         )
         nodes = self._role("Nodes", iam.ServicePrincipal("ec2.amazonaws.com"), "What the nodes may do")
-        self.job = self._role("Job", nodes, "What the Spark app may do")
-        assert self.job.assume_role_policy is not None
-        self.job.assume_role_policy.add_statements(
-            iam.PolicyStatement(actions=["sts:TagSession"], principals=[nodes])
-        )
+        self.job = self._runtime_role("Job", nodes, "What the Spark app may do")
+        self.notebook: iam.Role | None = None
+        if notebook_access is not None:
+            self.notebook = self._runtime_role("Notebook", nodes, "What a notebook may do")
+            policy = self._policy("NotebookPolicy", self.notebook, notebook_access.statements)
+            acknowledge(policy, notebook_access.acknowledged)
         self.profile = iam.CfnInstanceProfile(self, "Profile", roles=[nodes.role_name])
 
         self.ready: Sequence[iam.ManagedPolicy] = (
@@ -78,6 +81,15 @@ class EmrRoles(Construct):
         return iam.Role(
             self, construct_id, assumed_by=principal, description=f"{what}, lake {self._stack.lake.name}"
         )
+
+    def _runtime_role(self, construct_id: str, nodes: iam.Role, what: str) -> iam.Role:
+        """Create a role that the nodes assume for a step or a notebook."""
+        role = self._role(construct_id, nodes, what)
+        assert role.assume_role_policy is not None
+        role.assume_role_policy.add_statements(
+            iam.PolicyStatement(actions=["sts:TagSession"], principals=[nodes])
+        )
+        return role
 
     def _policy(
         self, construct_id: str, role: iam.Role, statements: Iterable[iam.PolicyStatement]
@@ -97,7 +109,10 @@ class EmrRoles(Construct):
 
         A node downloads what EMR installs, encrypts its disks, writes logs, and assumes the role of its job.
         """
-        yield iam.PolicyStatement(actions=["sts:AssumeRole", "sts:TagSession"], resources=[self.job.role_arn])
+        roles = [self.job, *([self.notebook] if self.notebook else [])]
+        yield iam.PolicyStatement(
+            actions=["sts:AssumeRole", "sts:TagSession"], resources=[role.role_arn for role in roles]
+        )
         yield iam.PolicyStatement(
             actions=["s3:AbortMultipartUpload", "s3:PutObject"],
             resources=[f"{bucket_arn(self._stack, 'logs')}/{LOGS}/*"],

@@ -23,7 +23,10 @@ _LOGS = "emr-serverless"
 
 
 class EmrServerless(Construct):
-    """The application, and the role of its job runs, with `job_access` and permission to write logs."""
+    """The application, and the roles of its job runs and notebooks, with permission to write logs.
+
+    notebook_role  None without `[aws.processing].studio`
+    """
 
     def __init__(
         self,
@@ -31,6 +34,7 @@ class EmrServerless(Construct):
         construct_id: str,
         network: NetworkStack,
         job_access: Access,
+        notebook_access: Access | None,
     ) -> None:
         super().__init__(stack, construct_id)
         processing = stack.aws.processing
@@ -58,6 +62,11 @@ class EmrServerless(Construct):
             auto_stop_configuration=emr.CfnApplication.AutoStopConfigurationProperty(
                 enabled=True, idle_timeout_minutes=_IDLE_MINUTES
             ),
+            interactive_configuration=(
+                emr.CfnApplication.InteractiveConfigurationProperty(studio_enabled=True)
+                if processing.studio
+                else None
+            ),
             monitoring_configuration=emr.CfnApplication.MonitoringConfigurationProperty(
                 s3_monitoring_configuration=emr.CfnApplication.S3MonitoringConfigurationProperty(
                     log_uri=f"s3://{bucket_name(stack, 'logs')}/{_LOGS}/"
@@ -69,34 +78,46 @@ class EmrServerless(Construct):
         )
         service = f"arn:{Aws.PARTITION}:emr-serverless:{stack.aws.region}:{Aws.ACCOUNT_ID}"
         application = f"{service}:/applications/{self.application.attr_application_id}"
-        self.role = iam.Role(
+        self.arn = application
+        self.role = self._role("Job", f"What the Spark app of lake {stack.lake.name} may do", job_access)
+        self.notebook_role: iam.Role | None = None
+        if notebook_access is not None:
+            what = f"What a notebook of lake {stack.lake.name} may do"
+            self.notebook_role = self._role("Notebook", what, notebook_access)
+        CfnOutput(stack, Output.EMR_SERVERLESS, value=self.application.attr_application_id)
+        CfnOutput(stack, Output.RUNTIME_ROLE, value=self.role.role_arn)
+
+    def _role(self, name: str, what: str, access: Access) -> iam.Role:
+        """Create a role for runs of the application, which also write logs."""
+        stack = TributaryStack.of(self)
+        assert isinstance(stack, TributaryStack)
+        role = iam.Role(
             self,
-            "JobRole",
-            description=f"What the Spark app of lake {stack.lake.name} may do",
+            f"{name}Role",
+            description=what,
             assumed_by=iam.ServicePrincipal(
                 "emr-serverless.amazonaws.com",
                 conditions={
                     "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
-                    "ArnEquals": {"aws:SourceArn": application},
+                    "ArnEquals": {"aws:SourceArn": self.arn},
                 },
             ),
         )
         policy = iam.ManagedPolicy(
             self,
-            "JobPolicy",
-            description=f"What the Spark app of lake {stack.lake.name} may do",
+            f"{name}Policy",
+            description=what,
             statements=[
-                *job_access.statements,
+                *access.statements,
                 iam.PolicyStatement(
                     actions=["s3:PutObject"], resources=[f"{bucket_arn(stack, 'logs')}/{_LOGS}/*"]
                 ),
             ],
-            roles=[self.role],
+            roles=[role],
         )
         reason = "EMR Serverless names the files of a job run after it. The folder holds nothing else."
-        acknowledge(policy, {**job_access.acknowledged, objects_finding(stack, "logs", f"{_LOGS}/*"): reason})
-        CfnOutput(stack, Output.EMR_SERVERLESS, value=self.application.attr_application_id)
-        CfnOutput(stack, Output.RUNTIME_ROLE, value=self.role.role_arn)
+        acknowledge(policy, {**access.acknowledged, objects_finding(stack, "logs", f"{_LOGS}/*"): reason})
+        return role
 
 
 def _workers(kind: str, count: int) -> emr.CfnApplication.InitialCapacityConfigKeyValuePairProperty:

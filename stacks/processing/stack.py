@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -17,9 +18,11 @@ from stacks.log_groups import LakeLogGroup
 from stacks.network import NetworkStack
 from stacks.processing.emr_cluster import EmrCluster
 from stacks.processing.emr_serverless import EmrServerless
+from stacks.processing.notebook_access import notebook_access
 from stacks.processing.restart import FollowRestart
 from stacks.processing.spark_access import item_access, job_access
 from stacks.processing.spark_package import LakeFiles, SparkFiles, SparkPackage
+from stacks.processing.studio import LakeStudio
 from tributary.contract.lake import Lake
 
 
@@ -52,12 +55,14 @@ class ProcessingStack(TributaryStack):
         metrics = LakeLogGroup(self, "Metrics", "metrics", network.log_key)
         kafka = None if streaming is None else streaming.kafka
         access = job_access(lake_stack, kafka, package, metrics)
+        of_notebooks = notebook_access(lake_stack) if self.aws.processing.studio else None
         if self.aws.processing.on == "emr":
-            emr = EmrCluster(self, "Emr", network, lake_stack.key, access)
-            role, place = emr.job_role, emr.cluster.ref
+            emr = EmrCluster(self, "Emr", network, lake_stack.key, access, of_notebooks)
+            role, place, notebook = emr.job_role, emr.cluster.ref, emr.notebook_role
+            arn = f"arn:{Aws.PARTITION}:elasticmapreduce:{self.aws.region}:{Aws.ACCOUNT_ID}:cluster/{place}"
         else:
-            serverless = EmrServerless(self, "Emr", network, access)
-            role = serverless.role
+            serverless = EmrServerless(self, "Emr", network, access, of_notebooks)
+            role, notebook, arn = serverless.role, serverless.notebook_role, serverless.arn
             self.application_id = place = serverless.application.attr_application_id
         if lake.item_sources:
             key = database.key if database is not None and database.streams else None
@@ -70,6 +75,9 @@ class ProcessingStack(TributaryStack):
                 roles=[role],
             )
             acknowledge(policy, of_items.acknowledged)
+        if notebook is not None:
+            LakeStudio(self, "Studio", network, lake_stack.key, arn, notebook)
+            grant_role(self, "Notebook", notebook.role_arn, [reading(lake_stack.silver_database)])
         if self.aws.processing.restarts:
             FollowRestart(self, "Restart", place, role, network.log_key)
         on_bronze = writing_tables if lake.item_sources else reading

@@ -15,8 +15,8 @@ from tributary.api.sql import query_arrow
 from tributary.console.board_answers import BoardAnswers
 from tributary.console.charts import chart_options
 from tributary.console.pages.boards import board_path, figure_text, file_name
+from tributary.contract.boards.board import BoardError, parse_board
 from tributary.operations.boards.answers import Figure, Lines, Points, Slices, shown
-from tributary.operations.boards.board import BoardError, parse_board
 
 HOSTILE = ":<script>{b}"
 KEYS = {

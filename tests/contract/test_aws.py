@@ -29,6 +29,7 @@ from tributary.contract.aws import (
     Profile,
     Storage,
 )
+from tributary.contract.aws_analytics import DbtJob, QuickSight
 from tributary.contract.aws_items import OwnItems, OwnItemTable
 from tributary.contract.aws_names import AwsNames, BucketKind
 from tributary.contract.engines.postgres import AuroraPostgres, ExistingPostgres
@@ -53,6 +54,7 @@ CLUSTER = {
     "bootstrap_servers": "b-1.company.abc.c2.kafka.eu-west-1.amazonaws.com:9098",
     "security_group": "sg-0123456789abcdef0",
 }
+ANALYST = "arn:aws:quicksight:us-east-1:111122223333:user/default/analyst@example.org"
 DAYS = st.integers(1, 3650).map("{}d".format)
 INSTANCES = st.sampled_from(["m7g.xlarge", "r7g.2xlarge", "c7gn.large", "m6gd.4xlarge"])
 SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
@@ -99,6 +101,22 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
         task=st.lists(INSTANCES, min_size=1, unique=True),
         units_max=st.integers(8, 1000),
         spot=st.booleans(),
+        studio=st.booleans(),
+    ),
+    "dbt": some(
+        {
+            "project": st.sampled_from(["warehouse", "examples/tickit-dbt"]),
+            "schedule": st.sampled_from(["cron(0 5 ? * MON-FRI *)", "rate(1 day)", "rate(12 hours)"]),
+        },
+        time_zone=st.sampled_from(["UTC", "Europe/Berlin", "America/Port-au-Prince", "Etc/GMT+5"]),
+        commands=st.lists(
+            st.sampled_from(["build", "source freshness", "build --select +tag:daily"]), min_size=1
+        ),
+        time_limit=st.integers(5, 480).map("{}m".format),
+    ),
+    "quicksight": some(
+        {"principal": st.sampled_from([ANALYST, ANALYST.replace(":user/", ":group/")])},
+        boards=st.sampled_from(["boards", "examples/sales/boards"]),
     ),
     "alarms": some(
         {},
@@ -338,6 +356,47 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "[aws.processing]",
         'the architecture "arm64"',
     ),
+    "a dbt project elsewhere": (
+        {"dbt": {"project": "/srv/dbt", "schedule": "rate(1 day)"}},
+        "[aws.dbt].project",
+        "from the lake file's folder",
+    ),
+    "a schedule of cron's": (
+        {"dbt": {"project": "dbt", "schedule": "0 5 * * *"}},
+        "[aws.dbt].schedule",
+        'such as "cron(0 5 * * ? *)"',
+    ),
+    "a command of the shell": (
+        {"dbt": {"project": "dbt", "schedule": "rate(1 day)", "commands": ["build; curl x"]}},
+        "[aws.dbt].commands[0]",
+        'what follows "dbt"',
+    ),
+    "dbt twice": (
+        {"dbt": {"project": "dbt", "schedule": "rate(1 day)", "commands": ["dbt build"]}},
+        "[aws.dbt].commands[0]",
+        'what follows "dbt"',
+    ),
+    "no command of dbt": (
+        {"dbt": {"project": "dbt", "schedule": "rate(1 day)", "commands": []}},
+        "[aws.dbt].commands",
+        "at least",
+    ),
+    "a run of a day": (
+        {"dbt": {"project": "dbt", "schedule": "rate(1 day)", "time_limit": "1d"}},
+        "[aws.dbt].time_limit",
+        'from "5m" to "8h"',
+    ),
+    "an IAM user for QuickSight": (
+        {"quicksight": {"principal": "arn:aws:iam::111122223333:user/analyst"}},
+        "[aws.quicksight].principal",
+        "a user or group of QuickSight",
+    ),
+    "boards outside the lake's folder": (
+        {"quicksight": {"principal": ANALYST, "boards": "~/boards"}},
+        "[aws.quicksight].boards",
+        "from the lake file's folder",
+    ),
+    "a dbt project without a schedule": ({"dbt": {"project": "dbt"}}, "[aws.dbt].schedule", "schedule = "),
     "less than is always there": ({"processing": {"core_count": 4}}, "[aws.processing]", "units_max = 4"),
 }
 
@@ -395,6 +454,8 @@ DOCUMENTED: Mapping[str, type[BaseModel]] = {
     "aws.storage": Storage,
     "aws.processing": Processing,
     "aws.alarms": Alarms,
+    "aws.dbt": DbtJob,
+    "aws.quicksight": QuickSight,
 }
 
 

@@ -26,10 +26,10 @@ from examples.northwind.shop import (
     trade,
 )
 from tests.examples.conftest import PROJECT, RunningLake, kept_running
+from tributary.contract.boards.board import read_board
+from tributary.contract.boards.views import with_views
 from tributary.local.status import read_status
 from tributary.operations.boards.answers import Figure, Lines, Points, Slices, shown
-from tributary.operations.boards.board import read_board
-from tributary.operations.boards.views import with_views
 from tributary.operations.known_tables import known_tables
 from tributary.operations.table_states import read_table_states
 from tributary.operations.workspace import Workspace

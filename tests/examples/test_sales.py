@@ -43,10 +43,10 @@ from stacks.synthesized import read_templates, resources_of
 from tests.examples.conftest import PROJECT, RunningLake, kept_running
 from tests.stacks.conftest import FLAGS
 from tests.stacks.lakes import write_assets
+from tributary.contract.boards.board import read_board
 from tributary.contract.derivations import lineage, read_derivations
 from tributary.contract.lake import read_lake
 from tributary.operations.boards.answers import Figure, Lines, shown
-from tributary.operations.boards.board import read_board
 from tributary.operations.workspace import Workspace
 
 EXAMPLE = PROJECT / "examples" / "sales"

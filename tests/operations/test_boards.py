@@ -14,9 +14,9 @@ import pytest
 
 from tributary.api.sql import Limits, query_arrow
 from tributary.cli import main
+from tributary.contract.boards.board import BarTile, BoardError, LineTile, parse_board, read_board
 from tributary.contract.table_name import TableName
 from tributary.operations.boards.answers import MOST_POINTS, Figure, Grid, Lines, Points, Slices, shown
-from tributary.operations.boards.board import BarTile, BoardError, LineTile, parse_board, read_board
 from tributary.operations.boards.check import check_boards, check_statement
 from tributary.tickit.generator import generate
 from tributary.tickit.schema import TABLES

@@ -6,6 +6,7 @@ All of them have the same name, so that what a setting does not touch is the sam
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 from spark_app.jvm.classes_jar import CLASSES_JAR
@@ -260,6 +261,50 @@ task = ["m7i.xlarge"]
 email = "lake@example.org"
 budget = 900
 """,
+    "dbt": """
+[aws.dbt]
+project = "warehouse"
+schedule = "cron(0 5 * * ? *)"
+
+[aws.storage]
+lake_formation = true
+""",
+    "dbt-with-kms": f"""
+[aws.bootstrap]
+key = "arn:aws:kms:us-east-1:{ACCOUNT}:key/0a1b2c3d-0000-1111-2222-3333aaaa5555"
+
+[aws.storage]
+encryption = "kms"
+
+[aws.dbt]
+project = "warehouse"
+schedule = "rate(12 hours)"
+time_zone = "Europe/Berlin"
+target = "prod"
+commands = ["source freshness", "build --exclude tag:slow"]
+time_limit = "30m"
+""",
+    "studio": """
+[aws.processing]
+studio = true
+
+[aws.storage]
+encryption = "kms"
+lake_formation = true
+""",
+    "serverless-studio": """
+[aws.processing]
+on = "emr-serverless"
+studio = true
+""",
+    "quicksight": f"""
+[aws.quicksight]
+principal = "arn:aws:quicksight:us-east-1:{ACCOUNT}:user/default/analyst"
+
+[aws.storage]
+encryption = "kms"
+lake_formation = true
+""",
 }
 """By its name, what a lake's `[aws]` says beside the region."""
 
@@ -300,9 +345,17 @@ SETTINGS = {**SETTINGS, **dict.fromkeys(WHOLE_FILES, "")}
 def write_lake_file(settings: str, folder: Path) -> Path:
     """A lake file with the settings of this name, and what it points at, in an existing folder."""
     (folder / "own-sink.zip").write_bytes(_OTHER_SINK)
+    _write_dbt_project(folder / "warehouse")
+    shutil.copytree(Path(__file__).parents[2] / "boards", folder / "boards", dirs_exist_ok=True)
     path = folder / "lake.toml"
     path.write_text(WHOLE_FILES.get(settings, _LAKE + SETTINGS[settings]))
     return path
+
+
+def _write_dbt_project(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    for name in ("dbt_project.yml", "profiles.yml", "packages.yml"):
+        (folder / name).write_text("{}\n")
 
 
 def write_assets(folder: Path) -> Path:

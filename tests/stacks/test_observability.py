@@ -57,7 +57,7 @@ def test_every_alarm_leads_to_a_section_of_the_runbook(observed: Observed) -> No
 
 
 def test_every_section_is_led_to(observed: Observed) -> None:
-    text = json.dumps([observed(settings).to_json() for settings in ("small", "items", "own-items")])
+    text = json.dumps([observed(settings).to_json() for settings in ("small", "items", "own-items", "dbt")])
     assert {section for section in SECTIONS if f"{RUNBOOK}#{section}" not in text} == set()
 
 
@@ -120,6 +120,20 @@ def test_silence_of_the_spark_app_is_told_too(observed: Observed) -> None:
     freshness = alarms(observed("small"))["tributary-shop-freshness"]
     assert freshness["InsufficientDataActions"] == freshness["AlarmActions"]
     assert freshness["Threshold"] == 300
+
+
+def test_a_dbt_run_that_fails_or_never_starts_rings_an_alarm(observed: Observed) -> None:
+    assert not [name for name in alarms(observed("small")) if "dbt" in name]
+    found = alarms(observed("dbt"))
+    failed, not_started = (found[f"tributary-shop-dbt-failed{of}"] for of in ("", "-not-started"))
+    assert (failed["Namespace"], failed["MetricName"]) == ("AWS/CodeBuild", "FailedBuilds")
+    assert failed["Dimensions"] == [{"Name": "ProjectName", "Value": "tributary-shop-dbt"}]
+    assert (not_started["Namespace"], not_started["MetricName"]) == (
+        "AWS/Scheduler",
+        "InvocationDroppedCount",
+    )
+    assert not_started["Dimensions"] == [{"Name": "ScheduleGroup", "Value": "tributary-shop-dbt"}]
+    assert failed["Threshold"] == not_started["Threshold"] == failed["DatapointsToAlarm"] - 1 == 0
 
 
 def test_serverless_kafka_has_no_brokers_to_watch(observed: Observed) -> None:

@@ -7,9 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from tributary.console.view import Kept
+from tributary.contract.boards.board import Board, BoardError, Tile, board_files, read_board, tile_place
 from tributary.contract.errors import TributaryError
 from tributary.operations.boards.answers import Shown, shown
-from tributary.operations.boards.board import Board, BoardError, Tile, board_files, read_board, tile_place
 from tributary.operations.boards.check import Ask, answer_of, check_statement
 
 _AT_A_TIME = 2

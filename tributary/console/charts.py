@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tributary.contract.boards.board import BarTile, Tile
 from tributary.operations.boards.answers import Lines, Points, Slices
-from tributary.operations.boards.board import BarTile, Tile
 
 _GRAY = "#8a8f98"
 """Readable on white and on black."""

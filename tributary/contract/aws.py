@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, model_validator
 
+from tributary.contract.aws_analytics import DbtJob, QuickSight
 from tributary.contract.aws_items import OwnItems
 from tributary.contract.engines import postgres
 from tributary.contract.engines.postgres import AuroraPostgres, PostgresAlarms
@@ -344,6 +345,7 @@ class Processing(Entry):
     tls          between the nodes of a cluster, with a certificate for the names that Amazon's DNS gives
                  them. Set it to false if an existing VPC gives other names: then Spark itself encrypts its
                  traffic
+    studio       notebooks of EMR Studio, which can only read the silver tables
     """
 
     on: Literal["emr", "emr-serverless"] = "emr"
@@ -358,6 +360,7 @@ class Processing(Entry):
     spot: bool = False
     restarts: Annotated[int, Field(ge=0, le=10)] = 3
     tls: bool = True
+    studio: bool = False
 
     @model_validator(mode="after")
     def _room_for_all_that_is_always_there(self) -> Processing:
@@ -412,6 +415,8 @@ class Aws(Entry):
     database      for the sources without an existing database in `source`
     source        existing databases, by the source's name
     items         the streams and tables that the lake creates for sources of items, by the source's name
+    dbt           a dbt project that runs by a schedule; None: none does
+    quicksight    dashboards from board files; None: there are none
     """
 
     region: Region
@@ -434,6 +439,8 @@ class Aws(Entry):
     storage: Storage = Storage()
     processing: Processing = Processing()
     alarms: Alarms = Alarms()
+    dbt: DbtJob | None = None
+    quicksight: QuickSight | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-StackKind = Literal["network", "lake", "database", "streaming", "connect", "processing", "observability"]
-"""The stacks in the order in which they are built."""
+StackKind = Literal[
+    "network", "lake", "database", "streaming", "connect", "processing", "analytics", "observability"
+]
+"""The stacks in the order in which they are built. A lake has only those that its settings need."""
 
 BucketKind = Literal["bronze", "silver", "quarantine", "artifacts", "logs"]
 
@@ -63,3 +65,4 @@ class Output:
     GLUE_DATABASE = "GlueDatabase"
     ATHENA_WORKGROUP = "AthenaWorkgroup"
     CONNECTORS = "Connectors"
+    DBT_PROJECT = "DbtProject"

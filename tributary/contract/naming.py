@@ -117,6 +117,11 @@ class LakeNames:
         return f"{_with_underscores(self.lake)}_silver"
 
     @property
+    def dbt_database(self) -> str:
+        """The Glue database of the tables that a dbt project makes on AWS."""
+        return f"{_with_underscores(self.lake)}_dbt"
+
+    @property
     def connect_group(self) -> str:
         """The group id of the local Connect workers."""
         return f"tributary.{self.lake}.connect"

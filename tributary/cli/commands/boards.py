@@ -46,7 +46,7 @@ def check(
     Example: tributary boards check --run
     """
     from tributary.console.console import QUERY_LIMITS
-    from tributary.operations.boards.board import FOLDER, board_files
+    from tributary.contract.boards.board import FOLDER, board_files
     from tributary.operations.boards.check import check_boards
 
     ask = None

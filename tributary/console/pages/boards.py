@@ -16,9 +16,9 @@ from tributary.console.charts import chart_options
 from tributary.console.console import MOST_ROWS_SHOWN, Console
 from tributary.console.pages.ask import answer_grid, as_csv
 from tributary.console.pages.frame import PATIENCE_SECONDS, counted, error_text, page_frame, show_error
+from tributary.contract.boards.board import Board, BoardError, Tile
 from tributary.contract.errors import TributaryError
 from tributary.operations.boards.answers import MOST_POINTS, Figure, Grid, Lines, Points, Shown, Slices
-from tributary.operations.boards.board import Board, BoardError, Tile
 
 _SECONDS_BETWEEN_LOOKS_AT_THE_FILE = 2.0
 _WIDTHS = {width: f"md:col-span-{width}" for width in range(3, 13)}

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
-from tributary.operations.boards.board import (
+from tributary.contract.boards.board import (
     BarTile,
     BoardError,
     LineTile,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tributary.contract.boards.board import Board, BoardError, Tile, read_board, tile_place
+from tributary.contract.boards.views import View
 from tributary.contract.errors import TributaryError
 from tributary.operations.boards.answers import shown
-from tributary.operations.boards.board import Board, BoardError, Tile, read_board, tile_place
-from tributary.operations.boards.views import View
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from tributary.contract.boards.views import View, with_views
 from tributary.contract.entries import Entry, expecting, matching, without_repetition
 from tributary.contract.errors import TributaryError
-from tributary.operations.boards.views import View, with_views
 
 FOLDER = "boards"
 """The folder of the board files, beside the lake file."""

@@ -1,0 +1,1 @@
+"""Board files: their form, and the queries that several tiles share."""
