@@ -107,11 +107,12 @@ def _prove(link: ItemLink, table: str, patience: Patience) -> TableProof:
             comparison, pairing = _compared(link, name, items)
         except (NotAnAttribute, Misfit) as error:
             return TableProof(name, problem=f"an item does not fit the lake file's types: {error}")
-        is_over = time.monotonic() >= patience.deadline or not link.is_ingesting
+        is_late = time.monotonic() >= patience.deadline or patience.stop.is_set()
+        is_over = is_late or not link.is_ingesting
         if is_over or (comparison.identical and not pairing.mismatched):
             differences = {each.key: each for each in comparison.differences}
             return TableProof(name, Findings(comparison.rows, certain=differences, rounds=1), pairing)
-        time.sleep(SECONDS_BETWEEN_ROUNDS)
+        patience.stop.wait(SECONDS_BETWEEN_ROUNDS)
 
 
 def _compared(link: ItemLink, name: TableName, items: Sequence[Item]) -> tuple[Comparison, Pairing]:
