@@ -35,6 +35,10 @@ demo: $(INSTALLED) $(FETCHED) ## run the whole pipeline on a demo database and p
 demo-engines: $(INSTALLED) $(FETCHED) ## show one lake from MariaDB and two PostgreSQL databases, with Avro and a schema registry
 	@$(BIN)/tributary demo-engines
 
+.PHONY: demo-dynamodb
+demo-dynamodb: $(INSTALLED) $(FETCHED) ## show a lake that follows a DynamoDB over Kinesis, without Kafka, with records late and twice
+	@$(BIN)/tributary demo-dynamodb
+
 .PHONY: test
 test: lint setup ## check the code, and test every promise once on real servers and Spark, in two processes at a time
 	@$(BIN)/python -m tests --coverage

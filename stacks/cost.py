@@ -49,18 +49,20 @@ def charges(templates: Templates) -> list[Charge]:
 
 
 def price_of(what: str) -> float:
-    """Return the price in dollars an hour."""
+    """Return the price in dollars: of an hour, or of a unit that is charged by use."""
     if what in _PRICES["hourly"]:
         return float(_PRICES["hourly"][what]["price"])
     if what in _PRICES["monthly"]:
         return float(_PRICES["monthly"][what]["price"]) / int(_PRICES["hours_in_a_month"])
+    if what in _PRICES["used"]:
+        return float(_PRICES["used"][what]["price"])
     raise NoPrice(f"stacks/prices.toml has no price for {what}")
 
 
 def is_confirmed(what: str) -> bool:
     """Return whether the price has a source. Otherwise it was written down from memory."""
-    entry = _PRICES["hourly"].get(what) or _PRICES["monthly"][what]
-    return "source" in entry
+    entries = {**_PRICES["hourly"], **_PRICES["monthly"], **_PRICES["used"]}
+    return "source" in entries[what]
 
 
 NOT_COUNTED = "data: bytes stored and sent, requests, I/O, partitions, logs, metrics, queries"
@@ -77,7 +79,7 @@ def as_table(found: list[Charge]) -> str:
     rows = [
         f"| {each.stack} | {each.what} | {_range(each.least, each.most)} | "
         f"{each.price:.4f}{'' if each.is_confirmed else ' ?'} | "
-        f"{_cents(each.least * each.price, each.most * each.price)} |"
+        f"{cents(each.least * each.price, each.most * each.price)} |"
         for each in found
     ]
     least, most = sum_of(found)
@@ -86,7 +88,7 @@ def as_table(found: list[Charge]) -> str:
             "| Stack | What | How many | $/h each | $/h |",
             "|---|---|--:|--:|--:|",
             *rows,
-            f"| **all** | | | | **{_cents(least, most)}** |",
+            f"| **all** | | | | **{cents(least, most)}** |",
             f"| not counted | {NOT_COUNTED} | | | |",
         ]
     )
@@ -97,9 +99,10 @@ def _range(least: float, most: float) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _cents(least: float, most: float) -> str:
+def cents(least: float, most: float | None = None) -> str:
     """Return dollars, rounded to cents. Below half a cent, say so rather than nothing."""
-    low, high = (f"{each:.2f}" if each == 0 or each >= 0.005 else "<0.01" for each in (least, most))
+    both = (least, least if most is None else most)
+    low, high = (f"{each:.2f}" if each == 0 or each >= 0.005 else "<0.01" for each in both)
     return low if low == high else f"{low} to {high}"
 
 

@@ -10,6 +10,7 @@ from connectors.engines.hidden_columns import hidden_column_problems
 from connectors.engines.key_problems import ABSENT, no_such_column
 from tributary.contract.column_names import ALLOWED, is_column_name
 from tributary.contract.lake import Lake
+from tributary.contract.partitions import KeyPart
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
 
@@ -54,10 +55,36 @@ def column_problems(
                 expected=ALLOWED,
                 remedy=f"Rename the column, or {leave_out}.",
             )
-    for column in policy.partition_by:
-        if column not in columns:
-            yield no_such_column(f'[table."{name}"].partition_by', column, columns, error, absent)
+    yield from _partition_problems(lake, name, columns, key, error, absent)
     yield from hidden_column_problems(name, policy, columns, key, error)
+
+
+def _partition_problems(
+    lake: Lake,
+    name: TableName,
+    columns: Sequence[str],
+    key: Collection[str],
+    error: type[NotReadyT],
+    absent: str,
+) -> Iterator[NotReadyT]:
+    entry = f'[table."{name}"].partition_by'
+    for partition in lake.policy(name).partitions:
+        if partition.column not in columns:
+            yield no_such_column(entry, partition.column, columns, error, absent)
+        elif isinstance(partition, KeyPart) and key and partition.column not in key:
+            yield error(
+                "a part of a column that is not in the key",
+                where=entry,
+                found=str(partition),
+                expected=f"a part of {' or '.join(sorted(key))}",
+            )
+        elif isinstance(partition, KeyPart) and partition.name in columns:
+            yield error(
+                "the table has a column with the name of the lake's partition column",
+                where=entry,
+                found=partition.name,
+                remedy="Rename the column, or choose another part of the key.",
+            )
 
 
 def tables_with_untraceable_names(

@@ -29,6 +29,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from spark_app.columns.key_parts import key_part_fields
 from spark_app.columns.table_columns import DELETED, LOG_POSITION, TableColumns
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import TablePolicy
@@ -103,7 +104,7 @@ class CatalogTable:
     `name`).
 
     location      the base path
-    partition_by  with column names in the source's spelling
+    partition_by  the names of the partition columns in the source's spelling
     spark_schema  JSON, partition columns last, with column names in the source's spelling
     """
 
@@ -129,18 +130,21 @@ def catalog_table(
     hudi = [StructField(column, StringType()) for column in _HUDI_COMMENTS]
     deleted = [StructField(DELETED, BooleanType())] if policy.deletes == "soft" else []
     source = [StructField(column, data_type) for column, data_type in columns.row]
-    _check_told_apart(source)
-    partitions = {field.name: field for field in source if field.name in policy.partition_by}
-    ordered = [partitions[column] for column in policy.partition_by]
+    _check_told_apart([*source, *key_part_fields(policy.key_parts)])
+    names = [each.name for each in policy.partitions]
+    fields = (*source, *key_part_fields(policy.key_parts))
+    partitions = {field.name: field for field in fields if field.name in names}
+    ordered = [partitions[name] for name in names]
     beside = [field for field in (*hudi, *columns.own, *deleted, *source) if field.name not in partitions]
-    comments = {**dict.fromkeys(columns.key, _KEY_COMMENT), **_HUDI_COMMENTS, **_APP_COMMENTS}
+    of_parts = {part.name: f"{part}, to find rows in fewer files" for part in policy.key_parts}
+    comments = {**dict.fromkeys(columns.key, _KEY_COMMENT), **_HUDI_COMMENTS, **_APP_COMMENTS, **of_parts}
     return CatalogTable(
         name=name,
         location=_as_athena_reads(path),
         description=description,
         columns=tuple(_column(field, hive_type(field.dataType), comments) for field in beside),
         partition_keys=tuple(_column(field, _partition_type(field.dataType), comments) for field in ordered),
-        partition_by=policy.partition_by,
+        partition_by=tuple(names),
         spark_schema=StructType([*beside, *ordered]).json(),
         is_merge_on_read=policy.storage == "merge_on_read",
     )

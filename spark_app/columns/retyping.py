@@ -17,15 +17,16 @@ def in_type(stored: DataFrame, name: str, data_type: DataType) -> Column:
         if not isinstance(data_type.elementType, StringType) or isinstance(before.elementType, StringType):
             return F.col(name).cast(data_type)
         # Only sets of items become texts. They are stored in the order of their texts.
-        return F.array_sort(F.transform(name, lambda value: _text(value, before.elementType)))
+        return F.array_sort(F.transform(name, lambda value: text_of(value, before.elementType)))
     if not isinstance(data_type, StringType) or isinstance(before, StringType):
         return F.col(name).cast(data_type)
     if isinstance(before, ArrayType):
         return _json_of_array(F.col(name), before.elementType)
-    return _text(F.col(name), before)
+    return text_of(F.col(name), before)
 
 
-def _text(value: Column, data_type: DataType) -> Column:
+def text_of(value: Column, data_type: DataType) -> Column:
+    """Return the text of a value, which stays the same if its column gets a wider type."""
     if isinstance(data_type, BinaryType):
         return F.base64(value)
     text = value.cast("string")
@@ -35,7 +36,7 @@ def _text(value: Column, data_type: DataType) -> Column:
 
 
 def _json_of_array(values: Column, element: DataType) -> Column:
-    texts = F.transform(values, lambda value: _text(value, element))
+    texts = F.transform(values, lambda value: text_of(value, element))
     if isinstance(element, StringType | BinaryType):
         return F.to_json(texts)
     members = F.concat_ws(",", texts)

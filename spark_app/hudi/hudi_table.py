@@ -10,6 +10,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_app.columns.app_columns import RECORD_KEY
+from spark_app.columns.key_parts import with_key_parts, without_key_parts
 from spark_app.hudi import cleaning, compaction, recovery, timeline_shortening
 from spark_app.hudi.append_writer import AppendWriter
 from spark_app.hudi.instants import instant_of
@@ -22,11 +23,12 @@ from spark_app.hudi.timeline import HudiCommit, Timeline, commits_with, read_tim
 from spark_app.steps.buckets import Buckets
 from spark_app.steps.steps import steps
 from tributary.contract.lake import TablePolicy
+from tributary.contract.partitions import stored_partition
 
 
 @dataclass(frozen=True)
 class StoredAs:
-    """What a table's properties say of its layout."""
+    """What a table's properties say of its layout. `partition_by` has the lake file's entries."""
 
     storage: str
     partition_by: tuple[str, ...]
@@ -48,22 +50,25 @@ class HudiTable:
         return self.access.files.has_table()
 
     def read(self) -> DataFrame:
-        """Return the rows of the latest commit, with Hudi's own columns."""
-        return self.spark.read.format("hudi").options(**READ_OPTIONS).load(self.path)
+        """Return the rows of the latest commit, with Hudi's own columns, without parts of the key."""
+        rows = self.spark.read.format("hudi").options(**READ_OPTIONS).load(self.path)
+        return without_key_parts(rows, self.policy.key_parts)
 
     def read_as_of(self, instant: str, spark: SparkSession | None = None) -> DataFrame:
-        """Return the rows as they were after the commit at the instant, with Hudi's own columns.
+        """Return what `read` would have returned after the commit at the instant.
 
         `spark` is the session of the query, if it is not the table's."""
         reader = (spark or self.spark).read.format("hudi").options(**READ_OPTIONS)
-        return reader.option("as.of.instant", instant).load(self.path)
+        rows = reader.option("as.of.instant", instant).load(self.path)
+        return without_key_parts(rows, self.policy.key_parts)
 
     def stored_as(self) -> StoredAs:
         """Return the layout of a table that is known to exist. Its properties are read once."""
         properties = self.access.properties
         fields = properties.get("hoodie.table.partition.fields", "")
         # Hudi may add the kind of a column's values to its name, as in `country:SIMPLE`.
-        partition_by = tuple(field.partition(":")[0] for field in fields.split(",") if field)
+        names = [field.partition(":")[0] for field in fields.split(",") if field]
+        partition_by = tuple(str(stored_partition(name)) for name in names)
         return StoredAs(properties["hoodie.table.type"].lower(), partition_by)
 
     def timeline(self) -> Timeline:
@@ -88,28 +93,29 @@ class HudiTable:
     def write(self, rows: DataFrame, metadata: Mapping[str, str], spread: Spread = MANY_ROWS) -> None:
         """Upsert the rows in one commit, and create the table if there is none.
 
-        There is one row per key. A row whose `_op` is the delete marker deletes its key."""
+        There is one row per key. A row whose `_op` is the delete marker deletes its key. Each write adds the
+        parts of the key by which the table is partitioned."""
         if not self.exists():
             create_table(self.access)
         is_first = self.policy.storage == "copy_on_write" and not self.existing_timeline().instants
         if is_first and self._append_writer is not None:
             # No bucket has a base file yet, so Hudi would not have to rewrite any.
-            self._append_writer.write(rows, metadata, spread)
+            self._append_writer.write(self._partitioned(rows), metadata, spread)
         else:
             self.upsert(rows, metadata, spread)
 
     def upsert(self, rows: DataFrame, metadata: Mapping[str, str], spread: Spread = MANY_ROWS) -> None:
         """Do the same as `write` in a table that is known to have a commit, without checking this first."""
         if self.policy.storage == "copy_on_write" or self._append_writer is None:
-            SparkWriter(self.access).upsert(rows, metadata, spread)
+            SparkWriter(self.access).upsert(self._partitioned(rows), metadata, spread)
         else:
-            self._append_writer.write(rows, metadata, spread)
+            self._append_writer.write(self._partitioned(rows), metadata, spread)
 
     def replace_all(self, rows: DataFrame, metadata: Mapping[str, str]) -> None:
         """Replace all of the table's rows by these rows, with their columns' types, in one commit.
 
         Readers see the earlier rows until then, and later by time travel."""
-        SparkWriter(self.access).replace_all(rows, metadata)
+        SparkWriter(self.access).replace_all(self._partitioned(rows), metadata)
 
     def buckets(self, events: int) -> Buckets | None:
         """Return the buckets by which this many events can be sent to the tasks that write their rows.
@@ -158,6 +164,9 @@ class HudiTable:
     def access(self) -> TableAccess:
         """The access to the table that the modules of this package share."""
         return TableAccess(self.spark, self.path, self.name, self.policy)
+
+    def _partitioned(self, rows: DataFrame) -> DataFrame:
+        return with_key_parts(rows, self.policy.key_parts)
 
     @cached_property
     def _append_writer(self) -> AppendWriter | None:

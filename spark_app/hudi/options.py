@@ -109,7 +109,7 @@ def write_options(name: str, policy: TablePolicy) -> Options:
         "hoodie.write.table.version": "6",
         "hoodie.write.auto.upgrade": "false",
         "hoodie.table.timeline.timezone": "UTC",
-        **_key_options(policy.partition_by, policy.buckets),
+        **_key_options([each.name for each in policy.partitions], policy.buckets),
         **_merge_options(policy),
         **_storage_options(policy),
         **SMALL_COMMIT_OPTIONS,

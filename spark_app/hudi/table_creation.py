@@ -38,7 +38,7 @@ def _properties(table: TableAccess) -> Mapping[str, str]:
         "hoodie.archivelog.folder": "history",
         "hoodie.table.recordkey.fields": RECORD_KEY,
         "hoodie.table.precombine.field": ORDERING,
-        "hoodie.table.partition.fields": ",".join(table.policy.partition_by),
+        "hoodie.table.partition.fields": ",".join(each.name for each in table.policy.partitions),
         "hoodie.table.keygenerator.type": _KINDS_OF_KEYS[
             options["hoodie.datasource.write.keygenerator.class"]
         ],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_app.columns.partition_columns import check_partition_columns
+from spark_app.columns.partition_columns import check_no_column_is_a_key_part, check_partition_columns
 from spark_app.columns.table_columns import TableColumns
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import LedgerCommit
@@ -170,7 +170,8 @@ class BatchApplier:
     ) -> Applied:
         parts, survey = self.parts, batch.survey
         if not self.state.has_table:
-            check_partition_columns(parts.hudi.policy.partition_by, batch.columns)
+            check_partition_columns(parts.hudi.policy.partitions, batch.columns)
+        check_no_column_is_a_key_part(parts.hudi.policy.key_parts, batch.columns)
         plan = plan_batch(self.state, parts.hudi.policy, survey, batch.columns)
         if plan.retyped:
             self.mode.retype(plan.columns, plan.retyped)

@@ -62,8 +62,10 @@ def plan_batch(state: TableState, policy: TablePolicy, survey: Survey, columns: 
 def needed_by_deletes(policy: TablePolicy, columns: TableColumns) -> tuple[str, ...]:
     """Return the columns whose values a delete has to carry.
 
-    A soft delete keeps the row, and a partition's columns say where a row is."""
-    return columns.beside_key if policy.deletes == "soft" else policy.partition_by
+    A soft delete keeps the row, and a partition's columns say where a row is. Each change has its key."""
+    if policy.deletes == "soft":
+        return columns.beside_key
+    return tuple(each.column for each in policy.partitions if each.column not in columns.key)
 
 
 def lacks_values(survey: Survey, truncate: Truncate | None, needed: tuple[str, ...]) -> bool:

@@ -23,7 +23,7 @@ def check_layout(path: str, stored: StoredAs, buckets: int | None, policy: Table
     """Raise `PolicyChanged` if the table is stored in another way than the policy says.
 
     `buckets` is what the ledger recorded; None if it recorded none."""
-    asked = StoredAs(policy.storage, policy.partition_by)
+    asked = StoredAs(policy.storage, tuple(map(str, policy.partitions)))
     found = _entries(stored, buckets or policy.buckets)
     expected = _entries(asked, policy.buckets)
     differing = [entry for entry in found if found[entry] != expected[entry]]

@@ -126,6 +126,9 @@ def _item_access(stack: LakeStack) -> Iterator[iam.PolicyStatement]:
     if loaded:
         tables = sorted({arn for source in loaded for arn in _table_arns(stack, source)})
         yield iam.PolicyStatement(actions=["dynamodb:DescribeTable", "dynamodb:Scan"], resources=tables)
+    if folders := _export_folders(stack):
+        objects = [f"arn:{Aws.PARTITION}:s3:::{folder}/*" for folder in folders]
+        yield iam.PolicyStatement(actions=["s3:GetObject"], resources=objects)
     if any(_is_found(source) for source in loaded):
         # DynamoDB has no permission to list some tables only.
         yield iam.PolicyStatement(actions=["dynamodb:ListTables"], resources=["*"])
@@ -154,6 +157,13 @@ def _use_of_streams_key(key: kms.IKey | None, region: str) -> list[iam.PolicySta
     ]
 
 
+def _export_folders(stack: TributaryStack) -> list[str]:
+    """Return the folders of exports that items are read from, as bucket/path."""
+    streams = [source.item_stream for source in stack.lake.item_sources]
+    found = {address for stream in streams if stream is not None for _, address in stream.exports}
+    return sorted(address.removeprefix("s3://").rstrip("/") for address in found)
+
+
 def _is_loaded(source: Source) -> bool:
     """Return whether the app reads all items of the source's new tables."""
     return source.item_stream is not None and source.item_stream.initial_load
@@ -174,7 +184,10 @@ def _table_arns(stack: TributaryStack, source: Source) -> Iterator[str]:
 
 def _item_findings(stack: TributaryStack) -> dict[str, str]:
     loaded = [source for source in stack.lake.item_sources if _is_loaded(source)]
-    found = {}
+    found = {
+        f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{folder}/*]": _OF_EXPORT
+        for folder in _export_folders(stack)
+    }
     for source in loaded:
         for arn in _table_arns(stack, source):
             if any(wildcard in arn.rpartition("/")[2] for wildcard in WILDCARDS):
@@ -186,6 +199,7 @@ def _item_findings(stack: TributaryStack) -> dict[str, str]:
     return found
 
 
+_OF_EXPORT = "DynamoDB chooses the names of an export's files. The lake file names the export's own folder."
 _BY_PATTERN = "The lake file takes tables by a pattern, so that new ones are taken, too."
 
 

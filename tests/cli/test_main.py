@@ -14,6 +14,7 @@ from tributary.operations.workspace import Workspace
 COMMANDS = (
     "demo",
     "demo-engines",
+    "demo-dynamodb",
     "init",
     "start",
     "up",

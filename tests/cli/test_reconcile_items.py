@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tests.spark_app.items.generated import Plain, item
+from tributary.api.rows import without_key_parts
 from tributary.contract.column_types import ColumnType
 from tributary.contract.item_stream import ItemRules
+from tributary.contract.lake import TablePolicy
 from tributary.operations.reconcile.comparison import Kind
 from tributary.operations.reconcile.items import compare_items
 
@@ -95,6 +97,13 @@ def test_every_other_value_is_a_difference(row: int, column: str, wrong: Any) ->
     rows[row][column] = wrong
     key = (ROWS[row]["pk"], ROWS[row]["sk"])
     assert _found(_lake(*rows), *ITEMS) == {key: (Kind.CHANGED, [column])}
+
+
+def test_a_part_of_the_key_that_partitions_the_lake_is_no_difference() -> None:
+    partitioned = _lake(*ROWS).add_column(0, "pk__hash_8", [[1] * len(ROWS)])
+    with_parts = TablePolicy(partition_by=("hash(pk, 8)",))
+    assert _found(without_key_parts(partitioned, with_parts), *ITEMS) == {}
+    assert without_key_parts(partitioned, TablePolicy()).equals(partitioned)
 
 
 def test_missing_and_extra_rows_are_differences() -> None:

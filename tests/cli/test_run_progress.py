@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,3 +123,14 @@ def test_the_end_of_the_run_gives_each_table_s_final_state() -> None:
     progress = _after(Started(("t", "u")), _commit(5, None), Stopped({"t": "ok", "u": "it broke"}))
     assert progress.failures == {"u": "it broke"}
     assert progress.tables["t"].events == 5
+
+
+def test_the_freshness_since_a_moment_leaves_earlier_commits_out() -> None:
+    progress = _after(
+        _commit(900, 90_000, minute=1), _commit(10, 200, minute=3), _commit(5, 300, table="u", minute=2)
+    )
+    assert progress.p50_ms == 90_000
+    since = progress.since(datetime(2026, 1, 1, 0, 2, tzinfo=UTC))
+    assert since.p50_ms == 200
+    assert since.tables["t"].events == progress.tables["t"].events == 910
+    assert progress.since(datetime(2026, 1, 1, 0, 4, tzinfo=UTC)).p50_ms is None

@@ -62,8 +62,11 @@ attributes = "json"
 ttl_deletes = "ignore"
 deletes_remembered = "2h"
 types = { orders = { total = "decimal(18, 2)", "a.b" = "json" } }
+exports = { orders = "s3://bucket/some prefix/AWSDynamoDB/0123-ab" }
 """
     (source,) = parse_lake(_lake(entries)).sources
+    assert source.item_stream is not None
+    assert source.item_stream.exports == (("orders", "s3://bucket/some prefix/AWSDynamoDB/0123-ab"),)
     types = (("total", ColumnType("numeric", (18, 2))), ("a.b", ColumnType("json")))
     assert source.item_rules("orders") == ItemRules("json", types, "ignore", timedelta(hours=2))
     assert source.item_rules("shop_a") == ItemRules("json", (), "ignore", timedelta(hours=2))
@@ -78,6 +81,16 @@ types = { orders = { total = "decimal(18, 2)", "a.b" = "json" } }
         ('types = { orders = { a = "numeric(39,2)" } }', r"\.types: .* at most 38"),
         ('types = { orders = { a = "uuid" } }', r"\.types: .*expected text, bigint"),
         ('types = { other = { a = "text" } }', r"types of a table that is not taken: found other"),
+        (
+            'exports = { other = "s3://bucket/AWSDynamoDB/0123-ab" }',
+            r"an export of a table that is not taken",
+        ),
+        ('exports = { orders = "s3://bucket/orders" }', r"\.exports: .*AWSDynamoDB/ID"),
+        ('exports = ["s3://bucket/AWSDynamoDB/0123-ab"]', r"\.exports: .*the folders of their exports"),
+        (
+            'initial_load = false\nexports = { orders = "s3://bucket/p/AWSDynamoDB/0123-ab" }',
+            r"exports, although no items are read: found initial_load = false",
+        ),
         ('attributes = "colums"', r"Did you mean columns\?"),
         ("partitions = 3", r"a stream of items has no partitions: found 3"),
         ('[source.web.connection]\nhost = "h"\nport = 1\npassword_env = "P"', r"no server to connect to"),

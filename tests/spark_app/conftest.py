@@ -23,6 +23,15 @@ def each_way(request: pytest.FixtureRequest) -> Iterator[None]:
     use_usual_steps()
 
 
+@pytest.fixture
+def plainly(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run the test with the steps in plain PySpark alone."""
+    request.getfixturevalue("spark")
+    steps.use(plain_steps)
+    yield
+    use_usual_steps()
+
+
 @pytest.fixture(scope="session")
 def glue_server() -> Iterator[str]:
     from moto.server import ThreadedMotoServer

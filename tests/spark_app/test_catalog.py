@@ -164,6 +164,17 @@ def test_a_partition_key_whose_values_are_no_literals_of_its_type_is_a_string() 
     assert [key.hive_type for key in partitioned.partition_keys] == ["string", "bigint", "string"]
 
 
+def test_a_part_of_the_key_is_a_partition_key_beside_the_sources_columns() -> None:
+    partitioned = entry(TablePolicy(partition_by=("hash(Id, 16)", "right(Id, 1)")))
+    keys = [(key.name, key.hive_type) for key in partitioned.partition_keys]
+    assert keys == [("id__hash_16", "int"), ("id__right_1", "string")]
+    assert partitioned.partition_keys[1].comment == "right(Id, 1), to find rows in fewer files"
+    assert "id" in [column.name for column in partitioned.columns]
+    (table, *_) = table_inputs(partitioned)
+    assert spark_schema(table["Parameters"]).fieldNames()[-2:] == ["Id__hash_16", "Id__right_1"]
+    assert table["Parameters"]["spark.sql.sources.schema.partCol.1"] == "Id__right_1"
+
+
 def test_columns_whose_names_differ_in_case_only_are_refused_together() -> None:
     both = TableColumns((("id", LongType()), ("Name", StringType()), ("name", StringType())), ("id",))
     with pytest.raises(NotInCatalog, match="Name and name"):

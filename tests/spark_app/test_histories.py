@@ -27,6 +27,7 @@ from spark_app.positions.postgres import PostgresLog
 from spark_app.positions.source_log import SourceLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table import batch_plan
+from spark_app.table.rebuild import rebuild_table
 from spark_app.table.table_ingest import TableIngest
 from tests.parameters import first_then_long
 from tests.soak import SOAKS
@@ -34,7 +35,7 @@ from tests.spark_app.debezium import TOPIC, Row, SentEvent, SourceTable, State, 
 from tests.spark_app.faults import DEATHS, Death, compactions, death, take_back_compaction
 from tests.spark_app.history import Delivery, deliveries, histories
 from tests.spark_app.memory_source import MemorySource
-from tributary.contract.lake import TablePolicy
+from tributary.contract.lake import Storage, TablePolicy
 
 EXAMPLES = settings.get_profile("soak").max_examples if SOAKS else 2
 POLICIES = [
@@ -254,6 +255,69 @@ def test_a_table_with_arrays_is_read_before_and_after_a_column_is_added_to_it(
 
 
 @pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
+def test_each_row_of_a_table_that_parts_of_its_key_partition_is_in_its_keys_partition(
+    spark: SparkSession, tmp_path: Path, storage: Storage
+) -> None:
+    _partition_by_a_part_of_the_key(spark, tmp_path, storage)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("plainly")
+def test_each_row_is_in_its_keys_partition_without_java_too(spark: SparkSession, tmp_path: Path) -> None:
+    # The two ways differ in the writer of merge-on-read tables.
+    run = _partition_by_a_part_of_the_key(spark, tmp_path, "merge_on_read")
+    rebuild_table(run.table, patience_seconds=0)
+    run.check()
+    _assert_in_partitions(run.hudi)
+
+
+def _partition_by_a_part_of_the_key(spark: SparkSession, tmp_path: Path, storage: Storage) -> _Run:
+    policy = TablePolicy(storage=storage, buckets=1, partition_by=("right(id, 1)",))
+    source, ends = SourceTable(), []
+
+    def commit() -> None:
+        source.commit()
+        ends.append(len(source.events))
+
+    source.begin()
+    for key in (7, 17, 28, 38, 47):
+        source.insert(key, f"name {key}", "a large body")
+    commit()
+    source.begin()
+    source.move(17, 58)
+    source.update(28, "changed", None, body_is_unchanged=True)
+    source.delete(38)
+    source.insert(17, "another row", None)
+    commit()
+    source.begin()
+    source.add_column("added", "text")
+    source.insert(38, "again", None, added="new")
+    source.move(47, 67)
+    source.delete(7)
+    source.truncate()
+    source.insert(7, "after the truncate", None, added=None)
+    commit()
+    run = _Run(spark, policy, source.events, Delivery((tuple(range(ends[-1])),)), tmp_path)
+    for begin, end in pairwise([0, *ends]):
+        run.apply((OffsetRange(0, begin, end),))
+        run.check()
+        _assert_in_partitions(run.hudi)
+    assert run.table.columns is not None
+    assert not [name for name in run.table.columns.names if "__" in name]
+    return run
+
+
+def _assert_in_partitions(table: HudiTable) -> None:
+    found = table.read().select("id", "_hoodie_partition_path").collect()
+    places = {row["id"]: row["_hoodie_partition_path"] for row in found}
+    assert places == {key: f"id__right_1={str(key)[-1]}" for key in places}
+    assert set(places.values()) <= table.partitions()
+    assert {row["id"]: row["id__right_1"] for row in _read_by_hudi_rs(table)} == {
+        key: str(key)[-1] for key in places
+    }
+
+
+@pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
 def test_a_type_that_no_wider_one_holds_blocks_the_table_and_loses_nothing(
     spark: SparkSession, tmp_path: Path, storage: Literal["merge_on_read", "copy_on_write"]
 ) -> None:
@@ -405,7 +469,11 @@ class _Run:
         assert len({row["_key"] for row in by_spark}) == len(by_spark)
         _assert_rows(by_spark, present, deleted, self.policy)
         if self.hudi.exists():
-            by_hudi_rs = _read_by_hudi_rs(self.hudi)
+            parts = {part.name for part in self.policy.key_parts}
+            by_hudi_rs = [
+                {name: value for name, value in row.items() if name not in parts}
+                for row in _read_by_hudi_rs(self.hudi)
+            ]
             assert _by_key(by_hudi_rs) == _by_key(by_spark)
         self._assert_no_row_went_back(by_spark)
         garbage = sum(self.events[number].kind == "garbage" for log in consumed for number in log)

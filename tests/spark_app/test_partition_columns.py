@@ -28,7 +28,11 @@ from pyspark.sql.types import (
 )
 
 from spark_app.columns.app_columns import RECORD_KEY
-from spark_app.columns.partition_columns import NotAPartitionColumn, check_partition_columns
+from spark_app.columns.partition_columns import (
+    NotAPartitionColumn,
+    check_no_column_is_a_key_part,
+    check_partition_columns,
+)
 from spark_app.columns.table_columns import APP_COLUMNS, TableColumns
 from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
@@ -38,6 +42,7 @@ from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.table_rows import RECORDED, table_rows, upsert_by_hudi
 from tributary.contract.lake import Storage, TablePolicy
+from tributary.contract.partitions import KeyPart, SourceColumn
 
 VALUES: tuple[tuple[DataType, tuple[Any, ...]], ...] = (
     (IntegerType(), (-1, 0, 2**31 - 1)),
@@ -58,7 +63,7 @@ def test_hudi_finds_a_row_by_each_type_that_is_taken(
 ) -> None:
     for number, (data_type, values) in enumerate(VALUES):
         columns = TableColumns((("id", LongType()), ("of", data_type)), ("id",))
-        check_partition_columns(("of",), columns)
+        check_partition_columns((SourceColumn("of"),), columns)
         policy = TablePolicy(buckets=1, partition_by=("of",), storage=storage)
         table = HudiTable(spark, f"{tmp_path}/{number}", "things", policy)
         schema = StructType([*APP_COLUMNS.fields, StructField("of", data_type)])
@@ -80,7 +85,41 @@ def test_a_type_on_which_hudis_writers_disagree_is_refused(data_type: DataType) 
     with pytest.raises(
         NotAPartitionColumn, match=r"column of: .* of this type: .* set partition_by to another"
     ):
-        check_partition_columns(("id", "of"), columns)
+        check_partition_columns((SourceColumn("id"), SourceColumn("of")), columns)
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [
+        (
+            KeyPart("left", "note", 1),
+            "a part of a key column only.*: found column note, expected a column of ",
+        ),
+        (KeyPart("right", "at", 1), r"a part of a column of this type: found timestamp, expected text"),
+        (KeyPart("hash", "ratio", 8), "of this type: found double"),
+        (KeyPart("hash", "missing", 8), "a column that it does not have: found columns id, "),
+    ],
+)
+def test_a_part_that_a_row_can_lose_is_refused(part: KeyPart, found: str) -> None:
+    types: dict[str, DataType] = {
+        "id": StringType(),
+        "at": TimestampType(),
+        "ratio": DoubleType(),
+        "note": StringType(),
+    }
+    columns = TableColumns(tuple(types.items()), ("id", "at", "ratio"))
+    with pytest.raises(NotAPartitionColumn, match=found):
+        check_partition_columns((part,), columns)
+    check_partition_columns((KeyPart(part.function, "id", part.number),), columns)
+
+
+def test_a_column_with_the_name_of_a_partition_column_is_refused_before_it_replaces_it() -> None:
+    columns = TableColumns((("id", StringType()), ("id__right_1", StringType())), ("id",))
+    with pytest.raises(
+        NotAPartitionColumn, match=r"right\(id, 1\) in partition_by: .*: found column id__right_1"
+    ):
+        check_no_column_is_a_key_part((KeyPart("right", "id", 1),), columns)
+    check_no_column_is_a_key_part((KeyPart("right", "id", 2),), columns)
 
 
 def test_a_table_that_cannot_be_partitioned_so_is_not_made(spark: SparkSession, tmp_path: Path) -> None:

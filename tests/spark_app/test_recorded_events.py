@@ -84,8 +84,10 @@ def state_of(events: list[Recorded], table: str) -> dict[tuple[Any, ...], dict[s
 
 @pytest.mark.parametrize(
     ("policy", "at_once"),
-    [(TablePolicy(), 15), (TablePolicy(storage="copy_on_write", deletes="soft"), 1000)],
-    ids=["cut into batches", "at once"],
+    [
+        pytest.param(TablePolicy(), 15, id="cut into batches", marks=pytest.mark.long),
+        pytest.param(TablePolicy(storage="copy_on_write", deletes="soft"), 1000, id="at once"),
+    ],
 )
 @pytest.mark.parametrize("table", COMPARED)
 def test_real_events_of_every_kind_leave_the_rows_that_the_database_had(

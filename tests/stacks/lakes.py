@@ -131,6 +131,9 @@ engine = "dynamodb"
 tables = ["orders"]
 stream = "arn:aws:kinesis:us-east-1:{ACCOUNT}:stream/web-items"
 
+[source.web_items.exports]
+orders = "s3://shop-exports/daily/AWSDynamoDB/01764000000000-0123abcd"
+
 [source.more_items]
 engine = "dynamodb"
 tables = ["notes*"]

@@ -8,6 +8,8 @@ import pytest
 
 from stacks.cost import NoPrice, as_table, charges, price_of, sum_of
 from stacks.picture import as_mermaid
+from stacks.transport_cost import Load
+from stacks.transport_cost import as_table as transport_table
 from tests.committed import assert_documented
 from tests.stacks.conftest import Synthesized
 from tests.stacks.lakes import SETTINGS
@@ -78,6 +80,14 @@ def test_the_numbers_of_findings_are_those_of_the_packs(synthesized: Synthesized
 def test_the_cost_is_that_of_the_templates(synthesized: Synthesized, document: str, settings: str) -> None:
     table = as_table(charges(synthesized(settings).templates))
     assert_documented(document, f"cost of {settings}", table)
+
+
+def test_the_cost_of_kinesis_and_kafka_is_that_of_the_prices(synthesized: Synthesized) -> None:
+    loads = ((100, "small"), (1_000, "small"), (10_000, "production"))
+    table = transport_table(
+        [(Load(changes, 700), profile, synthesized(profile).templates) for changes, profile in loads]
+    )
+    assert_documented("docs/kinesis-or-kafka.md", "cost at three loads", table)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_resource_that_nobody_has_thought_of_is_not_free() -> None:
 
 def test_every_price_has_a_source_and_its_date_or_is_unconfirmed() -> None:
     prices = tomllib.loads((Path(stacks.__file__).parent / "prices.toml").read_text())
-    entries = {**prices["hourly"], **prices["monthly"]}
+    entries = {**prices["hourly"], **prices["monthly"], **prices["used"]}
     assert len(entries) > 20
     for what, entry in entries.items():
         assert entry["page"].startswith("https://aws.amazon.com/"), what

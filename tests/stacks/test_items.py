@@ -124,6 +124,21 @@ def _decrypting_services(template: Mapping[str, Any]) -> list[str]:
     )
 
 
+def test_the_job_may_read_the_files_of_the_exports_that_the_lake_file_names_and_of_no_other(
+    synthesized: Synthesized,
+) -> None:
+    statements = [
+        json.dumps(statement)
+        for policy in _of_type(synthesized, "items", "AWS::IAM::ManagedPolicy")
+        for statement in policy["PolicyDocument"]["Statement"]
+        if "shop-exports" in json.dumps(statement)
+    ]
+    assert statements
+    for statement in statements:
+        assert "shop-exports/daily/AWSDynamoDB/01764000000000-0123abcd/*" in statement
+        assert json.loads(statement)["Action"] == "s3:GetObject"
+
+
 def test_every_stream_and_every_table_with_one_is_watched(synthesized: Synthesized) -> None:
     alarms = _of_type(synthesized, "own-items", "AWS::CloudWatch::Alarm")
     named = {alarm["AlarmName"]: alarm for alarm in alarms}

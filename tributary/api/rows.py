@@ -11,6 +11,8 @@ from tributary.api.lake_files import LakeFiles
 from tributary.api.tables import LakeTable
 from tributary.api.time_travel import ReadInSpark, check_readable
 from tributary.contract.errors import TributaryError
+from tributary.contract.lake import TablePolicy
+from tributary.contract.partitions import KeyPart, stored_partition
 from tributary.contract.remedies import CheckStatus, ReadRunbook, RebuildTable
 
 if TYPE_CHECKING:
@@ -77,7 +79,11 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
         # A table without rows has no file, and so no batch with its schema.
         found = pa.Table.from_batches(batches) if batches else hudi.get_schema().empty_table()
     columns = [name for name in found.column_names if not name.startswith(HUDI_COLUMN_PREFIX)]
-    return found.select(sorted(columns, key=APP_COLUMNS.__contains__))
+    return found.select(sorted(columns, key=_is_of_lake))
+
+
+def _is_of_lake(column: str) -> bool:
+    return column in APP_COLUMNS or isinstance(stored_partition(column), KeyPart)
 
 
 @contextmanager
@@ -102,6 +108,12 @@ def _told(table: LakeTable) -> Iterator[None]:
             found=str(error),
             remedy=[CheckStatus(), "If everything runs, rebuild the table.", RebuildTable(str(table.name))],
         ) from error
+
+
+def without_key_parts(found: pa.Table, policy: TablePolicy) -> pa.Table:
+    """Return the table without the parts of its key that partition it."""
+    parts = {part.name for part in policy.key_parts}
+    return found.drop_columns([name for name in found.column_names if name in parts])
 
 
 def stream_rows(files: LakeFiles, table: LakeTable, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

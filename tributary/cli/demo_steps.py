@@ -22,12 +22,12 @@ from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import (
     Reconciliation,
     read_source_tables,
-    reconcile,
     wait_until_lake_holds,
 )
 from tributary.operations.runs.ingest_run import IngestFailed, IngestRun, start_ingest
 from tributary.operations.runs.run_progress import RunProgress
 from tributary.operations.source_links import source_links
+from tributary.operations.whole_lake import reconcile_lake
 from tributary.operations.workspace import Workspace
 from tributary.tickit.workload import Summary
 
@@ -149,5 +149,4 @@ def wait_until_lake_holds_all(workspace: Workspace, stop: threading.Event) -> No
 
 def reconcile_all(workspace: Workspace) -> Reconciliation:
     """Compare every table of every source with the lake. Raises `LakeBehind`."""
-    proofs = [reconcile(link, Patience.of(CATCH_UP_SECONDS)) for link in source_links(workspace)]
-    return Reconciliation(tuple(table for proof in proofs for table in proof.tables))
+    return reconcile_lake(workspace, CATCH_UP_SECONDS)

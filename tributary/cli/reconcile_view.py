@@ -16,7 +16,8 @@ def print_findings(found: Reconciliation) -> None:
     """Print one line if the lake is identical. Otherwise print each table's differences, with examples."""
     for table in found.tables:
         _print_table(table)
-    count = f"{len(found.tables)} tables, {found.rows:,} rows"
+    tables = "1 table" if len(found.tables) == 1 else f"{len(found.tables)} tables"
+    count = f"{tables}, {found.rows:,} rows"
     if found.identical:
         output.print(f"{count}, identical", style="green", highlight=False)
         return

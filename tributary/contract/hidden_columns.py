@@ -9,6 +9,7 @@ from typing import Protocol
 
 from tributary.contract.column_names import ALLOWED, is_column_name
 from tributary.contract.entries import Problem
+from tributary.contract.partitions import PartitionColumn
 
 MASK = "*****"
 """What a masked column holds in each row (io.tributary.connect.MaskedColumns)."""
@@ -22,7 +23,7 @@ class _Policy(Protocol):
     @property
     def key(self) -> tuple[str, ...] | None: ...
     @property
-    def partition_by(self) -> tuple[str, ...]: ...
+    def partitions(self) -> tuple[PartitionColumn, ...]: ...
     @property
     def columns(self) -> tuple[tuple[str, object], ...] | None: ...
     @property
@@ -91,7 +92,7 @@ def hidden_problems(entry: str, policy: _Policy) -> Iterator[Problem]:
                 yield Problem(f"{entry}.{where}", what, json.dumps(column, ensure_ascii=False), ALLOWED)
     shown = {
         "key": policy.key or (),
-        "partition_by": policy.partition_by,
+        "partition_by": tuple(dict.fromkeys(each.column for each in policy.partitions)),
     }
     for where, columns in shown.items():
         for column in columns:

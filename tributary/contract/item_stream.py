@@ -43,6 +43,7 @@ class ItemStream:
     stream_endpoint    the address of a service that stands for AWS's, None for AWS's own
     database_endpoint  the same for the database
     initial_load       whether the app reads all items of a new table once
+    exports            by table, the address of an export to S3 that it reads them from, in place of a scan
     """
 
     stream: str
@@ -50,6 +51,7 @@ class ItemStream:
     stream_endpoint: str | None = None
     database_endpoint: str | None = None
     initial_load: bool = True
+    exports: tuple[tuple[str, str], ...] = ()
 
     @property
     def arn(self) -> str | None:

@@ -50,6 +50,12 @@ from tributary.contract.environments import environment_file, environment_proble
 from tributary.contract.errors import TributaryError
 from tributary.contract.hidden_columns import HiddenColumns, hidden_problems
 from tributary.contract.naming import LakeNames, SourceNames, lake_name_problem, source_name_problem
+from tributary.contract.partitions import (
+    KeyPart,
+    PartitionColumn,
+    PartitionsOrNothing,
+    parse_partition,
+)
 from tributary.contract.registry import Registry
 from tributary.contract.source import EnvironmentVariable, Source
 from tributary.contract.table_name import NotATableName, TableName
@@ -180,7 +186,8 @@ class TablePolicy(Defaults):
     The defaults give every value that the entry leaves out.
 
     key           the columns that identify a row; None for the primary key that Debezium reports
-    partition_by  columns by which the files are partitioned; their values must not change for a key
+    partition_by  columns by which the files are partitioned, whose values must not change for a key; or
+                  parts of key columns, such as `right(id, 1)`
     columns       for events without schemas: all columns and their types in the source
     leave_out     columns that never leave the source
     mask          columns of which only a constant text leaves the source
@@ -191,7 +198,7 @@ class TablePolicy(Defaults):
     """
 
     key: Names | None = None
-    partition_by: NamesOrNothing = ()
+    partition_by: PartitionsOrNothing = ()
     columns: ColumnTypes | None = None
     leave_out: NamesOrNothing = ()
     mask: NamesOrNothing = ()
@@ -201,6 +208,15 @@ class TablePolicy(Defaults):
     @property
     def hidden(self) -> HiddenColumns:
         return HiddenColumns.parse(self.leave_out, self.mask, self.hash)
+
+    @property
+    def partitions(self) -> tuple[PartitionColumn, ...]:
+        return tuple(map(parse_partition, self.partition_by))
+
+    @property
+    def key_parts(self) -> tuple[KeyPart, ...]:
+        """The parts of key columns that partition the table. Each is an additional column of the table."""
+        return tuple(part for part in self.partitions if isinstance(part, KeyPart))
 
     def may_be_quarantined(self, events: int) -> float:
         """Return how many of this many events may be set aside."""
@@ -451,6 +467,7 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
                 expected = f"key, with columns that it names: {', '.join(names)}"
                 found = ", ".join(key) or "no key"
                 yield Problem(f"{entry}.columns", "columns without a key", found, expected)
+        yield from _problems_of_key_parts(entry, name, file.table[text], source)
         yield from hidden_problems(entry, file.table[text])
         if file.table[text].rows is not None and source is not None and not source.filters_rows:
             found = f'engine = "{source.engine}"'
@@ -464,6 +481,18 @@ def _table_problems(file: _LakeFile) -> Iterator[Problem]:
         if name in seen:
             yield Problem(entry, "a second entry for this table", str(name), "one entry for a table")
         seen.add(name)
+
+
+def _problems_of_key_parts(
+    entry: str, name: TableName, policy: TablePolicy, source: Source | None
+) -> Iterator[Problem]:
+    key = policy.key
+    if source is not None and source.routed_events is not None and source.routes_to(name.schema):
+        key = (source.routed_events.id,)
+    for part in policy.key_parts:
+        if key is not None and part.column not in key:
+            expected = f"a part of a column of the key: {', '.join(key)}"
+            yield Problem(f"{entry}.partition_by", "a part of a column outside the key", str(part), expected)
 
 
 def _is_plain(name: str) -> bool:

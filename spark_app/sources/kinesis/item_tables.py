@@ -18,9 +18,10 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from spark_app.sources.kinesis.item_export import ItemExport
 from spark_app.sources.kinesis.places import Shard, ShardPlace
 from spark_app.sources.kinesis.shard_reader import FIRST_WAIT_SECONDS, Fetched
-from spark_app.sources.kinesis.stream import Record, StreamUnreadable, Throttled, region_here
+from spark_app.sources.kinesis.stream import Record, Stream, StreamUnreadable, Throttled, region_here
 from tributary.contract.item_stream import ItemStream
 from tributary.contract.patterns import WILDCARDS, TablePatterns
 from tributary.contract.remedies import EditLakeFile
@@ -43,12 +44,14 @@ class Page:
     keys     the attributes of the key
     read_ms  when they were read, by the database's clock, in milliseconds since 1970
     next     where the next page begins, as JSON; None at the end
+    origin   what the records of the items name as their source
     """
 
     items: Sequence[Mapping[str, Any]]
     keys: tuple[str, ...]
     read_ms: int
     next: str | None
+    origin: str = "tributary:scan"
 
 
 class ReadsTables(Protocol):
@@ -119,7 +122,15 @@ class ItemTables:
         return tuple(name for name in sorted(taken) if self._key(name))
 
     def page(self, table: str, begin: str | None) -> Page:
-        start = {} if begin is None else {"ExclusiveStartKey": _from_json(begin)}
+        if (export := self._exports.get(table)) is None:
+            return self._scanned(table, begin)
+        found = export.page(begin)
+        return Page(found.items, self._key(table), export.time_ms, found.next, "tributary:export")
+
+    def _scanned(self, table: str, begin: str | None) -> Page:
+        # A place in an export is a list, and none in a scan.
+        key = None if begin is None or begin.startswith("[") else _from_json(begin)
+        start = {} if key is None else {"ExclusiveStartKey": key}
         found = self._asked(lambda: self._client.scan(TableName=table, ConsistentRead=True, **start))
         date = found["ResponseMetadata"]["HTTPHeaders"].get("date")
         read = time.time() if date is None else parsedate_to_datetime(date).timestamp()
@@ -165,6 +176,14 @@ class ItemTables:
             raise OSError(f"DynamoDB: {error}") from error
 
     @cached_property
+    def _exports(self) -> Mapping[str, ItemExport]:
+        """The exports by table. A database that stands for AWS's own has none."""
+        if ".amazonaws." not in self._client.meta.endpoint_url:
+            return {}
+        facts = Stream(self.of).facts
+        return {table: ItemExport(table, address, facts) for table, address in self.of.exports}
+
+    @cached_property
     def _keys(self) -> dict[str, tuple[str, ...]]:
         return {}
 
@@ -194,7 +213,7 @@ def _record(table: str, item: Mapping[str, Any], page: Page) -> Record:
             "NewImage": item,
             "ApproximateCreationDateTimePrecision": "MICROSECOND",
         },
-        "eventSource": "tributary:scan",
+        "eventSource": page.origin,
     }
     return Record("0", page.read_ms, "", _json(data).encode())
 

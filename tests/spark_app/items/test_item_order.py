@@ -40,8 +40,9 @@ POLICIES = [
     HARD,
     TablePolicy(buckets=2, storage="copy_on_write"),
     TablePolicy(buckets=2, deletes="soft"),
+    TablePolicy(buckets=1, partition_by=("hash(id, 2)",)),
 ]
-IDS = ["merge_on_read-hard", "copy_on_write-hard", "merge_on_read-soft"]
+IDS = ["merge_on_read-hard", "copy_on_write-hard", "merge_on_read-soft", "partitioned"]
 
 _VALUES = st.dictionaries(st.sampled_from(["total", "state", "Total"]), VALUES, max_size=3)
 

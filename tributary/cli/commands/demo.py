@@ -1,7 +1,9 @@
-"""The command `demo`, and the queries that it shows at the end."""
+"""The commands of the demos, and the queries that they show at the end."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -15,10 +17,13 @@ from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
     from tributary.cli.demo_steps import DemoOutcome, Phases
+    from tributary.contract.lake import Lake
 
 DEMO_STATE_FOLDER = Path(".tributary-demo")
 ENGINES_LAKE_FILE = Path("demo-engines.toml")
 ENGINES_STATE_FOLDER = Path(".tributary-demo-engines")
+DYNAMODB_LAKE_FILE = Path("demo-dynamodb.toml")
+DYNAMODB_STATE_FOLDER = Path(".tributary-demo-dynamodb")
 
 _QUESTIONS = (
     (
@@ -46,6 +51,20 @@ FROM web.shop.sales s JOIN event e USING (eventid) JOIN category c USING (catid)
     JOIN users u ON u.userid = s.buyerid
 WHERE s._deleted IS NOT TRUE
 GROUP BY ALL ORDER BY tickets DESC, event LIMIT 3"""
+
+
+_QUESTIONS_OF_DYNAMODB = (
+    (
+        "How many customers are in each of the ten partitions, and what have they spent?",
+        """SELECT id__right_1 AS partition, count(*) AS customers, sum(orders) AS orders, sum(spent) AS spent
+        FROM customers GROUP BY ALL ORDER BY partition""",
+    ),
+    (
+        "Which customers of one partition changed last?",
+        """SELECT _source_ts AS changed, _op AS op, id, name, address ->> 'city' AS city, orders, spent
+        FROM customers WHERE id__right_1 = '7' ORDER BY _source_ts DESC LIMIT 3""",
+    ),
+)
 
 
 def demo(
@@ -78,30 +97,16 @@ def demo(
     from its state folder. The exit status is 0 only if the lake and the database are identical.
     """
     from tributary.cli.demo import LAKE_FILE, DemoPlan, check_lake, run_demo
-    from tributary.cli.demo_steps import Phases, prepare_state_folder, write_lake_file
-    from tributary.cli.reconcile_view import print_findings
-    from tributary.local.pipeline import down
     from tributary.tickit.workload import Plan
 
-    if lake == DEFAULT_LAKE_FILE and not lake.exists():
-        write_lake_file(LAKE_FILE, lake)
-        output.print(f"Wrote {lake}, the lake file of the demo.", highlight=False)
-    workspace = Workspace.open(lake, state)
-    phases = Phases(output)
-    check_lake(workspace.lake)
-    prepare_state_folder(workspace)
-    try:
-        plan = DemoPlan(scale, Plan(transactions, rate, seed))
-        outcome = run_demo(workspace, plan, phases, lambda: _ask(workspace))
-        print_findings(outcome.reconciliation)
-    finally:
-        if not keep_running:
-            with phases.phase("Stopping"):
-                down(workspace.state)
-    _print_what_it_took(phases, outcome)
-    _print_what_is_left(state, keep_running)
-    if not outcome.reconciliation.identical:
-        raise typer.Exit(1)
+    plan = DemoPlan(scale, Plan(transactions, rate, seed))
+    _show(
+        _Demo(LAKE_FILE, DEFAULT_LAKE_FILE, check_lake, "sales"),
+        lambda workspace, phases: run_demo(workspace, plan, phases, lambda: _ask(workspace, _QUESTIONS)),
+        lake,
+        state,
+        keep_running,
+    )
 
 
 def demo_engines(
@@ -136,28 +141,108 @@ def demo_engines(
     and all databases are identical.
     """
     from tributary.cli.demo_engines import LAKE_FILE, check_lake, run_demo
+    from tributary.tickit.workload import Plan
+
+    plan = Plan(transactions, rate, seed)
+    _show(
+        _Demo(LAKE_FILE, ENGINES_LAKE_FILE, check_lake, "sales"),
+        lambda workspace, phases: run_demo(
+            workspace, scale, plan, phases, partial(_ask_three_databases, workspace)
+        ),
+        lake,
+        state,
+        keep_running,
+    )
+
+
+def demo_dynamodb(
+    customers: Annotated[
+        int, typer.Option("--customers", min=1, help="How many items the table has at first.")
+    ] = 500,
+    changes: Annotated[
+        int, typer.Option("--changes", min=1, help="How many items are put, updated and deleted then.")
+    ] = 1_000,
+    rate: Annotated[
+        float, typer.Option("--rate", min=0.1, metavar="PER SECOND", help="Changes per second.")
+    ] = 25.0,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed gives other customers and changes.")] = 1,
+    keep_running: Annotated[
+        bool, typer.Option("--keep-running", help="Keep the servers running at the end.")
+    ] = False,
+    lake: LakeFile = DYNAMODB_LAKE_FILE,
+    state: Annotated[
+        Path, typer.Option("--state", metavar="FOLDER", help="A state folder for this demo alone.")
+    ] = DYNAMODB_STATE_FOLDER,
+) -> None:
+    """Show a lake that follows DynamoDB over Kinesis, without Kafka, on this machine.
+
+    The demo starts a DynamoDB and a Kinesis (moto and kinesalite). It fills a table of customers, which the
+    lake partitions by the last digit of the id. Then customers sign up, buy, move and leave. Records come
+    late and twice, as they may on AWS. In the end, the demo queries the lake in SQL, and compares every item
+    with its row.
+
+    If the folder has no demo-dynamodb.toml, the demo writes its own one. The exit status is 0 only if the
+    lake and DynamoDB are identical.
+    """
+    from tributary.cli.demo_dynamodb import LAKE_FILE, DemoPlan, check_lake, run_demo
+    from tributary.tickit.workload import Plan
+
+    plan = DemoPlan(customers, Plan(changes, rate, seed))
+    _show(
+        _Demo(LAKE_FILE, DYNAMODB_LAKE_FILE, check_lake, "customers"),
+        lambda workspace, phases: run_demo(
+            workspace, plan, phases, lambda: _ask(workspace, _QUESTIONS_OF_DYNAMODB)
+        ),
+        lake,
+        state,
+        keep_running,
+    )
+
+
+@dataclass(frozen=True)
+class _Demo:
+    """What differs between the demos.
+
+    template   the name of the demo's lake file beside the code
+    lake_file  where the demo writes its lake file
+    check      raises `DemoImpossible` if the demo cannot fill a lake
+    table      the table of the query that is proposed at the end
+    """
+
+    template: str
+    lake_file: Path
+    check: Callable[[Lake], None]
+    table: str
+
+
+def _show(
+    demo: _Demo,
+    course: Callable[[Workspace, Phases], DemoOutcome],
+    lake: Path,
+    state: Path,
+    keep_running: bool,
+) -> None:
+    """Run a demo from an empty state folder, and say what it found and took. Exit with 1 if it differs."""
     from tributary.cli.demo_steps import Phases, prepare_state_folder, write_lake_file
     from tributary.cli.reconcile_view import print_findings
     from tributary.local.pipeline import down
-    from tributary.tickit.workload import Plan
 
-    if lake == ENGINES_LAKE_FILE and not lake.exists():
-        write_lake_file(LAKE_FILE, lake)
+    if lake == demo.lake_file and not lake.exists():
+        write_lake_file(demo.template, lake)
         output.print(f"Wrote {lake}, the lake file of the demo.", highlight=False)
     workspace = Workspace.open(lake, state)
     phases = Phases(output)
-    check_lake(workspace.lake)
+    demo.check(workspace.lake)
     prepare_state_folder(workspace)
     try:
-        plan = Plan(transactions, rate, seed)
-        outcome = run_demo(workspace, scale, plan, phases, partial(_ask_three_databases, workspace))
+        outcome = course(workspace, phases)
         print_findings(outcome.reconciliation)
     finally:
         if not keep_running:
             with phases.phase("Stopping"):
                 down(workspace.state)
     _print_what_it_took(phases, outcome)
-    _print_what_is_left(state, keep_running, lake)
+    _print_what_is_left(state, keep_running, lake, demo.table)
     if not outcome.reconciliation.identical:
         raise typer.Exit(1)
 
@@ -173,8 +258,8 @@ def _ask_three_databases(workspace: Workspace, trade_began: datetime) -> None:
         print_answer(workspace.open_lake.sql(_QUESTION_OF_ENGINES, moment))
 
 
-def _ask(workspace: Workspace) -> None:
-    for question, sql in _QUESTIONS:
+def _ask(workspace: Workspace, questions: Iterable[tuple[str, str]]) -> None:
+    for question, sql in questions:
         output.print(f"\n{question}", style="italic", highlight=False)
         print_answer(workspace.open_lake.sql(sql))
 
@@ -195,9 +280,9 @@ def _print_what_it_took(phases: Phases, outcome: DemoOutcome) -> None:
     )
 
 
-def _print_what_is_left(state: Path, is_up: bool, lake: Path = DEFAULT_LAKE_FILE) -> None:
+def _print_what_is_left(state: Path, is_up: bool, lake: Path, table: str) -> None:
     at = f"--state {state}" if lake == DEFAULT_LAKE_FILE else f"--lake {lake} --state {state}"
-    query = f'tributary query {at} "SELECT * FROM sales LIMIT 5"'
+    query = f'tributary query {at} "SELECT * FROM {table} LIMIT 5"'
     if is_up:
         text = (
             f"All servers are still running: {query}. To see the lake in a browser, run tributary console "

@@ -65,6 +65,7 @@ def export(
 
     Example: tributary export sales --to parquet --where "qtysold > 3"
     """
+    from tributary.api.rows import without_key_parts
     from tributary.cli.export_files import write_rows
 
     opened = Workspace.open(lake, state).open_lake
@@ -72,7 +73,7 @@ def export(
     path = out or Path(f"{name.table.replace('/', '_')}.{to}")
     found = opened.sql(query_for(name, where), as_of)
     if plain:
-        found = as_in_the_source(found)
+        found = as_in_the_source(without_key_parts(found, opened.lake.policy(name)))
     write_rows(found, to, path, overwrite=overwrite)
     if as_json:
         print_json({"table": str(name), "file": str(path), "rows": found.num_rows})

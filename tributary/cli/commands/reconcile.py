@@ -17,7 +17,7 @@ from tributary.cli.rendering import messages, print_json
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tributary.operations.reconcile.proof import Reconciliation, TableProof
+    from tributary.operations.reconcile.proof import Reconciliation
 
 
 def reconcile(
@@ -49,16 +49,7 @@ def reconcile(
 
 def _find_differences(workspace: Workspace, wait_seconds: float) -> Reconciliation:
     """Reconcile all sources of the lake, and show the progress."""
-    from tributary.operations.reconcile.barrier import Patience
-    from tributary.operations.reconcile.items import reconcile_items
-    from tributary.operations.reconcile.proof import Reconciliation, reconcile
-    from tributary.operations.source_links import item_links, source_links
+    from tributary.operations.whole_lake import reconcile_lake
 
-    tables: tuple[TableProof, ...] = ()
     with messages.status("reconciling") as status:
-        if workspace.lake.connected_sources:
-            for link in source_links(workspace):
-                tables += reconcile(link, Patience.of(wait_seconds, status.update)).tables
-        for item_link in item_links(workspace):
-            tables += reconcile_items(item_link, Patience.of(wait_seconds, status.update))
-    return Reconciliation(tables)
+        return reconcile_lake(workspace, wait_seconds, status.update)

@@ -58,6 +58,19 @@ def _types(value: object) -> TypesOfTables:
     )
 
 
+Exports = tuple[tuple[str, str], ...]
+_EXPORT = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/(?:[^?*]+/)?AWSDynamoDB/[A-Za-z0-9-]+/?")
+
+
+def _exports(value: object) -> Exports:
+    expected = 'tables and the folders of their exports: { orders = "s3://bucket/prefix/AWSDynamoDB/ID" }'
+    if not isinstance(value, dict) or not all(
+        isinstance(text, str) and _EXPORT.fullmatch(text) for text in value.values()
+    ):
+        raise expecting(expected)
+    return tuple(value.items())
+
+
 def _type(text: object) -> ColumnType:
     try:
         found = ColumnType.parse(text) if isinstance(text, str) else None
@@ -92,6 +105,7 @@ class DynamoDbSource(Source):
     types            by table and attribute, types that stay as they are
     ttl_deletes      whether a delete by the table's time to live is applied, or the row stays
     initial_load     whether all items of a new table are read once
+    exports          by table, the folder of an export to S3 that these items come from, in place of a scan
     deletes_remembered  how long a deleted key is remembered, so that no late change brings its row back
     """
 
@@ -104,6 +118,7 @@ class DynamoDbSource(Source):
     ttl_deletes: TtlDeletes = "apply"
     deletes_remembered: Duration = timedelta(hours=24)
     initial_load: bool = True
+    exports: Annotated[Exports, PlainValidator(_exports)] = ()
     endpoints: Endpoints | None = None
 
     @cached_property
@@ -123,6 +138,7 @@ class DynamoDbSource(Source):
             stream_endpoint=None if endpoints is None else endpoints.kinesis,
             database_endpoint=None if endpoints is None else endpoints.dynamodb,
             initial_load=self.initial_load,
+            exports=self.exports,
         )
 
     def item_rules(self, table: str) -> ItemRules:
@@ -152,6 +168,14 @@ class DynamoDbSource(Source):
             if not self.matches(ITEM_SCHEMA, table):
                 expected = f"a table that {entry}.tables takes: {', '.join(self.tables)}"
                 yield Problem(f"{entry}.types", "types of a table that is not taken", table, expected)
+        for table, _ in self.exports:
+            if not self.matches(ITEM_SCHEMA, table):
+                expected = f"a table that {entry}.tables takes: {', '.join(self.tables)}"
+                yield Problem(f"{entry}.exports", "an export of a table that is not taken", table, expected)
+        if self.exports and not self.initial_load:
+            yield Problem(
+                f"{entry}.exports", "exports, although no items are read", "initial_load = false", "true"
+            )
         arn_region = self.stream.split(":")[3] if self.stream.startswith("arn:") else None
         if self.region is not None and arn_region not in (None, self.region):
             yield Problem(f"{entry}.region", "another region than the stream's", self.region, str(arn_region))

@@ -36,7 +36,7 @@ from spark_app.wire.items.item_columns import Attributes, ItemColumns
 from spark_app.wire.items.numbers import number, number_text
 from spark_app.wire.items.record import ItemChange
 from tributary.api.lake_files import LakeFiles
-from tributary.api.rows import APP_COLUMNS, read_table
+from tributary.api.rows import APP_COLUMNS, read_table, without_key_parts
 from tributary.api.tables import read_silver_tables
 from tributary.api.timeline import read_last_commit
 from tributary.contract.errors import TributaryError
@@ -107,11 +107,12 @@ def _prove(link: ItemLink, table: str, patience: Patience) -> TableProof:
             comparison, pairing = _compared(link, name, items)
         except (NotAnAttribute, Misfit) as error:
             return TableProof(name, problem=f"an item does not fit the lake file's types: {error}")
-        is_over = time.monotonic() >= patience.deadline or not link.is_ingesting
+        is_late = time.monotonic() >= patience.deadline or patience.stop.is_set()
+        is_over = is_late or not link.is_ingesting
         if is_over or (comparison.identical and not pairing.mismatched):
             differences = {each.key: each for each in comparison.differences}
             return TableProof(name, Findings(comparison.rows, certain=differences, rounds=1), pairing)
-        time.sleep(SECONDS_BETWEEN_ROUNDS)
+        patience.stop.wait(SECONDS_BETWEEN_ROUNDS)
 
 
 def _compared(link: ItemLink, name: TableName, items: Sequence[Item]) -> tuple[Comparison, Pairing]:
@@ -121,6 +122,7 @@ def _compared(link: ItemLink, name: TableName, items: Sequence[Item]) -> tuple[C
     silver = read_silver_tables(link.files.filesystem, names, names.silver_bucket)
     places = {place.name: place for place in silver}
     lake = pa.table({}) if name not in places else read_table(link.files, places[name])
+    lake = without_key_parts(lake, link.lake.policy(name))
     commit = read_last_commit(link.files.filesystem, path) if name in places else None
     lake_key = () if commit is None else commit.ledger.key_columns
     return compare_items(rules, items, _key_of(link.dynamodb, name.table), lake, lake_key)

@@ -15,7 +15,7 @@ from connectors.engines.engine import Awaited, DatabaseTable, ReadOffset, RowsUn
 from connectors.engines.registry import AnyEngine, engine_of
 from tributary.api.event_payloads import EventPayloads
 from tributary.api.lake_files import LakeFiles
-from tributary.api.rows import read_table
+from tributary.api.rows import read_table, without_key_parts
 from tributary.api.tables import LakeTable, read_silver_tables
 from tributary.api.timeline import read_last_commit
 from tributary.contract.lake import Lake
@@ -198,9 +198,10 @@ def _look_at_table(
     silver: LakeTable | None,
     known: TableProof,
 ) -> TableProof:
-    lake = pa.table({}) if silver is None else read_table(link.files, silver)
+    policy = link.lake.policy(known.name)
+    lake = pa.table({}) if silver is None else without_key_parts(read_table(link.files, silver), policy)
     salt = None if link.hash_salt is None else link.hash_salt().get_secret_value().encode()
-    hiding = Hiding(link.lake.policy(known.name), table, lake.schema, salt)
+    hiding = Hiding(policy, table, lake.schema, salt)
     pairing = pair(hiding.sent, lake.schema, _key(link, table, silver, known.name), hiding.left_out)
     if not pairing.key:
         return replace(known, problem="it has no primary key, and lake.toml sets no key for it")

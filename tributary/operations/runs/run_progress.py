@@ -145,6 +145,14 @@ class RunProgress:
             table.state in ("caught up", "ended") for table in self.tables.values()
         )
 
+    def since(self, moment: datetime) -> RunProgress:
+        """Return the same with the freshness of the commits since then alone."""
+        tables = {
+            name: replace(table, freshness=tuple(one for one in table.freshness if one.at >= moment))
+            for name, table in self.tables.items()
+        }
+        return replace(self, tables=tables)
+
     @property
     def _freshness(self) -> tuple[CommitFreshness, ...]:
         return _recent([one for table in self.tables.values() for one in table.freshness])

@@ -12,19 +12,31 @@ from tributary.api.lake_files import LakeFiles
 from tributary.api.rows import HUDI_COLUMN_PREFIX, read_schema, stream_rows
 from tributary.api.tables import LakeTable
 from tributary.api.timeline import read_last_commit
+from tributary.contract.partitions import KeyPart
 
 
 @dataclass(frozen=True)
 class HudiRows:
-    """`LakeRows` of a Hudi table."""
+    """`LakeRows` of a Hudi table.
+
+    key_parts  the parts of its key that partition it, whose columns are left out
+    """
 
     files: LakeFiles
     table: LakeTable
+    key_parts: tuple[KeyPart, ...] = ()
 
     @cached_property
     def schema(self) -> pa.Schema:
         found = read_schema(self.files, self.table)
-        return pa.schema([field for field in found if not field.name.startswith(HUDI_COLUMN_PREFIX)])
+        parts = {part.name for part in self.key_parts}
+        return pa.schema(
+            [
+                field
+                for field in found
+                if not field.name.startswith(HUDI_COLUMN_PREFIX) and field.name not in parts
+            ]
+        )
 
     def state(self) -> str:
         commit = read_last_commit(self.files.filesystem, self.table.path)

@@ -260,9 +260,10 @@ class _Table:
         ways = engine.parts
         if ways is None:
             return None, f"tables of {engine.title} cannot be split, so only tributary reconcile compares it"
-        rows = HudiRows(link.files, self.place)
+        policy = link.lake.policy(self.name)
+        rows = HudiRows(link.files, self.place, policy.key_parts)
         salt = None if link.hash_salt is None else link.hash_salt().get_secret_value().encode()
-        hiding = Hiding(link.lake.policy(self.name), self.table, rows.schema, salt)
+        hiding = Hiding(policy, self.table, rows.schema, salt)
         pairing = pair(hiding.sent, rows.schema, self._key(), hiding.left_out)
         if pairing.mismatched:
             column, reason = next(iter(pairing.mismatched.items()))
