@@ -23,6 +23,8 @@ IDENTIFIERS = st.text(
 
 PLAIN = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 COLUMNS = st.lists(IDENTIFIERS, min_size=1, max_size=3, unique=True)
+# Neither a part of a key column nor its name in a table.
+PARTITIONS = COLUMNS.map(lambda names: [name.replace("(", "[").replace("__", "_") for name in names])
 REGIONS = st.sampled_from(["eu-west-1", "us-gov-west-1"])
 VARIABLES = st.from_regex(r"[A-Z][A-Z_]{0,9}", fullmatch=True)
 
@@ -169,7 +171,7 @@ def lake_files(draw: st.DrawFn) -> dict[str, Any]:
         if sources[name].get("format") != "avro" and draw(st.booleans()):
             sources[name]["outbox"] = draw(outboxes(schema))
         for table in draw(st.lists(PLAIN.filter(lambda table: len(table) < 3), max_size=2, unique=True)):
-            entry = some({}, **POLICIES, key=COLUMNS, partition_by=COLUMNS, **HIDDEN)
+            entry = some({}, **POLICIES, key=COLUMNS, partition_by=PARTITIONS, **HIDDEN)
             tables[str(TableName(name, schema, table))] = draw(entry)
     ports = draw(st.lists(st.integers(1, 65535), min_size=5, max_size=5, unique=True))
     names = ("postgres_port", "kafka_port", "connect_port", "s3_port", "apicurio_port")

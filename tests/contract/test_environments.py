@@ -55,7 +55,7 @@ def test_no_two_environments_share_a_stack(lake_file: Path) -> None:
     _own(lake_file, "", "production")
     names = [read_lake(lake_file, each).name for each in (None, "staging", "production")]
     stacks = [stack for name in names for stack in AwsNames(name).stacks]
-    assert len(stacks) == len(set(stacks)) == 21
+    assert len(stacks) == len(set(stacks)) == 3 * 8
 
 
 def test_an_environment_may_name_its_lake_itself(lake_file: Path) -> None:

@@ -374,7 +374,7 @@ def test_the_reference_marks_the_entries_with_defaults_for_all_tables() -> None:
     reference = (ROOT / "docs" / "lake-file.md").read_text()
     (section,) = re.findall(r"^## `\[defaults\]` (.*?)^## ", reference, re.MULTILINE | re.DOTALL)
     tables = re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
-    of_all, of_one = (re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) for table in tables)
+    of_all, of_one = (re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) for table in tables[:2])
     assert of_all == list(Defaults.model_fields)
     assert of_one == [name for name in TablePolicy.model_fields if name not in Defaults.model_fields]
 

@@ -34,6 +34,7 @@ def names_of_lake(lake: LakeNames) -> set[str]:
         *lake.buckets,
         lake.bronze_namespace,
         lake.glue_database,
+        lake.dbt_database,
         lake.connect_group,
         lake.connect_offsets_topic,
         lake.connect_configs_topic,

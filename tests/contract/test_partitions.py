@@ -68,6 +68,11 @@ def test_every_other_name_is_a_column(name: str) -> None:
     assert stored_partition(name) == SourceColumn(name)
 
 
+@pytest.mark.parametrize("name", ["weight (kg)", "(", "a)", "id (left)"])
+def test_a_column_may_have_parentheses_in_its_name(name: str) -> None:
+    assert _lake(f'["{name}"]').partitions == (SourceColumn(name),)
+
+
 @pytest.mark.parametrize(
     ("partition_by", "where", "message"),
     [

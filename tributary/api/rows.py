@@ -78,8 +78,12 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
         batches = hudi.read(options)
         # A table without rows has no file, and so no batch with its schema.
         found = pa.Table.from_batches(batches) if batches else hudi.get_schema().empty_table()
-    columns = [name for name in found.column_names if not name.startswith(HUDI_COLUMN_PREFIX)]
-    return found.select(sorted(columns, key=_is_of_lake))
+    return found.select(_shown(found.column_names))
+
+
+def _shown(columns: Sequence[str]) -> list[str]:
+    """Return the columns without Hudi's, and those of the lake last."""
+    return sorted((name for name in columns if not name.startswith(HUDI_COLUMN_PREFIX)), key=_is_of_lake)
 
 
 def _is_of_lake(column: str) -> bool:
@@ -130,13 +134,14 @@ def stream_rows(files: LakeFiles, table: LakeTable, columns: Sequence[str]) -> I
 
 
 def read_schema(files: LakeFiles, table: LakeTable) -> pa.Schema:
-    """Return the table's columns, without Hudi's. Raises `UnreadableTable`."""
+    """Return the table's columns, as `read_table` returns them. Raises `UnreadableTable`."""
+    import pyarrow as pa
     from hudi import HudiTableBuilder
 
     with _told(table):
         hudi = HudiTableBuilder.from_base_uri(f"s3://{table.path}").with_storage_options(files.hudi_options)
-        schema: pa.Schema = hudi.build().get_schema()
-    return schema
+        schema = hudi.build().get_schema()
+    return pa.schema([schema.field(name) for name in _shown(schema.names)])
 
 
 def count_rows(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> int:

@@ -16,6 +16,8 @@ _MOST_CHARACTERS = 16
 _MOST_BUCKETS = 1024
 _FUNCTIONS = "|".join(get_args(PartFunction))
 _CALL = re.compile(rf"({_FUNCTIONS})\(\s*([A-Za-z_][A-Za-z0-9_]*)\s*,\s*([0-9]{{1,9}})\s*\)")
+_LIKE_A_CALL = re.compile(r"\s*\w+\(.*\)\s*")
+"""Probably a mistake. A column such as `weight (kg)` is not like this."""
 _NAME = re.compile(rf"([A-Za-z_][A-Za-z0-9_]*?)__({_FUNCTIONS})_([1-9][0-9]{{0,8}})")
 _EXPECTED: Final = (
     f"a column, or a part of a key column: left(column, n) or right(column, n), n from 1 to "
@@ -83,7 +85,7 @@ def _key_part(function: str, column: str, number: str) -> KeyPart:
 def _checked(text: str) -> str:
     match parse_partition(text):
         case SourceColumn(column):
-            if not column or "(" in column:
+            if not column or _LIKE_A_CALL.fullmatch(column):
                 raise expecting(_EXPECTED)
             # The lake would not know whether the source or itself fills the column.
             if isinstance(part := stored_partition(column), KeyPart):

@@ -9,7 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from tributary.api.lake_files import LakeFiles
-from tributary.api.rows import HUDI_COLUMN_PREFIX, read_schema, stream_rows
+from tributary.api.rows import read_schema, stream_rows
 from tributary.api.tables import LakeTable
 from tributary.api.timeline import read_last_commit
 from tributary.contract.partitions import KeyPart
@@ -30,13 +30,7 @@ class HudiRows:
     def schema(self) -> pa.Schema:
         found = read_schema(self.files, self.table)
         parts = {part.name for part in self.key_parts}
-        return pa.schema(
-            [
-                field
-                for field in found
-                if not field.name.startswith(HUDI_COLUMN_PREFIX) and field.name not in parts
-            ]
-        )
+        return pa.schema([field for field in found if field.name not in parts])
 
     def state(self) -> str:
         commit = read_last_commit(self.files.filesystem, self.table.path)
