@@ -33,6 +33,9 @@ EVERYTHING = """
 demo_schema = true
 [aws.storage]
 encryption = "kms"
+[aws.dbt]
+project = "warehouse"
+schedule = "rate(1 day)"
 """
 
 
@@ -68,7 +71,8 @@ def test_a_stack_is_built_after_those_that_it_needs(shop: Path) -> None:
         "Streaming": {"Network"},
         "Connect": {"Network", "Lake", "Database", "Streaming"},
         "Processing": {"Network", "Lake", "Streaming"},
-        "Observability": {"Connect", "Processing"},
+        "Analytics": {"Network", "Lake"},
+        "Observability": {"Connect", "Processing", "Analytics"},
     }
 
 
@@ -199,7 +203,9 @@ def test_an_environment_has_stacks_of_its_own_and_its_own_lake_file_for_the_spar
         for artifact in artifacts.values()
         if artifact["type"] == "aws:cloudformation:stack"
     }
-    assert names == {f"tributary-shop-staging-{kind}" for kind in get_args(StackKind)}
+    # Only a lake with dbt or QuickSight has the stack "analytics".
+    kinds = set(get_args(StackKind)) - {"analytics"}
+    assert names == {f"tributary-shop-staging-{kind}" for kind in kinds}
     (uploaded,) = out.glob("asset.*/lake.toml")
     assert parse_lake(uploaded.read_text()) == read_lake(lake_file, "staging")
     assert read_lake(lake_file, "staging").name == "shop-staging"

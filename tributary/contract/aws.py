@@ -415,7 +415,7 @@ class Aws(Entry):
     database      for the sources without an existing database in `source`
     source        existing databases, by the source's name
     items         the streams and tables that the lake creates for sources of items, by the source's name
-    dbt           a dbt project that runs by a schedule; None: none does
+    dbt           a dbt project that runs on a schedule; None: none does
     quicksight    dashboards from board files; None: there are none
     """
 

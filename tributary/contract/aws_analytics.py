@@ -50,7 +50,7 @@ RunTime = Annotated[Duration, AfterValidator(_run_time)]
 
 
 class DbtJob(Entry):
-    """A dbt project that AWS CodeBuild runs by a schedule, on Athena.
+    """A dbt project that AWS CodeBuild runs on a schedule, on Athena.
 
     project     folder of the project, from the lake file's folder; it has dbt_project.yml and profiles.yml
     target      of profiles.yml

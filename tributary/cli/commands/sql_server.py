@@ -59,6 +59,6 @@ def sql_server(
 
     def say() -> None:
         output.print(f"MySQL's protocol at {HOST}:{port}, user {USER}", highlight=False)
-        output.print(f"Password: mysql --defaults-file={quote(str(options))}", highlight=False)
+        output.print(f"Connect with: mysql --defaults-file={quote(str(options))}", highlight=False)
 
     serve(ServedLake(opened, Limits(seconds, memory)), access, say)
