@@ -56,8 +56,10 @@ def rows_after_all(ingest: TableIngest, at_once: int, key: str) -> dict[int, dic
 @each_server
 @pytest.mark.parametrize(
     ("policy", "at_once"),
-    [(TablePolicy(), 3), (TablePolicy(storage="copy_on_write"), 1000)],
-    ids=["cut into batches", "at once"],
+    [
+        pytest.param(TablePolicy(), 3, id="cut into batches", marks=pytest.mark.long),
+        pytest.param(TablePolicy(storage="copy_on_write"), 1000, id="at once"),
+    ],
 )
 def test_a_snapshot_transactions_a_moved_key_and_ddl_leave_the_rows_that_the_server_had(
     spark: SparkSession, tmp_path: Path, server: str, policy: TablePolicy, at_once: int

@@ -18,6 +18,7 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
 from spark_app.registry.registry import SchemaRegistry
 from spark_app.table.table_ingest import TableIngest
+from tests.parameters import first_then_long
 from tests.spark_app.memory_source import MemorySource
 from tributary.contract.lake import TablePolicy
 
@@ -89,7 +90,7 @@ def state_of(events: list[Recorded], table: str) -> dict[tuple[Any, ...], dict[s
         pytest.param(TablePolicy(storage="copy_on_write", deletes="soft"), 1000, id="at once"),
     ],
 )
-@pytest.mark.parametrize("table", COMPARED)
+@pytest.mark.parametrize("table", first_then_long(sorted(COMPARED)))
 def test_real_events_of_every_kind_leave_the_rows_that_the_database_had(
     spark: SparkSession, tmp_path: Path, table: str, policy: TablePolicy, at_once: int
 ) -> None:
