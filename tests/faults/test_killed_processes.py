@@ -89,6 +89,7 @@ def test_after_the_app_is_killed_anywhere_in_a_commit_the_lake_equals_the_databa
     at_work.check()
 
 
+@pytest.mark.long
 def test_an_s3_that_is_slow_then_refuses_everything_then_answers_again_loses_nothing(
     at_work: Pipeline,
 ) -> None:

@@ -108,7 +108,7 @@ def test_values_of_every_type_are_read_as_they_were_written(
 _SHELVES = ("plain", "a/b=c", "50% &+ä", None)
 
 
-@pytest.mark.parametrize("storage", get_args(Storage))
+@pytest.mark.parametrize("storage", first_then_long(get_args(Storage)))
 @pytest.mark.parametrize("partition_by", first_then_long([("shelf", "_partition"), (), ("shelf",)]))
 def test_a_row_is_where_hudi_looks_for_it(
     spark: SparkSession, tmp_path: Path, storage: Storage, partition_by: tuple[str, ...]

@@ -254,7 +254,7 @@ def test_a_table_with_arrays_is_read_before_and_after_a_column_is_added_to_it(
         run.check()
 
 
-@pytest.mark.parametrize("storage", ["merge_on_read", "copy_on_write"])
+@pytest.mark.parametrize("storage", first_then_long(["merge_on_read", "copy_on_write"]))
 def test_each_row_of_a_table_that_parts_of_its_key_partition_is_in_its_keys_partition(
     spark: SparkSession, tmp_path: Path, storage: Storage
 ) -> None:

@@ -38,6 +38,7 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.positions.postgres import PostgresLog
 from spark_app.sources.event import OffsetRange
 from spark_app.table.table_ingest import TableIngest
+from tests.parameters import first_then_long
 from tests.spark_app.debezium import TOPIC, SourceTable, event_row
 from tests.spark_app.memory_source import MemorySource
 from tests.spark_app.table_rows import RECORDED, table_rows, upsert_by_hudi
@@ -57,7 +58,7 @@ VALUES: tuple[tuple[DataType, tuple[Any, ...]], ...] = (
 )
 
 
-@pytest.mark.parametrize("storage", get_args(Storage))
+@pytest.mark.parametrize("storage", first_then_long(get_args(Storage)))
 def test_hudi_finds_a_row_by_each_type_that_is_taken(
     spark: SparkSession, tmp_path: Path, storage: Storage
 ) -> None:
