@@ -59,6 +59,8 @@ def sql_server(
 
     def say() -> None:
         output.print(f"MySQL's protocol at {HOST}:{port}, user {USER}", highlight=False)
-        output.print(f"Connect with: mysql --defaults-file={quote(str(options))}", highlight=False)
+        output.print(
+            f"Connect with: mysql --defaults-file={quote(str(options))}", highlight=False, soft_wrap=True
+        )
 
     serve(ServedLake(opened, Limits(seconds, memory)), access, say)
