@@ -641,6 +641,7 @@ def test_reconcile_names_exactly_the_rows_that_were_falsified_in_the_lake(tribut
     assert "3 tables, 52 rows, 1 table is not identical" in told
 
 
+@pytest.mark.long
 def test_a_bucket_from_another_sink_becomes_tables_that_continue_with_its_next_files(
     tributary: Tributary, tmp_path: Path
 ) -> None:
