@@ -57,7 +57,7 @@ QUICK = Settings(busy=2, idle=4, rest_seconds=5.0, warm_up_seconds=10.0, seconds
 
 @dataclass(frozen=True)
 class Observed:
-    """One lake, in seconds. Those of `load`, `rest` and `commit` are of the app's CPU time.
+    """One lake, in seconds. `load`, `rest` and `commit` are CPU seconds of the app.
 
     load      from the app's start until it has loaded all tables
     rest      in a second in which no table changes

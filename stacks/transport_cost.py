@@ -42,7 +42,7 @@ def on_demand_stream(load: Load) -> float:
 
 
 def provisioned_stream(load: Load) -> float:
-    """Return the dollars an hour of a stream with shards. A record is charged for each 25 KB of it."""
+    """Return the dollars an hour of a stream with shards. AWS charges a record in steps of 25 KB."""
     units = load.changes * _SECONDS * ceil(load.bytes / 25_600)
     return shards(load) * price_of("kinesis-shard") + units / 1e6 * price_of("kinesis-million-put-units")
 

@@ -140,11 +140,11 @@ class DeriveRun:
         turn.error = told.reason
         # An input that is not there yet needs no person.
         waits = self.follow and isinstance(error, InputMissing)
-        if is_new and waits:
-            self._store(name, "retrying", told)
-        elif is_new:
+        if is_new and not waits:
             self._report(name, told)
-        if self.follow and (waits or not is_new):
+        elif self.follow:
+            if is_new:
+                self._store(name, "retrying", told)
             self.progress.write(Failed(str(derived_table(name)), told.reason, turn.attempts, wait))
 
     def _report(self, name: str, error: TributaryError) -> None:

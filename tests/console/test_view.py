@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from tests.console.views import ORDERS, USERS, blocked, commit, left_out, view_of, well
+from tributary.api.kept import Kept
 from tributary.console.pages.ask import as_csv
 from tributary.console.pages.frame import ago, cell, counted, table_path
 from tributary.console.pages.table import commit_rows
 from tributary.console.pages.tables import rows_of
-from tributary.console.view import Kept
 
 
 def test_many_pages_cost_one_reading() -> None:

@@ -214,7 +214,7 @@ def test_every_board_of_the_project_can_be_shown_and_its_sql_is_athena_s(board: 
 
 
 def test_the_demo_s_tiles_have_the_same_answers_after_their_translation() -> None:
-    """DuckDB reads what sqlglot makes of Athena's SQL, so it can compare both."""
+    """DuckDB reads the SQL that sqlglot translates from Athena's, so it can compare both."""
     lake, generated = read_lake(ROOT / "lake.toml"), generate(0.001)
     with duckdb.connect() as database:
         for table in TABLES:

@@ -82,7 +82,7 @@ def _read_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> pa.Tabl
 
 
 def _shown(columns: Sequence[str]) -> list[str]:
-    """Return the columns without Hudi's, and those of the lake last."""
+    """Return the columns without Hudi's, and the columns that the lake adds last."""
     return sorted((name for name in columns if not name.startswith(HUDI_COLUMN_PREFIX)), key=_is_of_lake)
 
 

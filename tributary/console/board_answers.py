@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 from pathlib import Path
 
-from tributary.console.view import Kept
+from tributary.api.kept import Kept
 from tributary.contract.boards.board import Board, BoardError, Tile, board_files, read_board, tile_place
 from tributary.contract.errors import TributaryError
 from tributary.operations.boards.answers import Shown, shown

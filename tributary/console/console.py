@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tributary.api.kept import Kept
 from tributary.api.quarantine import QuarantinedEvent, read_quarantine
 from tributary.api.row_events import RowEvent
 from tributary.api.sql import Limits
@@ -15,7 +16,7 @@ from tributary.console.actions import Actions
 from tributary.console.board_answers import BoardAnswers
 from tributary.console.jobs import Jobs
 from tributary.console.shown_lake import ShownLake
-from tributary.console.view import Kept, LakeView
+from tributary.console.view import LakeView
 from tributary.contract.table_name import TableName
 from tributary.operations.logs import Level, LogEntry, chosen
 

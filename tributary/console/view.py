@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from tributary.contract.acceleration import ChosenSteps
 from tributary.operations.table_states import TableState
@@ -87,26 +85,3 @@ class LakeView:
     def to_look_at(self) -> tuple[TableState, ...]:
         """The tables that somebody has to do something about."""
         return tuple(table for table in self.tables if not table.is_well)
-
-
-class Kept(Generic[Value]):
-    """A value that is read in a thread when somebody asks for it, and kept for some seconds.
-
-    So many pages cost as much as one, and the lake is not read while nobody looks.
-    """
-
-    def __init__(self, read: Callable[[], Value], seconds: float) -> None:
-        self._read = read
-        self._seconds = seconds
-        self._value: Value | None = None
-        self._read_at = 0.0
-        self._lock: asyncio.Lock | None = None
-
-    async def get(self) -> Value:
-        """Return a value that is at most so many seconds old."""
-        self._lock = self._lock or asyncio.Lock()
-        async with self._lock:
-            if self._value is None or time.monotonic() >= self._read_at + self._seconds:
-                self._value = await asyncio.to_thread(self._read)
-                self._read_at = time.monotonic()
-            return self._value

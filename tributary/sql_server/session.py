@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from mysql_mimic import AllowedResult, Session
@@ -12,6 +11,7 @@ from mysql_mimic.errors import ErrorCode, MysqlError
 from mysql_mimic.session import Query
 from sqlglot import exp
 
+from tributary.api.kept import Kept
 from tributary.api.sql import Limits
 from tributary.contract.errors import TributaryError
 from tributary.sql_server.descriptions import create_table, table_status
@@ -48,24 +48,22 @@ class ServedLake:
 
     lake: ReadableLake
     limits: Limits
-    _databases: Databases = field(default_factory=dict)
-    _read_at: float | None = None
+
+    def __post_init__(self) -> None:
+        self.databases = Kept(self._read_databases, _SCHEMA_SECONDS)
 
     def answer(self, statement: exp.Expr, database: str | None) -> AllowedResult:
         """Run a statement that a client sent while it used a database. Raises TributaryError."""
         question = question_of(statement, database)
         return result_set_of(self.lake.sql(question.sql, question.as_of, self.limits))
 
-    def databases(self) -> Databases:
+    def _read_databases(self) -> Databases:
         """Return the types of all columns. Raises TributaryError."""
-        now = time.monotonic()
-        if self._read_at is None or now - self._read_at > _SCHEMA_SECONDS:
-            found: Databases = {}
-            for name, schema in self.lake.schemas().items():
-                columns = {column.name: sent_as(column.type).name for column in schema}
-                found.setdefault(database_of(name), {})[name.table] = columns
-            self._databases, self._read_at = found, now
-        return self._databases
+        found: Databases = {}
+        for name, schema in self.lake.schemas().items():
+            columns = {column.name: sent_as(column.type).name for column in schema}
+            found.setdefault(database_of(name), {})[name.table] = columns
+        return found
 
 
 class LakeSession(Session):  # type: ignore[misc]
@@ -99,7 +97,7 @@ class LakeSession(Session):  # type: ignore[misc]
 
     async def schema(self) -> Databases:
         try:
-            return await asyncio.to_thread(self._served.databases)
+            return await self._served.databases.get()
         except TributaryError as error:
             raise told(error) from error
 

@@ -52,21 +52,16 @@ def question_of(statement: exp.Expr, database: str | None) -> Question:
     defined = {cte.alias for cte in query.find_all(exp.CTE)}
     for table in query.find_all(exp.Table):
         table.set("version", None)
-        if table.db or (isinstance(table.this, exp.Identifier) and table.name not in defined):
-            _name_as_in_the_lake(table, database)
+        is_short = not table.db and isinstance(table.this, exp.Identifier) and table.name not in defined
+        named = database if is_short else table.db
+        if named and "." in named and not table.catalog:
+            source, schema = named.split(".", 1)
+            table.set("db", exp.to_identifier(schema, quoted=True))
+            table.set("catalog", exp.to_identifier(source, quoted=True))
     for column in query.find_all(exp.Column):
         column.set("db", None)
         column.set("catalog", None)
     return Question(query.sql(dialect="duckdb"), next(iter(moments), None))
-
-
-def _name_as_in_the_lake(table: exp.Table, database: str | None) -> None:
-    """Give the table the parts `source.schema.table`, as far as the client or its database says them."""
-    named = table.db or (database if not table.catalog else None)
-    if named and not table.catalog and "." in named:
-        source, schema = named.split(".", 1)
-        table.set("db", exp.to_identifier(schema, quoted=True))
-        table.set("catalog", exp.to_identifier(source, quoted=True))
 
 
 def _moment_of(version: exp.Version) -> str:

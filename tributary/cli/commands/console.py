@@ -16,8 +16,8 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
+from tributary.cli.free_port import require_free
 from tributary.cli.rendering import output
-from tributary.contract.errors import TributaryError
 from tributary.contract.lake import read_lake
 from tributary.operations.workspace import Workspace
 
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from tributary.console.shown_lake import ShownLake
 
 PORT = 8642
-
-
-class PortTaken(TributaryError):
-    """Another process listens on the console's port."""
+CONSOLE_PORT = "the console's port"
 
 
 def console(
@@ -53,7 +50,7 @@ def console(
     from tributary.console.console import Console
     from tributary.console.server import serve
 
-    require_free(port)
+    require_free(port, CONSOLE_PORT)
     with _shown_lake(lake, environment, state, on_aws=on_aws) as shown:
         serve(Console(shown, has_buttons=not read_only), port, on_start=lambda: say_address(port))
 
@@ -77,18 +74,6 @@ def _shown_lake(
         shown = AwsLake(DeployedLake(found, session), lake_file, remedy_words)
         shown.open()
         yield shown
-
-
-def require_free(port: int) -> None:
-    """Raise `PortTaken` if another process listens on the port."""
-    from tributary.local.state import is_free
-
-    if not is_free(port):
-        raise PortTaken(
-            "the console's port is in use",
-            where=f"127.0.0.1:{port}",
-            remedy="Stop that process, or name another port with --port.",
-        )
 
 
 def say_address(port: int) -> None:

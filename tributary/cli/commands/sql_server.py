@@ -14,15 +14,11 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
+from tributary.cli.free_port import require_free
 from tributary.cli.rendering import output
-from tributary.contract.errors import TributaryError
 
 PORT = 3307
 OPTIONS_FILE = "sql-server.cnf"
-
-
-class PortTaken(TributaryError):
-    """Another process listens on the port."""
 
 
 def sql_server(
@@ -43,16 +39,10 @@ def sql_server(
     """
     from tributary.api.open_lake import open_lake
     from tributary.api.sql import Limits
-    from tributary.local.state import is_free
     from tributary.sql_server.server import HOST, USER, open_access, serve
     from tributary.sql_server.session import ServedLake
 
-    if not is_free(port):
-        raise PortTaken(
-            "the port is in use",
-            where=f"{HOST}:{port}",
-            remedy="Stop that process, or name another port with --port.",
-        )
+    require_free(port, "the port")
     opened = open_lake(lake, state=state, aws=on_aws, environment=environment)
     options = state / OPTIONS_FILE
     access = open_access(options, port)

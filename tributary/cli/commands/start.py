@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tributary.cli.commands.console import PORT, require_free, say_address
+from tributary.cli.commands.console import CONSOLE_PORT, PORT, say_address
 from tributary.cli.commands.init import ask_for_password
 from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
@@ -17,6 +17,7 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
+from tributary.cli.free_port import require_free
 from tributary.cli.rendering import messages, output
 from tributary.operations.remedy_words import remedy_words
 from tributary.operations.workspace import Workspace
@@ -59,7 +60,7 @@ def start(
     from tributary.operations.verify.rounds import VerifyKeeper
 
     workspace = Workspace.open(lake, state)
-    require_free(port)
+    require_free(port, CONSOLE_PORT)
     _ask_for_missing_passwords(workspace)
     try:
         start_pipeline(workspace, messages)

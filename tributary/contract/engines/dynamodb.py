@@ -164,14 +164,11 @@ class DynamoDbSource(Source):
                 str(self.partitions),
                 "no entry: the shards of the stream take the place of partitions",
             )
-        for table, _ in self.types:
-            if not self.matches(ITEM_SCHEMA, table):
-                expected = f"a table that {entry}.tables takes: {', '.join(self.tables)}"
-                yield Problem(f"{entry}.types", "types of a table that is not taken", table, expected)
-        for table, _ in self.exports:
-            if not self.matches(ITEM_SCHEMA, table):
-                expected = f"a table that {entry}.tables takes: {', '.join(self.tables)}"
-                yield Problem(f"{entry}.exports", "an export of a table that is not taken", table, expected)
+        for key, what, tables in (("types", "types", self.types), ("exports", "an export", self.exports)):
+            for table, _ in tables:
+                if not self.matches(ITEM_SCHEMA, table):
+                    expected = f"a table that {entry}.tables takes: {', '.join(self.tables)}"
+                    yield Problem(f"{entry}.{key}", f"{what} of a table that is not taken", table, expected)
         if self.exports and not self.initial_load:
             yield Problem(
                 f"{entry}.exports", "exports, although no items are read", "initial_load = false", "true"
