@@ -27,6 +27,8 @@ BENCHMARKS = {
     "freshness": Benchmark("bench.freshness"),
     "freshness_idle_tables": Benchmark("bench.freshness", full="IDLE_TABLES", quick=None),
     "freshness_backfill": Benchmark("bench.freshness", full="BACKFILL", quick=None),
+    "freshness_kinesis": Benchmark("bench.kinesis"),
+    "catch_up_kinesis": Benchmark("bench.kinesis", full="CATCH_UP", quick="QUICK_CATCH_UP"),
     "many_tables": Benchmark("bench.many_tables"),
     "many_tables_thousand": Benchmark("bench.many_tables", full="THOUSAND", quick=None),
     "endurance": Benchmark("bench.endurance", quick=None),

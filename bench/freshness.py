@@ -119,7 +119,7 @@ class NoResult(TributaryError):
 class Commit:
     """A commit as the app reported it, with moments in seconds since 1970.
 
-    until      the offset after the commit's last event
+    until      the events of the table so far
     freshness  the app's own p50 and p95 in seconds, from the source's clock to the app's
     """
 
@@ -261,7 +261,8 @@ def commit_of(report: Mapping[str, Any]) -> Commit:
     """Return the commit that a report of the app describes."""
     ended = datetime.fromisoformat(report["at"]).timestamp()
     fresh = report["freshness_ms"]
-    (until,) = report["positions"].values()  # the tables' topics have one partition
+    # The topics in Kafka have one partition.
+    until = sum(report["positions"].values())
     return Commit(
         table=TableName.parse(report["table"]).table,
         began=ended - report["seconds"],

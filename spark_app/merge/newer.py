@@ -17,10 +17,21 @@ from spark_app.positions.source_log import NOWHERE
 
 def may_hold_older(survey: Survey, ledger: Ledger) -> bool:
     """Return whether some change can be older than one that was applied, of whatever key."""
-    firsts = [found.first_log_position for found in survey.partitions.values()]
-    lowest = min((first for first in firsts if first is not None), default=None)
-    highest = max(ledger.applied.values(), default=None)
-    return lowest is not None and highest is not None and lowest <= highest
+    return first_position(survey) <= max(ledger.applied.values(), default=NOWHERE)
+
+
+def first_position(survey: Survey) -> bytes:
+    """Return a position that is not higher than that of any change."""
+    firsts = (found.first_log_position for found in survey.partitions.values())
+    return min((first for first in firsts if first is not None), default=NOWHERE)
+
+
+def last_position(survey: Survey) -> bytes | None:
+    """Return a position that is not lower than that of any change; None if the survey does not tell."""
+    partitions = survey.partitions.values()
+    if any(found.snapshots for found in partitions):
+        return None
+    return max((found.last.position for found in partitions if found.last is not None), default=None)
 
 
 def stored_positions(stored: DataFrame) -> DataFrame:

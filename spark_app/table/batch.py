@@ -186,7 +186,8 @@ class BatchApplier:
         ledger = self._ledger_after(ranges, survey, plan, set_aside)
         if parts.newer is not None:
             name = batch_name(self.state.ledger, ledger)
-            folded = replace(folded, rows=parts.newer.of_batch(folded.rows, self.state, survey, name))
+            newer = parts.newer.of_batch(folded.rows, good, self.state, survey, name)
+            folded = replace(folded, rows=newer)
         rows = silver_rows(folded.rows, plan.columns, deletes_are_soft=parts.deletes_are_soft)
         phases.end("fold")
         self.mode.commit(replace(folded, rows=rows), ledger)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -25,9 +25,9 @@ MOST_FOLDERS = 16
 """So many batches with deletes leave a folder each, before all of them become one."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class DeletedKeys:
-    """The deleted keys of one table, in Parquet below `path`.
+    """The deleted keys of one table, in Parquet below `path`. Only this object may write there.
 
     A batch writes its deletes before its commit. If that fails, the keys are there all the same. This does no
     harm: they say how old a change of a key is at least, which is true without the commit, too."""
@@ -35,47 +35,68 @@ class DeletedKeys:
     spark: SparkSession
     path: str
     remembered: timedelta
+    _folders: dict[str, bytes | None] | None = field(default=None, init=False)
+    """The name of each folder, with a position that is not lower than any in it, if one is known."""
 
-    def remember(self, deleted: DataFrame, name: str) -> None:
-        """Add `key, position` of the rows that a batch deletes. A repeated batch has the same name."""
-        keys = deleted.select("key", "position", F.current_timestamp().alias("deleted_at"))
-        if keys.isEmpty():
-            return
+    def remember(self, deletes: DataFrame, name: str, newest: bytes | None) -> None:
+        """Add `key, position` of a batch's deletes. No position is after `newest`; None: that is not known.
+
+        A repeated batch has the same name."""
+        keys = deletes.select("key", "position", F.current_timestamp().alias("deleted_at"))
         keys.coalesce(1).write.mode("overwrite").parquet(f"{self.path}/{name}")
-        folders = self._folders()
-        if len(folders) > MOST_FOLDERS:
-            self._merge(folders)
+        self._known()[name] = newest
 
-    def positions(self) -> DataFrame | None:
-        """Return `key, position` of the remembered deletes; None if there are none."""
-        folders = self._folders()
-        return self._read(folders).select("key", "position") if folders else None
+    def positions(self, since: bytes) -> DataFrame | None:
+        """Return `key, position` of the remembered deletes, at least of those that are not before `since`.
 
-    def _read(self, folders: Iterable[str]) -> DataFrame:
-        rows = self.spark.read.schema(DELETED_KEY).parquet(*folders)
+        None if there are none. The rows can be read until `merge_if_many` is called."""
+        wanted = [name for name, newest in self._known().items() if newest is None or newest >= since]
+        return self._read(wanted).select("key", "position") if wanted else None
+
+    def merge_if_many(self) -> None:
+        """Make one folder of all if there are many, without the keys whose time is over."""
+        if len(self._known()) > MOST_FOLDERS:
+            self._merge()
+
+    def forget(self) -> None:
+        """Forget which folders there are, because somebody else may have written."""
+        self._folders = None
+
+    def _read(self, names: Iterable[str]) -> DataFrame:
+        rows = self.spark.read.schema(DELETED_KEY).parquet(*[f"{self.path}/{name}" for name in names])
         oldest = F.current_timestamp() - F.expr(f"INTERVAL {int(self.remembered.total_seconds())} SECONDS")
         return rows.where(F.col("deleted_at") >= oldest)
 
-    def _merge(self, folders: tuple[str, ...]) -> None:
-        """Write all folders as one, without the keys whose time is over. An interruption loses no key."""
+    def _merge(self) -> None:
+        # An interruption before the end loses no key: it only leaves some of them twice.
+        folders = self._known()
         latest = (
             self._read(folders)
             .groupBy("key")
             .agg(F.max("position").alias("position"), F.max("deleted_at").alias("deleted_at"))
         )
-        latest.coalesce(1).write.parquet(f"{self.path}/merged-{uuid.uuid4().hex}")
-        for folder in folders:
-            path, file_system = self._hadoop(folder)
+        merged = f"merged-{uuid.uuid4().hex}"
+        latest.coalesce(1).write.parquet(f"{self.path}/{merged}")
+        known = [newest for newest in folders.values() if newest is not None]
+        self._folders = {merged: max(known) if len(known) == len(folders) else None}
+        for name in folders:
+            path, file_system = self._hadoop(f"{self.path}/{name}")
             file_system.delete(path, True)
 
-    def _folders(self) -> tuple[str, ...]:
+    def _known(self) -> dict[str, bytes | None]:
+        if self._folders is None:
+            self._folders = dict.fromkeys(self._listed())
+        return self._folders
+
+    def _listed(self) -> tuple[str, ...]:
         path, file_system = self._hadoop(self.path)
         if not file_system.exists(path):
             return ()
         found = (entry.getPath() for entry in file_system.listStatus(path) if entry.isDirectory())
         # A folder without this file is of a write that did not end.
-        is_whole = self._jvm.org.apache.hadoop.fs.Path
-        return tuple(sorted(str(each) for each in found if file_system.exists(is_whole(each, "_SUCCESS"))))
+        in_folder = self._jvm.org.apache.hadoop.fs.Path
+        whole = (each for each in found if file_system.exists(in_folder(each, "_SUCCESS")))
+        return tuple(sorted(str(each.getName()) for each in whole))
 
     def _hadoop(self, text: str) -> tuple[Any, Any]:
         path = self._jvm.org.apache.hadoop.fs.Path(text)

@@ -126,6 +126,8 @@ class TableIngest:
         Rows that were written under another `deletes` policy are rewritten. Raises
         `PolicyChanged` if another layout than the table's is asked for."""
         self._state = None
+        if self.parts.newer is not None:
+            self.parts.newer.forget()
         recovered = self.parts.commits.recover()
         self.services.recover(recovered.commits_since_services)
         if recovered.commit is None:

@@ -173,6 +173,25 @@ def test_many_batches_with_deletes_leave_few_folders(
     assert run.ids() == {"b"}
 
 
+def test_deletes_are_merged_while_a_late_change_is_looked_up_among_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_app.table.deleted_keys.MOST_FOLDERS", 1)
+    sent = [OTHER]
+    for number in range(1, 4):
+        sent += [
+            Sent(str(number), START_US + 10 * number, None),
+            Sent("1", START_US + number, {"state": "late"}),
+        ]
+    run = _Run(spark, HARD, _arrived(*sent), tmp_path)
+
+    run.take(Step((1, 0, 0)))
+    for _ in range(3):
+        run.take(Step((2, 0, 0)))
+        run.check()
+    assert len(list((tmp_path / "deleted").iterdir())) <= 2
+
+
 def test_a_rebuild_has_the_same_rows_and_remembers_the_deletes(spark: SparkSession, tmp_path: Path) -> None:
     run = _Run(spark, HARD, _arrived(OTHER, LATER, PUT, GONE, LATER), tmp_path)
     run.take(Step((4, 0, 0)))

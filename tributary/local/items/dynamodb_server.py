@@ -12,6 +12,7 @@ import base64
 import hashlib
 import io
 import json
+import logging
 import random
 import re
 import signal
@@ -34,6 +35,9 @@ READING = ("Describe", "Get", "List", "Query", "Scan", "BatchGet", "TransactGet"
 STREAM = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 RECORDS_AT_ONCE = 500
 SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_BETWEEN_STEPS = 0.25
+"""A step costs at least four requests of moto. Without a pause, each change would cost them."""
+
 READY = "ready"
 """The name of the file that appears once the saved tables are there."""
 
@@ -243,6 +247,8 @@ def _typed(attribute: Mapping[str, Any]) -> Json:
 
 def main() -> None:
     arguments = _arguments()
+    # Otherwise each request writes a line.
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
     changed, stopped = threading.Event(), threading.Event()
     application = WithStreams(DomainDispatcherApplication(create_backend_app), changed)
     server = make_server("127.0.0.1", arguments.port, application, threaded=True)
@@ -260,6 +266,7 @@ def main() -> None:
         changed.clear()
         for relay in relays.values():
             relay.step()
+        stopped.wait(SECONDS_BETWEEN_STEPS)
     for region, relay in relays.items():
         relay.disorder = False
         relay.step()
