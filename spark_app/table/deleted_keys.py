@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,15 +19,20 @@ DELETED_KEY = StructType(
         StructField("deleted_at", TimestampType()),
     ]
 )
-"""A key, the position of its delete, and when the table applied it."""
+"""A key, the position of its delete, and about when the table applied it."""
 
 MOST_FOLDERS = 16
 """So many batches with deletes leave a folder each, before all of them become one."""
+
+RESOLUTION = timedelta(minutes=10)
+"""How exactly the time of a delete is known."""
 
 
 @dataclass
 class DeletedKeys:
     """The deleted keys of one table, in Parquet below `path`. Only this object may write there.
+
+    Each key is remembered for a while at least, and forgotten when folders become one after that.
 
     A batch writes its deletes before its commit. If that fails, the keys are there all the same. This does no
     harm: they say how old a change of a key is at least, which is true without the commit, too."""
@@ -42,7 +47,7 @@ class DeletedKeys:
         """Add `key, position` of a batch's deletes. No position is after `newest`; None: that is not known.
 
         A repeated batch has the same name."""
-        keys = deletes.select("key", "position", F.current_timestamp().alias("deleted_at"))
+        keys = deletes.select("key", "position", F.lit(_rounded(datetime.now(UTC))).alias("deleted_at"))
         keys.coalesce(1).write.mode("overwrite").parquet(f"{self.path}/{name}")
         self._known()[name] = newest
 
@@ -63,15 +68,15 @@ class DeletedKeys:
         self._folders = None
 
     def _read(self, names: Iterable[str]) -> DataFrame:
-        rows = self.spark.read.schema(DELETED_KEY).parquet(*[f"{self.path}/{name}" for name in names])
-        oldest = F.current_timestamp() - F.expr(f"INTERVAL {int(self.remembered.total_seconds())} SECONDS")
-        return rows.where(F.col("deleted_at") >= oldest)
+        return self.spark.read.schema(DELETED_KEY).parquet(*[f"{self.path}/{name}" for name in names])
 
     def _merge(self) -> None:
         # An interruption before the end loses no key: it only leaves some of them twice.
         folders = self._known()
+        oldest = _rounded(datetime.now(UTC) - self.remembered)
         latest = (
             self._read(folders)
+            .where(F.col("deleted_at") >= F.lit(oldest))
             .groupBy("key")
             .agg(F.max("position").alias("position"), F.max("deleted_at").alias("deleted_at"))
         )
@@ -105,3 +110,10 @@ class DeletedKeys:
     @property
     def _jvm(self) -> Any:
         return self.spark._jvm
+
+
+def _rounded(moment: datetime) -> datetime:
+    """Return the moment, rounded down.
+
+    Spark compiles a query anew for each other time in it, which takes longer than most batches."""
+    return moment - (moment - datetime.min.replace(tzinfo=UTC)) % RESOLUTION

@@ -44,7 +44,7 @@ class NewerRows:
         The batch's `changes` (`decode.change_type`) are held. Their deletes are remembered under the batch's
         `name`. Most batches are newer than all before them, and then nothing is looked up."""
         if self.deleted is not None:
-            # The rows that this batch looks up are read when it is written. No file of them may go until then.
+            # What this batch looks up is read when it is written. No file of it may go until then.
             self.deleted.merge_if_many()
         ordered = ordered_by_time(rows)
         if may_hold_older(survey, state.ledger):

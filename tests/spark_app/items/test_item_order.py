@@ -147,10 +147,14 @@ def test_no_late_change_brings_a_deleted_row_back(
     assert run.ids() == {"b"}
 
 
-def test_after_its_time_a_deleted_key_is_forgotten(spark: SparkSession, tmp_path: Path) -> None:
+def test_after_its_time_a_deleted_key_is_forgotten(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """This proves that the rows above stay away by what is remembered.
 
     A copy-on-write table keeps nothing of a deleted row. In a merge-on-read table, a log file would."""
+    monkeypatch.setattr("spark_app.table.deleted_keys.MOST_FOLDERS", 0)
+    monkeypatch.setattr("spark_app.table.deleted_keys.RESOLUTION", timedelta(microseconds=1))
     run = _Run(spark, POLICIES[1], _arrived(OTHER, PUT, GONE, LATER), tmp_path, timedelta(0))
 
     for most in (2, 1, 1):
