@@ -408,7 +408,7 @@ def _item_source(spark: SparkSession, lake: Lake, options: argparse.Namespace, s
     landing = Landing(spark, table, of.name, topic_of)
     tables = ItemTables(of, source.patterns, ITEM_SCHEMA) if of.initial_load else None
     lander = Lander(of.name, Stream(of), landing, tables, allows_gaps=options.allow_gaps)
-    return KinesisSource(lander, bronze, follows=options.follow)
+    return KinesisSource(lander, bronze, landing.recent, follows=options.follow)
 
 
 def _metrics(lake: Lake, options: argparse.Namespace) -> MetricsSender | None:

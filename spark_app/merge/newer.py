@@ -5,6 +5,8 @@ Only a source that brings the changes of a key in another order than it made the
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -32,6 +34,22 @@ def last_position(survey: Survey) -> bytes | None:
     if any(found.snapshots for found in partitions):
         return None
     return max((found.last.position for found in partitions if found.last is not None), default=None)
+
+
+def newest_of_keys(changes: DataFrame) -> Mapping[str, bytes]:
+    """Return the newest position of each key in a small batch of changes. One Spark job."""
+    newest: dict[str, bytes] = {}
+    for row in changes.select("key", "log_position").collect():
+        position = bytes(row["log_position"])
+        newest[row["key"]] = max(position, newest.get(row["key"], position))
+    return newest
+
+
+def without_keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return the folded rows of all other keys."""
+    # Spark compiles a query with a list of values once, whatever the values are.
+    is_one = F.array_contains(F.lit(list(keys)).cast("array<string>"), F.col("key"))
+    return rows.where(~is_one) if keys else rows
 
 
 def stored_positions(stored: DataFrame) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -14,18 +14,22 @@ from spark_app.merge.newer import (
     first_position,
     last_position,
     may_hold_older,
+    newest_of_keys,
     ordered_by_time,
     stored_positions,
+    without_keys,
     without_older,
 )
+from spark_app.merge.recent_positions import RecentPositions
 from spark_app.merge.survey import Survey
 from spark_app.positions.source_log import NOWHERE
+from spark_app.sources.event import EVENTS_OF_ONE_TASK
 from spark_app.table.deleted_keys import DeletedKeys
 from spark_app.table.table_state import TableState
 from spark_app.wire.decode import DELETE
 
 
-@dataclass(frozen=True)
+@dataclass
 class NewerRows:
     """Leaves out rows of one table that are older than what it holds.
 
@@ -35,6 +39,7 @@ class NewerRows:
 
     stored: Callable[[], DataFrame]
     deleted: DeletedKeys | None
+    _recent: RecentPositions | None = field(default=None, init=False)
 
     def of_batch(
         self, rows: DataFrame, changes: DataFrame, state: TableState, survey: Survey, name: str
@@ -42,19 +47,31 @@ class NewerRows:
         """Return the rows to apply, from a batch's folded rows (`fold.folded_type`).
 
         The batch's `changes` (`decode.change_type`) are held. Their deletes are remembered under the batch's
-        `name`. Most batches are newer than all before them, and then nothing is looked up."""
+        `name`. One Spark job for the keys of a small batch, and one for its deletes."""
         if self.deleted is not None:
             # What this batch looks up is read when it is written. No file of it may go until then.
             self.deleted.merge_if_many()
-        ordered = ordered_by_time(rows)
-        if may_hold_older(survey, state.ledger):
-            ordered = self.without_older(ordered, state, first_position(survey))
+        ordered = self._newer(ordered_by_time(rows), changes, state, survey)
         if self.deleted is not None and survey.deletes:
-            deletes = changes.where(F.col("op") == DELETE).select(
-                "key", F.col("log_position").alias("position")
-            )
+            is_delete = F.col("op") == DELETE
+            deletes = changes.where(is_delete).select("key", F.col("log_position").alias("position"))
             self.deleted.remember(deletes, name, last_position(survey))
         return ordered
+
+    def _newer(self, rows: DataFrame, changes: DataFrame, state: TableState, survey: Survey) -> DataFrame:
+        """Compare with what changed lately, if that is enough; otherwise with the table and its deletes."""
+        first = first_position(survey)
+        recent = self._recent or RecentPositions(max(state.ledger.applied.values(), default=NOWHERE))
+        are_few = survey.changes <= EVENTS_OF_ONE_TASK
+        newest = newest_of_keys(changes) if are_few else {}
+        if recent.knows(first) and are_few:
+            rows = without_keys(rows, recent.later(newest))
+        elif may_hold_older(survey, state.ledger):
+            rows = self.without_older(rows, state, first)
+        recent.add(newest)
+        # The ledger has the newest position of a large batch, but nobody has the keys.
+        self._recent = recent if are_few else None
+        return rows
 
     def without_older(self, rows: DataFrame, state: TableState, since: bytes = NOWHERE) -> DataFrame:
         """Return the rows that are not older than the stored row or the delete of their key.
@@ -68,7 +85,8 @@ class NewerRows:
         return without_older(rows, reduce(DataFrame.unionByName, known)) if known else rows
 
     def forget(self) -> None:
-        """Forget what is known of files that somebody else may have written."""
+        """Forget what a failed commit, or somebody else, may have made wrong."""
+        self._recent = None
         if self.deleted is not None:
             self.deleted.forget()
 

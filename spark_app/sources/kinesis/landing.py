@@ -5,7 +5,7 @@ is missing in bronze, and none is there twice, whatever crashes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 )
 
 from spark_app.sources.kinesis.places import ShardPlace, StreamPlaces
+from spark_app.sources.kinesis.recently_landed import LandedRecord, RecentlyLanded
 from spark_app.sources.kinesis.stream import Record
 
 LANDED = StructType(
@@ -67,12 +68,15 @@ TopicOf = Callable[[bytes], str | None]
 
 @dataclass
 class Landing:
-    """The Iceberg table with the full name `table`, for one stream. Nobody else may write to it."""
+    """The Iceberg table with the full name `table`, for one stream. Nobody else may write to it.
+
+    recent  holds the last records that have landed"""
 
     spark: SparkSession
     table: str
     stream: str
     topic_of: TopicOf
+    recent: RecentlyLanded = field(default_factory=RecentlyLanded)
     _commits: int = field(default=0, init=False)
 
     def read_places(self) -> StreamPlaces:
@@ -93,9 +97,11 @@ class Landing:
         after = places.with_places(each.place for each in read).with_offsets(offsets)
         self._create()
         tasks = 1 + len(rows) // RECORDS_OF_ONE_TASK
-        frame = self.spark.createDataFrame(self.spark.sparkContext.parallelize(rows, tasks), LANDED)
+        landing = self.spark.sparkContext.parallelize(rows, tasks)
+        frame = self.spark.createDataFrame(landing, LANDED, verifySchema=False)
         writer = frame.writeTo(self.table).option(f"snapshot-property.{PLACES_KEY}", after.to_json())
         writer.option("fanout-enabled", "true").option("distribution-mode", "none").append()
+        self.recent.add(_as_recent(rows))
         self._commits += 1
         if self._commits % COMMITS_BETWEEN_EXPIRIES == 0:
             self.expire_snapshots()
@@ -147,6 +153,11 @@ class Landing:
             offsets=offsets,
             next_partition=max(places, default=-1) + 1,
         )
+
+
+def _as_recent(rows: Iterable[tuple[Any, ...]]) -> Iterator[LandedRecord]:
+    for topic, partition, offset, arrived_ms, key, value, *_ in rows:
+        yield LandedRecord((topic, partition, offset), arrived_ms, bytes(key), bytes(value))
 
 
 def numbered(

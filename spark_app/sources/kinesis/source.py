@@ -17,6 +17,7 @@ from spark_app.sources.bronze import BronzeSource
 from spark_app.sources.event import OffsetRange, TopicExtent
 from spark_app.sources.kinesis.lander import Lander
 from spark_app.sources.kinesis.places import StreamPlaces
+from spark_app.sources.kinesis.recently_landed import RecentlyLanded
 from tributary.contract.errors import TributaryError
 
 PASSING_FAILURES = (Py4JError, PySparkException, OSError)
@@ -32,6 +33,7 @@ class KinesisSource:
     """The topics whose records come from one stream.
 
     bronze   reads the records that have landed
+    recent   has the last ones of them, which need not be read
     follows  land records all the time. If not, land once what the stream has.
     """
 
@@ -39,6 +41,7 @@ class KinesisSource:
 
     lander: Lander
     bronze: BronzeSource
+    recent: RecentlyLanded
     follows: bool
     _places: StreamPlaces = field(default_factory=StreamPlaces, init=False)
     _problem: TributaryError | None = field(default=None, init=False)
@@ -71,7 +74,8 @@ class KinesisSource:
         }
 
     def read(self, topic: str, ranges: tuple[OffsetRange, ...]) -> DataFrame:
-        return self.bronze.read(topic, ranges)
+        recent = self.recent.read(self.bronze.spark, topic, ranges)
+        return self.bronze.read(topic, ranges) if recent is None else recent
 
     def close(self) -> None:
         """Stop landing. What was read and has not landed is read again at the next start."""

@@ -147,6 +147,29 @@ def test_no_late_change_brings_a_deleted_row_back(
     assert run.ids() == {"b"}
 
 
+def test_a_late_change_among_recent_ones_needs_no_look_at_the_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _Run(spark, HARD, _arrived(OTHER, GONE, LATER, Sent("b", START_US + 12, {}), PUT), tmp_path)
+    run.take(Step((1, 0, 0)))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the table is looked at")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("spark_app.table.newer_rows.stored_positions", refuse)
+        for _ in range(4):
+            run.take(Step((1, 0, 0)))
+    run.check()
+    assert run.ids() == {"b"}
+
+    run.restart()
+    run.arrived = [*run.arrived, *_arrived(Sent("c", START_US, {}), *[LATER] * 5)]
+    monkeypatch.setattr("spark_app.table.newer_rows.stored_positions", refuse)
+    with pytest.raises(AssertionError, match="looked at"):
+        run.take(Step((1, 0, 0)))
+
+
 def test_after_its_time_a_deleted_key_is_forgotten(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +181,7 @@ def test_after_its_time_a_deleted_key_is_forgotten(
     run = _Run(spark, POLICIES[1], _arrived(OTHER, PUT, GONE, LATER), tmp_path, timedelta(0))
 
     for most in (2, 1, 1):
+        run.restart()
         run.take(Step((most, 0, 0)))
     assert run.ids() == {"a", "b"}
 

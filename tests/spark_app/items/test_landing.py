@@ -16,10 +16,11 @@ from spark_app.reports import ProgressWriter
 from spark_app.run.loop import Ingest, Pace
 from spark_app.run.outcome_files import OutcomeFiles
 from spark_app.sources.bronze import BronzeSource
-from spark_app.sources.event import EventSource, OffsetRange
+from spark_app.sources.event import EVENT, EventSource, OffsetRange
 from spark_app.sources.kinesis.lander import Lander
 from spark_app.sources.kinesis.landing import Landed, Landing
 from spark_app.sources.kinesis.places import Shard, ShardPlace, StreamPlaces
+from spark_app.sources.kinesis.recently_landed import LandedRecord, RecentlyLanded
 from spark_app.sources.kinesis.source import KinesisSource
 from spark_app.sources.kinesis.stream import Record
 from spark_app.sources.several import SeveralSources
@@ -79,12 +80,30 @@ def test_landed_records_are_events_and_their_places_survive(
     assert extent.end == {0: 2, 1: 1}
     read = bronze.read("orders", (OffsetRange(0, 1, 2), OffsetRange(1, 0, 1))).collect()
     found = {(row["partition"], row["offset"]): (bytes(row["key"]), bytes(row["value"])) for row in read}
+    ranges = (OffsetRange(0, 1, 2), OffsetRange(1, 0, 1))
+    recent = landing.recent.read(landing.spark, "orders", ranges)
+    assert recent is not None
+    assert recent.schema == EVENT
+    assert sorted(recent.collect()) == sorted(bronze.read("orders", ranges).collect())
     assert found == {
         (0, 1): (_record(4, "").sequence.encode(), _record(4, "orders").data),
         (1, 0): (_record(3, "").sequence.encode(), _record(3, "orders").data),
     }
     rows = landing.spark.table(landing.table).select("stream", "shard", "sequence_number", "partition_key")
     assert ("changes", "s0", _record(2, "").sequence, "KEY") in {tuple(row) for row in rows.collect()}
+
+
+def test_a_range_with_a_record_that_is_not_held_any_more_is_read_from_bronze() -> None:
+    recent = RecentlyLanded(most_bytes=25)
+    records = [LandedRecord(("orders", 0, offset), 7, b"key", bytes(10)) for offset in range(3)]
+    recent.add(records[:2])
+    assert recent.find("orders", [OffsetRange(0, 0, 2)]) == records[:2]
+
+    recent.add(records[2:])
+    assert recent.find("orders", [OffsetRange(0, 0, 2)]) is None
+    assert recent.find("orders", [OffsetRange(0, 1, 3)]) == records[1:]
+    assert recent.find("notes", [OffsetRange(0, 1, 3)]) is None
+    assert recent.find("orders", [OffsetRange(0, 1, 4)]) is None
 
 
 def test_without_its_snapshots_the_records_themselves_say_how_far_the_stream_was_read(
@@ -128,7 +147,8 @@ def test_an_ingest_and_a_rebuild_apply_what_has_landed_and_a_loss_blocks_the_tab
 
     def run() -> tuple[bool, TableIngest]:
         lander = Lander("changes", stream, landing, now=lambda: stream.now_ms)
-        kinesis = KinesisSource(lander, BronzeSource(spark, landing.table), follows=False)
+        bronze = BronzeSource(spark, landing.table)
+        kinesis = KinesisSource(lander, bronze, landing.recent, follows=False)
         source = SeveralSources({"shop": kinesis}, lambda _: "shop")
         table = table_of(source)
         ingest = Ingest(
