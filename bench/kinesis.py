@@ -58,8 +58,8 @@ _RECORDS_AT_ONCE = 500
 class Settings:
     """The settings of a run.
 
-    backlog             records that wait in the stream when the app starts. They make the first items.
-    seconds             how long changes go on then, after `warm_up_seconds` of the same. 0: none come
+    backlog  records that wait in the stream when the app starts. They make the first items.
+    seconds  how long changes go on then, after `warm_up_seconds` of the same. 0: none come
     """
 
     name: str = "freshness_kinesis"
@@ -131,12 +131,12 @@ class Items:
 class Observed:
     """What was seen. Moments are in seconds since 1970.
 
-    asked        when the app had its Spark session
-    commits      all commits of the app
-    read_seconds how long a plain read of the backlog took, shard by shard at once
-    began, ended the measured part of a steady load
-    changes      records written meanwhile
-    processors   the CPU time used meanwhile; without a steady load, from the app's start to its last commit
+    asked         when the app had its Spark session
+    commits       all commits of the app
+    read_seconds  how long a plain read of the backlog took, all shards at once
+    began, ended  the measured part of a steady load
+    changes       records written meanwhile
+    processors    the CPU time used meanwhile; without a steady load, from `asked` to the last commit
     """
 
     asked: float
@@ -151,7 +151,7 @@ class Observed:
 def run(settings: Settings = FULL) -> Results:
     """Start everything, measure, compare the lake with the items, and stop everything. Raises NoResult."""
     observed = observe(settings)
-    figures = _steady(observed) if settings.seconds else _catch_up(observed, settings)
+    figures = steady_figures(observed) if settings.seconds else catch_up_figures(observed, settings.backlog)
     return Results(settings.name, asdict(settings), tuple(figures))
 
 
@@ -292,7 +292,8 @@ def _check(workspace: Workspace, items: Items) -> None:
         )
 
 
-def _steady(observed: Observed) -> Iterator[Figure]:
+def steady_figures(observed: Observed) -> Iterator[Figure]:
+    """Yield the figures of the steady load. A commit counts if it ended within the measured time."""
     done = [one for one in observed.commits if observed.began <= one.ended < observed.ended]
     for name, at, of in (("p50", 0, 0.5), ("p95", 1, 0.95)):
         each = [one.freshness[at] for one in done if one.freshness for _ in range(one.events)]
@@ -310,10 +311,11 @@ def _steady(observed: Observed) -> Iterator[Figure]:
     yield Figure("a commit", round(spark / max(1, len(done)), 2), "CPU s")
 
 
-def _catch_up(observed: Observed, settings: Settings) -> Iterator[Figure]:
+def catch_up_figures(observed: Observed, backlog: int) -> Iterator[Figure]:
+    """Yield the rate until the last commit, and that of a plain read of the same records."""
     seconds = max(one.ended for one in observed.commits) - observed.asked
-    yield Figure("events a second", round(settings.backlog / seconds), "events/s", {"of": "ingest"})
-    plain = settings.backlog / observed.read_seconds
+    yield Figure("events a second", round(backlog / seconds), "events/s", {"of": "ingest"})
+    plain = backlog / observed.read_seconds
     yield Figure("events a second", round(plain), "events/s", {"of": "plain read"})
     yield Figure("share of a plain read", round(observed.read_seconds / seconds, 2), "x")
     yield Figure("CPU time", round(observed.processors.processes[SPARK], 1), "CPU s", {"process": SPARK})

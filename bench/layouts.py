@@ -246,10 +246,27 @@ _MANY_TABLES = (
 )
 
 
+def _phase(figure: Figure) -> Place | None:
+    return (f"phase of a commit: {figure.of['phase']}", "p50") if figure.name == "phase p50" else None
+
+
+_FRESHNESS_KINESIS = (
+    Listing(
+        frozenset(
+            {"freshness p50", "freshness p95", "changes", "commits", "commit p50", "a commit", "busy cores"}
+        )
+    ),
+    Grid("Time", _phase),
+)
+_CATCH_UP_KINESIS = (Listing(frozenset({"events a second", "share of a plain read", "CPU time"})),)
+
+
 LAYOUTS: Mapping[str, tuple[Grid | Listing, ...]] = {
     "freshness": _FRESHNESS,
     "freshness_idle_tables": _FRESHNESS,
     "freshness_backfill": _FRESHNESS,
+    "freshness_kinesis": _FRESHNESS_KINESIS,
+    "catch_up_kinesis": _CATCH_UP_KINESIS,
     "many_tables": _MANY_TABLES,
     "many_tables_thousand": _MANY_TABLES,
     "endurance": (
