@@ -1,8 +1,7 @@
-"""The lake is read only as often as somebody looks, and the pages show what was read."""
+"""The pages show what was read."""
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,35 +10,10 @@ import pyarrow as pa
 import pytest
 
 from tests.console.views import ORDERS, USERS, blocked, commit, left_out, view_of, well
-from tributary.api.kept import Kept
 from tributary.console.pages.ask import as_csv
 from tributary.console.pages.frame import ago, cell, counted, table_path
 from tributary.console.pages.table import commit_rows
 from tributary.console.pages.tables import rows_of
-
-
-def test_many_pages_cost_one_reading() -> None:
-    readings: list[int] = []
-
-    def read() -> int:
-        readings.append(1)
-        return len(readings)
-
-    async def look() -> list[int]:
-        kept = Kept(read, seconds=60)
-        return list(await asyncio.gather(*(kept.get() for _ in range(50))))
-
-    assert asyncio.run(look()) == [1] * 50
-
-
-def test_an_old_value_is_read_again() -> None:
-    values = iter((1, 2))
-    kept = Kept(lambda: next(values), seconds=0)
-
-    async def look() -> list[int]:
-        return [await kept.get(), await kept.get()]
-
-    assert asyncio.run(look()) == [1, 2]
 
 
 def test_the_grid_has_a_row_for_each_table_also_without_a_commit() -> None:
