@@ -45,6 +45,7 @@ BENCHMARKS = {
     "compaction": Benchmark("bench.compaction"),
     "commit_cost": Benchmark("bench.commit_cost"),
     "commit_cost_at_pace_of_s3": Benchmark("bench.commit_cost", full="AT_PACE_OF_S3", quick=None),
+    "cold": Benchmark("bench.cold"),
     "start": Benchmark("bench.start"),
     "verify": Benchmark("bench.verify"),
 }

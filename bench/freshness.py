@@ -284,18 +284,8 @@ class Workers:
             table: f"{lake.silver_bucket}/{lake.table_path(TableName(SOURCE, workload.SCHEMA, table))}"
             for table in settings.changed
         }
-        self.workload = _Worker(
-            "bench.workload",
-            workload.Orders(
-                conninfo,
-                settings.changed,
-                settings.rows,
-                settings.changes_per_second,
-                settings.changes_per_transaction,
-                settings.seed,
-            ),
-        )
-        self.probe = _Worker(
+        self.workload = workload_of(workspace, settings)
+        self.probe = Worker(
             "bench.probe",
             probe.Orders(
                 conninfo,
@@ -325,7 +315,7 @@ class Workers:
         return workload.Summary(changes, found["latest_seconds"]), sightings
 
 
-class _Worker:
+class Worker:
     """A module that runs as a process until its standard input closes."""
 
     def __init__(self, module: str, orders: workload.Orders | probe.Orders) -> None:
@@ -363,6 +353,21 @@ class _Worker:
     def _read(self) -> None:
         assert self._process.stdout is not None
         self._lines.extend(self._process.stdout)
+
+
+def workload_of(workspace: Workspace, settings: Settings) -> Worker:
+    """Start to change the tables."""
+    return Worker(
+        "bench.workload",
+        workload.Orders(
+            conninfo_of(workspace),
+            settings.changed,
+            settings.rows,
+            settings.changes_per_second,
+            settings.changes_per_transaction,
+            settings.seed,
+        ),
+    )
 
 
 def conninfo_of(workspace: Workspace) -> str:

@@ -261,6 +261,10 @@ _FRESHNESS_KINESIS = (
 _CATCH_UP_KINESIS = (Listing(frozenset({"events a second", "share of a plain read", "CPU time"})),)
 
 
+def _cold(figure: Figure) -> Place | None:
+    return (str(figure.of["when"]), figure.name)
+
+
 LAYOUTS: Mapping[str, tuple[Grid | Listing, ...]] = {
     "freshness": _FRESHNESS,
     "freshness_idle_tables": _FRESHNESS,
@@ -287,6 +291,7 @@ LAYOUTS: Mapping[str, tuple[Grid | Listing, ...]] = {
     "compaction": (Grid("Table", _compaction),),
     "commit_cost": (Grid("Figure", _cost),),
     "commit_cost_at_pace_of_s3": (Grid("Figure", _cost),),
+    "cold": (Grid("Time", _cold),),
     "start": (Grid("Start of", _start),),
     "verify": (Grid("Rounds in which", _verify),),
 }
