@@ -47,9 +47,10 @@ def newest_of_keys(changes: DataFrame) -> Mapping[str, bytes]:
 
 def without_keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return the folded rows of all other keys."""
+    if not keys:
+        return rows
     # Spark compiles a query with a list of values once, whatever the values are.
-    is_one = F.array_contains(F.lit(list(keys)).cast("array<string>"), F.col("key"))
-    return rows.where(~is_one) if keys else rows
+    return rows.where(~F.array_contains(F.lit(list(keys)), F.col("key")))
 
 
 def stored_positions(stored: DataFrame) -> DataFrame:

@@ -46,9 +46,12 @@ class DeletedKeys:
     def remember(self, deletes: DataFrame, name: str, newest: bytes | None) -> None:
         """Add `key, position` of a batch's deletes. No position is after `newest`; None: that is not known.
 
-        A repeated batch has the same name."""
-        keys = deletes.select("key", "position", F.lit(_rounded(datetime.now(UTC))).alias("deleted_at"))
-        keys.coalesce(1).write.mode("overwrite").parquet(f"{self.path}/{name}")
+        A repeated batch has the same name, and the same deletes. They are not written again: the batch may be
+        reading them."""
+        if name not in self._known():
+            keys = deletes.select("key", "position", F.lit(_rounded(datetime.now(UTC))).alias("deleted_at"))
+            # A folder that is there, but not known, is of a write that did not end.
+            keys.coalesce(1).write.mode("overwrite").parquet(f"{self.path}/{name}")
         self._known()[name] = newest
 
     def positions(self, since: bytes) -> DataFrame | None:

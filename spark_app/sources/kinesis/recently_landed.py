@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,7 +33,6 @@ class RecentlyLanded:
 
     most_bytes: int = 16 << 20
     _records: dict[Place, LandedRecord] = field(default_factory=dict, init=False)
-    _oldest: deque[Place] = field(default_factory=deque, init=False)
     _bytes: int = field(default=0, init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
 
@@ -43,10 +41,10 @@ class RecentlyLanded:
         with self._lock:
             for record in records:
                 self._records[record.place] = record
-                self._oldest.append(record.place)
                 self._bytes += len(record.value)
             while self._bytes > self.most_bytes:
-                self._bytes -= len(self._records.pop(self._oldest.popleft()).value)
+                # A dictionary has its keys in the order in which they came.
+                self._bytes -= len(self._records.pop(next(iter(self._records))).value)
 
     def find(self, topic: str, ranges: Iterable[OffsetRange]) -> list[LandedRecord] | None:
         """Return all records of the ranges; None if one of them is not held."""

@@ -220,6 +220,20 @@ def test_deletes_are_merged_while_a_late_change_is_looked_up_among_them(
     assert len(list((tmp_path / "deleted").iterdir())) <= 2
 
 
+@pytest.mark.parametrize("end", DEATHS)
+def test_a_repeated_batch_reads_the_deletes_that_its_first_attempt_has_written(
+    spark: SparkSession, tmp_path: Path, end: Death
+) -> None:
+    gone = Sent("b", START_US + 20, None)
+    run = _Run(spark, HARD, _arrived(OTHER, LATER, PUT, gone), tmp_path)
+    run.take(Step((2, 0, 0)))
+
+    run.take(Step((2, 0, 0), death=end))
+    run.take(Step((2, 0, 0)))
+    run.check()
+    assert run.ids() == {"a"}
+
+
 def test_a_rebuild_has_the_same_rows_and_remembers_the_deletes(spark: SparkSession, tmp_path: Path) -> None:
     run = _Run(spark, HARD, _arrived(OTHER, LATER, PUT, GONE, LATER), tmp_path)
     run.take(Step((4, 0, 0)))
