@@ -118,5 +118,5 @@ class DeletedKeys:
 def _rounded(moment: datetime) -> datetime:
     """Return the moment, rounded down.
 
-    Spark compiles a query anew for each other time in it, which takes longer than most batches."""
+    Spark compiles a query again for each other time in it. That takes longer than most batches."""
     return moment - (moment - datetime.min.replace(tzinfo=UTC)) % RESOLUTION

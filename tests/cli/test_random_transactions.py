@@ -17,6 +17,7 @@ import pytest
 
 from tests.cli.random_transactions import MORE_OF_THE_LAKE_FILE, TABLES, create_tables, transact
 from tests.cli.test_whole_pipeline import Tributary
+from tests.local.landed import wait_until
 from tributary.local.pipeline import down
 from tributary.local.process import read_process
 from tributary.local.spark import SERVICE as SPARK
@@ -98,7 +99,8 @@ def test_verification_finds_rows_that_changed_without_an_event_and_nothing_else(
     reader.start()
     try:
         # The ingest has read the file before. Otherwise it could find and mend the rows first.
-        _wait_until_it_follows(tributary)
+        run = StateFolder(tributary.state).run
+        wait_until(lambda: read_process(SPARK, run) is not None, "Spark app", PATIENCE_SECONDS)
         tributary.lake_file.write_text(f"{LAKE}{MORE_OF_THE_LAKE_FILE}[verify]\nrepair = true\n")
         with tributary.connect() as connection, _transactions_go_on(tributary):
             for name in names:  # The columns that came and went may still let tables be read again.
@@ -175,15 +177,6 @@ def _transactions_go_on(tributary: Tributary) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-
-
-def _wait_until_it_follows(tributary: Tributary) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        if read_process(SPARK, StateFolder(tributary.state).run) is not None:
-            return
-        time.sleep(0.5)
-    raise AssertionError("the app has not started")
 
 
 def _wait_until_equal(tributary: Tributary, table: str) -> None:

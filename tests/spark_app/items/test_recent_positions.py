@@ -1,4 +1,4 @@
-"""What is known of recent changes finds the same older changes as a look at everything."""
+"""The positions of recent changes show the same older changes as a look at everything."""
 
 from __future__ import annotations
 
