@@ -1,30 +1,24 @@
 """The first minute of an app that follows: what a commit costs while Java compiles, beside a later minute.
 
-Changes go on from before the app's start, at a steady rate. The CPU time is that of the app's JVM.
+Changes begin before the app does, at a steady rate. The CPU time is that of the app's JVM.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from pathlib import Path
 
 from bench import freshness
-from bench.acceleration import lake_entry
-from bench.freshness import CATCH_UP_SECONDS, Commit, NoResult
-from bench.processor_time import ProcessorTimes, read_processor_times
-from bench.results import Figure, Results, quantile
-from tributary.local.pipeline import down, up
-from tributary.local.process import read_process
+from bench.freshness import CATCH_UP_SECONDS, Commit
+from bench.processor_time import ProcessorTimes, kind_of_thread, read_processor_times
+from bench.results import Figure, Results
 from tributary.local.spark import SERVICE as SPARK
 from tributary.operations.workspace import Workspace
 
-COMPILERS = ("C1 CompilerThre", "C2 CompilerThre")
-"""The names of Java's compiler threads, as far as Linux keeps them."""
+COMPILERS = frozenset(map(kind_of_thread, ("C1 CompilerThre", "C2 CompilerThre")))
+"""The kinds of Java's compiler threads. Linux keeps 15 characters of their names."""
 
 
 @dataclass(frozen=True)
@@ -83,28 +77,15 @@ def figures(observed: Observed) -> Iterator[Figure]:
         if not done:
             continue
         yield Figure("a commit", round(cpu / len(done), 2), "CPU s", of)
-        for name, at, share in (("p50", 0, 0.5), ("p95", 1, 0.95)):
-            each = [one.freshness[at] for one in done if one.freshness for _ in range(one.events)]
-            if each:
-                yield Figure(f"freshness {name}", round(quantile(each, share), 2), "s", of)
+        yield from freshness.reported_freshness(done, of)
 
 
 def _observe(settings: Settings) -> Observed:
     work = freshness.Settings(
         tables=settings.tables, rows=settings.rows, changes_per_second=settings.changes_per_second
     )
-    folder = Path(tempfile.mkdtemp(prefix="cold-"))
-    try:
-        (folder / "lake.toml").write_text(freshness.LAKE.format(acceleration=lake_entry()))
-        workspace = Workspace.open(folder / "lake.toml", folder / "state")
-        with freshness.termination_raises():
-            try:
-                up(workspace.lake, workspace.state, seed=freshness.seed_of(work))
-                return _observe_start(workspace, settings, work)
-            finally:
-                down(workspace.state)
-    finally:
-        shutil.rmtree(folder)
+    with freshness.running_pipeline(freshness.LAKE, freshness.seed_of(work)) as workspace:
+        return _observe_start(workspace, settings, work)
 
 
 def _observe_start(workspace: Workspace, settings: Settings, work: freshness.Settings) -> Observed:
@@ -113,7 +94,7 @@ def _observe_start(workspace: Workspace, settings: Settings, work: freshness.Set
     changes = freshness.workload_of(workspace, work)
     try:
         with freshness.following_app(workspace) as (app, commits):
-            pids = _pids(workspace)
+            pids = freshness.pids_of_services(workspace, [SPARK])
             readings = [_reading(pids)]
 
             def read_after(seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -135,10 +116,3 @@ def _observe_start(workspace: Workspace, settings: Settings, work: freshness.Set
 def _reading(pids: Mapping[str, int]) -> Reading:
     now = time.time()
     return Reading(now, read_processor_times(now, pids))
-
-
-def _pids(workspace: Workspace) -> Mapping[str, int]:
-    record = read_process(SPARK, workspace.state.run)
-    if record is None:
-        raise NoResult("The app does not run")
-    return {SPARK: record.pid}

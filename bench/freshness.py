@@ -167,14 +167,26 @@ def run(settings: Settings = FULL) -> Results:
 
 def observe(settings: Settings) -> Observed:
     """Do what `run` does, but return the single observations."""
-    folder = Path(tempfile.mkdtemp(prefix="freshness-"))
+    with running_pipeline(LAKE, seed_of(settings)) as workspace:
+        return _observe(workspace, settings)
+
+
+@contextmanager
+def running_pipeline(
+    lake: str, seed: Callable[[Source, psycopg.Connection], None] | None = None
+) -> Iterator[Workspace]:
+    """Run the servers of a lake in a folder of its own within the context. The app does not run yet.
+
+    `lake` is a lake file with a place for `acceleration`. `seed` fills each database.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="tributary-bench-"))
     try:
-        (folder / "lake.toml").write_text(LAKE.format(acceleration=lake_entry()))
+        (folder / "lake.toml").write_text(lake.format(acceleration=lake_entry()))
         workspace = Workspace.open(folder / "lake.toml", folder / "state")
-        with termination_raises():
+        with _termination_raises():
             try:
-                up(workspace.lake, workspace.state, seed=seed_of(settings))
-                return _observe(workspace, settings)
+                up(workspace.lake, workspace.state, seed=seed)
+                yield workspace
             finally:
                 down(workspace.state)
     finally:
@@ -182,7 +194,7 @@ def observe(settings: Settings) -> Observed:
 
 
 @contextmanager
-def termination_raises() -> Iterator[None]:
+def _termination_raises() -> Iterator[None]:
     """Turn SIGTERM into an exception, so that it leaves no server running."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     try:
@@ -438,6 +450,27 @@ def pids_of(workspace: Workspace, workers: Workers) -> Mapping[str, int]:
         "probe": workers.probe.pid,
         "benchmark": os.getpid(),
     }
+
+
+def pids_of_services(workspace: Workspace, names: Iterable[str]) -> Mapping[str, int]:
+    """Return the process of each service. Raise NoResult if one does not run."""
+    records = {name: read_process(name, workspace.state.run) for name in names}
+    pids = {name: record.pid for name, record in records.items() if record is not None}
+    if missing := records.keys() - pids.keys():
+        raise NoResult("A part does not run", found=f"no {', '.join(sorted(missing))}")
+    return pids
+
+
+def reported_freshness(commits: Sequence[Commit], of: Mapping[str, str] | None = None) -> Iterator[Figure]:
+    """Yield p50 and p95 of all events as the app reported them, from those of their commits."""
+    told = [(one.events, *one.freshness) for one in commits if one.freshness is not None]
+    if not told:
+        return
+    for name, share, each in (
+        ("p50", 0.5, [p50 for events, p50, _ in told for _ in range(events)]),
+        ("p95", 0.95, [p95 for events, _, p95 in told for _ in range(events)]),
+    ):
+        yield Figure(f"freshness {name}", round(quantile(each, share), 2), "s", of or {})
 
 
 @contextmanager

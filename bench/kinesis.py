@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
-from bench.acceleration import lake_entry
 from bench.freshness import (
     CATCH_UP_SECONDS,
     Commit,
     NoResult,
     following_app,
-    termination_raises,
+    pids_of_services,
+    reported_freshness,
+    running_pipeline,
     wait_while_running,
 )
 from bench.processor_time import ProcessorTimes, read_processor_times
@@ -35,8 +33,6 @@ from tributary.contract.item_stream import ITEM_SCHEMA
 from tributary.contract.table_name import TableName
 from tributary.local.dynamodb import dynamodb_client
 from tributary.local.kinesis import kinesis_client
-from tributary.local.pipeline import down, up
-from tributary.local.process import read_process
 from tributary.local.spark import SERVICE as SPARK
 from tributary.operations.workspace import Workspace
 
@@ -59,7 +55,7 @@ class Settings:
     """The settings of a run.
 
     backlog  records that wait in the stream when the app starts. They make the first items.
-    seconds  how long changes go on then, after `warm_up_seconds` of the same. 0: none come
+    seconds  how long changes come then, after `warm_up_seconds` of the same. 0: none come
     """
 
     name: str = "freshness_kinesis"
@@ -131,15 +127,14 @@ class Items:
 class Observed:
     """What was seen. Moments are in seconds since 1970.
 
-    asked         when the app had its Spark session
     commits       all commits of the app
     read_seconds  how long a plain read of the backlog took, all shards at once
-    began, ended  the measured part of a steady load
+    began, ended  the measured part of a steady load; without one, from when the app had its Spark session
+                  until its last commit
     changes       records written meanwhile
-    processors    the CPU time used meanwhile; without a steady load, from `asked` to the last commit
+    processors    the CPU time used meanwhile
     """
 
-    asked: float
     commits: Sequence[Commit]
     read_seconds: float
     began: float
@@ -157,18 +152,8 @@ def run(settings: Settings = FULL) -> Results:
 
 def observe(settings: Settings) -> Observed:
     """Do what `run` does, but return the single observations."""
-    folder = Path(tempfile.mkdtemp(prefix="kinesis-"))
-    try:
-        (folder / "lake.toml").write_text(LAKE.format(acceleration=lake_entry()))
-        workspace = Workspace.open(folder / "lake.toml", folder / "state")
-        with termination_raises():
-            try:
-                up(workspace.lake, workspace.state)
-                return _observe(workspace, settings)
-            finally:
-                down(workspace.state)
-    finally:
-        shutil.rmtree(folder)
+    with running_pipeline(LAKE) as workspace:
+        return _observe(workspace, settings)
 
 
 def _observe(workspace: Workspace, settings: Settings) -> Observed:
@@ -177,25 +162,24 @@ def _observe(workspace: Workspace, settings: Settings) -> Observed:
     for begin in range(0, settings.backlog, _RECORDS_AT_ONCE):
         _put(kinesis, [items.change() for _ in range(min(_RECORDS_AT_ONCE, settings.backlog - begin))])
     read_seconds = _seconds_of_plain_read(kinesis, settings.backlog)
-    asked: list[float] = []
     with following_app(workspace) as (app, commits):
         wait_while_running(app, CATCH_UP_SECONDS, lambda: app.progress.steps is not None)
-        asked.append(time.time())
-        pids = _pids(workspace)
+        pids = pids_of_services(workspace, (SPARK, "kinesis", "s3"))
         before, began = read_processor_times(time.time(), pids), time.time()
         wait_while_running(app, CATCH_UP_SECONDS, lambda: _applied(commits) >= settings.backlog)
-        changes = 0
+        written = first = 0
         if settings.seconds:
-            with _changing(kinesis, items, settings.changes_per_second) as written:
+            with _changing(kinesis, items, settings.changes_per_second) as changes:
                 wait_while_running(app, settings.warm_up_seconds)
-                before, began, first = read_processor_times(time.time(), pids), time.time(), len(written)
+                before, began, first = read_processor_times(time.time(), pids), time.time(), changes.written
                 wait_while_running(app, settings.seconds)
-                changes = len(written) - first
+                written = changes.written
         after, ended = read_processor_times(time.time(), pids), time.time()
-        total = settings.backlog + len(written) if settings.seconds else settings.backlog
-        wait_while_running(app, CATCH_UP_SECONDS, lambda: _applied(commits) >= total)
+        if settings.seconds:
+            total = settings.backlog + changes.written
+            wait_while_running(app, CATCH_UP_SECONDS, lambda: _applied(commits) >= total)
     _check(workspace, items)
-    return Observed(asked[0], tuple(commits), read_seconds, began, ended, changes, after.since(before))
+    return Observed(tuple(commits), read_seconds, began, ended, written - first, after.since(before))
 
 
 def _prepared(workspace: Workspace, shards: int) -> Any:
@@ -221,24 +205,31 @@ def _put(kinesis: Any, records: Sequence[Mapping[str, Any]]) -> None:
         raise NoResult("Kinesis has refused records", found=str(answer["FailedRecordCount"]))
 
 
+@dataclass
+class _Changes:
+    """The number of records that were written so far."""
+
+    written: int = 0
+
+
 @contextmanager
-def _changing(kinesis: Any, items: Items, rate: float) -> Iterator[list[float]]:
-    """Write records at the rate within the context. Yield the moments of those that were written."""
-    written: list[float] = []
+def _changing(kinesis: Any, items: Items, rate: float) -> Iterator[_Changes]:
+    """Write records at the rate within the context."""
+    done = _Changes()
     stopped = threading.Event()
 
     def change() -> None:
         began = time.monotonic()
         while not stopped.wait(0.1):
-            due = int((time.monotonic() - began) * rate) - len(written)
+            due = min(int((time.monotonic() - began) * rate) - done.written, _RECORDS_AT_ONCE)
             if due > 0:
-                _put(kinesis, [items.change() for _ in range(min(due, _RECORDS_AT_ONCE))])
-                written.extend([time.time()] * min(due, _RECORDS_AT_ONCE))
+                _put(kinesis, [items.change() for _ in range(due)])
+                done.written += due
 
     with ThreadPoolExecutor(1) as pool:
         changing = pool.submit(change)
         try:
-            yield written
+            yield done
         finally:
             stopped.set()
         changing.result()
@@ -270,11 +261,6 @@ def _applied(commits: Sequence[Commit]) -> int:
     return sum(commit.events for commit in list(commits))
 
 
-def _pids(workspace: Workspace) -> Mapping[str, int]:
-    found = {name: read_process(name, workspace.state.run) for name in (SPARK, "kinesis", "s3")}
-    return {name: record.pid for name, record in found.items() if record is not None}
-
-
 def _check(workspace: Workspace, items: Items) -> None:
     """Raise NoResult if the table differs from the items."""
     table = open_local(workspace.lake, workspace.state).table(str(TableName(SOURCE, ITEM_SCHEMA, TABLE)))
@@ -295,9 +281,9 @@ def _check(workspace: Workspace, items: Items) -> None:
 def steady_figures(observed: Observed) -> Iterator[Figure]:
     """Yield the figures of the steady load. A commit counts if it ended within the measured time."""
     done = [one for one in observed.commits if observed.began <= one.ended < observed.ended]
-    for name, at, of in (("p50", 0, 0.5), ("p95", 1, 0.95)):
-        each = [one.freshness[at] for one in done if one.freshness for _ in range(one.events)]
-        yield Figure(f"freshness {name}", round(quantile(each, of), 2), "s")
+    if not done:
+        raise NoResult("No commit came within the measured time")
+    yield from reported_freshness(done)
     seconds = [one.ended - one.began for one in done]
     yield Figure("commits", len(done), "")
     yield Figure("commit p50", round(quantile(seconds, 0.5), 2), "s")
@@ -308,12 +294,12 @@ def steady_figures(observed: Observed) -> Iterator[Figure]:
     for process, busy in observed.processors.shares.items():
         yield Figure("busy cores", round(busy, 2), "cores", {"process": process})
     spark = observed.processors.processes[SPARK]
-    yield Figure("a commit", round(spark / max(1, len(done)), 2), "CPU s")
+    yield Figure("a commit", round(spark / len(done), 2), "CPU s")
 
 
 def catch_up_figures(observed: Observed, backlog: int) -> Iterator[Figure]:
     """Yield the rate until the last commit, and that of a plain read of the same records."""
-    seconds = max(one.ended for one in observed.commits) - observed.asked
+    seconds = max(one.ended for one in observed.commits) - observed.began
     yield Figure("events a second", round(backlog / seconds), "events/s", {"of": "ingest"})
     plain = backlog / observed.read_seconds
     yield Figure("events a second", round(plain), "events/s", {"of": "plain read"})

@@ -6,10 +6,8 @@ besides that never change. Their difference is what those cost.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,13 +17,10 @@ import psycopg
 from psycopg import sql
 
 from bench import freshness, workload
-from bench.acceleration import lake_entry
 from bench.freshness import CATCH_UP_SECONDS, NoResult, Workers
 from bench.processor_time import ProcessorTimes, read_processor_times
 from bench.resources import read_resources
 from bench.results import Figure, Results, quantile
-from tributary.local.pipeline import down, up
-from tributary.local.process import read_process
 from tributary.local.spark import SERVICE as SPARK
 from tributary.operations.runs.ingest_run import IngestRun
 from tributary.operations.workspace import Workspace
@@ -115,18 +110,8 @@ def _observe(settings: Settings, idle: int) -> Observed:
         idle_rows=settings.rows,
         changes_per_second=settings.changes_per_second,
     )
-    folder = Path(tempfile.mkdtemp(prefix="many-tables-"))
-    try:
-        (folder / "lake.toml").write_text(freshness.LAKE.format(acceleration=lake_entry()))
-        workspace = Workspace.open(folder / "lake.toml", folder / "state")
-        with freshness.termination_raises():
-            try:
-                up(workspace.lake, workspace.state, seed=freshness.seed_of(work))
-                return _observe_lake(workspace, settings, work)
-            finally:
-                down(workspace.state)
-    finally:
-        shutil.rmtree(folder)
+    with freshness.running_pipeline(freshness.LAKE, freshness.seed_of(work)) as workspace:
+        return _observe_lake(workspace, settings, work)
 
 
 def _observe_lake(workspace: Workspace, settings: Settings, work: freshness.Settings) -> Observed:
@@ -151,7 +136,7 @@ def _observe_lake(workspace: Workspace, settings: Settings, work: freshness.Sett
         if not done or not fresh:
             raise NoResult("No change reached the lake", found=f"{len(done)} commits, {len(fresh)} rows read")
         commands = {name: _seconds_of(workspace, name) for name in ("tables", "status")}
-        held = read_resources(_pids(workspace), workspace.state.path)
+        held = read_resources(freshness.pids_of_services(workspace, [SPARK]), workspace.state.path)
     restart = _restart(workspace, work.changed[0])
     freshness.check_lake(workspace)
     return Observed(
@@ -191,15 +176,8 @@ def _restart(workspace: Workspace, table: str) -> float:
     return seconds
 
 
-def _pids(workspace: Workspace) -> Mapping[str, int]:
-    record = read_process(SPARK, workspace.state.run)
-    if record is None:
-        raise NoResult("The app does not run")
-    return {"spark": record.pid}
-
-
 def _times(workspace: Workspace) -> ProcessorTimes:
-    return read_processor_times(time.time(), _pids(workspace))
+    return read_processor_times(time.time(), freshness.pids_of_services(workspace, [SPARK]))
 
 
 def _cpu(times: ProcessorTimes) -> float:

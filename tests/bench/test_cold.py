@@ -1,4 +1,4 @@
-"""What an app costs is told apart for its start, its first minute and later."""
+"""The start, the first minute and later times of an app have figures of their own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import pytest
 
 from bench.cold import Observed, Reading, figures
 from bench.freshness import Commit
-from bench.processor_time import ProcessorTimes
+from bench.processor_time import ProcessorTimes, kind_of_thread
 from bench.results import find_figure
 
 
 def _reading(at: float, cpu: float, compiling: float) -> Reading:
-    return Reading(at, ProcessorTimes(at, {"spark": cpu}, {("spark", "C2 CompilerThre"): compiling}))
+    return Reading(
+        at, ProcessorTimes(at, {"spark": cpu}, {("spark", kind_of_thread("C2 CompilerThre0")): compiling})
+    )
 
 
 def _commit(ended: float, events: int, p50: float, p95: float) -> Commit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,7 +38,6 @@ def _commit(ended: float, events: int, p50: float, p95: float) -> Commit:
 
 
 OBSERVED = Observed(
-    asked=10.0,
     commits=(_commit(90.0, 500, 50.0, 60.0), _commit(110.0, 30, 2.0, 3.0), _commit(120.0, 10, 4.0, 8.0)),
     read_seconds=11.0,
     began=100.0,
@@ -56,7 +56,7 @@ def test_a_steady_load_is_told_without_what_came_before(name: str, value: float)
 
 
 def test_the_rate_of_catching_up_lasts_from_the_session_to_the_last_commit() -> None:
-    found = list(catch_up_figures(OBSERVED, 2_200))
+    found = list(catch_up_figures(replace(OBSERVED, began=10.0), 2_200))
     assert find_figure(found, "events a second", {"of": "ingest"}).value == 20
     assert find_figure(found, "events a second", {"of": "plain read"}).value == 200
     assert find_figure(found, "share of a plain read", {}).value == 0.1
