@@ -35,6 +35,8 @@ KEPT_NULLS = "io.tributary.connect.KeptNulls"
 
 _MASKING = "maskedColumns"
 
+_OWN_TOPICS = "own"
+"""The group of topics that Connect creates for the connector itself."""
 _IS_SIGNAL, _IS_OUTBOX, _IS_ROUTED = "isSignal", "isOutbox", "isRouted"
 """Predicates of transforms."""
 
@@ -92,7 +94,7 @@ def options_of_all_engines(
         **(_JSON_WITH_SCHEMAS if source.format == "json" else avro_options(deployment)),
         **_JSON_HEADERS,
         **_pace(deployment.topics),
-        **_topics(source, deployment.topics),
+        **_topics(lake, source, deployment.topics),
         "heartbeat.interval.ms": "5000",
         **_snapshots_on_demand(lake, source, signal_table),
         **_left_out_columns(lake, source),
@@ -288,10 +290,24 @@ def _pace(topics: TopicPolicy) -> dict[str, str]:
     }
 
 
-def _topics(source: Source, topics: TopicPolicy) -> dict[str, str]:
-    """Return how Debezium creates the topic of a table that it meets for the first time.
+def _topics(lake: Lake, source: Source, topics: TopicPolicy) -> dict[str, str]:
+    """Return how Kafka Connect creates a topic when the first record for it comes.
 
-    A replication factor of -1 is the broker's default.
+    A table's topic has the source's number of partitions. A topic of the connector itself has one, since
+    its records are only in order within a partition. A replication factor of -1 is the broker's default.
     """
-    made = {"replication.factor": "-1", "partitions": str(source.partitions), **topics.config}
-    return {f"topic.creation.default.{option}": value for option, value in made.items()}
+    names = lake.source_names(source)
+    own = "|".join(map(re.escape, (names.heartbeat_topic, names.notification_topic)))
+    made = {"replication.factor": "-1", **topics.config}
+    groups = {
+        "default": {**made, "partitions": str(source.partitions)},
+        _OWN_TOPICS: {**made, "partitions": "1", "include": own},
+    }
+    return {
+        "topic.creation.groups": _OWN_TOPICS,
+        **{
+            f"topic.creation.{group}.{option}": value
+            for group, options in groups.items()
+            for option, value in options.items()
+        },
+    }

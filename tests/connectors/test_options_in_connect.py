@@ -52,20 +52,64 @@ def test_connect_knows_every_option_that_is_not_debeziums(jvm: Any) -> None:
     config = debezium_postgres.render(LAKE, postgres_source(LAKE), local_deployment()).config
     kafka = jvm.org.apache.kafka
     json = kafka.connect.json.JsonConverterConfig.configDef().names()
+    topics = kafka.connect.runtime.TopicCreationConfig
+    of_topics = [
+        *topics.defaultGroupConfigDef().names(),
+        *kafka.storage.internals.log.LogConfig.configNames(),
+    ]
     known: dict[str, Iterable[str]] = {
-        "": kafka.connect.runtime.ConnectorConfig.configDef().names(),
         "key.converter.": json,
         "value.converter.": json,
         "header.converter.": json,
         "producer.override.": kafka.clients.producer.ProducerConfig.configNames(),
-        "topic.creation.default.": [
-            *kafka.connect.runtime.TopicCreationConfig.defaultGroupConfigDef().names(),
-            *kafka.storage.internals.log.LogConfig.configNames(),
+        "": [
+            *kafka.connect.runtime.ConnectorConfig.configDef().names(),
+            kafka.connect.runtime.SourceConnectorConfig.TOPIC_CREATION_GROUPS_CONFIG,
         ],
+        "topic.creation.default.": of_topics,
+        "topic.creation.own.": [*of_topics, topics.INCLUDE_REGEX_CONFIG],
     }
     known |= _of_transforms(jvm, config)
     assert not _unknown(_of_connect(config), known)
     assert config["topic.creation.default.max.message.bytes"] == str(MAX_EVENT_MB * 2**20)
+
+
+def test_connect_creates_the_connectors_own_topics_with_one_partition(jvm: Any) -> None:
+    """Their messages are read in order, whatever the tables of the lake need."""
+    lake = parse_lake(
+        """
+        [lake]
+        name = "shop"
+
+        [source.web]
+        engine = "postgres"
+        database = "app"
+        tables = ["public.*"]
+        partitions = 3
+        """
+    )
+    config = debezium_postgres.render(lake, postgres_source(lake), local_deployment(lake)).config
+    groups = _creation_groups(jvm, config)
+    wanted = {
+        "shop.web.public.orders": 3,
+        "shop.web.tributary.heartbeats": 3,
+        "__debezium-heartbeat.shop.web": 1,
+        "__tributary.shop.web.notifications": 1,
+        "x__tributary.shop.web.notifications": 3,
+    }
+    for topic, partitions in wanted.items():
+        group = next(group for group in groups if group.matches(topic))
+        created = group.newTopic(topic)
+        assert created.numPartitions() == partitions, topic
+        assert created.configs()["max.message.bytes"] == str(MAX_EVENT_MB * 2**20)
+
+
+def _creation_groups(jvm: Any, config: Mapping[str, str]) -> list[Any]:
+    """Return the groups of topics in Connect's order: the named ones, then the default."""
+    kafka = jvm.org.apache.kafka.connect
+    mine = {option: text for option, text in config.items() if option.startswith(("connector.", "topic."))}
+    parsed = kafka.runtime.SourceConnectorConfig(None, {"name": "any", **mine}, True)
+    return list(kafka.util.TopicCreationGroup.configuredGroups(parsed).values())
 
 
 def _of_transforms(jvm: Any, config: Mapping[str, str]) -> dict[str, Iterable[str]]:

@@ -48,7 +48,14 @@ def names_of_lake(lake: LakeNames) -> set[str]:
 
 
 def names_of_source(source: SourceNames) -> set[str]:
-    return {source.topic_prefix, source.heartbeat_topic, source.notification_topic, source.connector}
+    return {
+        source.topic_prefix,
+        source.heartbeat_topic,
+        source.notification_topic,
+        source.history_topic,
+        source.connect_offsets_topic,
+        source.connector,
+    }
 
 
 @given(LAKE_NAMES, LAKE_NAMES, SOURCE_NAMES, SOURCE_NAMES)

@@ -42,7 +42,7 @@ from tributary.operations.snapshots.view import is_different, paragraph, state_o
 from tributary.operations.text_files import write_text
 
 TOPIC = "shop.counter.counting.beads"
-NOTIFICATIONS = "__debezium-notification.shop.counter"
+NOTIFICATIONS = "__tributary.shop.counter.notifications"
 ONE = TableDefinition("1", "a", (ColumnDefinition("id", "1", "int"),))
 REQUEST = Request("id", BEADS, ("a reason",), 1_000_000)
 

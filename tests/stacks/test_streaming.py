@@ -160,8 +160,8 @@ def test_the_topics_of_tables_named_in_full_are_declared_and_others_are_not(stre
         "__tributary.shop.crm.connect-offsets",
         "__debezium-heartbeat.shop.web",
         "__debezium-heartbeat.shop.crm",
-        "__debezium-notification.shop.web",
-        "__debezium-notification.shop.crm",
+        "__tributary.shop.web.notifications",
+        "__tributary.shop.crm.notifications",
         "__tributary.shop.bronze-control",
         "shop.crm.sales.order_u005fitems",
     }

@@ -239,8 +239,8 @@ class SourceNames:
 
     @property
     def notification_topic(self) -> str:
-        """The topic in which the connector tells how far its snapshots are."""
-        return f"__debezium-notification.{self.topic_prefix}"
+        """The topic of one partition in which the connector tells how far its snapshots are."""
+        return f"__tributary.{self.lake.lake}.{self.source}.notifications"
 
     @property
     def history_topic(self) -> str:

@@ -56,18 +56,18 @@ class Requested:
 class Reading:
     """The connector reads the table, or is about to.
 
-    topic_id     the id of the table's topic; None if it has no topic yet
-    began        by partition, the end of the topic before the connector was told
-    notified     the end of the source's notification topic at that time
-    fingerprint  of the table's definition at that time
-    rows, total  how many of the rows have been read, at least; 0 while that is unknown
+    topic_id           the id of the table's topic; None if it has no topic yet
+    began              by partition, the end of the topic before the connector was told
+    notifications_end  the end of the source's notification topic at that time
+    fingerprint        of the table's definition at that time
+    rows, total        how many of the rows have been read, at least; 0 while that is unknown
     """
 
     state: ClassVar[str] = "reading"
     request: Request
     topic_id: str | None
     began: Mapping[int, int]
-    notified: int
+    notifications_end: int
     fingerprint: str
     rows: int = 0
     total: int = 0

@@ -24,6 +24,10 @@ class KafkaUnreachable(TributaryError):
     """Kafka does not answer."""
 
 
+class SeveralPartitions(TributaryError):
+    """A topic whose messages have to be in order has more than one partition."""
+
+
 def read_table_names(bootstrap: str, lake: Lake) -> tuple[TableName, ...]:
     """Return the tables that have a topic, ordered by name. A table gets one with its first row."""
     return tuple(sorted(read_table_topics(bootstrap, lake).values()))
@@ -76,8 +80,20 @@ def read_topics(bootstrap: str, topics: Collection[str]) -> dict[str, Topic]:
 
 
 def read_notifications(bootstrap: str, topic: str, start: int) -> list[tuple[int, bytes]]:
-    """Return the offsets and values of a topic of one partition, from `start` to its end."""
-    end = read_topic_ends(bootstrap, [topic]).get(topic, {}).get(0, 0)
+    """Return the offsets and values of a topic of one partition, from `start` to its end.
+
+    Raises `KafkaUnreachable`, and `SeveralPartitions`: over those, the messages have no order.
+    """
+    ends = read_topic_ends(bootstrap, [topic]).get(topic, {})
+    if set(ends) - {0}:
+        raise SeveralPartitions(
+            "the topic of a connector's notifications has too many partitions",
+            where=f"topic {topic}",
+            expected="1 partition",
+            found=f"{len(ends)} partitions",
+            remedy=["delete the topic; the connector or the deployment creates it again with one partition"],
+        )
+    end = ends.get(0, 0)
     found: list[tuple[int, bytes]] = []
     with _questions(bootstrap) as consumer:
         consumer.assign([TopicPartition(topic, 0, start)])

@@ -73,7 +73,7 @@ def _begin(
             record.request,
             topic_id=None if topic is None else topic.id,
             began={} if topic is None else topic.ends,
-            notified=0 if told is None else told.ends.get(0, 0),
+            notifications_end=0 if told is None else told.ends.get(0, 0),
             fingerprint=definitions[table].fingerprint,
         )
         files.write(reading)
@@ -91,7 +91,7 @@ def _follow(
     followed: list[Record] = []
     read: list[Reading] = []
     for record in readings:
-        progress = progress_of(record.request.table, told[record.notified])
+        progress = progress_of(record.request.table, told[record.notifications_end])
         if progress.problem is not None:
             followed.append(Failed(record.request, progress.problem))
             _end(link, session, files, followed[-1])
@@ -102,7 +102,7 @@ def _follow(
             if now != record:
                 files.write(now)
             # It tells nothing of a table that waits for the one that it reads.
-            is_known = now.total or is_reading(told[record.notified])
+            is_known = now.total or is_reading(told[record.notifications_end])
             followed.append(now if is_known else _ask_again(link, session, files, now, patience))
     return [*followed, *_finish(link, session, files, read, patience)]
 
@@ -128,7 +128,7 @@ def _ask_again(
     if isinstance(asked, Failed):
         return asked
     wait_for_connector(link.steps_to_kafka(session), patience)
-    told = _told_since(link, [record])[record.notified]
+    told = _told_since(link, [record])[record.notifications_end]
     if is_reading(told) or progress_of(record.request.table, told) != Progress():
         return record
     failed = Failed(record.request, "the connector did not take the request; the log of Connect says why")
@@ -148,7 +148,7 @@ def _finish(
     finished: list[Record] = []
     for record in read:
         table = record.request.table
-        if not progress_of(table, told[record.notified]).is_read:
+        if not progress_of(table, told[record.notifications_end]).is_read:
             finished.append(record)
             continue
         definition = definitions.get(table)
@@ -208,7 +208,7 @@ def _silver_path(link: SourceLink, table: TableName) -> str:
 
 def _told_since(link: SourceLink, readings: Iterable[Reading]) -> dict[int, list[Notification]]:
     """Return what the connector has told since each of the offsets at which some table's reading began."""
-    starts = {record.notified for record in readings}
+    starts = {record.notifications_end for record in readings}
     topic = link.lake.source_names(link.source).notification_topic
     told = [
         (offset, parsed)
