@@ -34,8 +34,11 @@ from tributary.contract.lake import Lake, LakeFileError
 
 ADDRESSES_OF_DEBEZIUM = {"database.hostname", "database.password", "database.sslmode"}
 RETENTION_AND_SIZE = {
-    "topic.creation.default.retention.ms",
-    "topic.creation.default.max.message.bytes",
+    *(
+        f"topic.creation.{group}.{option}"
+        for group in ("default", "own")
+        for option in ("retention.ms", "max.message.bytes")
+    ),
     "producer.override.max.request.size",
     "max.queue.size.in.bytes",
 }
