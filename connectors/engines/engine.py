@@ -102,13 +102,26 @@ class Checked:
 
 
 @dataclass(frozen=True)
+class Encryption:
+    """The encryption of a session. The certificates in the file, in PEM, must vouch for the server.
+
+    None: nobody has to."""
+
+    ca_file: str | None
+
+
+@dataclass(frozen=True)
 class Login:
-    """A database server's address from this machine, and the user to log in as."""
+    """A database server's address from this machine, and the user to log in as.
+
+    encryption  None: the source's connection in the lake file decides
+    """
 
     host: str
     port: int
     user: str
     password: SecretStr
+    encryption: Encryption | None = None
 
 
 ReadOffset = Callable[[], Mapping[str, Any] | None]

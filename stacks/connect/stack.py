@@ -14,12 +14,11 @@ from stacks.connect.bronze_sink import BronzeSink
 from stacks.connect.connector_plugin import ConnectorPlugin, ConnectPlugins
 from stacks.connect.debezium_source import DebeziumSource
 from stacks.database.registry import ENGINES_ON_AWS
-from stacks.database.secrets import SALT_KEY
 from stacks.kafka.settings import topic_policy
 from stacks.kafka.stack import StreamingStack
 from stacks.lake.schema_registry import registry_access
 from stacks.network import NetworkStack
-from tributary.contract.aws_names import Output
+from tributary.contract.aws_names import HASH_SALT_KEY, Output
 from tributary.contract.lake import Lake
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class ConnectStack(TributaryStack):
             bronze_bucket=self.names.bucket("bronze", Aws.ACCOUNT_ID, self.aws.region),
             databases=database.access,
             topics=topic_policy(self.aws.kafka, lake.max_event_mb),
-            hash_salt=None if salt is None else SecretsManagerSecret(salt.name, SALT_KEY),
+            hash_salt=None if salt is None else SecretsManagerSecret(salt.name, HASH_SALT_KEY),
             registry=registry_access(self),
         )
         source_plugins = {

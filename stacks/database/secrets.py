@@ -14,6 +14,7 @@ from constructs import Construct
 from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip
+from tributary.contract.aws_names import HASH_SALT_KEY
 from tributary.contract.source import Source
 
 ADMIN = "lakeadmin"
@@ -21,10 +22,6 @@ ADMIN = "lakeadmin"
 
 UNSAFE_CHARACTERS = " %+~`#$&*()|[]{}:;<>?!'/@\"\\,=^"
 """Characters that need escapes in URLs, shells or TOML. No password contains them."""
-
-
-SALT_KEY = "salt"
-"""The key of the secret `HashSalt` that holds the salt."""
 
 
 class AdminSecret(rds.DatabaseSecret):
@@ -87,7 +84,7 @@ class HashSalt(secretsmanager.Secret):
 
     def __init__(self, scope: Construct, key: kms.IKey | None) -> None:
         stack = _stack_of(scope)
-        self.name = f"tributary/{stack.lake.name}/hash-salt"
+        self.name = stack.names.hash_salt
         super().__init__(
             scope,
             "HashSalt",
@@ -96,7 +93,7 @@ class HashSalt(secretsmanager.Secret):
             encryption_key=key,
             generate_secret_string=secretsmanager.SecretStringGenerator(
                 secret_string_template="{}",
-                generate_string_key=SALT_KEY,
+                generate_string_key=HASH_SALT_KEY,
                 password_length=64,
                 exclude_punctuation=True,
             ),

@@ -30,7 +30,8 @@ from spark_app.table.table_ingest import TableIngest
 from tests.browser.chromium import chromium
 from tests.cli.deployed import ACCOUNT, ITEMS, LAKE, NAMES, REGION, make_stack
 from tests.console.pages import ask
-from tests.console.walk import Walk, free_port, served
+from tests.console.walk import Walk, served
+from tests.ports import free_port
 from tests.spark_app.debezium import TOPIC, SourceTable, State, event_row
 from tests.spark_app.memory_source import MemorySource
 from tributary.api.lake_files import AwsFiles

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import socket
 
 import pytest
 
 from bench.s3_requests import Request, RequestLog, by_kind, counted_requests
+from tests.ports import free_port
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -55,9 +55,7 @@ def server_port() -> Iterator[int]:
 
 
 def test_requests_of_one_connection_arrive_and_are_logged(server_port: int, tmp_path: Path) -> None:
-    with socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with counted_requests(port, server_port, tmp_path / "log", delay_seconds=0.02) as log:
         start = log.position()
         connection = HTTPConnection("127.0.0.1", port)

@@ -112,8 +112,8 @@ def test_an_orphan_is_kept_or_removed_and_a_table_that_comes_back_has_its_own_ro
 
     (removed,) = tributary.json("orphans", "remove", "kept", "--yes", "--events")
     assert removed["events_in_bronze"] == 3
-    bootstrap = tributary.workspace.settings.kafka_bootstrap
-    wait_until(lambda: not read_topic_ends(bootstrap, ["gone.shop.public.kept"]), "end of the topic")
+    kafka = tributary.workspace.kafka
+    wait_until(lambda: not read_topic_ends(kafka, ["gone.shop.public.kept"]), "end of the topic")
     assert "shop.public.kept" not in _states(tributary)
     tributary.run("ingest")
     assert tributary.json("orphans", "list") == []

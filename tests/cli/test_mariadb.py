@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import psutil
 import pymysql
 import pytest
 
+from connectors.connect_rest import ConnectRest
 from connectors.engines.binlog.session import Session, execute
 from tests.cli.test_every_type import differences
 from tests.cli.test_whole_pipeline import Tributary
@@ -25,6 +29,11 @@ from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import down, up
 from tributary.local.process import read_process
 from tributary.local.state import StateFolder
+from tributary.operations.aws import source_links
+from tributary.operations.aws.deployed_lake import DeployedLake
+from tributary.operations.aws.source_links import login_of
+from tributary.operations.reconcile.barrier import Patience
+from tributary.operations.whole_lake import reconcile_links
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -241,6 +250,40 @@ def test_soft_deleted_rows_stay_in_the_lake_and_are_marked(maria: Maria) -> None
     found = maria.json("query", "SELECT id, _deleted FROM soft WHERE id IN (500, 501) ORDER BY id")
 
     assert found == [{"id": 500, "_deleted": True}, {"id": 501, "_deleted": False}]
+
+
+def test_a_deployed_lake_is_compared_by_its_connectors_config_and_the_offsets_in_kafka(
+    maria: Maria, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All parts are those of this machine, but what is asked of AWS. The database here has no encryption."""
+    workspace = maria.workspace
+    (source,) = workspace.lake.sources
+    connect = ConnectRest(workspace.settings.connect_url)
+    connector = workspace.lake.source_names(source).connector
+    config = connect.config(connector)
+    assert config is not None
+    password = workspace.settings.secrets.replication_password("shop").get_secret_value()
+    secrets = {"tributary/maria/shop": json.dumps({"password": password})}
+    session = SimpleNamespace(
+        secretsmanager=SimpleNamespace(
+            get_secret_value=lambda **asked: {"SecretString": secrets[asked["SecretId"]]}
+        )
+    )
+    deployed = cast(DeployedLake, SimpleNamespace(lake=workspace.lake, session=session))
+    on_aws = {**config, "database.password": "${secretsmanager:tributary/maria/shop:password}"}
+    monkeypatch.setattr(source_links, "read_config", lambda *_: on_aws)
+    monkeypatch.setattr(source_links, "login_of", lambda *found: replace(login_of(*found), encryption=None))
+
+    with source_links.deployed_links(deployed, workspace.open_lake, workspace.kafka) as links:
+        (link,) = links.connected
+        assert link.read_offset() == connect.offset(connector)
+        found = reconcile_links(links.connected, links.items, lambda: Patience.of(120))
+        later = connect.offset(connector)
+        wait_until(lambda: link.read_offset() == later, "what Connect has stored since")
+
+    identical = {table.name.table for table in found.tables if table.identical}
+    assert identical >= {"things", "later", *OF_TRANSACTIONS}
+    assert found.rows > ROWS
 
 
 def test_no_password_is_in_an_argument_or_a_log(maria: Maria) -> None:

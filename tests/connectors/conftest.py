@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from connectors.engines.sqlserver.connector import PLUGIN
 from connectors.plugins import build_plugins, unpack_plugins
 from tests.conftest import running_jvm
+from tests.ports import free_port
 from tributary.local.mariadb import MariaDbServer
 from tributary.local.postgres import (
     PostgresServer,
@@ -27,9 +27,7 @@ from tributary.local.server_files import read_server_files
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """A PostgreSQL server with wal_level=logical."""
     folder = tmp_path_factory.mktemp("postgres")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = PostgresServer(
         binaries=read_server_files().postgres,
         folder=folder / "server",
@@ -66,9 +64,7 @@ def admin(postgres: PostgresServer, database: str) -> Iterator[psycopg.Connectio
 def maria(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDbServer]:
     """A MariaDB server."""
     folder = tmp_path_factory.mktemp("maria")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     binaries = read_server_files(with_mariadb=True).mariadb
     assert binaries is not None
     running = MariaDbServer(

@@ -25,6 +25,7 @@ from pydantic import SecretStr
 from connectors.engines.engine import Login, NotConnected
 from connectors.engines.sqlserver.session import connect
 from stacks.functions.database_check.main import NotPrepared, _query
+from tests.ports import free_port
 from tributary.contract.engines.sqlserver import SqlServerSource
 from tributary.contract.lake import parse_lake
 
@@ -218,9 +219,7 @@ def test_the_check_in_a_deployment_sends_no_password_unencrypted() -> None:
 
 
 def test_the_check_in_a_deployment_waits_for_a_server_that_does_not_answer_yet() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     request = {"Driver": "pymssql", "User": "u", "Host": "127.0.0.1", "Port": port, "Database": "ERP"}
     with pytest.raises(OSError, match="Unable to connect"):
         _query({**request, "Query": "SELECT 1", "Remedy": "Run erp.sql."}, PASSWORD)

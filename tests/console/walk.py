@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -16,18 +15,12 @@ from urllib.parse import urlsplit
 
 import requests
 
+from tests.ports import free_port
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PATIENCE_SECONDS = 60.0
-
-
-def free_port() -> int:
-    """Return a port of loopback on which nothing listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def environment() -> dict[str, str]:

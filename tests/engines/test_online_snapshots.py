@@ -30,6 +30,7 @@ from tributary.contract.online_snapshot import (
     to_json,
 )
 from tributary.contract.table_name import TableName
+from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.kafka_topics import Topic
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import SourceLink
@@ -75,7 +76,9 @@ class World:
         lake = lake_with()
         source = lake.source("counter")
         files = SimpleNamespace(filesystem=None)
-        return SourceLink(lake, source, lambda: self.session, "kafka", files, lambda: None)
+        return SourceLink(
+            lake, source, lambda: self.session, KafkaCluster("kafka"), files, "silver", lambda: None
+        )
 
     @property
     def session(self) -> AbacusSession:
@@ -145,10 +148,10 @@ def world(abacus: AbacusServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     abacus.definitions = {BEADS: ONE}
     world = World(abacus, files)
 
-    def topics(_: str, wanted: list[str]) -> dict[str, Topic]:
+    def topics(_: KafkaCluster, wanted: list[str]) -> dict[str, Topic]:
         return {name: Topic(f"id of {name}", dict(world.ends[name])) for name in wanted if name in world.ends}
 
-    def notifications(_: str, __: str, start: int) -> list[tuple[int, bytes]]:
+    def notifications(_: KafkaCluster, __: str, start: int) -> list[tuple[int, bytes]]:
         return [(offset, value) for offset, value in world.told if offset >= start]
 
     def last_commit(*_: object) -> object:

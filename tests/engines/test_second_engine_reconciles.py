@@ -18,6 +18,7 @@ from tributary.api.lake_files import LocalFiles
 from tributary.api.tables import LakeTable
 from tributary.contract.table_name import TableName
 from tributary.local.databases import SourceDatabase
+from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.reconcile import proof
 from tributary.operations.reconcile.barrier import LakeBehind, Patience
 from tributary.operations.reconcile.comparison import Kind
@@ -46,7 +47,15 @@ def link(tmp_path: Path) -> SourceLink:
     state = servers_of(lake, tmp_path)
     database = SourceDatabase(lake, lake.source("counter"), state.state, state.settings)
     files = LocalFiles("", "", "")
-    return SourceLink(lake, database.source, database.connect_for_replication, "", files, lambda: None)
+    return SourceLink(
+        lake,
+        database.source,
+        database.connect_for_replication,
+        KafkaCluster(""),
+        files,
+        "silver",
+        lambda: None,
+    )
 
 
 def holds(monkeypatch: pytest.MonkeyPatch, lake: pa.Table) -> None:
@@ -57,7 +66,7 @@ def holds(monkeypatch: pytest.MonkeyPatch, lake: pa.Table) -> None:
     monkeypatch.setattr(proof, "read_last_commit", lambda *_: None)
     monkeypatch.setattr(LocalFiles, "filesystem", None)
 
-    def ends(_: str, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+    def ends(_: KafkaCluster, topics: Iterable[str]) -> dict[str, dict[int, int]]:
         assert list(topics) == ["shop.counter.counting.beads"]
         return {topic: {0: 0} for topic in topics}
 

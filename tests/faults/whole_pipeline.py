@@ -178,7 +178,7 @@ class Pipeline:
         workspace = self.tributary.workspace
         (source,) = workspace.lake.sources
         topic = workspace.lake.source_names(source).topic("public", table)
-        return sum(read_topic_ends(workspace.settings.kafka_bootstrap, {topic})[topic].values())
+        return sum(read_topic_ends(workspace.kafka, {topic})[topic].values())
 
     def objects(self, bucket: str) -> frozenset[str]:
         """Return the keys in the bucket."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 
-from tests.console.walk import free_port
+from tests.ports import free_port
 
 
 @contextmanager

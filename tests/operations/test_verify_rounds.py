@@ -24,6 +24,7 @@ from tributary.contract.online_snapshot import RECORDS_FOLDER as SNAPSHOTS
 from tributary.contract.online_snapshot import Requested
 from tributary.contract.table_name import TableName
 from tributary.local.state import StateFolder
+from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.keeping import alone
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.keeper import record_files
@@ -117,7 +118,14 @@ class Round:
         lake = self.workspace.lake
         tables = {name: DatabaseTable(name.schema, name.table, (), ("id",)) for name in source or silver}
         made = Link(
-            lake, lake.source("web"), nullcontext, "", cast(LakeFiles, Files(self.root)), dict, **link
+            lake,
+            lake.source("web"),
+            nullcontext,
+            KafkaCluster(""),
+            cast(LakeFiles, Files(self.root)),
+            lake.names.silver_bucket,
+            dict,
+            **link,
         )
         self.monkeypatch.setattr(rounds, "source_links", lambda _: (made,))
         self.monkeypatch.setattr(rounds, "read_source_tables", lambda *_: tables)

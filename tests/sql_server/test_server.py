@@ -20,7 +20,7 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
-from tests.console.walk import free_port
+from tests.ports import free_port
 from tributary.api.sql import Limits, query_arrow
 from tributary.contract.table_name import TableName
 from tributary.sql_server.server import HOST, USER, Access, listen, open_access

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mypy_boto3_kafkaconnect import KafkaConnectClient
     from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_secretsmanager import SecretsManagerClient
 
 _ATTEMPTS = 5
 _PATIENT = Config(
@@ -109,6 +110,10 @@ class AwsSession:
     @cached_property
     def s3(self) -> S3Client:
         return self.boto.client("s3", config=_PATIENT)
+
+    @cached_property
+    def secretsmanager(self) -> SecretsManagerClient:
+        return self.boto.client("secretsmanager", config=_PATIENT)
 
     @property
     def s3_endpoint(self) -> str | None:

@@ -20,6 +20,9 @@ METRICS_NAMESPACE = "Tributary"
 """The namespace of the Spark app's CloudWatch metrics. Their dimension `Lake` is the lake's name."""
 
 
+HASH_SALT_KEY = "salt"
+
+
 @dataclass(frozen=True)
 class AwsNames:
     """The AWS names of the lake `lake`."""
@@ -41,6 +44,11 @@ class AwsNames:
     def resource(self) -> str:
         """The name of each resource that the lake has only once: cluster, workgroup, dashboard."""
         return f"tributary-{self.lake}"
+
+    @property
+    def hash_salt(self) -> str:
+        """The name of the secret with the salt of hashed columns, under `HASH_SALT_KEY`."""
+        return f"tributary/{self.lake}/hash-salt"
 
     def log_group(self, of: str) -> str:
         return f"/tributary/{self.lake}/{of}"

@@ -13,6 +13,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
+from tributary.operations.kafka_cluster import KafkaCluster
 
 Positions = Mapping[int, int]
 """The next offset of each partition."""
@@ -28,27 +29,27 @@ class SeveralPartitions(TributaryError):
     """A topic whose messages have to be in order has more than one partition."""
 
 
-def read_table_names(bootstrap: str, lake: Lake) -> tuple[TableName, ...]:
+def read_table_names(kafka: KafkaCluster, lake: Lake) -> tuple[TableName, ...]:
     """Return the tables that have a topic, ordered by name. A table gets one with its first row."""
-    return tuple(sorted(read_table_topics(bootstrap, lake).values()))
+    return tuple(sorted(read_table_topics(kafka, lake).values()))
 
 
-def read_table_topics(bootstrap: str, lake: Lake) -> dict[str, TableName]:
+def read_table_topics(kafka: KafkaCluster, lake: Lake) -> dict[str, TableName]:
     """Return the table topics that Tributary's own connectors created, with their tables."""
     sources = [lake.source_names(source) for source in lake.connected_sources]
-    with _questions(bootstrap) as consumer:
+    with questions(kafka) as consumer:
         topics = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
     found = {topic: lake.names.table_of_topic(topic, sources) for topic in topics}
     return {topic: table for topic, table in found.items() if table is not None}
 
 
-def read_topic_ends(bootstrap: str, topics: Collection[str]) -> Mapping[str, Positions]:
+def read_topic_ends(kafka: KafkaCluster, topics: Collection[str]) -> Mapping[str, Positions]:
     """Return the current end offsets of each topic. Topics that do not exist are left out."""
-    with _questions(bootstrap) as consumer:
+    with questions(kafka) as consumer:
         known = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
     places = [TopicPartition(t, p) for t in topics if t in known for p in known[t].partitions]
     ends: dict[str, dict[int, int]] = {topic: {} for topic in topics if topic in known}
-    with _admin(bootstrap) as admin:
+    with _admin(kafka) as admin:
         latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         answers = admin.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT_SECONDS)
         for place, answer in answers.items():
@@ -64,12 +65,12 @@ class Topic:
     ends: Positions
 
 
-def read_topics(bootstrap: str, topics: Collection[str]) -> dict[str, Topic]:
+def read_topics(kafka: KafkaCluster, topics: Collection[str]) -> dict[str, Topic]:
     """Return the ids and ends of these topics. Topics that do not exist are left out."""
-    ends = read_topic_ends(bootstrap, topics)
+    ends = read_topic_ends(kafka, topics)
     if not ends:
         return {}
-    with _admin(bootstrap) as admin:
+    with _admin(kafka) as admin:
         asked = admin.describe_topics(TopicCollection(list(ends)), request_timeout=TIMEOUT_SECONDS)
         # Kafka's Java client, which the Spark app uses, writes ids in the URL-safe alphabet.
         ids = {
@@ -79,12 +80,12 @@ def read_topics(bootstrap: str, topics: Collection[str]) -> dict[str, Topic]:
     return {topic: Topic(ids[topic], ends[topic]) for topic in ends}
 
 
-def read_notifications(bootstrap: str, topic: str, start: int) -> list[tuple[int, bytes]]:
+def read_notifications(kafka: KafkaCluster, topic: str, start: int) -> list[tuple[int, bytes]]:
     """Return the offsets and values of a topic of one partition, from `start` to its end.
 
     Raises `KafkaUnreachable`, and `SeveralPartitions`: over those, the messages have no order.
     """
-    ends = read_topic_ends(bootstrap, [topic]).get(topic, {})
+    ends = read_topic_ends(kafka, [topic]).get(topic, {})
     if set(ends) - {0}:
         raise SeveralPartitions(
             "the topic of a connector's notifications has too many partitions",
@@ -95,7 +96,7 @@ def read_notifications(bootstrap: str, topic: str, start: int) -> list[tuple[int
         )
     end = ends.get(0, 0)
     found: list[tuple[int, bytes]] = []
-    with _questions(bootstrap) as consumer:
+    with questions(kafka) as consumer:
         consumer.assign([TopicPartition(topic, 0, start)])
         offset = start
         while offset < end:
@@ -110,26 +111,26 @@ def read_notifications(bootstrap: str, topic: str, start: int) -> list[tuple[int
     return found
 
 
-def delete_topic(bootstrap: str, topic: str) -> bool:
+def delete_topic(kafka: KafkaCluster, topic: str) -> bool:
     """Delete a topic, and return whether there was one. Raises KafkaUnreachable."""
-    with _questions(bootstrap) as consumer:
+    with questions(kafka) as consumer:
         if topic not in consumer.list_topics(timeout=TIMEOUT_SECONDS).topics:
             return False
-    with _admin(bootstrap) as admin:
+    with _admin(kafka) as admin:
         admin.delete_topics([topic], operation_timeout=TIMEOUT_SECONDS)[topic].result()
     return True
 
 
 @contextmanager
-def _questions(bootstrap: str) -> Iterator[Consumer]:
+def questions(kafka: KafkaCluster) -> Iterator[Consumer]:
     """Yield a consumer that subscribes to nothing, so its group never exists. Raises `KafkaUnreachable`."""
     options = {
-        "bootstrap.servers": bootstrap,
+        **kafka.client_config,
         "group.id": "tributary-questions",
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
     }
-    with _told_unreachable(bootstrap):
+    with _told_unreachable(kafka):
         consumer = Consumer(options)
         try:
             yield consumer
@@ -138,16 +139,16 @@ def _questions(bootstrap: str) -> Iterator[Consumer]:
 
 
 @contextmanager
-def _told_unreachable(bootstrap: str) -> Iterator[None]:
+def _told_unreachable(kafka: KafkaCluster) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
-        raise KafkaUnreachable("Kafka does not answer", where=bootstrap, found=str(error)) from error
+        raise KafkaUnreachable("Kafka does not answer", where=kafka.bootstrap, found=str(error)) from error
 
 
 @contextmanager
-def _admin(bootstrap: str) -> Iterator[AdminClient]:
+def _admin(kafka: KafkaCluster) -> Iterator[AdminClient]:
     """Yield a client that lives until all answers are there. Raises `KafkaUnreachable`."""
-    with _told_unreachable(bootstrap):
+    with _told_unreachable(kafka):
         # Level 4 are warnings: the library would report each client's end.
-        yield AdminClient({"bootstrap.servers": bootstrap, "log_level": 4})
+        yield AdminClient({**kafka.client_config, "log_level": 4})

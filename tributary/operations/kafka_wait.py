@@ -54,6 +54,6 @@ def wait_until_tables_are_read(workspace: Workspace, patience: Patience, tell: C
 
 
 def _events(workspace: Workspace) -> int:
-    bootstrap = workspace.settings.kafka_bootstrap
-    topics = read_table_topics(bootstrap, workspace.lake).keys()
-    return sum(sum(ends.values()) for ends in read_topic_ends(bootstrap, topics).values())
+    kafka = workspace.kafka
+    topics = read_table_topics(kafka, workspace.lake).keys()
+    return sum(sum(ends.values()) for ends in read_topic_ends(kafka, topics).values())

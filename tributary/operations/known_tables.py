@@ -17,7 +17,7 @@ def known_tables(workspace: Workspace) -> tuple[TableName, ...]:
     found = {*silver_tables(workspace.files, lake), *_named(lake)} if lake.item_sources else set()
     if lake.connected_sources:
         workspace.require("kafka")
-        found |= {*read_table_names(workspace.settings.kafka_bootstrap, lake)}
+        found |= {*read_table_names(workspace.kafka, lake)}
     return tuple(sorted(found))
 
 

@@ -233,7 +233,7 @@ def remove_topic(workspace: Workspace, orphan: DecidedOrphan) -> bool:
     """Delete the table's topic in Kafka, if there is one that the lake's own connectors have made."""
     if orphan.topic is None or not orphan.topic.startswith(f"{workspace.lake.name}."):
         return False
-    return delete_topic(workspace.settings.kafka_bootstrap, orphan.topic)
+    return delete_topic(workspace.kafka, orphan.topic)
 
 
 def _decided(workspace: Workspace, storage: Storage, orphan: Orphan, decision: Decision) -> DecidedOrphan:
@@ -251,7 +251,7 @@ def _decided(workspace: Workspace, storage: Storage, orphan: Orphan, decision: D
 def _topics(workspace: Workspace) -> Mapping[str, TableName]:
     if not workspace.lake.connected_sources:
         return {}
-    return read_table_topics(workspace.settings.kafka_bootstrap, workspace.lake)
+    return read_table_topics(workspace.kafka, workspace.lake)
 
 
 def _all_names(workspace: Workspace) -> frozenset[TableName]:

@@ -32,8 +32,9 @@ def source_links(workspace: Workspace) -> tuple[SourceLink, ...]:
             connect=SourceDatabase(
                 workspace.lake, source, workspace.state, workspace.settings
             ).connect_for_replication,
-            kafka_bootstrap=workspace.settings.kafka_bootstrap,
+            kafka=workspace.kafka,
             files=workspace.files,
+            silver=workspace.open_lake.silver,
             read_offset=partial(connect.offset, workspace.lake.source_names(source).connector),
             read_paused=pause_files(workspace).read,
             hash_salt=(
@@ -57,6 +58,7 @@ def item_links(workspace: Workspace) -> tuple[ItemLink, ...]:
             source=source,
             dynamodb=dynamodb_client(stream, here, REGION),
             files=workspace.files,
+            silver=workspace.open_lake.silver,
             is_ingesting=read_process(SPARK, workspace.state.run) is not None,
         )
         for source in workspace.lake.item_sources

@@ -88,9 +88,9 @@ def _kafka_lags(workspace: Workspace) -> tuple[TableLag, ...]:
     if not workspace.lake.connected_sources:
         return ()
     workspace.require("kafka", "s3")
-    bootstrap, names = workspace.settings.kafka_bootstrap, workspace.lake.names
-    topics = read_table_topics(bootstrap, workspace.lake)
-    ends = read_topic_ends(bootstrap, topics)
+    kafka, names = workspace.kafka, workspace.lake.names
+    topics = read_table_topics(kafka, workspace.lake)
+    ends = read_topic_ends(kafka, topics)
 
     def lag(topic: str) -> TableLag:
         table = topics[topic]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tributary.operations.reconcile.barrier import Patience
-from tributary.operations.reconcile.items import reconcile_items
-from tributary.operations.reconcile.proof import Reconciliation, TableProof, reconcile
+from tributary.operations.reconcile.items import ItemLink, reconcile_items
+from tributary.operations.reconcile.proof import Reconciliation, SourceLink, TableProof, reconcile
 from tributary.operations.source_links import item_links, source_links
 from tributary.operations.workspace import Workspace
 
@@ -26,10 +26,19 @@ def reconcile_lake(
     def patience() -> Patience:
         return Patience.of(wait_seconds, tell, stop)
 
+    connected = source_links(workspace) if workspace.lake.connected_sources else ()
+    return reconcile_links(connected, item_links(workspace), patience)
+
+
+def reconcile_links(
+    connected: Iterable[SourceLink], items: Iterable[ItemLink], patience: Callable[[], Patience]
+) -> Reconciliation:
+    """Compare every table of these sources with the lake, each with a new patience.
+
+    Raises `LakeBehind`, `ItemsUnreadable`."""
     tables: tuple[TableProof, ...] = ()
-    if workspace.lake.connected_sources:
-        for link in source_links(workspace):
-            tables += reconcile(link, patience()).tables
-    for item_link in item_links(workspace):
+    for link in connected:
+        tables += reconcile(link, patience()).tables
+    for item_link in items:
         tables += reconcile_items(item_link, patience())
     return Reconciliation(tables)

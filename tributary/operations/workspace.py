@@ -11,6 +11,7 @@ from tributary.api.open_lake import OpenLake, open_local
 from tributary.contract.lake import Lake, read_lake
 from tributary.local.running import read_running_settings, read_started_settings
 from tributary.local.state import LocalSettings, StateFolder
+from tributary.operations.kafka_cluster import KafkaCluster
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Workspace:
     def files(self) -> LakeFiles:
         """The lake's buckets. Raises PipelineDown if their server is not running."""
         return self.open_lake.files
+
+    @property
+    def kafka(self) -> KafkaCluster:
+        """The Kafka of this machine, into which nobody has to log in. Raises PipelineDown."""
+        return KafkaCluster(self.settings.kafka_bootstrap)
 
     def require(self, *services: str) -> None:
         """Raise PipelineDown if one of the servers is not running."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 from pymysql.cursors import DictCursor
 
-from connectors.engines.engine import Login, NotConnected
+from connectors.engines.engine import Encryption, Login, NotConnected
 from tributary.contract.engines.binlog import BinlogSource
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ Parameters = tuple[object, ...]
 
 def connect(source: BinlogSource, login: Login) -> Session:
     """Open a session in which each statement commits by itself, with times in UTC. Raises NotConnected."""
-    encrypted = source.connection is not None and source.connection.ssl_mode == "required"
+    encryption = login.encryption
+    if encryption is None and source.connection is not None and source.connection.ssl_mode == "required":
+        encryption = Encryption(None)
     try:
         return pymysql.connect(
             host=login.host,
@@ -31,8 +33,8 @@ def connect(source: BinlogSource, login: Login) -> Session:
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=10,
-            ssl=_encryption() if encrypted else None,
-            ssl_disabled=not encrypted,
+            ssl=None if encryption is None else _context(encryption.ca_file),
+            ssl_disabled=encryption is None,
             # The texts that the functions here send are the same in all modes.
             init_command="SET SESSION time_zone = '+00:00', sql_mode = ''",
             program_name="tributary",
@@ -63,9 +65,12 @@ def execute(session: Session, statement: str, parameters: Parameters = ()) -> No
         cursor.execute(statement, parameters or None)
 
 
-def _encryption() -> ssl.SSLContext:
-    """Return encryption without a check of the certificate, as the mode "required" has it."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+def _context(ca_file: str | None) -> ssl.SSLContext:
+    """Return encryption by which these certificates vouch for the server and its name.
+
+    None: the certificate is not checked, as the mode "required" has it."""
+    context = ssl.create_default_context(cafile=ca_file)
+    if ca_file is None:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     return context

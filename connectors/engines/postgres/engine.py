@@ -84,15 +84,15 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         )
 
     def connect(self, source: PostgresSource, login: Login) -> psycopg.Connection:
-        own = source.connection
+        sslmode, certificates = _encryption(source, login)
         conninfo = make_conninfo(
             host=login.host,
             port=login.port,
             dbname=source.database,
             user=login.user,
             password=login.password.get_secret_value(),
-            sslmode="disable" if own is None else own.sslmode,
-            sslrootcert=None if own is None else own.sslrootcert,
+            sslmode=sslmode,
+            sslrootcert=certificates,
             connect_timeout=10,
             application_name="tributary",
         )
@@ -206,3 +206,12 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
     @property
     def parts(self) -> PostgresChecksums:
         return PostgresChecksums()
+
+
+def _encryption(source: PostgresSource, login: Login) -> tuple[str, str | None]:
+    """Return libpq's `sslmode` and `sslrootcert`."""
+    if login.encryption is not None:
+        ca_file = login.encryption.ca_file
+        return "require" if ca_file is None else "verify-full", ca_file
+    own = source.connection
+    return ("disable", None) if own is None else (own.sslmode, own.sslrootcert)

@@ -29,10 +29,9 @@ def connect(source: SqlServerSource, login: Login) -> Session:
     """Open a session in the source's database, in which each statement commits by itself.
 
     Raises NotConnected."""
-    connection = source.connection
-    mode: SslMode = "disabled" if connection is None else connection.ssl_mode
+    mode, ca_file = _encryption(source, login)
     try:
-        with _trusting(connection.ca_file if connection is not None and mode == "verified" else None):
+        with _trusting(ca_file):
             return pymssql.connect(
                 server=login.host,
                 port=str(login.port),
@@ -53,6 +52,17 @@ def connect(source: SqlServerSource, login: Login) -> Session:
         raise NotConnected(
             f"{login.host}:{login.port}, database {source.database}", told_by(error)
         ) from error
+
+
+def _encryption(source: SqlServerSource, login: Login) -> tuple[SslMode, str | None]:
+    """Return the mode, and the file with the certificates that must vouch for the server."""
+    if login.encryption is not None:
+        ca_file = login.encryption.ca_file
+        return "required" if ca_file is None else "verified", ca_file
+    connection = source.connection
+    if connection is None:
+        return "disabled", None
+    return connection.ssl_mode, connection.ca_file if connection.ssl_mode == "verified" else None
 
 
 def told_by(error: Exception) -> str:

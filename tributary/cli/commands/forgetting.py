@@ -74,7 +74,7 @@ def erase(
     wanted = (*keys_of_texts(keys or ()), *(() if keys_file is None else read_keys(keys_file)))
     workspace = Workspace.open(lake, state)
     workspace.require("kafka", "s3", "postgres")
-    (name,) = resolve_names([table], read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
+    (name,) = resolve_names([table], read_table_names(workspace.kafka, workspace.lake))
     # Keys are personal data, so they are in no argument of a process, and in a file of the owner alone.
     with NamedTemporaryFile("w", prefix="tributary-keys-", suffix=".json", encoding="utf-8") as file:
         json.dump(wanted, file)

@@ -79,7 +79,7 @@ def new_epoch(
 
     workspace, on_line = Workspace.open(lake, state), typer.echo if as_json else None
     workspace.require("kafka")
-    wanted = resolve_names(tables, read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
+    wanted = resolve_names(tables, read_table_names(workspace.kafka, workspace.lake))
     run = start_ingest(workspace, messages, "new-epoch", "kafka", wanted, on_line=on_line)
     watch_run(run, messages, is_shown=False)
     progress = run.progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
     AsJson,
+    Environment,
     LakeFile,
     StateFolderPath,
 )
@@ -25,7 +27,11 @@ def reconcile(
         float,
         typer.Option("--wait", metavar="SECONDS", min=0, help="How long the lake may take to catch up."),
     ] = 60.0,
+    on_aws: Annotated[
+        bool, typer.Option("--aws", help="Compare the deployed lake, from a machine in its network.")
+    ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
+    environment: Environment = None,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
@@ -35,10 +41,16 @@ def reconcile(
     up to date already, an ingest must be running. Rows that change during the comparison are compared again.
 
     The exit status is 0 only if the lake holds exactly the source's rows.
+
+    With --aws, the command reads the databases, Kafka and S3 with your credentials. It logs in to a database
+    as its connector does.
     """
     from tributary.cli.reconcile_view import print_findings, reconciliation_facts
 
-    found = _find_differences(Workspace.open(lake, state), wait)
+    if on_aws:
+        found = _find_differences_on_aws(lake, environment, wait)
+    else:
+        found = _find_differences(Workspace.open(lake, state), wait)
     if as_json:
         print_json(reconciliation_facts(found))
     else:
@@ -53,3 +65,28 @@ def _find_differences(workspace: Workspace, wait_seconds: float) -> Reconciliati
 
     with messages.status("reconciling") as status:
         return reconcile_lake(workspace, wait_seconds, status.update)
+
+
+def _find_differences_on_aws(lake_file: Path, environment: str | None, wait_seconds: float) -> Reconciliation:
+    """Reconcile all sources of the deployed lake, and show the progress."""
+    from tributary.api.open_lake import open_deployed
+    from tributary.aws.session import aws_session
+    from tributary.cli.aws.remedy_words import worded_for_aws
+    from tributary.contract.lake import read_lake
+    from tributary.operations.aws.deployed_lake import DeployedLake
+    from tributary.operations.aws.source_links import deployed_links, kafka_of
+    from tributary.operations.reconcile.barrier import Patience
+    from tributary.operations.whole_lake import reconcile_links
+
+    content = read_lake(lake_file, environment)
+    with (
+        messages.status("reconciling") as status,
+        worded_for_aws(),
+        aws_session(content, lake_file) as session,
+    ):
+        deployed = DeployedLake(content, session)
+        open_lake = open_deployed(content, session)
+        with deployed_links(deployed, open_lake, kafka_of(deployed)) as links:
+            return reconcile_links(
+                links.connected, links.items, lambda: Patience.of(wait_seconds, status.update)
+            )

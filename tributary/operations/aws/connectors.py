@@ -47,6 +47,14 @@ def read_connectors(session: AwsSession, prefix: str, names: Collection[str]) ->
     )
 
 
+def read_config(session: AwsSession, name: str) -> Mapping[str, str] | None:
+    """Return the config of a connector; None: there is no such connector."""
+    arns = [one["connectorArn"] for one in _list(session, name) if one["connectorName"] == name]
+    if not arns:
+        return None
+    return session.kafkaconnect.describe_connector(connectorArn=arns[0])["connectorConfiguration"]
+
+
 def _list(session: AwsSession, prefix: str) -> Iterator[ConnectorSummaryTypeDef]:
     pages = session.kafkaconnect.get_paginator("list_connectors")
     for page in pages.paginate(connectorNamePrefix=prefix):

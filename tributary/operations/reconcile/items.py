@@ -62,6 +62,7 @@ class ItemsUnreadable(TributaryError):
 class ItemLink:
     """A source of items, with access to its database and its lake tables.
 
+    silver        the bucket of the tables, with a prefix if there is one
     is_ingesting  whether something brings the lake up to date meanwhile
     """
 
@@ -69,6 +70,7 @@ class ItemLink:
     source: Source
     dynamodb: Any
     files: LakeFiles
+    silver: str
     is_ingesting: bool
 
 
@@ -118,8 +120,8 @@ def _prove(link: ItemLink, table: str, patience: Patience) -> TableProof:
 def _compared(link: ItemLink, name: TableName, items: Sequence[Item]) -> tuple[Comparison, Pairing]:
     rules, names = link.source.item_rules(name.table), link.lake.names
     assert rules is not None, "the source is one of items"
-    path = f"{names.silver_bucket}/{names.table_path(name)}"
-    silver = read_silver_tables(link.files.filesystem, names, names.silver_bucket)
+    path = f"{link.silver}/{names.table_path(name)}"
+    silver = read_silver_tables(link.files.filesystem, names, link.silver)
     places = {place.name: place for place in silver}
     lake = pa.table({}) if name not in places else read_table(link.files, places[name])
     lake = without_key_parts(lake, link.lake.policy(name))

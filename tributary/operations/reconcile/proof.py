@@ -21,6 +21,7 @@ from tributary.api.timeline import read_last_commit
 from tributary.contract.lake import Lake
 from tributary.contract.source import Source
 from tributary.contract.table_name import TableName
+from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.kafka_topics import Positions, read_table_names, read_topic_ends
 from tributary.operations.reconcile.barrier import Patience, wait_for_connector, wait_for_lake
 from tributary.operations.reconcile.comparison import compare
@@ -37,6 +38,7 @@ class SourceLink:
     """A source, with access to its database, its topics and its lake tables.
 
     connect      opens a session of the engine as the connector's user
+    silver       the bucket of the tables, with a prefix if there is one
     read_offset  reads the connector's offset from Kafka Connect
     left_out     tables that the lake does not take, with the reason
     read_paused  returns the tables that somebody has paused
@@ -47,8 +49,9 @@ class SourceLink:
     lake: Lake
     source: Source
     connect: Callable[[], Session]
-    kafka_bootstrap: str
+    kafka: KafkaCluster
     files: LakeFiles
+    silver: str
     read_offset: ReadOffset
     left_out: Mapping[TableName, str] = field(default_factory=dict)
     read_paused: Callable[[], Collection[TableName]] = frozenset
@@ -121,24 +124,23 @@ def wait_until_lake_holds(
 
     `writer` is a session without an open transaction. Raises `LakeBehind`.
     """
-    names = link.lake.names
     wait_for_connector(link.steps_to_kafka(writer), patience)
     source = link.lake.source_names(link.source)
     awaited = {*tables, *_routed_tables(link)}
     topics = {source.topic(table.schema, table.table): table for table in awaited}
 
     def read_positions(topic: str) -> Positions:
-        path = f"{names.silver_bucket}/{names.table_path(topics[topic])}"
+        path = f"{link.silver}/{link.lake.names.table_path(topics[topic])}"
         commit = read_last_commit(link.files.filesystem, path)
         return {} if commit is None else commit.ledger.positions
 
-    wait_for_lake(read_topic_ends(link.kafka_bootstrap, topics), read_positions, patience)
+    wait_for_lake(read_topic_ends(link.kafka, topics), read_positions, patience)
 
 
 def _routed_tables(link: SourceLink) -> Iterator[TableName]:
     """Yield the lake's tables of routed events, as far as they have a topic."""
     if link.source.routed_events is not None:
-        for table in read_table_names(link.kafka_bootstrap, link.lake):
+        for table in read_table_names(link.kafka, link.lake):
             if table.source == link.source.name and link.source.routes_to(table.schema):
                 yield table
 
@@ -169,8 +171,7 @@ def _round(
         paused = link.read_paused()
         followed = [name for name in tables if name not in link.left_out and name not in paused]
         wait_until_lake_holds(link, writer, followed, patience)
-        filesystem, names = link.files.filesystem, link.lake.names
-        places = read_silver_tables(filesystem, names, names.silver_bucket)
+        places = read_silver_tables(link.files.filesystem, link.lake.names, link.silver)
         silver = {table.name: table for table in places}
         proofs = {}
         for number, (name, table) in enumerate(sorted(tables.items()), start=1):

@@ -57,7 +57,7 @@ def _begin(
     engine, names = link.engine, link.lake.source_names(link.source)
     definitions = engine.read_definitions(session, link.lake, link.source)
     wait_for_connector(link.steps_to_kafka(session), patience)
-    topics = read_topics(link.kafka_bootstrap, [names.notification_topic, *_topics_of(link, requested)])
+    topics = read_topics(link.kafka, [names.notification_topic, *_topics_of(link, requested)])
     told = topics.get(names.notification_topic)
     begun: list[Record] = []
     for record in requested:
@@ -143,7 +143,7 @@ def _finish(
     if not read:
         return []
     wait_for_connector(link.steps_to_kafka(session), patience)
-    told, topics = _told_since(link, read), read_topics(link.kafka_bootstrap, _topics_of(link, read))
+    told, topics = _told_since(link, read), read_topics(link.kafka, _topics_of(link, read))
     definitions = link.engine.read_definitions(session, link.lake, link.source)
     finished: list[Record] = []
     for record in read:
@@ -203,7 +203,7 @@ def _topic_of(link: SourceLink, table: TableName) -> str:
 
 
 def _silver_path(link: SourceLink, table: TableName) -> str:
-    return f"{link.lake.names.silver_bucket}/{link.lake.names.table_path(table)}"
+    return f"{link.silver}/{link.lake.names.table_path(table)}"
 
 
 def _told_since(link: SourceLink, readings: Iterable[Reading]) -> dict[int, list[Notification]]:
@@ -212,7 +212,7 @@ def _told_since(link: SourceLink, readings: Iterable[Reading]) -> dict[int, list
     topic = link.lake.source_names(link.source).notification_topic
     told = [
         (offset, parsed)
-        for offset, value in read_notifications(link.kafka_bootstrap, topic, min(starts))
+        for offset, value in read_notifications(link.kafka, topic, min(starts))
         if (parsed := Notification.of(link.payloads.read(value))) is not None
     ]
     return {start: [parsed for offset, parsed in told if offset >= start] for start in starts}

@@ -63,7 +63,7 @@ def _asked(workspace: Workspace, tables: Sequence[str]) -> Collection[TableName]
     files = record_files(workspace)
     if not tables:
         return [table for table, record in files.read().items() if is_unread(record)]
-    known = set(read_table_names(workspace.settings.kafka_bootstrap, workspace.lake))
+    known = set(read_table_names(workspace.kafka, workspace.lake))
     for source in workspace.lake.connected_sources:
         look = files.read_look(source.name)
         known |= set() if look is None else set(look.tables)

@@ -47,7 +47,7 @@ def notice_changes(workspace: Workspace) -> tuple[Request, ...]:
     decided = decisions.read()
     # Before the looks: a table that is created later is no orphan.
     followed = {
-        *read_table_names(workspace.settings.kafka_bootstrap, workspace.lake),
+        *read_table_names(workspace.kafka, workspace.lake),
         *(
             place.name
             for place in read_table_folders(files.filesystem, files.names, workspace.open_lake.silver)

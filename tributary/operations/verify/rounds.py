@@ -291,7 +291,7 @@ class _Table:
 def _silver(link: SourceLink) -> Mapping[TableName, LakeTable]:
     files: LakeFiles = link.files
     names = link.lake.names
-    return {place.name: place for place in read_silver_tables(files.filesystem, names, names.silver_bucket)}
+    return {place.name: place for place in read_silver_tables(files.filesystem, names, link.silver)}
 
 
 def _without_lake_table(link: SourceLink, name: TableName, session: Any) -> Verification:

@@ -1,0 +1,128 @@
+"""Python's Kafka clients log in to a real broker with tokens, as they do to Amazon MSK."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.ports import free_port
+from tributary.local import kafka
+from tributary.local.server_files import read_server_files
+from tributary.operations.kafka_cluster import KafkaCluster
+from tributary.operations.kafka_topics import Topic, read_topics
+from tributary.operations.stored_offsets import OffsetsUnreadable, stored_offsets
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+TOPIC = "offsets"
+SHOP, OTHER = ["shop", {"server": "a"}], ["other", {"server": "b"}]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """A broker with a topic of two partitions, on whose listener clients log in with unsigned tokens."""
+    folder = tmp_path_factory.mktemp("broker")
+    (folder / "tmp").mkdir()
+    files = read_server_files()
+    port, controller_port, login_port = free_port(), free_port(), free_port()
+    server = kafka.KafkaBroker(
+        java=files.java,
+        classpath=files.kafka,
+        folder=folder,
+        log=folder / "kafka.log",
+        run=folder,
+        port=port,
+        controller_port=controller_port,
+        cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
+    )
+    properties = kafka._server_properties
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kafka, "_server_properties", lambda it: _with_logins(properties(it), login_port))
+        try:
+            server.start(threading.Event())
+            kafka.create_topic(server.bootstrap, TOPIC, partitions=2)
+            yield _logging_in(f"127.0.0.1:{login_port}", "tests")
+        finally:
+            server.stop(folder)
+
+
+def _with_logins(properties: Mapping[str, str], port: int) -> dict[str, str]:
+    there = f",SASL_PLAINTEXT://127.0.0.1:{port}"
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    return {
+        **properties,
+        "listeners": properties["listeners"] + there,
+        "advertised.listeners": properties["advertised.listeners"] + there,
+        "listener.security.protocol.map": (
+            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"
+        ),
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config": (
+            f'{module} required unsecuredLoginStringClaim_sub="broker";'
+        ),
+    }
+
+
+def _logging_in(bootstrap: str, user: str) -> KafkaCluster:
+    def part(claims: Mapping[str, Any]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+
+    def token(_: str) -> tuple[str, float]:
+        now = time.time()
+        claims = {"sub": user, "iat": now, "exp": now + 900}
+        return f"{part({'alg': 'none'})}.{part(claims)}.", now + 900
+
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "OAUTHBEARER", "oauth_cb": token}
+    return KafkaCluster(bootstrap, login)
+
+
+def _store(broker: KafkaCluster, partition: int, key: Any, offset: Any) -> None:
+    producer = Producer(broker.client_config)
+    value = None if offset is None else json.dumps(offset)
+    producer.produce(TOPIC, key=json.dumps(key), value=value, partition=partition)
+    assert producer.flush(30) == 0
+
+
+def test_all_kinds_of_clients_log_in(broker: KafkaCluster) -> None:
+    topic = read_topics(broker, [TOPIC, "missing"])
+    assert set(topic) == {TOPIC}
+    assert isinstance(topic[TOPIC], Topic)
+    assert set(topic[TOPIC].ends) == {0, 1}
+
+
+def test_the_newest_offset_of_a_connector_is_found_in_any_partition(broker: KafkaCluster) -> None:
+    with stored_offsets(broker, TOPIC) as offsets:
+        assert offsets.of("shop") is None
+        _store(broker, 0, SHOP, {"pos": 1})
+        _store(broker, 1, OTHER, {"pos": 7})
+        assert offsets.of("shop") == {"pos": 1}
+        _store(broker, 0, SHOP, {"pos": 2})
+        # A notification of Debezium's has no offset and no partition.
+        _store(broker, 1, ["shop", None], None)
+        assert offsets.of("shop") == {"pos": 2}
+        assert offsets.of("other") == {"pos": 7}
+        _store(broker, 0, SHOP, None)
+        assert offsets.of("shop") is None
+    with stored_offsets(broker, TOPIC) as again:
+        assert (again.of("shop"), again.of("other")) == (None, {"pos": 7})
+
+
+def test_a_worker_that_has_stored_nothing_is_told(broker: KafkaCluster) -> None:
+    with pytest.raises(OffsetsUnreadable, match="topic missing"), stored_offsets(broker, "missing"):
+        pass
+
+
+def test_a_record_that_is_no_offset_is_refused(broker: KafkaCluster) -> None:
+    producer = Producer(broker.client_config)
+    producer.produce(TOPIC, key=b"key", value=b"{}", partition=1)
+    assert producer.flush(30) == 0
+    with stored_offsets(broker, TOPIC) as offsets, pytest.raises(OffsetsUnreadable, match="b'key'"):
+        offsets.of("shop")

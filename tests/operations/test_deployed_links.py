@@ -1,0 +1,139 @@
+"""A link to a deployed source does what the source's connector on MSK Connect does."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from pydantic import SecretStr
+
+from connectors.certificates import RDS_ROOTS
+from connectors.engines.postgres.connector import encrypted_on_aws
+from connectors.engines.registry import engine_of
+from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, deploy, moto_aws
+from tests.connectors.deployments import aws_deployment
+from tributary.aws.session import AwsSession
+from tributary.cli import main
+from tributary.contract.aws import Aws
+from tributary.contract.lake import parse_lake
+from tributary.operations.aws.source_links import SecretUnfit, login_of, msk
+from tributary.operations.aws.source_links import _read_secret as read_secret
+
+ENGINES = """
+[lake]
+name = "shop"
+
+[source.web]
+engine = "postgres"
+database = "shop"
+tables = ["public.*"]
+
+[source.stock]
+engine = "mysql"
+tables = ["stock.*"]
+
+[source.erp]
+engine = "sqlserver"
+database = "ERP"
+tables = ["dbo.*"]
+"""
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsSession]:
+    with moto_aws(monkeypatch):
+        yield AwsSession(boto3.Session(region_name=REGION), Aws(region=REGION), ACCOUNT)
+
+
+@pytest.mark.parametrize("name", ["web", "stock", "erp"])
+def test_the_login_is_the_connectors_for_every_engine(name: str) -> None:
+    lake = parse_lake(ENGINES)
+    source = lake.source(name)
+    deployment = aws_deployment(lake)
+    config = engine_of(source).render(lake, source, deployment).config
+    access = deployment.databases[name]
+    asked: list[tuple[str, str]] = []
+
+    def secret(of: str, key: str) -> SecretStr:
+        asked.append((of, key))
+        return SecretStr("password")
+
+    login = login_of(config, secret)
+    assert (login.host, login.port, login.user) == (access.host, access.port, access.user)
+    assert f"${{secretsmanager:{asked[0][0]}:{asked[0][1]}}}" == config["database.password"]
+    assert login.password.get_secret_value() == "password"
+
+
+@pytest.mark.parametrize(("sslmode", "ca_file"), [("verify-full", str(RDS_ROOTS)), ("require", None)])
+def test_a_session_is_always_encrypted_and_verified_if_the_connector_verifies(
+    sslmode: str, ca_file: str | None
+) -> None:
+    config = {
+        "database.hostname": "db",
+        "database.port": "5432",
+        "database.user": "debezium",
+        "database.password": "${secretsmanager:a/b:password}",
+        **encrypted_on_aws(sslmode),  # type: ignore[arg-type]
+    }
+    login = login_of(config, lambda *_: SecretStr("p"))
+    assert login.encryption is not None
+    assert login.encryption.ca_file == ca_file
+
+
+def test_a_password_in_the_config_is_not_repeated_in_the_message() -> None:
+    config = {"name": "c", "database.password": "hunter2"}
+    with pytest.raises(SecretUnfit) as error:
+        login_of(config, lambda *_: SecretStr(""))
+    assert "hunter2" not in str(error.value)
+    assert "option database.password" in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["hunter2", '["hunter2"]', '{"other": "hunter2"}'])
+def test_a_secret_of_another_form_is_named_and_not_shown(session: AwsSession, text: str) -> None:
+    boto3.client("secretsmanager", REGION).create_secret(Name="a/b", SecretString=text)
+    with pytest.raises(SecretUnfit) as error:
+        read_secret(session, "a/b", "password")
+    assert "secret a/b" in str(error.value)
+    assert "hunter2" not in f"{error.value!r} {error.value} {error.value.__context__!r}"
+
+
+def test_the_key_of_a_secret_is_read(session: AwsSession) -> None:
+    boto3.client("secretsmanager", REGION).create_secret(Name="a/b", SecretString='{"password": "p"}')
+    assert read_secret(session, "a/b", "password").get_secret_value() == "p"
+
+
+def test_kafka_gets_a_token_that_the_callers_credentials_signed(session: AwsSession) -> None:
+    config = msk(session, "b-1:9098").client_config
+    assert (config["security.protocol"], config["sasl.mechanisms"]) == ("SASL_SSL", "OAUTHBEARER")
+    token, expires = config["oauth_cb"]("")
+    url = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+    query = parse_qs(urlsplit(url).query)
+    assert urlsplit(url).hostname == f"kafka.{REGION}.amazonaws.com"
+    assert query["Action"] == ["kafka-cluster:Connect"]
+    assert query["X-Amz-Credential"][0].startswith(f"{session.read_credentials().access_key}/")
+    assert expires > 1_700_000_000
+    assert "oauth_cb" not in repr(msk(session, "b-1:9098"))
+
+
+def test_a_lake_whose_connector_was_never_deployed_is_told_how_to_deploy_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "lake.toml").write_text(LAKE)
+    monkeypatch.chdir(tmp_path)
+    client = boto3.client("kafkaconnect", REGION)
+    stub = Stubber(client)
+    stub.add_response("list_connectors", {"connectors": []})
+    with moto_aws(monkeypatch), stub:
+        deploy()
+        monkeypatch.setattr(AwsSession, "kafkaconnect", client)
+        assert main.run(["reconcile", "--aws"]) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"connector {NAMES.resource}-shop-debezium" in told
+    assert "cdk deploy" in told

@@ -1,0 +1,202 @@
+"""Links to the sources of a deployed lake, for reconciling, from a machine in the lake's network.
+
+A link does what the deployed connector does: it takes address, login and encryption from the connector's own
+config on MSK Connect.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+from pydantic import SecretStr
+
+from connectors.certificates import PEM, RDS_ROOTS, TRUST_STORE
+from connectors.engines.engine import Encryption, Login, NotConnected
+from connectors.engines.registry import engine_of
+from tributary.api.open_lake import OpenLake
+from tributary.aws.session import AwsSession
+from tributary.aws.stack_outputs import NotDeployed
+from tributary.contract.aws_names import HASH_SALT_KEY, Output
+from tributary.contract.errors import TributaryError
+from tributary.contract.remedies import BringUp, CheckStatus
+from tributary.contract.source import Source
+from tributary.operations.aws.connectors import read_config
+from tributary.operations.aws.deployed_lake import DeployedLake
+from tributary.operations.aws.jobs import read_stoppable
+from tributary.operations.kafka_cluster import KafkaCluster
+from tributary.operations.pauses import PauseFiles
+from tributary.operations.reconcile.items import ItemLink
+from tributary.operations.reconcile.proof import SourceLink
+from tributary.operations.stored_offsets import stored_offsets
+
+_SECRET = re.compile(r"\$\{secretsmanager:([^:}]+):([^:}]+)\}")
+_NETWORK = (
+    "Run the command where the lake's private network can be reached: over a VPN, or on a machine in it."
+)
+
+
+class SourceOutOfReach(TributaryError):
+    """The database of a deployed lake cannot be reached from here, or lets nobody log in."""
+
+
+class SecretUnfit(TributaryError):
+    """A secret of the deployed lake has another form than its connector needs."""
+
+
+def msk(session: AwsSession, bootstrap: str) -> KafkaCluster:
+    """Return how to reach a cluster of Amazon MSK as the caller of the command, over IAM.
+
+    The token signs with the credentials that AWS's own tools find, and is valid for 15 minutes. librdkafka
+    asks for a new one in time.
+    """
+
+    def token(_: str) -> tuple[str, float]:
+        text, expires_ms = MSKAuthTokenProvider.generate_auth_token(session.region)
+        return text, expires_ms / 1000
+
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER", "oauth_cb": token}
+    return KafkaCluster(bootstrap, login)
+
+
+@dataclass(frozen=True)
+class Links:
+    """The links to the sources of a deployed lake."""
+
+    connected: tuple[SourceLink, ...]
+    items: tuple[ItemLink, ...]
+
+
+@contextmanager
+def deployed_links(deployed: DeployedLake, lake: OpenLake, kafka: KafkaCluster | None) -> Iterator[Links]:
+    """Open the links. They are usable within the context. `kafka` is None for a lake without Kafka.
+
+    Raises NotDeployed, SecretUnfit, KafkaUnreachable, OffsetsUnreadable, and boto3's errors.
+    """
+    with ExitStack() as open_topics:
+        yield Links(
+            tuple(
+                _link(deployed, lake, kafka, source, open_topics)
+                for source in deployed.lake.connected_sources
+                if kafka is not None
+            ),
+            _item_links(deployed, lake),
+        )
+
+
+def kafka_of(deployed: DeployedLake) -> KafkaCluster | None:
+    """Return the cluster that the lake's connectors write to, if it has any.
+
+    Raises NotDeployed and AwsError."""
+    if not deployed.lake.connected_sources:
+        return None
+    # Without credentials, librdkafka would only say that a token is missing, after ten seconds.
+    deployed.session.read_credentials()
+    return msk(deployed.session, deployed.output("streaming", Output.BOOTSTRAP_SERVERS))
+
+
+def _link(
+    deployed: DeployedLake, lake: OpenLake, kafka: KafkaCluster, source: Source, open_topics: ExitStack
+) -> SourceLink:
+    session, names = deployed.session, deployed.lake.source_names(source)
+    config = read_config(session, names.connector)
+    if config is None:
+        raise NotDeployed(
+            "the source's connector does not exist",
+            where=f"MSK Connect, connector {names.connector}",
+            remedy=BringUp(),
+        )
+    offsets = open_topics.enter_context(stored_offsets(kafka, names.connect_offsets_topic))
+    pauses = PauseFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
+    return SourceLink(
+        lake=deployed.lake,
+        source=source,
+        connect=_connect(source, login_of(config, partial(_read_secret, session))),
+        kafka=kafka,
+        files=lake.files,
+        silver=lake.silver,
+        read_offset=partial(offsets.of, names.connector),
+        read_paused=pauses.read,
+        hash_salt=(
+            cache(partial(_read_secret, session, deployed.names.hash_salt, HASH_SALT_KEY))
+            if deployed.lake.hashes_columns_of(source)
+            else None
+        ),
+        payloads=lake.payloads,
+    )
+
+
+def login_of(config: Mapping[str, str], read_secret: Callable[[str, str], SecretStr]) -> Login:
+    """Return how a connector with this config logs in. Raises SecretUnfit, and boto3's errors.
+
+    `read_secret` returns a key of a secret, by the secret's name. The roots of Amazon's databases vouch for
+    the server if they do so for the connector; else the session is encrypted, and nobody vouches.
+    """
+    named = _SECRET.fullmatch(config["database.password"])
+    if named is None:
+        raise SecretUnfit(
+            "the connector's password is no reference to a secret",
+            where=f"MSK Connect, connector {config.get('name', '')}, option database.password",
+            expected="${secretsmanager:NAME:KEY}",
+            remedy=CheckStatus(),
+        )
+    verifies = any(text in (PEM, TRUST_STORE) for text in config.values())
+    return Login(
+        host=config["database.hostname"],
+        port=int(config["database.port"]),
+        user=config["database.user"],
+        password=read_secret(named[1], named[2]),
+        encryption=Encryption(str(RDS_ROOTS) if verifies else None),
+    )
+
+
+def _connect(source: Source, login: Login) -> Callable[[], Any]:
+    def connect() -> Any:
+        try:
+            return engine_of(source).connect(source, login)
+        except NotConnected as error:
+            raise SourceOutOfReach(
+                "no connection to the database",
+                where=f"[source.{source.name}], {login.host}:{login.port} as {login.user}",
+                found=error.found,
+                remedy=_NETWORK,
+            ) from error
+
+    return connect
+
+
+def _read_secret(session: AwsSession, name: str, key: str) -> SecretStr:
+    """Return a key of a JSON secret. Raises SecretUnfit, and boto3's errors."""
+    text = session.secretsmanager.get_secret_value(SecretId=name)["SecretString"]
+    try:
+        return SecretStr(json.loads(text)[key])
+    except (ValueError, KeyError, TypeError):
+        # Neither the text nor its parts may reach a message.
+        raise SecretUnfit(
+            "a secret has no such key", where=f"Secrets Manager, secret {name}", expected=f"JSON with {key}"
+        ) from None
+
+
+def _item_links(deployed: DeployedLake, lake: OpenLake) -> tuple[ItemLink, ...]:
+    sources: Sequence[Source] = deployed.lake.item_sources
+    is_ingesting = bool(sources) and bool(read_stoppable(deployed.job_place))
+    return tuple(
+        ItemLink(
+            lake=deployed.lake,
+            source=source,
+            dynamodb=deployed.session.boto.client(
+                "dynamodb", region_name=stream.region_of_stream or deployed.session.region
+            ),
+            files=lake.files,
+            silver=lake.silver,
+            is_ingesting=is_ingesting,
+        )
+        for source in sources
+        if (stream := source.item_stream) is not None
+    )
