@@ -24,15 +24,17 @@ from tests.cli.test_whole_pipeline import Tributary
 from tests.local.landed import wait_until
 from tributary.contract.lake import read_lake
 from tributary.contract.source import Source
+from tributary.contract.table_name import TableName
 from tributary.local import mariadb
 from tributary.local.databases import SourceDatabase
 from tributary.local.pipeline import down, up
 from tributary.local.process import read_process
 from tributary.local.state import StateFolder
-from tributary.operations.aws import source_links
+from tributary.operations.aws import linked_lake
 from tributary.operations.aws.deployed_lake import DeployedLake
-from tributary.operations.aws.source_links import login_of
+from tributary.operations.aws.linked_lake import login_of
 from tributary.operations.reconcile.barrier import Patience
+from tributary.operations.verify.rounds import VerifyKeeper, Wanted
 from tributary.operations.whole_lake import reconcile_links
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -271,19 +273,24 @@ def test_a_deployed_lake_is_compared_by_its_connectors_config_and_the_offsets_in
     )
     deployed = cast(DeployedLake, SimpleNamespace(lake=workspace.lake, session=session))
     on_aws = {**config, "database.password": "${secretsmanager:tributary/maria/shop:password}"}
-    monkeypatch.setattr(source_links, "read_config", lambda *_: on_aws)
-    monkeypatch.setattr(source_links, "login_of", lambda *found: replace(login_of(*found), encryption=None))
+    monkeypatch.setattr(linked_lake, "read_config", lambda *_: on_aws)
+    monkeypatch.setattr(linked_lake, "login_of", lambda *found: replace(login_of(*found), encryption=None))
 
-    with source_links.deployed_links(deployed, workspace.open_lake, workspace.kafka) as links:
-        (link,) = links.connected
+    with linked_lake.linked_lake(deployed, workspace.open_lake, workspace.kafka, workspace.state) as lake:
+        (link,) = lake.links()
         assert link.read_offset() == connect.offset(connector)
-        found = reconcile_links(links.connected, links.items, lambda: Patience.of(120))
+        found = reconcile_links(lake.links(), lake.item_links, lambda: Patience.of(120))
         later = connect.offset(connector)
         wait_until(lambda: link.read_offset() == later, "what Connect has stored since")
+        followed = {"things", "later", *OF_TRANSACTIONS}
+        names = {TableName("shop", "shop", table) for table in followed}
+        verified = VerifyKeeper(lake, print).step(Wanted(names, None))
 
-    identical = {table.name.table for table in found.tables if table.identical}
-    assert identical >= {"things", "later", *OF_TRANSACTIONS}
+    assert {table.name.table for table in found.tables if table.identical} >= followed
     assert found.rows > ROWS
+    assert {name: (one.problem, one.differences) for name, one in verified.items()} == dict.fromkeys(
+        names, (None, 0)
+    )
 
 
 def test_no_password_is_in_an_argument_or_a_log(maria: Maria) -> None:

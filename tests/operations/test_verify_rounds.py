@@ -127,7 +127,7 @@ class Round:
             dict,
             **link,
         )
-        self.monkeypatch.setattr(rounds, "source_links", lambda _: (made,))
+        self.monkeypatch.setattr(Workspace, "links", lambda _: (made,))
         self.monkeypatch.setattr(rounds, "read_source_tables", lambda *_: tables)
         self.monkeypatch.setattr(rounds._Table, "sides", lambda table, *_: (table, None))
         self.monkeypatch.setattr(rounds, "verify_table", self._verify)
@@ -274,7 +274,7 @@ def test_a_failure_is_told_once_and_tried_again(a_round: Round, monkeypatch: pyt
         keeper.stop.set()
         return ()
 
-    monkeypatch.setattr(rounds, "source_links", links)
+    monkeypatch.setattr(Workspace, "links", links)
     keeper.run()
     assert left == []
     assert a_round.told == ["The lake cannot be verified now, and is again later: no S3"]

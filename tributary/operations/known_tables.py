@@ -1,4 +1,4 @@
-"""The tables of a lake on this machine, as far as anything has heard of them."""
+"""The tables of a lake, as far as anything has heard of them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from tributary.contract.lake import Lake
 from tributary.contract.patterns import WILDCARDS
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_topics import read_table_names
+from tributary.operations.sourced_lake import SourcedLake
 from tributary.operations.table_lag import silver_tables
-from tributary.operations.workspace import Workspace
 
 
-def known_tables(workspace: Workspace) -> tuple[TableName, ...]:
+def known_tables(sourced: SourcedLake) -> tuple[TableName, ...]:
     """Return the tables that have a topic, and the tables of items that the lake has or its file names."""
-    lake = workspace.lake
-    found = {*silver_tables(workspace.files, lake), *_named(lake)} if lake.item_sources else set()
+    lake = sourced.lake
+    found = {*silver_tables(sourced.open_lake), *_named(lake)} if lake.item_sources else set()
     if lake.connected_sources:
-        workspace.require("kafka")
-        found |= {*read_table_names(workspace.kafka, lake)}
+        found |= {*read_table_names(sourced.kafka, lake)}
     return tuple(sorted(found))
 
 

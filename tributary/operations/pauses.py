@@ -12,6 +12,7 @@ from tributary.contract.naming import LakeNames
 from tributary.contract.pause import PAUSES_FOLDER, Pause, from_json, pause_name, to_json
 from tributary.contract.table_name import TableName
 from tributary.operations.known_tables import known_tables
+from tributary.operations.sourced_lake import OpenedLake
 from tributary.operations.text_files import read_texts, write_text
 from tributary.operations.workspace import Workspace
 
@@ -42,9 +43,9 @@ class PauseFiles:
         return f"{self.location}/{pause_name(self.names.table_path(table))}"
 
 
-def pause_files(workspace: Workspace) -> PauseFiles:
+def pause_files(opened: OpenedLake) -> PauseFiles:
     """Return the lake's pauses. Raises PipelineDown."""
-    lake = workspace.open_lake
+    lake = opened.open_lake
     return PauseFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
 
 

@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
-from tributary.api.lake_files import LakeFiles
+from tributary.api.open_lake import OpenLake
 from tributary.api.tables import LakeTable, read_silver_tables
 from tributary.api.timeline import Commit, read_last_commit
 from tributary.contract.derived import derived_table
-from tributary.contract.lake import Lake
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_topics import Positions, read_table_topics, read_topic_ends
 from tributary.operations.workspace import Workspace
@@ -60,7 +59,7 @@ def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
     """
     items = tuple(
         TableLag(name, None, read_last_commit(workspace.files.filesystem, place.path))
-        for name, place in silver_tables(workspace.files, workspace.lake).items()
+        for name, place in silver_tables(workspace.open_lake).items()
     )
     return tuple(sorted((*items, *_kafka_lags(workspace)), key=lambda one: one.table))
 
@@ -75,12 +74,12 @@ def read_derived(workspace: Workspace) -> tuple[TableLag, ...]:
     return tuple(TableLag(table, None, read_last_commit(filesystem, path)) for table, path in paths.items())
 
 
-def silver_tables(files: LakeFiles, lake: Lake) -> Mapping[TableName, LakeTable]:
+def silver_tables(opened: OpenLake) -> Mapping[TableName, LakeTable]:
     """Return the lake's tables of items, by name."""
-    sources = {source.name for source in lake.item_sources}
+    sources = {source.name for source in opened.lake.item_sources}
     if not sources:
         return {}
-    places = read_silver_tables(files.filesystem, lake.names, lake.names.silver_bucket)
+    places = read_silver_tables(opened.files.filesystem, opened.lake.names, opened.silver)
     return {place.name: place for place in places if place.name.source in sources}
 
 

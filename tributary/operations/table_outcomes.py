@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from spark_app.run.outcome import OUTCOME_FILE, Outcome
 from tributary.api.tables import LakeTable, read_table_folders
 from tributary.contract.table_name import TableName
+from tributary.operations.sourced_lake import OpenedLake
 from tributary.operations.text_files import read_text
-from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
     from pyarrow.fs import S3FileSystem
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 _READERS = 8
 
 
-def read_outcomes(workspace: Workspace) -> Mapping[TableName, Outcome]:
+def read_outcomes(opened: OpenedLake) -> Mapping[TableName, Outcome]:
     """Return the outcomes of the tables that have errors. Raises PipelineDown."""
-    lake = workspace.open_lake
+    lake = opened.open_lake
     filesystem = lake.files.filesystem
     tables = read_table_folders(filesystem, lake.lake.names, lake.quarantine)
     with ThreadPoolExecutor(_READERS) as pool:

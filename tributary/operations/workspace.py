@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tributary.api.lake_files import LakeFiles
 from tributary.api.open_lake import OpenLake, open_local
@@ -12,6 +14,10 @@ from tributary.contract.lake import Lake, read_lake
 from tributary.local.running import read_running_settings, read_started_settings
 from tributary.local.state import LocalSettings, StateFolder
 from tributary.operations.kafka_cluster import KafkaCluster
+from tributary.operations.keeping import alone
+
+if TYPE_CHECKING:
+    from tributary.operations.reconcile.proof import SourceLink
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,19 @@ class Workspace:
     @property
     def kafka(self) -> KafkaCluster:
         """The Kafka of this machine, into which nobody has to log in. Raises PipelineDown."""
+        self.require("kafka")
         return KafkaCluster(self.settings.kafka_bootstrap)
+
+    def links(self) -> tuple[SourceLink, ...]:
+        """Return a link for each source that Debezium reads. Raises PipelineDown."""
+        # It loads the drivers of all engines, which few commands need.
+        from tributary.operations.source_links import source_links
+
+        return source_links(self) if self.lake.connected_sources else ()
+
+    def alone(self, work: str) -> AbstractContextManager[bool]:
+        """Return a context that tells whether no other process does this work."""
+        return alone(self.state, work)
 
     def require(self, *services: str) -> None:
         """Raise PipelineDown if one of the servers is not running."""

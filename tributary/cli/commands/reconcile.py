@@ -48,7 +48,7 @@ def reconcile(
     from tributary.cli.reconcile_view import print_findings, reconciliation_facts
 
     if on_aws:
-        found = _find_differences_on_aws(lake, environment, wait)
+        found = _find_differences_on_aws(lake, environment, state, wait)
     else:
         found = _find_differences(Workspace.open(lake, state), wait)
     if as_json:
@@ -67,26 +67,18 @@ def _find_differences(workspace: Workspace, wait_seconds: float) -> Reconciliati
         return reconcile_lake(workspace, wait_seconds, status.update)
 
 
-def _find_differences_on_aws(lake_file: Path, environment: str | None, wait_seconds: float) -> Reconciliation:
+def _find_differences_on_aws(
+    lake_file: Path, environment: str | None, state: Path, wait_seconds: float
+) -> Reconciliation:
     """Reconcile all sources of the deployed lake, and show the progress."""
-    from tributary.api.open_lake import open_deployed
-    from tributary.aws.session import aws_session
-    from tributary.cli.aws.remedy_words import worded_for_aws
-    from tributary.contract.lake import read_lake
-    from tributary.operations.aws.deployed_lake import DeployedLake
-    from tributary.operations.aws.source_links import deployed_links, kafka_of
+    from tributary.cli.aws.linked_lake import deployed_lake_with_sources
     from tributary.operations.reconcile.barrier import Patience
     from tributary.operations.whole_lake import reconcile_links
 
-    content = read_lake(lake_file, environment)
     with (
         messages.status("reconciling") as status,
-        worded_for_aws(),
-        aws_session(content, lake_file) as session,
+        deployed_lake_with_sources(lake_file, environment, state) as lake,
     ):
-        deployed = DeployedLake(content, session)
-        open_lake = open_deployed(content, session)
-        with deployed_links(deployed, open_lake, kafka_of(deployed)) as links:
-            return reconcile_links(
-                links.connected, links.items, lambda: Patience.of(wait_seconds, status.update)
-            )
+        return reconcile_links(
+            lake.links(), lake.item_links, lambda: Patience.of(wait_seconds, status.update)
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +11,7 @@ from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
     AsJson,
+    Environment,
     LakeFile,
     StateFolderPath,
 )
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tributary.contract.table_name import TableName
+    from tributary.operations.sourced_lake import SourcedLake
     from tributary.operations.verify.record import Verification
 
 
@@ -41,7 +43,11 @@ def verify(
             "--wait", metavar="SECONDS", min=0, help="How long the lake may take to catch up if rows differ."
         ),
     ] = 60.0,
+    on_aws: Annotated[
+        bool, typer.Option("--aws", help="Verify the deployed lake, from a machine in its network.")
+    ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
+    environment: Environment = None,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
@@ -57,16 +63,24 @@ def verify(
 
     With [verify] in the lake file, tributary ingest --follow does all this by itself.
 
+    With --aws, the command reads the databases, Kafka and S3 with your credentials. It logs in to a database
+    as its connector does, and keeps what it found in the lake's quarantine bucket.
+
     The exit status is 1 if a row differs, or a table could not be verified.
     """
+    from tributary.cli.aws.linked_lake import deployed_lake_with_sources
     from tributary.operations.verify.rounds import VerifyKeeper, Wanted
 
-    workspace = Workspace.open(lake, state)
-    workspace.require("s3")
-    stop = threading.Event()
-    with messages.status("verifying") as shown:
-        keeper = VerifyKeeper(workspace, messages.print, shown.update, wait, stop)
-        wanted = Wanted(_names(workspace, tables), None if full else keeper.rules.rows)
+    with ExitStack() as opened:
+        sourced: SourcedLake
+        if on_aws:
+            sourced = opened.enter_context(deployed_lake_with_sources(lake, environment, state))
+        else:
+            sourced = Workspace.open(lake, state)
+            sourced.require("s3")
+        shown = opened.enter_context(messages.status("verifying"))
+        keeper = VerifyKeeper(sourced, messages.print, shown.update, wait)
+        wanted = Wanted(_names(sourced, tables), None if full else keeper.rules.rows)
         if follow:
             keeper.run(wanted, lambda found: _show(found, as_json))
         found = keeper.step(wanted)
@@ -75,13 +89,13 @@ def verify(
         raise typer.Exit(1)
 
 
-def _names(workspace: Workspace, tables: list[str] | None) -> tuple[TableName, ...] | None:
+def _names(lake: SourcedLake, tables: list[str] | None) -> tuple[TableName, ...] | None:
     if not tables:
         return None
     from tributary.api.tables import resolve_names
     from tributary.operations.known_tables import known_tables
 
-    return resolve_names(tables, known_tables(workspace))
+    return resolve_names(tables, known_tables(lake))
 
 
 def _show(found: Mapping[TableName, Verification], as_json: bool) -> None:

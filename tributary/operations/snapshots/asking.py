@@ -17,7 +17,7 @@ from tributary.operations.snapshots.keeper import (
     record_files,
 )
 from tributary.operations.snapshots.silent import ask
-from tributary.operations.workspace import Workspace
+from tributary.operations.sourced_lake import SourcedLake
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ReadAgain:
 
 
 def read_again(
-    workspace: Workspace,
+    lake: SourcedLake,
     tables: Sequence[str],
     tell: Callable[[str], None],
     show: Callable[[str], None],
@@ -44,8 +44,8 @@ def read_again(
     Raises UnknownTable, PipelineDown and the errors of `SnapshotKeeper.step`.
     """
     stop = stop or threading.Event()
-    wanted = _asked(workspace, tables)
-    keeper = SnapshotKeeper(workspace, tell, stop)
+    wanted = _asked(lake, tables)
+    keeper = SnapshotKeeper(lake, tell, stop)
     records: Mapping[TableName, Record] = {}
     while wanted and not stop.is_set():
         records = keeper.step()
@@ -58,13 +58,12 @@ def read_again(
     return ReadAgain(tuple(sorted(wanted)), failed)
 
 
-def _asked(workspace: Workspace, tables: Sequence[str]) -> Collection[TableName]:
-    workspace.require("kafka", "s3", "connect")
-    files = record_files(workspace)
+def _asked(lake: SourcedLake, tables: Sequence[str]) -> Collection[TableName]:
+    files = record_files(lake)
     if not tables:
         return [table for table, record in files.read().items() if is_unread(record)]
-    known = set(read_table_names(workspace.kafka, workspace.lake))
-    for source in workspace.lake.connected_sources:
+    known = set(read_table_names(lake.kafka, lake.lake))
+    for source in lake.lake.connected_sources:
         look = files.read_look(source.name)
         known |= set() if look is None else set(look.tables)
     wanted = resolve_names(tables, sorted(known))

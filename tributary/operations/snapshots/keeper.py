@@ -14,15 +14,14 @@ from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Read, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_topics import read_table_names
-from tributary.operations.keeping import alone, in_a_thread
+from tributary.operations.keeping import in_a_thread
 from tributary.operations.orphan_files import OrphanFiles, why_orphan
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.advance import advance
 from tributary.operations.snapshots.record_files import RecordFiles
 from tributary.operations.snapshots.silent import notice
-from tributary.operations.source_links import source_links
-from tributary.operations.workspace import Workspace
+from tributary.operations.sourced_lake import OpenedLake, SourcedLake
 
 SECONDS_BETWEEN_STEPS = 1.0
 SECONDS_BETWEEN_LOOKS = 30.0
@@ -32,40 +31,37 @@ SECONDS_FOR_KAFKA = 300.0
 """How long one step may wait until Kafka holds what a source has committed."""
 
 
-def record_files(workspace: Workspace) -> RecordFiles:
+def record_files(opened: OpenedLake) -> RecordFiles:
     """Return the lake's records. Raises PipelineDown."""
-    lake = workspace.open_lake
+    lake = opened.open_lake
     return RecordFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
 
 
-def notice_changes(workspace: Workspace) -> tuple[Request, ...]:
+def notice_changes(lake: SourcedLake) -> tuple[Request, ...]:
     """Look at the catalogs of all sources once (`notice`).
 
     Decisions about orphans that the lake follows again are forgotten."""
-    files, decisions = record_files(workspace), _orphan_files(workspace)
+    files, decisions = record_files(lake), _orphan_files(lake)
     found: list[Request] = []
     decided = decisions.read()
     # Before the looks: a table that is created later is no orphan.
     followed = {
-        *read_table_names(workspace.kafka, workspace.lake),
-        *(
-            place.name
-            for place in read_table_folders(files.filesystem, files.names, workspace.open_lake.silver)
-        ),
+        *read_table_names(lake.kafka, lake.lake),
+        *(place.name for place in read_table_folders(files.filesystem, files.names, lake.open_lake.silver)),
         *decided,
     }
-    for link in source_links(workspace):
+    for link in lake.links():
         with link.connect() as session:
             found += notice(link, session, files, followed)
-    gone = files.read_gone(workspace.lake)
+    gone = files.read_gone(lake.lake)
     for table in decided:
-        if why_orphan(workspace.lake, gone, table) is None:
+        if why_orphan(lake.lake, gone, table) is None:
             decisions.forget(table)
     return tuple(found)
 
 
-def _orphan_files(workspace: Workspace) -> OrphanFiles:
-    lake = workspace.open_lake
+def _orphan_files(opened: OpenedLake) -> OrphanFiles:
+    lake = opened.open_lake
     return OrphanFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
 
 
@@ -78,7 +74,7 @@ def is_unread(record: Record) -> bool:
 class SnapshotKeeper:
     """Takes all snapshots of a lake further. `tell` gets what a person should know."""
 
-    workspace: Workspace
+    lake: SourcedLake
     tell: Callable[[str], None]
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -86,8 +82,8 @@ class SnapshotKeeper:
         """Take each snapshot as far as it can get now, and return the records of all tables.
 
         If another process does so, only read what it has recorded."""
-        files = record_files(self.workspace)
-        with alone(self.workspace.state, "snapshots") as is_alone:
+        files = record_files(self.lake)
+        with self.lake.alone("snapshots") as is_alone:
             records = dict(files.read())
             open_in = {t.source for t, r in records.items() if isinstance(r, Requested | Reading | Read)}
             for link in self._links(open_in) if is_alone else ():
@@ -103,14 +99,14 @@ class SnapshotKeeper:
 
         A failure is reported once, and retried after a while."""
         next_look, failure = 0.0, ""
-        sources = self.workspace.lake.connected_sources
+        sources = self.lake.lake.connected_sources
         of_drivers = (error for source in sources for error in engine_of(source).driver_errors)
         passing: tuple[type[Exception], ...] = (TributaryError, OSError, *of_drivers)
         while not self.stop.is_set():
             try:
                 if time.monotonic() >= next_look:
                     next_look = time.monotonic() + SECONDS_BETWEEN_LOOKS
-                    for request in notice_changes(self.workspace):
+                    for request in notice_changes(self.lake):
                         self.tell(described(request))
                 self.step()
                 failure = ""
@@ -126,9 +122,7 @@ class SnapshotKeeper:
         return in_a_thread(self.run, self.stop, "online snapshots")
 
     def _links(self, sources: set[str]) -> list[SourceLink]:
-        return (
-            [link for link in source_links(self.workspace) if link.source.name in sources] if sources else []
-        )
+        return [link for link in self.lake.links() if link.source.name in sources] if sources else []
 
 
 def described(request: Request) -> str:

@@ -23,14 +23,14 @@ from tributary.api.timeline import read_last_commit
 from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName
 from tributary.contract.verify import Verify
-from tributary.operations.keeping import alone, in_a_thread
+from tributary.operations.keeping import in_a_thread
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.hidden import Hiding
 from tributary.operations.reconcile.pairing import pair
 from tributary.operations.reconcile.proof import SourceLink, read_source_tables, wait_until_lake_holds
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.silent import ask
-from tributary.operations.source_links import source_links
+from tributary.operations.sourced_lake import OpenedLake, SourcedLake
 from tributary.operations.table_lag import silver_tables
 from tributary.operations.table_outcomes import read_outcomes
 from tributary.operations.verify.check import Sides, verify_table
@@ -39,7 +39,6 @@ from tributary.operations.verify.hudi_rows import HudiRows
 from tributary.operations.verify.lake_side import LakeSide
 from tributary.operations.verify.record import CheckedPart, Verification, VerificationFiles
 from tributary.operations.verify.view import cause_of, sentence
-from tributary.operations.workspace import Workspace
 
 SECONDS_FOR_THE_LAKE = 60.0
 """How long the lake may take to catch up, where rows differ."""
@@ -49,9 +48,9 @@ _READINGS = 3
 """How often a round tries to read a table's files."""
 
 
-def verification_files(workspace: Workspace) -> VerificationFiles:
+def verification_files(opened: OpenedLake) -> VerificationFiles:
     """Return the lake's records of verifications. Raises PipelineDown."""
-    lake = workspace.open_lake
+    lake = opened.open_lake
     return VerificationFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
 
 
@@ -75,7 +74,7 @@ class Wanted:
 class VerifyKeeper:
     """Verifies a lake. `tell` gets what a person should know, `show` what the round does now."""
 
-    workspace: Workspace
+    lake: SourcedLake
     tell: Callable[[str], None]
     show: Callable[[str], None] = lambda _: None
     wait_seconds: float = SECONDS_FOR_THE_LAKE
@@ -83,7 +82,7 @@ class VerifyKeeper:
 
     @property
     def rules(self) -> Verify:
-        return self.workspace.lake.verify or Verify()
+        return self.lake.lake.verify or Verify()
 
     def step(self, wanted: Wanted | None = None) -> Mapping[TableName, Verification]:
         """Do one round, and return what is known of all tables that it looked at.
@@ -93,10 +92,10 @@ class VerifyKeeper:
         wanted = wanted or Wanted(None, self.rules.rows)
         with self._alone():
             found: dict[TableName, Verification] = {}
-            files = verification_files(self.workspace)
-            for link in source_links(self.workspace) if self.workspace.lake.connected_sources else ():
+            files = verification_files(self.lake)
+            for link in self.lake.links():
                 found |= self._verify_source(link, files, wanted)
-            for name in silver_tables(self.workspace.files, self.workspace.lake):
+            for name in silver_tables(self.lake.open_lake):
                 if wanted.tables is None or name in wanted.tables:
                     found[name] = _unverified(
                         name, "its stream tells no position, so only tributary reconcile compares it"
@@ -114,7 +113,7 @@ class VerifyKeeper:
         `on_round` gets what each round found. None: this reports only tables with differences.
         """
         told = ""
-        sources = self.workspace.lake.connected_sources
+        sources = self.lake.lake.connected_sources
         of_drivers = (error for source in sources for error in engine_of(source).driver_errors)
         passing: tuple[type[Exception], ...] = (TributaryError, OSError, *of_drivers)
         while not self.stop.is_set():
@@ -138,7 +137,7 @@ class VerifyKeeper:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Run in a thread as long as the context lasts, if the lake file has `[verify]`."""
-        if self.workspace.lake.verify is None:
+        if self.lake.lake.verify is None:
             yield
             return
         with in_a_thread(self.run, self.stop, "verification"):
@@ -178,12 +177,12 @@ class VerifyKeeper:
         found |= dict.fromkeys(link.read_paused(), "it is paused, so it is behind its source")
         found |= {
             name: "it is blocked, so it is behind its source"
-            for name, outcome in read_outcomes(self.workspace).items()
+            for name, outcome in read_outcomes(self.lake).items()
             if outcome.state == "blocked"
         }
         found |= {
             name: "it is being read again"
-            for name, record in record_files(self.workspace).read().items()
+            for name, record in record_files(self.lake).read().items()
             if record.state in ("requested", "reading", "read")
         }
         return found
@@ -221,20 +220,20 @@ class VerifyKeeper:
         """Add the likely cause of differences, and let the table be read again if the lake file says so."""
         if not found.differences:
             return replace(found, cause=None, repair_us=None)
-        lake = self.workspace.open_lake
+        lake = self.lake.open_lake
         path = f"{lake.quarantine}/{lake.lake.names.table_path(found.table)}"
         quarantined = count_quarantine(lake.files.filesystem, path)
         found = replace(found, cause=cause_of(found, quarantined))
         policy = link.lake.policy(found.table)
         # A table that still differs after it was read again needs a person.
         if self.rules.repair and policy.repair == "automatic" and found.repair_us is None:
-            ask(record_files(self.workspace), [found.table], f"{found.differences:,} rows differed")
+            ask(record_files(self.lake), [found.table], f"{found.differences:,} rows differed")
             found = replace(found, repair_us=_now())
         return found
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with alone(self.workspace.state, "verify") as is_alone:
+        with self.lake.alone("verify") as is_alone:
             if not is_alone:
                 raise AnotherVerifies(
                     "another process verifies this lake now",

@@ -21,8 +21,8 @@ from tributary.aws.session import AwsSession
 from tributary.cli import main
 from tributary.contract.aws import Aws
 from tributary.contract.lake import parse_lake
-from tributary.operations.aws.source_links import SecretUnfit, login_of, msk
-from tributary.operations.aws.source_links import _read_secret as read_secret
+from tributary.operations.aws.linked_lake import SecretUnfit, login_of, msk
+from tributary.operations.aws.linked_lake import _read_secret as read_secret
 
 ENGINES = """
 [lake]

@@ -1,4 +1,4 @@
-"""Links to the sources of a deployed lake, for reconciling, from a machine in the lake's network.
+"""A deployed lake with links to its sources, from a machine in the lake's network.
 
 A link does what the deployed connector does: it takes address, login and encryption from the connector's own
 config on MSK Connect.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -25,12 +25,15 @@ from tributary.aws.session import AwsSession
 from tributary.aws.stack_outputs import NotDeployed
 from tributary.contract.aws_names import HASH_SALT_KEY, Output
 from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Lake
 from tributary.contract.remedies import BringUp, CheckStatus
 from tributary.contract.source import Source
+from tributary.local.state import StateFolder
 from tributary.operations.aws.connectors import read_config
 from tributary.operations.aws.deployed_lake import DeployedLake
 from tributary.operations.aws.jobs import read_stoppable
 from tributary.operations.kafka_cluster import KafkaCluster
+from tributary.operations.keeping import alone
 from tributary.operations.pauses import PauseFiles
 from tributary.operations.reconcile.items import ItemLink
 from tributary.operations.reconcile.proof import SourceLink
@@ -66,28 +69,50 @@ def msk(session: AwsSession, bootstrap: str) -> KafkaCluster:
 
 
 @dataclass(frozen=True)
-class Links:
-    """The links to the sources of a deployed lake."""
+class LinkedLake:
+    """A deployed lake with the links to its sources (`SourcedLake`).
 
+    kafka       the cluster of the lake's connectors. None for a lake without any
+    state       the folder with this machine's locks: only one process of it does some work
+    connected   the links to the sources that Debezium reads
+    item_links  the links to the sources of items
+    """
+
+    open_lake: OpenLake
+    state: StateFolder
+    known_kafka: KafkaCluster | None
     connected: tuple[SourceLink, ...]
-    items: tuple[ItemLink, ...]
+    item_links: tuple[ItemLink, ...]
+
+    @property
+    def lake(self) -> Lake:
+        return self.open_lake.lake
+
+    @property
+    def kafka(self) -> KafkaCluster:
+        assert self.known_kafka is not None, "nobody asks for Kafka without a source that Debezium reads"
+        return self.known_kafka
+
+    def links(self) -> tuple[SourceLink, ...]:
+        return self.connected
+
+    def alone(self, work: str) -> AbstractContextManager[bool]:
+        return alone(self.state, work)
 
 
 @contextmanager
-def deployed_links(deployed: DeployedLake, lake: OpenLake, kafka: KafkaCluster | None) -> Iterator[Links]:
+def linked_lake(
+    deployed: DeployedLake, lake: OpenLake, kafka: KafkaCluster | None, state: StateFolder
+) -> Iterator[LinkedLake]:
     """Open the links. They are usable within the context. `kafka` is None for a lake without Kafka.
 
     Raises NotDeployed, SecretUnfit, KafkaUnreachable, OffsetsUnreadable, and boto3's errors.
     """
+    state.create()
+    sources = deployed.lake.connected_sources if kafka is not None else ()
     with ExitStack() as open_topics:
-        yield Links(
-            tuple(
-                _link(deployed, lake, kafka, source, open_topics)
-                for source in deployed.lake.connected_sources
-                if kafka is not None
-            ),
-            _item_links(deployed, lake),
-        )
+        links = tuple(_link(deployed, lake, kafka, source, open_topics) for source in sources if kafka)
+        yield LinkedLake(lake, state, kafka, links, _item_links(deployed, lake))
 
 
 def kafka_of(deployed: DeployedLake) -> KafkaCluster | None:

@@ -1,0 +1,38 @@
+"""A lake together with what reads its sources: what a process needs that compares or mends a lake."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from tributary.api.open_lake import OpenLake
+from tributary.contract.lake import Lake
+from tributary.operations.kafka_cluster import KafkaCluster
+
+if TYPE_CHECKING:
+    from tributary.operations.reconcile.proof import SourceLink
+
+
+class OpenedLake(Protocol):
+    """A lake whose files can be read and written."""
+
+    @property
+    def open_lake(self) -> OpenLake: ...
+
+
+class SourcedLake(OpenedLake, Protocol):
+    """A lake on this machine (`Workspace`) or on AWS (`LinkedLake`).
+
+    All members raise a TributaryError if a part of the lake is away."""
+
+    @property
+    def lake(self) -> Lake: ...
+
+    @property
+    def kafka(self) -> KafkaCluster: ...
+
+    def links(self) -> tuple[SourceLink, ...]:
+        """Return a link for each source that Debezium reads."""
+
+    def alone(self, work: str) -> AbstractContextManager[bool]:
+        """Return a context that tells whether no other process of this machine does this work."""
