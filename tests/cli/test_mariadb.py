@@ -34,6 +34,8 @@ from tributary.operations.aws import linked_lake
 from tributary.operations.aws.deployed_lake import DeployedLake
 from tributary.operations.aws.linked_lake import login_of
 from tributary.operations.reconcile.barrier import Patience
+from tributary.operations.snapshots.asking import read_again
+from tributary.operations.stored_offsets import stored_offsets
 from tributary.operations.verify.rounds import VerifyKeeper, Wanted
 from tributary.operations.whole_lake import reconcile_links
 
@@ -276,6 +278,10 @@ def test_a_deployed_lake_is_compared_by_its_connectors_config_and_the_offsets_in
     monkeypatch.setattr(linked_lake, "read_config", lambda *_: on_aws)
     monkeypatch.setattr(linked_lake, "login_of", lambda *found: replace(login_of(*found), encryption=None))
 
+    # On AWS, each source has workers of its own.
+    topic = workspace.lake.names.connect_offsets_topic
+    monkeypatch.setattr(linked_lake, "stored_offsets", lambda kafka, _: stored_offsets(kafka, topic))
+
     with linked_lake.linked_lake(deployed, workspace.open_lake, workspace.kafka, workspace.state) as lake:
         (link,) = lake.links()
         assert link.read_offset() == connect.offset(connector)
@@ -285,9 +291,11 @@ def test_a_deployed_lake_is_compared_by_its_connectors_config_and_the_offsets_in
         followed = {"things", "later", *OF_TRANSACTIONS}
         names = {TableName("shop", "shop", table) for table in followed}
         verified = VerifyKeeper(lake, print).step(Wanted(names, None))
+        again = read_again(lake, ["shop.shop.later"], print, print)
 
     assert {table.name.table for table in found.tables if table.identical} >= followed
     assert found.rows > ROWS
+    assert (again.tables, again.failed) == ((TableName("shop", "shop", "later"),), {})
     assert {name: (one.problem, one.differences) for name, one in verified.items()} == dict.fromkeys(
         names, (None, 0)
     )

@@ -16,18 +16,18 @@ from tests.ports import free_port
 from tributary.local import kafka
 from tributary.local.server_files import read_server_files
 from tributary.operations.kafka_cluster import KafkaCluster
-from tributary.operations.kafka_topics import Topic, read_topics
+from tributary.operations.kafka_topics import SeveralPartitions, Topic, read_notifications, read_topics
 from tributary.operations.stored_offsets import OffsetsUnreadable, stored_offsets
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-TOPIC = "offsets"
+TOPIC, NOTIFICATIONS = "offsets", "notifications"
 SHOP, OTHER = ["shop", {"server": "a"}], ["other", {"server": "b"}]
 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    """A broker with a topic of two partitions, on whose listener clients log in with unsigned tokens."""
+    """A broker with two topics, on whose listener clients log in with unsigned tokens."""
     folder = tmp_path_factory.mktemp("broker")
     (folder / "tmp").mkdir()
     files = read_server_files()
@@ -48,6 +48,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
         try:
             server.start(threading.Event())
             kafka.create_topic(server.bootstrap, TOPIC, partitions=2)
+            kafka.create_topic(server.bootstrap, NOTIFICATIONS, partitions=1)
             yield _logging_in(f"127.0.0.1:{login_port}", "tests")
         finally:
             server.stop(folder)
@@ -84,8 +85,13 @@ def _logging_in(bootstrap: str, user: str) -> KafkaCluster:
     return KafkaCluster(bootstrap, login)
 
 
+def _producer(broker: KafkaCluster) -> Producer:
+    # It would report the broker's end.
+    return Producer({**broker.client_config, "log_level": 0})
+
+
 def _store(broker: KafkaCluster, partition: int, key: Any, offset: Any) -> None:
-    producer = Producer(broker.client_config)
+    producer = _producer(broker)
     value = None if offset is None else json.dumps(offset)
     producer.produce(TOPIC, key=json.dumps(key), value=value, partition=partition)
     assert producer.flush(30) == 0
@@ -115,13 +121,30 @@ def test_the_newest_offset_of_a_connector_is_found_in_any_partition(broker: Kafk
         assert (again.of("shop"), again.of("other")) == (None, {"pos": 7})
 
 
+def test_notifications_are_read_in_order_and_those_of_several_partitions_are_refused(
+    broker: KafkaCluster,
+) -> None:
+    """In a topic of several partitions, they have no order."""
+    assert read_notifications(broker, "missing", 0) == []
+    assert read_notifications(broker, NOTIFICATIONS, 0) == []
+    producer = _producer(broker)
+    for text in ("one", "two", "three"):
+        producer.produce(NOTIFICATIONS, value=text)
+    assert producer.flush(30) == 0
+    assert read_notifications(broker, NOTIFICATIONS, 1) == [(1, b"two"), (2, b"three")]
+    assert read_notifications(broker, NOTIFICATIONS, 3) == []
+    with pytest.raises(SeveralPartitions) as error:
+        read_notifications(broker, TOPIC, 0)
+    assert "found 2 partitions, expected 1 partition" in str(error.value)
+
+
 def test_a_worker_that_has_stored_nothing_is_told(broker: KafkaCluster) -> None:
     with pytest.raises(OffsetsUnreadable, match="topic missing"), stored_offsets(broker, "missing"):
         pass
 
 
 def test_a_record_that_is_no_offset_is_refused(broker: KafkaCluster) -> None:
-    producer = Producer(broker.client_config)
+    producer = _producer(broker)
     producer.produce(TOPIC, key=b"key", value=b"{}", partition=1)
     assert producer.flush(30) == 0
     with stored_offsets(broker, TOPIC) as offsets, pytest.raises(OffsetsUnreadable, match="b'key'"):

@@ -21,9 +21,11 @@ from tributary.aws.session import AwsSession
 from tributary.cli import main
 from tributary.contract.aws import Aws
 from tributary.contract.lake import parse_lake
+from tributary.operations import stored_offsets
 from tributary.operations.aws.linked_lake import SecretUnfit, login_of, msk
 from tributary.operations.aws.linked_lake import _read_secret as read_secret
 
+CONNECTOR = f"{NAMES.resource}-shop-debezium"
 ENGINES = """
 [lake]
 name = "shop"
@@ -120,20 +122,38 @@ def test_kafka_gets_a_token_that_the_callers_credentials_signed(session: AwsSess
     assert "oauth_cb" not in repr(msk(session, "b-1:9098"))
 
 
-def test_a_lake_whose_connector_was_never_deployed_is_told_how_to_deploy_it(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.fixture
+def connectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stubber]:
+    """MSK Connect as in botocore's model, because moto lacks it, beside a deployed lake in this folder."""
     (tmp_path / "lake.toml").write_text(LAKE)
     monkeypatch.chdir(tmp_path)
     client = boto3.client("kafkaconnect", REGION)
-    stub = Stubber(client)
-    stub.add_response("list_connectors", {"connectors": []})
-    with moto_aws(monkeypatch), stub:
+    with moto_aws(monkeypatch), Stubber(client) as stub:
         deploy()
         monkeypatch.setattr(AwsSession, "kafkaconnect", client)
-        assert main.run(["reconcile", "--aws"]) == 1
+        yield stub
+
+
+@pytest.mark.parametrize("command", ["reconcile", "verify", "snapshot"])
+def test_a_lake_whose_connector_was_never_deployed_is_told_how_to_deploy_it(
+    connectors: Stubber, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connectors.add_response("list_connectors", {"connectors": []})
+    assert main.run([command, "--aws"]) == 1
     told = " ".join(capsys.readouterr().err.split())
-    assert f"connector {NAMES.resource}-shop-debezium" in told
+    assert f"connector {CONNECTOR}" in told
     assert "cdk deploy" in told
+
+
+def test_a_machine_outside_of_the_network_is_told_where_to_run_the_command(
+    connectors: Stubber, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arn = f"arn:aws:kafkaconnect:{REGION}:{ACCOUNT}:connector/{CONNECTOR}/1"
+    found = {"connectorName": CONNECTOR, "connectorArn": arn, "connectorState": "RUNNING"}
+    connectors.add_response("list_connectors", {"connectors": [found]})
+    connectors.add_response("describe_connector", {"connectorConfiguration": {}}, {"connectorArn": arn})
+    monkeypatch.setattr(stored_offsets, "TIMEOUT_SECONDS", 1.0)
+    assert main.run(["verify", "--aws"]) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert "Kafka does not answer" in told
+    assert "Run the command where the lake's private network can be reached" in told

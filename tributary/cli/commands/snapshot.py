@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from tributary.cli.commands.options import (
     DEFAULT_LAKE_FILE,
     DEFAULT_STATE_FOLDER,
     AsJson,
+    Environment,
     LakeFile,
     StateFolderPath,
 )
@@ -19,6 +21,7 @@ from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
     from tributary.contract.table_name import TableName
+    from tributary.operations.sourced_lake import SourcedLake
 
 
 def snapshot(
@@ -28,7 +31,12 @@ def snapshot(
             metavar="[TABLE]...", help="Such as sales or 'public.*'. None: what is wanted already."
         ),
     ] = None,
+    on_aws: Annotated[
+        bool,
+        typer.Option("--aws", help="Read tables of the deployed lake again, from a machine in its network."),
+    ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
+    environment: Environment = None,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
     as_json: AsJson = False,
 ) -> None:
@@ -41,33 +49,57 @@ def snapshot(
     A table is read again by itself after a change without an event, such as a new column with a
     default, unless its entry in the lake file says repair = "manual".
 
+    With --aws, nothing else looks for such changes. So the command first compares the catalogs of the
+    databases with what it saw the last time. It reads with your credentials, and logs in to a database as its
+    connector does.
+
     The exit status is 1 if a table could not be read.
     """
+    from tributary.cli.aws.linked_lake import deployed_lake_with_sources
     from tributary.operations.snapshots.asking import read_again
 
-    workspace = Workspace.open(lake, state)
-    if not workspace.lake.connected_sources:
-        raise typer.BadParameter("no source of the lake file is read by Debezium", param_hint="--lake")
-    with messages.status("waiting for Kafka") as shown:
-        found = read_again(workspace, tables or (), messages.print, shown.update)
+    with ExitStack() as opened:
+        sourced: SourcedLake
+        next_step: str | None
+        if on_aws:
+            sourced = opened.enter_context(deployed_lake_with_sources(lake, environment, state))
+            next_step = "A running job applies what was read, or the next one does: tributary submit ingest"
+        else:
+            sourced = Workspace.open(lake, state)
+            next_step = (
+                None if _ingests(sourced) else "The next ingest applies what was read: tributary ingest"
+            )
+        if not sourced.lake.connected_sources:
+            raise typer.BadParameter("no source of the lake file is read by Debezium", param_hint="--lake")
+        if on_aws:
+            _notice(sourced)
+        shown = opened.enter_context(messages.status("waiting for Kafka"))
+        found = read_again(sourced, tables or (), messages.print, shown.update)
     wanted, failed = found.tables, found.failed
     if as_json:
         print_json([{"table": str(t), "problem": failed.get(t)} for t in sorted(wanted)])
     else:
-        _print(wanted, failed, ingests=_ingests(workspace))
+        _print(wanted, failed, next_step)
     if failed:
         raise typer.Exit(1)
 
 
-def _print(wanted: Collection[TableName], failed: Mapping[TableName, str], *, ingests: bool) -> None:
+def _notice(lake: SourcedLake) -> None:
+    from tributary.operations.snapshots.keeper import described, notice_changes
+
+    for request in notice_changes(lake):
+        messages.print(described(request), markup=False, highlight=False, soft_wrap=True)
+
+
+def _print(wanted: Collection[TableName], failed: Mapping[TableName, str], next_step: str | None) -> None:
     if not wanted:
         output.print("No table has to be read again.")
     for table in sorted(wanted):
         problem = failed.get(table)
         text = f"{table}: {problem}" if problem else f"{table} was read again."
         output.print(text, markup=False, highlight=False, soft_wrap=True)
-    if len(wanted) > len(failed) and not ingests:
-        output.print("The next ingest applies what was read: tributary ingest", highlight=False)
+    if len(wanted) > len(failed) and next_step is not None:
+        output.print(next_step, highlight=False, soft_wrap=True)
 
 
 def _ingests(workspace: Workspace) -> bool:

@@ -40,7 +40,7 @@ from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.stored_offsets import stored_offsets
 
 _SECRET = re.compile(r"\$\{secretsmanager:([^:}]+):([^:}]+)\}")
-_NETWORK = (
+IN_THE_NETWORK = (
     "Run the command where the lake's private network can be reached: over a VPN, or on a machine in it."
 )
 
@@ -190,7 +190,7 @@ def _connect(source: Source, login: Login) -> Callable[[], Any]:
                 "no connection to the database",
                 where=f"[source.{source.name}], {login.host}:{login.port} as {login.user}",
                 found=error.found,
-                remedy=_NETWORK,
+                remedy=IN_THE_NETWORK,
             ) from error
 
     return connect
