@@ -570,7 +570,7 @@ def test_a_table_continues_from_kafka_where_bronze_ended_even_if_kafka_lost_the_
     _remove_from_silver(tributary, "orders")
     tributary.run("ingest", "--from", "bronze", "--tables", "orders")
     (commit,) = tributary.json("history", "orders")
-    assert commit["positions"]["0"] > 50
+    assert sum(commit["positions"].values()) > 50
     (latest, *_) = tributary.json("history", "customers")
     _remove_from_silver(tributary, "customers")
     _let_kafka_forget(tributary, "cli-test.shop.public.customers")
