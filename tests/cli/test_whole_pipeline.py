@@ -99,6 +99,8 @@ class Tributary:
             [*command, *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            # A test may read what a command that follows has said only at its end.
+            pipesize=2**20,
             text=True,
             process_group=0,
             env={**environment(), **variables},

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pydantic import SecretStr
 
-from connectors.engines.engine import Login, NotConnected
+from connectors.engines.engine import Encryption, Login, NotConnected
 from connectors.engines.sqlserver.session import connect
 from stacks.functions.database_check.main import NotPrepared, _query
 from tests.ports import free_port
@@ -168,7 +168,7 @@ def certificate_for(folder: Path, name: str) -> Path:
     return path
 
 
-def log_in(server: Server, entries: str = "") -> str:
+def log_in(server: Server, entries: str = "", encryption: Encryption | None = None) -> str:
     """Log in as the lake file says, and return the messages for the user."""
     lake = parse_lake(
         '[lake]\nname = "shop"\n[source.erp]\nengine = "sqlserver"\ndatabase = "ERP"\ntables = ["dbo.*"]\n'
@@ -177,7 +177,7 @@ def log_in(server: Server, entries: str = "") -> str:
     source = lake.source("erp")
     assert isinstance(source, SqlServerSource)
     with pytest.raises(NotConnected) as failed:
-        connect(source, Login("127.0.0.1", server.port, "debezium", SecretStr(PASSWORD)))
+        connect(source, Login("127.0.0.1", server.port, "debezium", SecretStr(PASSWORD), encryption))
     assert PASSWORD not in str(failed.value)
     return str(failed.value)
 
@@ -208,6 +208,15 @@ def test_a_login_is_encrypted_whoever_the_server_is_and_verified_if_the_lake_fil
         with serving(REQUIRED, own) as server:
             log_in(server, entries)
         assert server.got_encrypted_login == is_trusted, (entries, server.failures)
+
+
+def test_a_login_that_names_its_encryption_gets_it_whatever_the_lake_file_says(tmp_path: Path) -> None:
+    own, other = certificate_for(tmp_path, "own"), certificate_for(tmp_path, "other")
+    for ca_file, is_trusted in ((None, True), (own, True), (other, False)):
+        encryption = Encryption(None if ca_file is None else str(ca_file))
+        with serving(REQUIRED, own) as server:
+            log_in(server, 'ssl_mode = "disabled"', encryption)
+        assert server.got_encrypted_login == is_trusted, (encryption, server.failures)
 
 
 def test_the_check_in_a_deployment_sends_no_password_unencrypted() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
@@ -36,10 +37,12 @@ from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots import advance as advancing
 from tributary.operations.snapshots import record_files
+from tributary.operations.snapshots.asking import ReadAgain, read_again
 from tributary.operations.snapshots.notifications import Notification, progress_of
 from tributary.operations.snapshots.record_files import RecordFiles
 from tributary.operations.snapshots.silent import ask, notice
 from tributary.operations.snapshots.view import is_different, paragraph, state_of
+from tributary.operations.sourced_lake import SourcedLake
 from tributary.operations.text_files import write_text
 
 TOPIC = "shop.counter.counting.beads"
@@ -79,6 +82,20 @@ class World:
         return SourceLink(
             lake, source, lambda: self.session, KafkaCluster("kafka"), files, "silver", lambda: None
         )
+
+    @property
+    def sourced_lake(self) -> SourcedLake:
+        files = SimpleNamespace(filesystem=self.files.filesystem)
+        link = self.link
+        opened = SimpleNamespace(files=files, lake=link.lake, quarantine="quarantine", silver="silver")
+        found = SimpleNamespace(
+            lake=link.lake,
+            open_lake=opened,
+            kafka=link.kafka,
+            links=lambda: (link,),
+            alone=lambda _: nullcontext(True),
+        )
+        return cast(SourcedLake, found)
 
     @property
     def session(self) -> AbacusSession:
@@ -254,6 +271,17 @@ def test_a_request_that_the_connector_ignores_fails_but_not_while_it_reads_anoth
     assert isinstance(failed, Failed)
     assert "did not take the request" in failed.problem
     assert world.server.asked == {}
+
+
+def test_a_snapshot_that_a_job_has_applied_is_over_at_the_next_command_although_it_wants_nothing(
+    world: World,
+) -> None:
+    world.files.write(Read(REQUEST, None, {0: 1}, {0: 5}))
+    assert read_again(world.sourced_lake, [], print, print) == ReadAgain((), {})
+    assert isinstance(world.files.read()[BEADS], Read)
+    world.applied = AppliedSnapshot("id", {}, 0)
+    read_again(world.sourced_lake, [], print, print)
+    assert world.files.read() == {}
 
 
 def test_rows_that_were_kept_because_of_the_quarantine_are_told(world: World) -> None:

@@ -117,8 +117,11 @@ def test_the_newest_offset_of_a_connector_is_found_in_any_partition(broker: Kafk
         assert offsets.of("other") == {"pos": 7}
         _store(broker, 0, SHOP, None)
         assert offsets.of("shop") is None
+        # The source's database has changed.
+        _store(broker, 1, ["other", {"server": "b", "database": "new"}], {"pos": 1})
+        assert offsets.of("other") == {"pos": 1}
     with stored_offsets(broker, TOPIC) as again:
-        assert (again.of("shop"), again.of("other")) == (None, {"pos": 7})
+        assert (again.of("shop"), again.of("other")) == (None, {"pos": 1})
 
 
 def test_notifications_are_read_in_order_and_those_of_several_partitions_are_refused(

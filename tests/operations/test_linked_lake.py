@@ -5,25 +5,33 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import boto3
 import pytest
 from botocore.stub import Stubber
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from pydantic import SecretStr
 
 from connectors.certificates import RDS_ROOTS
 from connectors.engines.postgres.connector import encrypted_on_aws
 from connectors.engines.registry import engine_of
-from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, deploy, moto_aws
+from tests.cli.deployed import ACCOUNT, ITEMS, LAKE, NAMES, REGION, deploy, moto_aws
 from tests.connectors.deployments import aws_deployment
+from tributary.api.open_lake import open_deployed
 from tributary.aws.session import AwsSession
 from tributary.cli import main
 from tributary.contract.aws import Aws
 from tributary.contract.lake import parse_lake
+from tributary.local.state import StateFolder
 from tributary.operations import stored_offsets
-from tributary.operations.aws.linked_lake import SecretUnfit, login_of, msk
+from tributary.operations.aws.deployed_lake import DeployedLake
+from tributary.operations.aws.linked_lake import SecretUnfit, kafka_of, linked_lake, login_of, msk
 from tributary.operations.aws.linked_lake import _read_secret as read_secret
+from tributary.operations.kafka_cluster import KafkaCluster
+from tributary.operations.kafka_topics import KafkaUnreachable, partitions_of
 
 CONNECTOR = f"{NAMES.resource}-shop-debezium"
 ENGINES = """
@@ -156,4 +164,43 @@ def test_a_machine_outside_of_the_network_is_told_where_to_run_the_command(
     assert main.run(["verify", "--aws"]) == 1
     told = " ".join(capsys.readouterr().err.split())
     assert "Kafka does not answer" in told
-    assert "Run the command where the lake's private network can be reached" in told
+    assert "run the command where the lake's private network can be reached" in told
+
+
+def test_a_broker_that_restarts_is_told_as_unreachable_so_that_a_command_that_follows_goes_on() -> None:
+    class Restarting:
+        def list_topics(self, topic: str, **_: Any) -> Any:
+            return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions={0: None})})
+
+        def assign(self, _: Any) -> None: ...
+
+        def get_watermark_offsets(self, *_: Any, **__: Any) -> Any:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    offsets = stored_offsets.StoredOffsets(KafkaCluster("b:9098"), "offsets", cast(Consumer, Restarting()))
+    with pytest.raises(KafkaUnreachable):
+        offsets.of("shop")
+
+
+def test_a_topic_that_may_not_be_described_is_not_taken_for_a_missing_one() -> None:
+    refused = SimpleNamespace(error=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), partitions={})
+    listed = SimpleNamespace(list_topics=lambda topic, **_: SimpleNamespace(topics={topic: refused}))
+    with pytest.raises(KafkaException):
+        partitions_of(cast(Consumer, listed), "offsets")
+
+
+def test_items_are_compared_in_the_streams_region_and_repeatedly_only_while_a_job_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = parse_lake(ITEMS)
+    assert lake.aws is not None
+    with moto_aws(monkeypatch):
+        deploy(has_kafka=False)
+        session = AwsSession(boto3.Session(region_name=REGION), lake.aws, ACCOUNT)
+        deployed, opened = DeployedLake(lake, session), open_deployed(lake, session)
+        with linked_lake(deployed, opened, kafka_of(deployed), StateFolder(tmp_path / "state")) as linked:
+            (link,) = linked.item_links()
+            assert linked.links() == ()
+    assert link.dynamodb.meta.region_name == REGION
+    assert link.silver == NAMES.bucket("silver", ACCOUNT, REGION)
+    assert link.is_ingesting is False

@@ -25,6 +25,11 @@ messages = Console(stderr=True)
 """Standard error, for progress, remarks and errors."""
 
 
+def tell(text: str) -> None:
+    """Print a remark as it is. Otherwise, brackets as in [source.web] would be style, and vanish."""
+    messages.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(value: object) -> None:
     """Print one JSON document on standard output."""
     typer.echo(json.dumps(as_json(value), ensure_ascii=False, indent=2))

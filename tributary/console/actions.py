@@ -126,6 +126,7 @@ def _resume(workspace: Workspace, table: str, _job: Job, _stop: threading.Event)
 
 
 def _snapshot(workspace: Workspace, table: str, job: Job, stop: threading.Event) -> str:
+    workspace.require("kafka", "s3", "connect")
     found = read_again(workspace, [table], job.say, job.say, stop)
     if stop.is_set():
         return f"{table} is still being read. A running ingest takes it further."

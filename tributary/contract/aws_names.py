@@ -21,6 +21,7 @@ METRICS_NAMESPACE = "Tributary"
 
 
 HASH_SALT_KEY = "salt"
+"""The key of the secret `AwsNames.hash_salt` that holds the salt."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 
@@ -88,31 +88,42 @@ def read_notifications(kafka: KafkaCluster, topic: str, start: int) -> list[tupl
     found: list[tuple[int, bytes]] = []
     # One client does it all: a small broker of Amazon MSK accepts only four logins a second.
     with questions(kafka) as consumer:
-        partitions = consumer.list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic].partitions
-        if set(partitions) - {0}:
+        partitions = partitions_of(consumer, topic)
+        if partitions - {0}:
             raise SeveralPartitions(
                 "the topic of a connector's notifications has too many partitions",
                 where=f"topic {topic}",
                 expected="1 partition",
                 found=f"{len(partitions)} partitions",
-                remedy=["delete the topic; the connector or the deployment creates it again with one"],
+                remedy="Create the topic again with one partition, while the connector is stopped.",
             )
         if not partitions:
             return found
         place = TopicPartition(topic, 0, start)
-        _, end = consumer.get_watermark_offsets(place, timeout=TIMEOUT_SECONDS, cached=False)
+        low, end = consumer.get_watermark_offsets(place, timeout=TIMEOUT_SECONDS, cached=False)
         consumer.assign([place])
-        offset = start
+        offset = max(start, low)
         while offset < end:
             message = consumer.poll(TIMEOUT_SECONDS)
             if message is None:
-                break
+                # A part of them could look like all of them.
+                raise KafkaUnreachable("Kafka sends no messages", where=f"{kafka.bootstrap}, topic {topic}")
             if message.error() is not None:
                 raise KafkaException(message.error())
             offset = (message.offset() or 0) + 1
             if (value := message.value()) is not None:
                 found.append((offset - 1, value))
     return found
+
+
+def partitions_of(consumer: Consumer, topic: str) -> frozenset[int]:
+    """Return a topic's partitions: none if there is no such topic.
+
+    Raises KafkaException, also if the right to describe it is missing."""
+    found = consumer.list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic]
+    if found.error is not None and found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise KafkaException(found.error)
+    return frozenset(found.partitions)
 
 
 def delete_topic(kafka: KafkaCluster, topic: str) -> bool:
@@ -134,7 +145,7 @@ def questions(kafka: KafkaCluster) -> Iterator[Consumer]:
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
     }
-    with _told_unreachable(kafka):
+    with told_unreachable(kafka):
         consumer = Consumer(options)
         try:
             yield consumer
@@ -143,7 +154,7 @@ def questions(kafka: KafkaCluster) -> Iterator[Consumer]:
 
 
 @contextmanager
-def _told_unreachable(kafka: KafkaCluster) -> Iterator[None]:
+def told_unreachable(kafka: KafkaCluster) -> Iterator[None]:
     try:
         yield
     except KafkaException as error:
@@ -153,6 +164,6 @@ def _told_unreachable(kafka: KafkaCluster) -> Iterator[None]:
 @contextmanager
 def _admin(kafka: KafkaCluster) -> Iterator[AdminClient]:
     """Yield a client that lives until all answers are there. Raises `KafkaUnreachable`."""
-    with _told_unreachable(kafka):
+    with told_unreachable(kafka):
         # Level 4 are warnings: the library would report each client's end.
         yield AdminClient({**kafka.client_config, "log_level": 4})

@@ -6,6 +6,7 @@ On AWS there is no other way: MSK Connect does not answer requests of Kafka Conn
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPar
 
 from tributary.contract.errors import TributaryError
 from tributary.operations.kafka_cluster import KafkaCluster
-from tributary.operations.kafka_topics import TIMEOUT_SECONDS, questions
+from tributary.operations.kafka_topics import TIMEOUT_SECONDS, partitions_of, questions, told_unreachable
 
 
 class OffsetsUnreadable(TributaryError):
@@ -24,26 +25,33 @@ class OffsetsUnreadable(TributaryError):
 
 @dataclass
 class StoredOffsets:
-    """The topic `offset.storage.topic` of a worker. Each question reads what has come since the last one."""
+    """The topic `offset.storage.topic` of a worker. Each question reads what has come since the last one.
 
+    Any thread may ask."""
+
+    kafka: KafkaCluster
     topic: str
     _consumer: Consumer = field(repr=False)
     _next: dict[int, int] = field(default_factory=dict, init=False)
     _offsets: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        found = self._consumer.list_topics(self.topic, timeout=TIMEOUT_SECONDS).topics[self.topic]
-        if found.error is not None or not found.partitions:
+        partitions = partitions_of(self._consumer, self.topic)
+        if not partitions:
             raise OffsetsUnreadable("Kafka Connect has no topic of offsets yet", where=f"topic {self.topic}")
-        self._next = dict.fromkeys(found.partitions, 0)
-        self._consumer.assign([TopicPartition(self.topic, p, OFFSET_BEGINNING) for p in found.partitions])
+        self._next = dict.fromkeys(partitions, 0)
+        self._consumer.assign([TopicPartition(self.topic, p, OFFSET_BEGINNING) for p in partitions])
 
     def of(self, connector: str) -> Mapping[str, Any] | None:
-        """Return the offset of a connector with one source partition; None: none is stored.
+        """Return the offset that was stored last for a connector; None: none is stored.
 
-        Raises KafkaException."""
-        self._read_to_end()
-        return next((offset for (name, _), offset in self._offsets.items() if name == connector), None)
+        Raises KafkaUnreachable and OffsetsUnreadable."""
+        with self._lock, told_unreachable(self.kafka):
+            self._read_to_end()
+            # A connector can have offsets of other source partitions, such as that of a former database.
+            found = [offset for (name, _), offset in self._offsets.items() if name == connector]
+            return found[-1] if found else None
 
     def _read_to_end(self) -> None:
         ends = {
@@ -71,7 +79,7 @@ class StoredOffsets:
         try:
             name, partition = json.loads(key or b"")
             offset = None if value is None else json.loads(value)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise OffsetsUnreadable(
                 "a record is no offset of Kafka Connect", where=f"topic {self.topic}", found=repr(key)
             ) from error
@@ -85,4 +93,4 @@ class StoredOffsets:
 def stored_offsets(kafka: KafkaCluster, topic: str) -> Iterator[StoredOffsets]:
     """Open a worker's topic of offsets. Raises `OffsetsUnreadable` and `KafkaUnreachable`."""
     with questions(kafka) as consumer:
-        yield StoredOffsets(topic, consumer)
+        yield StoredOffsets(kafka, topic, consumer)

@@ -16,7 +16,7 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
-from tributary.cli.rendering import messages, output
+from tributary.cli.rendering import messages, output, tell
 from tributary.contract.table_name import TableName
 from tributary.operations.remedy_words import remedy_words
 from tributary.operations.workspace import Workspace
@@ -93,7 +93,7 @@ def ingest(
         if has_kafka and chosen == "kafka" and not follow and wait > 0:
             with messages.status("waiting for Kafka") as shown:
                 patience = Patience.of(wait, shown.update)
-                wait_until_tables_are_read(workspace, patience, messages.print)
+                wait_until_tables_are_read(workspace, patience, tell)
                 wait_until_kafka_holds_all(workspace, patience)
         if tables:
             known = known_tables(workspace)
@@ -107,15 +107,15 @@ def ingest(
         follow=follow,
         on_line=typer.echo if as_json else None,
     )
-    keeper = SnapshotKeeper(workspace, messages.print)
-    alerts = AlertKeeper(workspace, messages.print, remedy_words)
+    keeper = SnapshotKeeper(workspace, tell)
+    alerts = AlertKeeper(workspace, tell, remedy_words)
     has_snapshots = chosen == "kafka" and bool(workspace.lake.connected_sources)
     with ExitStack() as beside:
         if follow and has_snapshots:
             beside.enter_context(keeper.running())
         if follow and chosen == "kafka":
             beside.enter_context(alerts.running())
-            beside.enter_context(VerifyKeeper(workspace, messages.print).running())
+            beside.enter_context(VerifyKeeper(workspace, tell).running())
         watch_run(run, messages if as_json else output, is_shown=not as_json)
     if has_snapshots and not follow:
         # The run has applied what was read again.

@@ -80,5 +80,5 @@ def _find_differences_on_aws(
         deployed_lake_with_sources(lake_file, environment, state) as lake,
     ):
         return reconcile_links(
-            lake.links(), lake.item_links, lambda: Patience.of(wait_seconds, status.update)
+            lake.links(), lake.item_links(), lambda: Patience.of(wait_seconds, status.update)
         )

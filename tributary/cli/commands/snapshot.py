@@ -16,7 +16,7 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
-from tributary.cli.rendering import messages, output, print_json
+from tributary.cli.rendering import messages, output, print_json, tell
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -60,26 +60,24 @@ def snapshot(
 
     with ExitStack() as opened:
         sourced: SourcedLake
-        next_step: str | None
+        workspace: Workspace | None = None
         if on_aws:
             sourced = opened.enter_context(deployed_lake_with_sources(lake, environment, state))
-            next_step = "A running job applies what was read, or the next one does: tributary submit ingest"
         else:
-            sourced = Workspace.open(lake, state)
-            next_step = (
-                None if _ingests(sourced) else "The next ingest applies what was read: tributary ingest"
-            )
+            sourced = workspace = Workspace.open(lake, state)
         if not sourced.lake.connected_sources:
             raise typer.BadParameter("no source of the lake file is read by Debezium", param_hint="--lake")
-        if on_aws:
+        if workspace is None:
             _notice(sourced)
+        else:
+            workspace.require("kafka", "s3", "connect")
         shown = opened.enter_context(messages.status("waiting for Kafka"))
-        found = read_again(sourced, tables or (), messages.print, shown.update)
+        found = read_again(sourced, tables or (), tell, shown.update)
     wanted, failed = found.tables, found.failed
     if as_json:
         print_json([{"table": str(t), "problem": failed.get(t)} for t in sorted(wanted)])
     else:
-        _print(wanted, failed, next_step)
+        _print(wanted, failed, _next_step(workspace))
     if failed:
         raise typer.Exit(1)
 
@@ -88,7 +86,7 @@ def _notice(lake: SourcedLake) -> None:
     from tributary.operations.snapshots.keeper import described, notice_changes
 
     for request in notice_changes(lake):
-        messages.print(described(request), markup=False, highlight=False, soft_wrap=True)
+        tell(described(request))
 
 
 def _print(wanted: Collection[TableName], failed: Mapping[TableName, str], next_step: str | None) -> None:
@@ -100,6 +98,13 @@ def _print(wanted: Collection[TableName], failed: Mapping[TableName, str], next_
         output.print(text, markup=False, highlight=False, soft_wrap=True)
     if len(wanted) > len(failed) and next_step is not None:
         output.print(next_step, highlight=False, soft_wrap=True)
+
+
+def _next_step(workspace: Workspace | None) -> str | None:
+    """Return what brings into the lake what was read. None: a running ingest does. No workspace: on AWS."""
+    if workspace is None:
+        return "A running job applies what was read, or the next one does: tributary submit ingest"
+    return None if _ingests(workspace) else "The next ingest applies what was read: tributary ingest"
 
 
 def _ingests(workspace: Workspace) -> bool:

@@ -18,7 +18,7 @@ from tributary.cli.commands.options import (
     StateFolderPath,
 )
 from tributary.cli.free_port import require_free
-from tributary.cli.rendering import messages, output
+from tributary.cli.rendering import messages, output, tell
 from tributary.operations.remedy_words import remedy_words
 from tributary.operations.workspace import Workspace
 
@@ -66,15 +66,15 @@ def start(
         start_pipeline(workspace, messages)
         follower = Follower(
             start=lambda: start_ingest(workspace, messages, follow=True),
-            tell=_tell,
+            tell=tell,
             words=remedy_words,
             on_progress=_first_rows(),
             mend=lambda: _mend(workspace),
             on_end=stop_serving,
         )
-        keeper = SnapshotKeeper(workspace, _tell)
-        alerts = AlertKeeper(workspace, _tell, remedy_words)
-        verification = VerifyKeeper(workspace, _tell)
+        keeper = SnapshotKeeper(workspace, tell)
+        alerts = AlertKeeper(workspace, tell, remedy_words)
+        verification = VerifyKeeper(workspace, tell)
         with follower.running(), keeper.running(), alerts.running(), verification.running():
             serve(
                 Console(LocalLake(workspace, follower), has_buttons=not read_only),
@@ -92,10 +92,6 @@ def start(
 def _say_start(port: int) -> None:
     say_address(port)
     output.print("Press Ctrl-C to stop everything. The data stays.", style="dim")
-
-
-def _tell(text: str) -> None:
-    messages.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _ask_for_missing_passwords(workspace: Workspace) -> None:
@@ -120,7 +116,7 @@ def _mend(workspace: Workspace) -> str | None:
     died = [name for name in SERVICES if has_died(name, workspace.state.run)]
     if not died:
         return None
-    _tell(f"{' and '.join(died)} died. The log says why: {workspace.state.log(died[0])}")
+    tell(f"{' and '.join(died)} died. The log says why: {workspace.state.log(died[0])}")
     start_pipeline(workspace, messages)
     return " and ".join(died)
 
@@ -138,7 +134,7 @@ def _first_rows() -> Callable[[RunProgress], None]:
             output.print(f"{count} of {len(progress.tables)} tables are in the lake.", highlight=False)
         for name, failure in progress.failures.items():
             if failures.get(name) != failure:
-                _tell(f"{name}: {failure}")
+                tell(f"{name}: {failure}")
         failures = dict(progress.failures)
 
     return show

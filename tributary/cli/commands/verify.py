@@ -15,7 +15,7 @@ from tributary.cli.commands.options import (
     LakeFile,
     StateFolderPath,
 )
-from tributary.cli.rendering import messages, output, print_json
+from tributary.cli.rendering import messages, output, print_json, tell
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -63,12 +63,14 @@ def verify(
 
     With [verify] in the lake file, tributary ingest --follow does all this by itself.
 
-    With --aws, the command reads the databases, Kafka and S3 with your credentials. It logs in to a database
-    as its connector does, and keeps what it found in the lake's quarantine bucket.
+    With --aws, the command reads Kafka and S3 with your credentials, and logs in to a database as its
+    connector does. It keeps what it found in the lake's quarantine bucket. With --follow, it also does what
+    tributary snapshot does: it finds tables that changed without an event, and lets them be read again.
 
     The exit status is 1 if a row differs, or a table could not be verified.
     """
     from tributary.cli.aws.linked_lake import deployed_lake_with_sources
+    from tributary.operations.snapshots.keeper import SnapshotKeeper
     from tributary.operations.verify.rounds import VerifyKeeper, Wanted
 
     with ExitStack() as opened:
@@ -79,8 +81,14 @@ def verify(
             sourced = Workspace.open(lake, state)
             sourced.require("s3")
         shown = opened.enter_context(messages.status("verifying"))
-        keeper = VerifyKeeper(sourced, messages.print, shown.update, wait)
+        keeper = VerifyKeeper(sourced, tell, shown.update, wait)
         wanted = Wanted(_names(sourced, tables), None if full else keeper.rules.rows)
+        snapshots = SnapshotKeeper(sourced, tell)
+        if on_aws and follow:
+            opened.enter_context(snapshots.running())
+        elif on_aws:
+            # What was applied since the last command is over, and no reason to leave a table out.
+            snapshots.step()
         if follow:
             keeper.run(wanted, lambda found: _show(found, as_json))
         found = keeper.step(wanted)

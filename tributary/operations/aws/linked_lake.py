@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -21,13 +21,14 @@ from connectors.certificates import PEM, RDS_ROOTS, TRUST_STORE
 from connectors.engines.engine import Encryption, Login, NotConnected
 from connectors.engines.registry import engine_of
 from tributary.api.open_lake import OpenLake
-from tributary.aws.session import AwsSession
+from tributary.aws.session import AwsSession, told_errors
 from tributary.aws.stack_outputs import NotDeployed
 from tributary.contract.aws_names import HASH_SALT_KEY, Output
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import BringUp, CheckStatus
 from tributary.contract.source import Source
+from tributary.contract.table_name import TableName
 from tributary.local.state import StateFolder
 from tributary.operations.aws.connectors import read_config
 from tributary.operations.aws.deployed_lake import DeployedLake
@@ -41,7 +42,8 @@ from tributary.operations.stored_offsets import stored_offsets
 
 _SECRET = re.compile(r"\$\{secretsmanager:([^:}]+):([^:}]+)\}")
 IN_THE_NETWORK = (
-    "Run the command where the lake's private network can be reached: over a VPN, or on a machine in it."
+    "If the server does not answer, run the command where the lake's private network can be reached: "
+    "over a VPN, or on a machine in it."
 )
 
 
@@ -72,17 +74,16 @@ def msk(session: AwsSession, bootstrap: str) -> KafkaCluster:
 class LinkedLake:
     """A deployed lake with the links to its sources (`SourcedLake`).
 
-    kafka       the cluster of the lake's connectors. None for a lake without any
-    state       the folder with this machine's locks: only one process of it does some work
-    connected   the links to the sources that Debezium reads
-    item_links  the links to the sources of items
+    state        the folder with this machine's locks: only one process of it does some work
+    known_kafka  the cluster of the lake's connectors. None for a lake without any
+    connected    the links to the sources that Debezium reads
     """
 
+    deployed: DeployedLake
     open_lake: OpenLake
     state: StateFolder
     known_kafka: KafkaCluster | None
     connected: tuple[SourceLink, ...]
-    item_links: tuple[ItemLink, ...]
 
     @property
     def lake(self) -> Lake:
@@ -96,23 +97,30 @@ class LinkedLake:
     def links(self) -> tuple[SourceLink, ...]:
         return self.connected
 
+    def item_links(self) -> tuple[ItemLink, ...]:
+        """Return the links to the sources of items. Raises NotDeployed."""
+        return _item_links(self.deployed, self.open_lake)
+
     def alone(self, work: str) -> AbstractContextManager[bool]:
-        return alone(self.state, work)
+        # The local lake of this folder has keepers of its own.
+        return alone(self.state, f"aws-{work}")
 
 
 @contextmanager
 def linked_lake(
     deployed: DeployedLake, lake: OpenLake, kafka: KafkaCluster | None, state: StateFolder
 ) -> Iterator[LinkedLake]:
-    """Open the links. They are usable within the context. `kafka` is None for a lake without Kafka.
+    """Open the links. They are usable within the context. `kafka` is None if Debezium reads no source.
 
     Raises NotDeployed, SecretUnfit, KafkaUnreachable, OffsetsUnreadable, and boto3's errors.
     """
     state.create()
-    sources = deployed.lake.connected_sources if kafka is not None else ()
     with ExitStack() as open_topics:
-        links = tuple(_link(deployed, lake, kafka, source, open_topics) for source in sources if kafka)
-        yield LinkedLake(lake, state, kafka, links, _item_links(deployed, lake))
+        links: list[SourceLink] = []
+        for source in deployed.lake.connected_sources:
+            assert kafka is not None, "a source that Debezium reads has a cluster"
+            links.append(_link(deployed, lake, kafka, source, open_topics))
+        yield LinkedLake(deployed, lake, state, kafka, tuple(links))
 
 
 def kafka_of(deployed: DeployedLake) -> KafkaCluster | None:
@@ -138,16 +146,20 @@ def _link(
             remedy=BringUp(),
         )
     offsets = open_topics.enter_context(stored_offsets(kafka, names.connect_offsets_topic))
-    pauses = PauseFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
+
+    def read_paused() -> Collection[TableName]:
+        # A new client each time, because credentials expire.
+        return PauseFiles(lake.files.filesystem, lake.lake.names, lake.quarantine).read()
+
     return SourceLink(
         lake=deployed.lake,
         source=source,
-        connect=_connect(source, login_of(config, partial(_read_secret, session))),
+        connect=_connect(source, partial(login_of, config, partial(_read_secret, session))),
         kafka=kafka,
         files=lake.files,
         silver=lake.silver,
         read_offset=partial(offsets.of, names.connector),
-        read_paused=pauses.read,
+        read_paused=read_paused,
         hash_salt=(
             cache(partial(_read_secret, session, deployed.names.hash_salt, HASH_SALT_KEY))
             if deployed.lake.hashes_columns_of(source)
@@ -158,12 +170,12 @@ def _link(
 
 
 def login_of(config: Mapping[str, str], read_secret: Callable[[str, str], SecretStr]) -> Login:
-    """Return how a connector with this config logs in. Raises SecretUnfit, and boto3's errors.
+    """Return how a connector with this config logs in. Raises SecretUnfit, and what `read_secret` raises.
 
     `read_secret` returns a key of a secret, by the secret's name. The roots of Amazon's databases vouch for
     the server if they do so for the connector; else the session is encrypted, and nobody vouches.
     """
-    named = _SECRET.fullmatch(config["database.password"])
+    named = _SECRET.fullmatch(config.get("database.password", ""))
     if named is None:
         raise SecretUnfit(
             "the connector's password is no reference to a secret",
@@ -181,8 +193,10 @@ def login_of(config: Mapping[str, str], read_secret: Callable[[str, str], Secret
     )
 
 
-def _connect(source: Source, login: Login) -> Callable[[], Any]:
+def _connect(source: Source, read_login: Callable[[], Login]) -> Callable[[], Any]:
     def connect() -> Any:
+        # Each time, because the password can change.
+        login = read_login()
         try:
             return engine_of(source).connect(source, login)
         except NotConnected as error:
@@ -197,10 +211,11 @@ def _connect(source: Source, login: Login) -> Callable[[], Any]:
 
 
 def _read_secret(session: AwsSession, name: str, key: str) -> SecretStr:
-    """Return a key of a JSON secret. Raises SecretUnfit, and boto3's errors."""
-    text = session.secretsmanager.get_secret_value(SecretId=name)["SecretString"]
+    """Return a key of a JSON secret. Raises SecretUnfit and AwsError."""
+    with told_errors(session.region):
+        secret = session.secretsmanager.get_secret_value(SecretId=name)
     try:
-        return SecretStr(json.loads(text)[key])
+        return SecretStr(json.loads(secret["SecretString"])[key])
     except (ValueError, KeyError, TypeError):
         # Neither the text nor its parts may reach a message.
         raise SecretUnfit(

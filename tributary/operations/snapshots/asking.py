@@ -46,14 +46,15 @@ def read_again(
     stop = stop or threading.Event()
     wanted = _asked(lake, tables)
     keeper = SnapshotKeeper(lake, tell, stop)
-    records: Mapping[TableName, Record] = {}
-    while wanted and not stop.is_set():
-        records = keeper.step()
+    # Also if nothing is wanted: what a table has applied since is over.
+    records = keeper.step()
+    while not stop.is_set():
         unread = [records[table] for table in wanted if table in records and is_unread(records[table])]
         if not unread:
             break
         show("; ".join(map(_progress, unread[:3])))
         stop.wait(SECONDS_BETWEEN_STEPS)
+        records = keeper.step()
     failed = {table: one.problem for table in wanted if isinstance(one := records.get(table), Failed)}
     return ReadAgain(tuple(sorted(wanted)), failed)
 

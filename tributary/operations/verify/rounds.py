@@ -92,15 +92,14 @@ class VerifyKeeper:
         wanted = wanted or Wanted(None, self.rules.rows)
         with self._alone():
             found: dict[TableName, Verification] = {}
-            files = verification_files(self.lake)
             for link in self.lake.links():
-                found |= self._verify_source(link, files, wanted)
+                found |= self._verify_source(link, wanted)
             for name in silver_tables(self.lake.open_lake):
                 if wanted.tables is None or name in wanted.tables:
                     found[name] = _unverified(
                         name, "its stream tells no position, so only tributary reconcile compares it"
                     )
-                    files.write(found[name])
+                    self._files.write(found[name])
             return found
 
     def run(
@@ -143,16 +142,19 @@ class VerifyKeeper:
         with in_a_thread(self.run, self.stop, "verification"):
             yield
 
-    def _verify_source(
-        self, link: SourceLink, files: VerificationFiles, wanted: Wanted
-    ) -> Mapping[TableName, Verification]:
-        known = {table: one for table, one in files.read().items() if table.source == link.source.name}
+    @property
+    def _files(self) -> VerificationFiles:
+        """The lake's records, with a new client: credentials on AWS expire, and a round can be long."""
+        return verification_files(self.lake)
+
+    def _verify_source(self, link: SourceLink, wanted: Wanted) -> Mapping[TableName, Verification]:
+        known = {table: one for table, one in self._files.read().items() if table.source == link.source.name}
         found: dict[TableName, Verification] = {}
         with link.connect() as reader, link.connect() as writer:
             with link.engine.snapshot(reader):
                 tables = read_source_tables(link.source, reader)
             for gone in known.keys() - tables.keys():
-                files.remove(gone)
+                self._files.remove(gone)
             excused = self._excused(link)
             silver = _silver(link)
             for name, table in sorted(tables.items()):
@@ -168,7 +170,7 @@ class VerifyKeeper:
                 else:
                     one = _Table(link, name, table, silver[name], reader, writer)
                     found[name] = self._judged(link, self._verify_table(one, before, wanted.rows))
-                files.write(found[name])
+                self._files.write(found[name])
         return found
 
     def _excused(self, link: SourceLink) -> Mapping[TableName, str]:
