@@ -229,7 +229,10 @@ def test_a_column_that_is_hidden_later_is_hidden_in_the_lake_too(pipeline: Pipel
     process = pipeline.start("ingest", "--follow", "--json")
     try:
         wait_until(
-            lambda: all(table["identical"] for table in pipeline.json("reconcile", status=None)["tables"]),
+            lambda: all(
+                table["identical"]
+                for table in pipeline.json("reconcile", "--wait", "240", status=None)["tables"]
+            ),
             "the lake with hidden notes",
             patience_seconds=240,
             poll_seconds=3,
@@ -260,7 +263,10 @@ def test_a_renamed_column_stops_the_connector_and_nothing_leaks(pipeline: Pipeli
     process = pipeline.start("ingest", "--follow", "--json")
     try:
         wait_until(
-            lambda: all(table["identical"] for table in pipeline.json("reconcile", status=None)["tables"]),
+            lambda: all(
+                table["identical"]
+                for table in pipeline.json("reconcile", "--wait", "240", status=None)["tables"]
+            ),
             "the lake with the renamed column",
             patience_seconds=240,
             poll_seconds=3,
