@@ -269,9 +269,10 @@ def test_a_deployed_lake_is_compared_by_its_connectors_config_and_the_offsets_in
     password = workspace.settings.secrets.replication_password("shop").get_secret_value()
     secrets = {"tributary/maria/shop": json.dumps({"password": password})}
     session = SimpleNamespace(
+        region="eu-west-1",
         secretsmanager=SimpleNamespace(
             get_secret_value=lambda **asked: {"SecretString": secrets[asked["SecretId"]]}
-        )
+        ),
     )
     deployed = cast(DeployedLake, SimpleNamespace(lake=workspace.lake, session=session))
     on_aws = {**config, "database.password": "${secretsmanager:tributary/maria/shop:password}"}
