@@ -135,6 +135,11 @@ def database(tributary: Tributary) -> Database:
     return found
 
 
+def test_a_lake_of_items_alone_starts_and_is_looked_over_without_kafka(tributary: Tributary) -> None:
+    assert tributary.json("up")["read_again"] == []
+    assert tributary.json("orphans", "list") == []
+
+
 def test_the_lake_equals_the_database_while_shards_split_and_merge(
     tributary: Tributary, database: Database
 ) -> None:

@@ -13,8 +13,8 @@ from tributary.api.tables import read_table_folders
 from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Read, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
-from tributary.operations.kafka_topics import read_table_names
 from tributary.operations.keeping import in_a_thread
+from tributary.operations.known_tables import known_tables
 from tributary.operations.orphan_files import OrphanFiles, why_orphan
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.proof import SourceLink
@@ -46,7 +46,7 @@ def notice_changes(lake: SourcedLake) -> tuple[Request, ...]:
     decided = decisions.read()
     # Before the looks: a table that is created later is no orphan.
     followed = {
-        *read_table_names(lake.kafka, lake.lake),
+        *known_tables(lake),
         *(place.name for place in read_table_folders(files.filesystem, files.names, lake.open_lake.silver)),
         *decided,
     }
