@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from tributary.operations.reconcile.barrier import Patience
 from tributary.operations.reconcile.items import ItemLink, reconcile_items
 from tributary.operations.reconcile.proof import Reconciliation, SourceLink, TableProof, reconcile
-from tributary.operations.source_links import item_links, source_links
+from tributary.operations.source_links import item_links
 from tributary.operations.workspace import Workspace
 
 
@@ -26,8 +26,7 @@ def reconcile_lake(
     def patience() -> Patience:
         return Patience.of(wait_seconds, tell, stop)
 
-    connected = source_links(workspace) if workspace.lake.connected_sources else ()
-    return reconcile_links(connected, item_links(workspace), patience)
+    return reconcile_links(workspace.links(), item_links(workspace), patience)
 
 
 def reconcile_links(

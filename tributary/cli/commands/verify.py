@@ -83,12 +83,13 @@ def verify(
         shown = opened.enter_context(messages.status("verifying"))
         keeper = VerifyKeeper(sourced, tell, shown.update, wait)
         wanted = Wanted(_names(sourced, tables), None if full else keeper.rules.rows)
-        snapshots = SnapshotKeeper(sourced, tell)
-        if on_aws and follow:
-            opened.enter_context(snapshots.running())
-        elif on_aws:
-            # What was applied since the last command is over, and no reason to leave a table out.
-            snapshots.step()
+        if on_aws:
+            snapshots = SnapshotKeeper(sourced, tell)
+            if follow:
+                opened.enter_context(snapshots.running())
+            else:
+                # What was applied since the last command is over, and no reason to leave a table out.
+                snapshots.step()
         if follow:
             keeper.run(wanted, lambda found: _show(found, as_json))
         found = keeper.step(wanted)
