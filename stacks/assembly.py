@@ -20,6 +20,7 @@ from stacks.network import NetworkStack
 from stacks.observability.stack import ObservabilityStack
 from stacks.processing.spark_package import LakeFiles
 from stacks.processing.stack import ProcessingStack
+from stacks.verification.stack import VerificationStack
 from tributary.contract.lake import Lake
 
 
@@ -36,7 +37,7 @@ def assemble(
 
     A lake whose sources all have streams of items has no streaming and no connect, and a database only if
     the lake creates a stream. Only `[aws.dbt]` and
-    `[aws.quicksight]` bring analytics.
+    `[aws.quicksight]` bring analytics, and only `[aws.verify]` brings verification.
     """
     check_known(lake)
     files = LakeFiles(lake_file, environment)
@@ -70,6 +71,10 @@ def _assemble_with_kafka(app: Construct, lake: Lake, files: LakeFiles, assets: P
     _build(connect, after=[lake_stack, database, streaming])
     _build(processing, after=[lake_stack, streaming, *([database] if database.streams else [])])
     _build(observability, after=[connect, processing])
+    if VerificationStack.is_needed(lake):
+        verification = VerificationStack(app, lake, network, lake_stack, database, streaming, files)
+        _build(verification, after=[connect])
+        _build(observability, after=[verification])
     return network, lake_stack, observability
 
 

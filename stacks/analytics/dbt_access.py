@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3_assets as assets
 
 from stacks.analytics.silver_access import CATALOG_READS, findings_of_silver, querying_silver
 from stacks.kafka.access import Access
@@ -22,10 +20,9 @@ DBT_RESULTS = f"{RESULTS}dbt/"
 """The folder of the queries' results, where they expire like all others."""
 
 
-def dbt_access(lake_stack: LakeStack, workgroup: str, project: assets.Asset, log: logs.ILogGroup) -> Access:
+def dbt_access(lake_stack: LakeStack, workgroup: str) -> Access:
     """Return the permissions of a run, in which Athena acts for the run's role."""
     statements = (
-        *_of_codebuild(lake_stack, project, log),
         *querying_silver(lake_stack, workgroup),
         *_in_catalog(lake_stack),
         *_in_s3(lake_stack),
@@ -43,24 +40,6 @@ def dbt_access(lake_stack: LakeStack, workgroup: str, project: assets.Asset, log
             objects_finding(lake_stack, "artifacts", f"{TABLES}*"): _OWNS_ALL,
             objects_finding(lake_stack, "artifacts", f"{DBT_RESULTS}*"): _NAMED_BY_ATHENA,
         },
-    )
-
-
-def _of_codebuild(
-    stack: LakeStack, project: assets.Asset, log: logs.ILogGroup
-) -> Iterator[iam.PolicyStatement]:
-    """Yield the permissions to read exactly the project's zip, and to write the run's log."""
-    bucket, key = f"arn:{Aws.PARTITION}:s3:::{project.s3_bucket_name}", project.s3_object_key
-    yield iam.PolicyStatement(actions=["s3:GetObject", "s3:GetObjectVersion"], resources=[f"{bucket}/{key}"])
-    yield iam.PolicyStatement(actions=["s3:GetBucketLocation"], resources=[bucket])
-    if stack.aws.bootstrap.key is not None:
-        yield iam.PolicyStatement(
-            actions=["kms:Decrypt"],
-            resources=[stack.aws.bootstrap.key],
-            conditions={"StringEquals": {"kms:ViaService": f"s3.{stack.aws.region}.amazonaws.com"}},
-        )
-    yield iam.PolicyStatement(
-        actions=["logs:CreateLogStream", "logs:PutLogEvents"], resources=[log.log_group_arn]
     )
 
 

@@ -1,7 +1,7 @@
 """A scheduled dbt project: EventBridge Scheduler starts AWS CodeBuild, which runs dbt on Athena.
 
-CodeBuild has no servers to keep and is paid by the minute. A run installs dbt-athena, so it needs the package
-index on the internet, which CodeBuild reaches outside the lake's VPC.
+A run installs dbt-athena, so it needs the package index on the internet, which CodeBuild reaches outside the
+lake's VPC.
 """
 
 from __future__ import annotations
@@ -12,31 +12,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import Aws, CfnOutput, Stack
+from aws_cdk import Aws, CfnOutput
 from aws_cdk import aws_athena as athena
-from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_glue as glue
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3_assets as assets
-from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from stacks.analytics.dbt_access import DBT_RESULTS, TABLES, dbt_access
 from stacks.analytics.dbt_project import PROJECT, REQUIREMENTS, has_packages, install_options, write_project
 from stacks.base import TributaryStack
-from stacks.checks.findings import acknowledge, skip
+from stacks.checks.findings import skip
 from stacks.lake.bucket import bucket_name
 from stacks.lake.lake_formation import grant_role, owning_tables, reading
 from stacks.lake.stack import LakeStack
 from stacks.log_groups import LakeLogGroup
+from stacks.scheduled_build import PYTHON, ScheduledJob, add_scheduled_job
 from tributary.contract.aws_analytics import DbtJob
 from tributary.contract.aws_names import Output
-
-_IMAGE = "aws/codebuild/amazonlinux-x86_64-standard:5.0"
-_PYTHON = "3.11"
-_COMPUTE = "BUILD_GENERAL1_SMALL"
-"""2 vCPUs and 4 GB. Athena does the work; dbt only sends statements."""
 
 
 class DbtJobOnAws(Construct):
@@ -62,60 +55,22 @@ class DbtJobOnAws(Construct):
             write_project(project, Path(staged))
             asset = assets.Asset(self, "Project", path=staged)
         log = LakeLogGroup(self, "Logs", "dbt", log_key)
-        role = iam.Role(
+        role = add_scheduled_job(
             self,
-            "Role",
-            description=f"What a dbt run of lake {stack.lake.name} may do",
-            assumed_by=iam.ServicePrincipal(
-                "codebuild.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+            ScheduledJob(
+                name=name,
+                run="dbt run",
+                does=f"Runs the dbt project {job.project} on lake {stack.lake.name}",
+                phases=self._phases(project),
+                schedule=job.schedule,
+                time_zone=job.time_zone,
+                time_limit=job.time_limit,
+                source=asset,
+                access=dbt_access(lake_stack, name),
+                log=log,
+                variables=self._variables(name, bucket),
             ),
         )
-        access = dbt_access(lake_stack, name, asset, log)
-        policy = iam.ManagedPolicy(
-            self,
-            "Policy",
-            description=f"What a dbt run of lake {stack.lake.name} may do",
-            statements=list(access.statements),
-            roles=[role],
-        )
-        acknowledge(policy, access.acknowledged)
-        build = codebuild.CfnProject(
-            self,
-            "Build",
-            name=name,
-            description=f"Runs the dbt project {job.project} on lake {stack.lake.name}",
-            service_role=role.role_arn,
-            source=codebuild.CfnProject.SourceProperty(
-                type="S3",
-                location=f"{asset.s3_bucket_name}/{asset.s3_object_key}",
-                build_spec=Stack.of(self).to_json_string(self._build_spec(project)),
-            ),
-            artifacts=codebuild.CfnProject.ArtifactsProperty(type="NO_ARTIFACTS"),
-            environment=codebuild.CfnProject.EnvironmentProperty(
-                type="LINUX_CONTAINER",
-                compute_type=_COMPUTE,
-                image=_IMAGE,
-                environment_variables=[
-                    codebuild.CfnProject.EnvironmentVariableProperty(name=key, value=value)
-                    for key, value in self._variables(name, bucket).items()
-                ],
-            ),
-            # It would encrypt what a run hands on, and a run hands on nothing.
-            encryption_key=f"arn:{Aws.PARTITION}:kms:{stack.aws.region}:{Aws.ACCOUNT_ID}:alias/aws/s3",
-            logs_config=codebuild.CfnProject.LogsConfigProperty(
-                cloud_watch_logs=codebuild.CfnProject.CloudWatchLogsConfigProperty(
-                    status="ENABLED", group_name=log.log_group_name
-                )
-            ),
-            # Two runs at a time would replace each other's tables.
-            concurrent_build_limit=1,
-            timeout_in_minutes=int(job.time_limit.total_seconds()) // 60,
-            queued_timeout_in_minutes=60,
-        )
-        build.node.add_dependency(policy)
-        packs = ("HIPAA.Security", "PCI.DSS.321")
-        acknowledge(build, {f"{pack}-CodeBuildProjectSourceRepoUrl": _FROM_S3 for pack in packs})
-        self._schedule(name, build)
         for grant in grant_role(
             stack,
             "Dbt",
@@ -170,78 +125,27 @@ class DbtJobOnAws(Construct):
             "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
         }
 
-    def _build_spec(self, project: Path) -> Mapping[str, Any]:
+    def _phases(self, project: Path) -> Mapping[str, Any]:
         commands = ["deps", *self._job.commands] if has_packages(project) else self._job.commands
         install = f"pip install --quiet --disable-pip-version-check {install_options(project)}"
         options = f"--target {self._job.target} --profiles-dir ."
         return {
-            "version": "0.2",
-            "phases": {
-                "install": {
-                    "runtime-versions": {"python": _PYTHON},
-                    "commands": [f"{install}-r {REQUIREMENTS}"],
-                },
-                "build": {
-                    "commands": [
-                        f"cd {PROJECT}",
-                        *(
-                            f"dbt --no-use-colors {shlex.join(shlex.split(command))} {options}"
-                            for command in commands
-                        ),
-                    ]
-                },
+            "install": {
+                "runtime-versions": {"python": PYTHON},
+                "commands": [f"{install}-r {REQUIREMENTS}"],
+            },
+            "build": {
+                "commands": [
+                    f"cd {PROJECT}",
+                    *(
+                        f"dbt --no-use-colors {shlex.join(shlex.split(command))} {options}"
+                        for command in commands
+                    ),
+                ]
             },
         }
 
-    def _schedule(self, name: str, build: codebuild.CfnProject) -> None:
-        """Let EventBridge Scheduler start runs, in a group of its own, whose metrics the alarm reads."""
-        group = scheduler.CfnScheduleGroup(self, "ScheduleGroup", name=name)
-        place = f"arn:{Aws.PARTITION}:scheduler:{self._stack.aws.region}:{Aws.ACCOUNT_ID}"
-        role = iam.Role(
-            self,
-            "SchedulerRole",
-            description=f"Starts dbt runs of lake {self._stack.lake.name}",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={
-                    "StringEquals": {
-                        "aws:SourceAccount": Aws.ACCOUNT_ID,
-                        "aws:SourceArn": f"{place}:schedule-group/{name}",
-                    }
-                },
-            ),
-        )
-        policy = iam.ManagedPolicy(
-            self,
-            "SchedulerPolicy",
-            description=f"Starts dbt runs of lake {self._stack.lake.name}",
-            statements=[iam.PolicyStatement(actions=["codebuild:StartBuild"], resources=[build.attr_arn])],
-            roles=[role],
-        )
-        schedule = scheduler.CfnSchedule(
-            self,
-            "Schedule",
-            name=name,
-            group_name=group.name,
-            description=f"Starts a dbt run of lake {self._stack.lake.name}",
-            schedule_expression=self._job.schedule,
-            schedule_expression_timezone=self._job.time_zone,
-            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            target=scheduler.CfnSchedule.TargetProperty(
-                arn=build.attr_arn,
-                role_arn=role.role_arn,
-                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_retry_attempts=3, maximum_event_age_in_seconds=3600
-                ),
-            ),
-        )
-        schedule.node.add_dependency(group, policy)
 
-
-_FROM_S3 = (
-    "The source is a zip in S3 that the deployment uploads. The rule is about repositories, whose address "
-    "could hold a password."
-)
 _BY_THE_BUCKET = (
     "A workgroup that enforces a place for results would put the tables' files there too, and results "
     "expire. The bucket encrypts every object, whatever a statement says."

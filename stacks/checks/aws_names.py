@@ -62,7 +62,7 @@ def _services(lake: Lake, aws: Aws) -> Iterator[str]:
     yield from (aws.processing.on, "glue", "athena", "secretsmanager", "kms")
     if aws.items:
         yield from ("kinesis", "dynamodb")
-    if aws.dbt is not None:
+    if aws.dbt is not None or aws.verify is not None:
         yield from ("codebuild", "scheduler")
     if aws.quicksight is not None:
         yield "quicksight"

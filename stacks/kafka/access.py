@@ -15,7 +15,7 @@ from aws_cdk import aws_iam as iam
 from connectors.engines.registry import engine_of
 from stacks.kafka.cluster import KafkaCluster
 from tributary.contract.lake import Lake
-from tributary.contract.naming import topic_escape
+from tributary.contract.naming import QUESTIONS_GROUP, topic_escape
 from tributary.contract.patterns import WILDCARDS, TablePattern
 from tributary.contract.source import Source
 
@@ -89,6 +89,20 @@ def spark_access(kafka: KafkaCluster, lake: Lake) -> Access:
     if written := sorted({table.topic for _, table in lake.derived if table.topic is not None}):
         rights.to_write()
         rights.on("topic", written, "CreateTopic", "DescribeTopic", "WriteData")
+    return rights.granted
+
+
+def verification_access(kafka: KafkaCluster, lake: Lake) -> Access:
+    """Let a verification read the tables' topics, and what the connectors say of their progress.
+
+    The consumer group of its questions never has members."""
+    rights = _Rights(kafka)
+    rights.to_connect()
+    rights.on("topic", _named_or_together(lake, lake.connected_sources), *_READ, why=_BY_PATTERN)
+    names = [lake.source_names(source) for source in lake.connected_sources]
+    own = [(each.connect_offsets_topic, each.notification_topic) for each in names]
+    rights.on("topic", sorted(topic for topics in own for topic in topics), *_READ)
+    rights.on("group", [QUESTIONS_GROUP], *_GROUP)
     return rights.granted
 
 

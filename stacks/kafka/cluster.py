@@ -234,11 +234,10 @@ def kafka_name(stack: TributaryStack) -> str:
 
 
 def _let_in(group: ec2.ISecurityGroup, network: NetworkStack) -> None:
-    for whose in ("debezium", "sink", "spark", "functions"):
-        client: ec2.SecurityGroup = getattr(network, whose)
-        group.add_ingress_rule(client, ec2.Port.tcp(KAFKA_PORT), f"{whose}: Kafka with IAM")
-    if network.admin is not None:
-        group.add_ingress_rule(network.admin, ec2.Port.tcp(KAFKA_PORT), "admin: Kafka with IAM")
+    for whose in ("debezium", "sink", "spark", "functions", "admin", "verify"):
+        client: ec2.SecurityGroup | None = getattr(network, whose)
+        if client is not None:
+            group.add_ingress_rule(client, ec2.Port.tcp(KAFKA_PORT), f"{whose}: Kafka with IAM")
 
 
 def _subnet_ids(network: NetworkStack) -> list[str]:

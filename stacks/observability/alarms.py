@@ -26,6 +26,7 @@ from stacks.observability.metrics import (
     table_metric,
 )
 from stacks.observability.watched import RUNBOOK, Threshold, Watched
+from tributary.contract.aws_names import VerificationMetric
 from tributary.contract.patterns import WILDCARDS
 
 SECTIONS: tuple[str, ...] = (
@@ -45,6 +46,8 @@ SECTIONS: tuple[str, ...] = (
     "stream-throttled",
     "not-replicated",
     "dbt-failed",
+    "rows-differ",
+    "verify-failed",
 )
 """The runbook's sections, each of which says what to do about an alarm."""
 
@@ -73,6 +76,7 @@ class LakeAlarms(Construct):
                 *_of_kafka(stack),
                 *_of_streams(stack),
                 *_of_dbt(stack),
+                *_of_verification(stack),
             )
         )
 
@@ -254,16 +258,32 @@ def _of_jobs(stack: TributaryStack) -> list[Watched]:
 def _of_dbt(stack: TributaryStack) -> list[Watched]:
     if stack.aws.dbt is None:
         return []
-    name, limit = f"{stack.names.resource}-dbt", Threshold(0, points=1, of=1)
+    return _of_scheduled_job(f"{stack.names.resource}-dbt", "dbt-failed", "A dbt run")
+
+
+def _of_verification(stack: TributaryStack) -> list[Watched]:
+    if stack.aws.verify is None:
+        return []
+    differing = table_metric(stack.lake.name, VerificationMetric.DIFFERING_ROWS, "Maximum", minutes=5)
     return [
-        Watched("dbt-failed", "A dbt run has failed.", build_failures_metric(name), limit),
         Watched(
-            "dbt-failed",
-            "A dbt run could not be started.",
-            dropped_starts_metric(name),
-            limit,
-            "not-started",
+            "rows-differ",
+            "Rows of some table differ from its source.",
+            differing,
+            Threshold(0, points=1, of=1),
+            # Only a run knows, and between two runs there are no values.
+            missing=cloudwatch.TreatMissingData.IGNORE,
         ),
+        *_of_scheduled_job(f"{stack.names.resource}-verify", "verify-failed", "A verification"),
+    ]
+
+
+def _of_scheduled_job(name: str, section: str, run: str) -> list[Watched]:
+    """Return what is watched of a job that CodeBuild runs on a schedule (`add_scheduled_job`)."""
+    limit = Threshold(0, points=1, of=1)
+    return [
+        Watched(section, f"{run} has failed.", build_failures_metric(name), limit),
+        Watched(section, f"{run} could not be started.", dropped_starts_metric(name), limit, "not-started"),
     ]
 
 

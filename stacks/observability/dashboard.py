@@ -21,7 +21,7 @@ from stacks.observability.metrics import (
     streams_here,
 )
 from stacks.observability.watched import Graph
-from tributary.contract.aws_names import METRICS_NAMESPACE
+from tributary.contract.aws_names import METRICS_NAMESPACE, VerificationMetric
 
 _TABLES = (
     ("How old are the rows? (seconds)", "Freshness", "Maximum"),
@@ -30,6 +30,11 @@ _TABLES = (
     ("Events set aside", "Quarantined", "Sum"),
     ("Blocked tables", "Blocked", "Maximum"),
     ("A commit (seconds)", "CommitTime", "p95"),
+)
+_VERIFIED = (
+    ("Rows that differ from the source", VerificationMetric.DIFFERING_ROWS, "Maximum"),
+    ("How old is the proof that a table is equal? (seconds)", VerificationMetric.VERIFIED_AGE, "Maximum"),
+    ("Tables that could not be verified", VerificationMetric.NOT_VERIFIED, "Maximum"),
 )
 
 
@@ -44,6 +49,8 @@ class LakeDashboard(Construct):
         page.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms), width=24))
         for first in range(0, len(_TABLES), 3):
             page.add_widgets(*(_by_table(stack.lake.name, *graph) for graph in _TABLES[first : first + 3]))
+        if stack.aws.verify is not None:
+            page.add_widgets(*(_by_table(stack.lake.name, *graph) for graph in _VERIFIED))
         page.add_widgets(*_on_the_way(stack))
 
 

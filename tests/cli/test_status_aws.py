@@ -19,7 +19,16 @@ from tests.cli.deployed import ACCOUNT, LAKE, NAMES, REGION, Deployed, deploy, m
 from tributary.aws.session import AwsSession
 from tributary.cli import main
 from tributary.contract.aws_names import METRICS_NAMESPACE, Output
+from tributary.contract.lake import parse_lake
 from tributary.contract.remedies import RebuildTable
+from tributary.contract.table_name import TableName
+from tributary.operations.verify.record import (
+    CheckedPart,
+    FoundRow,
+    Verification,
+    to_json,
+    verification_name,
+)
 
 DEBEZIUM, SINK = "tributary-shop-shop-debezium", "tributary-shop-bronze-iceberg"
 BLOCKED = Outcome(
@@ -202,7 +211,33 @@ def test_a_blocked_table_is_reported_with_reason_and_remedy(
     )
     assert "tributary submit rebuild shop.public.orders." in told
     (line,) = [line for line in told.splitlines() if line.startswith("shop.public.lines")]
-    assert line.split()[1:] == ["well", "-", "-", "-"]
+    assert line.split()[1:] == ["well", "-", "-", "-", "-"]
+
+
+def test_a_table_that_was_found_to_differ_fails_the_status_until_it_is_found_equal(
+    deployed: Deployed, msk_connect: MskConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.put_silver_table("lines")
+    name = TableName("shop", "public", "lines")
+    place = verification_name(parse_lake(LAKE).names.table_path(name))
+    row = FoundRow({"id": "7"}, "missing", {})
+    differing = Verification(name, parts=(CheckedPart(rows=9, differences=1, found=(row,)),), looked_us=1)
+    deployed.put("quarantine", place, to_json(differing))
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    assert main.run(["status", "--aws"]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "shop.public.lines differs - - - 1 differ" in told
+    assert "1 row differs from the source" in told
+    assert "tributary snapshot --aws 'shop.public.lines'" in told
+    assert "(id=7) is missing in the lake" in told
+
+    equal = Verification(name, parts=(CheckedPart(rows=9, equal_us=1_700_000_000_000_000),), looked_us=1)
+    deployed.put("quarantine", place, to_json(equal))
+    msk_connect.has(debezium="RUNNING", sink="RUNNING")
+    exit_status, found = status(capsys)
+    assert exit_status == 0
+    verified = table(found, "shop.public.lines")["verified"]
+    assert (verified["equal_as_of"], verified["remedy"]) == ("2023-11-14T22:13:20+00:00", None)
 
 
 def test_the_jobs_are_shown_and_the_latest_must_not_have_failed(

@@ -32,6 +32,7 @@ from tributary.contract.aws import (
 from tributary.contract.aws_analytics import DbtJob, QuickSight
 from tributary.contract.aws_items import OwnItems, OwnItemTable
 from tributary.contract.aws_names import AwsNames, BucketKind
+from tributary.contract.aws_verify import VerifyJob
 from tributary.contract.engines.postgres import AuroraPostgres, ExistingPostgres
 from tributary.contract.lake import LakeFileError, parse_lake, read_lake
 from tributary.contract.naming import MAX_LAKE_NAME
@@ -117,6 +118,12 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
     "quicksight": some(
         {"principal": st.sampled_from([ANALYST, ANALYST.replace(":user/", ":group/")])},
         boards=st.sampled_from(["boards", "examples/sales/boards"]),
+    ),
+    "verify": some(
+        {},
+        schedule=st.sampled_from(["cron(0 * * * ? *)", "rate(15 minutes)"]),
+        time_zone=st.just("Europe/Berlin"),
+        time_limit=st.integers(5, 480).map("{}m".format),
     ),
     "alarms": some(
         {},
@@ -397,6 +404,16 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "from the lake file's folder",
     ),
     "a dbt project without a schedule": ({"dbt": {"project": "dbt"}}, "[aws.dbt].schedule", "schedule = "),
+    "a verification that could install nothing": (
+        {"verify": {}, "network": {"nat_gateways": 0, "interface_endpoints": True}},
+        "[aws.network].nat_gateways",
+        "1 or more",
+    ),
+    "a verification that would not end": (
+        {"verify": {"time_limit": "9h"}},
+        "[aws.verify].time_limit",
+        '"8h"',
+    ),
     "less than is always there": ({"processing": {"core_count": 4}}, "[aws.processing]", "units_max = 4"),
 }
 
@@ -410,6 +427,12 @@ def test_a_mistake_is_reported_with_its_entry_and_what_was_expected(mistake: str
     assert str(error.where) == f"lake.toml, entry {entry}"
     assert expected in str(error.expected)
     assert "\n" not in str(error)
+
+
+def test_a_lake_of_items_alone_has_nothing_to_verify() -> None:
+    items = {"source": {"web_items": {"engine": "dynamodb", "tables": ["orders"], "stream": "items"}}}
+    with pytest.raises(LakeFileError, match=r"\[aws\.verify\].*tributary reconcile --aws"):
+        parse_lake(toml({**LAKE, **items, "aws": {"region": "eu-west-1", "verify": {}}}))
 
 
 def test_two_agreeing_entries_allow_data_to_be_deleted() -> None:
@@ -456,6 +479,7 @@ DOCUMENTED: Mapping[str, type[BaseModel]] = {
     "aws.alarms": Alarms,
     "aws.dbt": DbtJob,
     "aws.quicksight": QuickSight,
+    "aws.verify": VerifyJob,
 }
 
 

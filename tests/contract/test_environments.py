@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.contract.lake_files import lake_files, toml
-from tributary.contract.aws_names import AwsNames
+from tributary.contract.aws_names import AwsNames, StackKind
 from tributary.contract.environments import in_environment
 from tributary.contract.lake import LakeFileError, parse_lake, read_content, read_lake
 
@@ -55,7 +55,7 @@ def test_no_two_environments_share_a_stack(lake_file: Path) -> None:
     _own(lake_file, "", "production")
     names = [read_lake(lake_file, each).name for each in (None, "staging", "production")]
     stacks = [stack for name in names for stack in AwsNames(name).stacks]
-    assert len(stacks) == len(set(stacks)) == 3 * 8
+    assert len(stacks) == len(set(stacks)) == 3 * len(get_args(StackKind))
 
 
 def test_an_environment_may_name_its_lake_itself(lake_file: Path) -> None:

@@ -287,6 +287,30 @@ target = "prod"
 commands = ["source freshness", "build --exclude tag:slow"]
 time_limit = "30m"
 """,
+    "verify": """
+[aws.verify]
+""",
+    "verify-three-engines": f"""
+[source.crm]
+engine = "mysql"
+tables = ["crm.*"]
+
+[table."crm.crm.people"]
+hash = ["email"]
+
+[aws.source.crm]
+host = "crm.example.org"
+secret = "{_SECRET.replace("webshop", "crm")}"
+ssl_mode = "verified"
+
+[aws.storage]
+encryption = "kms"
+
+[aws.verify]
+schedule = "cron(0 * * * ? *)"
+time_zone = "Europe/Berlin"
+time_limit = "30m"
+""",
     "studio": """
 [aws.processing]
 studio = true

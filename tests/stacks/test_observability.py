@@ -56,8 +56,11 @@ def test_every_alarm_leads_to_a_section_of_the_runbook(observed: Observed) -> No
         assert name.startswith(f"tributary-shop-{section}")
 
 
+_WITH_ALL = ("small", "items", "own-items", "dbt", "verify")
+
+
 def test_every_section_is_led_to(observed: Observed) -> None:
-    text = json.dumps([observed(settings).to_json() for settings in ("small", "items", "own-items", "dbt")])
+    text = json.dumps([observed(settings).to_json() for settings in _WITH_ALL])
     assert {section for section in SECTIONS if f"{RUNBOOK}#{section}" not in text} == set()
 
 
@@ -134,6 +137,18 @@ def test_a_dbt_run_that_fails_or_never_starts_rings_an_alarm(observed: Observed)
     )
     assert not_started["Dimensions"] == [{"Name": "ScheduleGroup", "Value": "tributary-shop-dbt"}]
     assert failed["Threshold"] == not_started["Threshold"] == failed["DatapointsToAlarm"] - 1 == 0
+
+
+def test_rows_that_differ_ring_an_alarm_until_a_verification_finds_none(observed: Observed) -> None:
+    assert not [name for name in alarms(observed("small")) if "verify" in name or "differ" in name]
+    found = alarms(observed("verify"))
+    differ = found["tributary-shop-rows-differ"]
+    assert (differ["Namespace"], differ["MetricName"]) == (METRICS_NAMESPACE, "DifferingRows")
+    assert differ["Dimensions"] == [{"Name": "Lake", "Value": "shop"}]
+    assert (differ["Threshold"], differ["TreatMissingData"]) == (0, "ignore")
+    failed, not_started = (found[f"tributary-shop-verify-failed{of}"] for of in ("", "-not-started"))
+    assert failed["Dimensions"] == [{"Name": "ProjectName", "Value": "tributary-shop-verify"}]
+    assert not_started["Dimensions"] == [{"Name": "ScheduleGroup", "Value": "tributary-shop-verify"}]
 
 
 def test_serverless_kafka_has_no_brokers_to_watch(observed: Observed) -> None:

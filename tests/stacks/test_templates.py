@@ -56,6 +56,8 @@ ON_ANY_RESOURCE = {
     "kafka:GetBootstrapBrokers": "MSK knows no resource for it",
     "glue:GetSchemaVersion": "Glue knows no resource for a request with a version's id",
     "dynamodb:ListTables": "DynamoDB knows no resource for it",
+    "kafkaconnect:ListConnectors": "MSK Connect knows no resource for it",
+    "cloudwatch:PutMetricData": "CloudWatch knows no resource for it, and the namespace limits it",
     "ec2:AssignPrivateIpAddresses": _IN_THE_VPC,
     "ec2:CreateNetworkInterface": _IN_THE_VPC,
     "ec2:DeleteNetworkInterface": _IN_THE_VPC,
@@ -344,10 +346,13 @@ def test_the_app_makes_the_same_templates_in_another_process_and_without_the_com
     assert set(read_templates(out)) == set(here)
 
 
-def test_a_lake_with_every_setting_has_every_stack_in_the_order_of_deployment(
+def test_every_stack_is_made_by_a_setting_and_in_the_order_of_deployment(
     synthesized: Synthesized,
 ) -> None:
-    assert list(synthesized("dbt").texts) == [kind.title() for kind in get_args(StackKind)]
+    kinds = [kind.title() for kind in get_args(StackKind)]
+    found = [list(synthesized(settings).texts) for settings in ("dbt", "verify")]
+    assert found == [[kind for kind in kinds if kind in stacks] for stacks in found]
+    assert {kind for stacks in found for kind in stacks} == set(kinds)
 
 
 @everywhere

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, mod
 
 from tributary.contract.aws_analytics import DbtJob, QuickSight
 from tributary.contract.aws_items import OwnItems
+from tributary.contract.aws_verify import VerifyJob
 from tributary.contract.engines import postgres
 from tributary.contract.engines.postgres import AuroraPostgres, PostgresAlarms
 from tributary.contract.engines.registry import read_existing
@@ -417,6 +418,7 @@ class Aws(Entry):
     items         the streams and tables that the lake creates for sources of items, by the source's name
     dbt           a dbt project that runs on a schedule; None: none does
     quicksight    dashboards from board files; None: there are none
+    verify        a job that compares the lake with its databases; None: only commands do
     """
 
     region: Region
@@ -441,6 +443,7 @@ class Aws(Entry):
     alarms: Alarms = Alarms()
     dbt: DbtJob | None = None
     quicksight: QuickSight | None = None
+    verify: VerifyJob | None = None
 
     @model_validator(mode="before")
     @classmethod

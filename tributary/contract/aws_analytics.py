@@ -9,19 +9,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from tributary.contract.entries import Duration, Entry, as_tuple, expecting, matching
+from tributary.contract.entries import Entry, as_tuple, expecting, matching
+from tributary.contract.schedules import RunTime, Schedule, TimeZone
 
-_CRON_FIELD = r"[A-Za-z0-9*?,/#LW-]+"
-Schedule = Annotated[
-    str,
-    matching(
-        rf"cron\({_CRON_FIELD}( {_CRON_FIELD}){{5}}\)|rate\([1-9][0-9]* (minute|hour|day)s?\)",
-        'a schedule of EventBridge Scheduler, such as "cron(0 5 * * ? *)" or "rate(12 hours)"',
-    ),
-]
-TimeZone = Annotated[
-    str, matching(r"[A-Za-z]+([/_+-][A-Za-z0-9]+)*", 'a time zone, such as "UTC" or "Europe/Berlin"')
-]
 FolderInLake = Annotated[
     str,
     matching(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*", "the path of a folder, from the lake file's folder"),
@@ -39,14 +29,7 @@ def _command(text: str) -> str:
     return text
 
 
-def _run_time(duration: timedelta) -> timedelta:
-    if not timedelta(minutes=5) <= duration <= timedelta(hours=8):
-        raise expecting('from "5m" to "8h", which CodeBuild offers')
-    return duration
-
-
 Command = Annotated[str, AfterValidator(_command)]
-RunTime = Annotated[Duration, AfterValidator(_run_time)]
 
 
 class DbtJob(Entry):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from tributary.contract.aws import SERVERLESS_MAX_EVENT_MB, Aws, ExistingCluster, Kafka
 from tributary.contract.aws_items import items_problems
+from tributary.contract.aws_verify import verify_problems
 from tributary.contract.entries import Problem, toml_key
 from tributary.contract.source import Source
 
@@ -26,6 +27,9 @@ def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator
     elif aws.kafka.cluster is not None:
         what = "a Kafka cluster for a lake whose changes do not go through Kafka"
         yield Problem("[aws.kafka.cluster]", what, "a section", "no such section")
+    if aws.verify is not None:
+        has_databases = any(source.item_stream is None for source in sources.values())
+        yield from verify_problems(aws.network, has_databases=has_databases)
     prefix = zone_prefix(aws.region)
     for zone in aws.zone_ids:
         if not zone.startswith(prefix):

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 StackKind = Literal[
-    "network", "lake", "database", "streaming", "connect", "processing", "analytics", "observability"
+    "network",
+    "lake",
+    "database",
+    "streaming",
+    "connect",
+    "processing",
+    "analytics",
+    "verification",
+    "observability",
 ]
 """The stacks in the order in which they are built. A lake has only those that its settings need."""
 
@@ -18,6 +26,19 @@ BucketKind = Literal["bronze", "silver", "quarantine", "artifacts", "logs"]
 
 METRICS_NAMESPACE = "Tributary"
 """The namespace of the Spark app's CloudWatch metrics. Their dimension `Lake` is the lake's name."""
+
+
+class VerificationMetric:
+    """The metrics of a verification, of each table and of the whole lake.
+
+    DIFFERING_ROWS  the rows that differ
+    NOT_VERIFIED    1 if the last round could not look at the table, else 0
+    VERIFIED_AGE    seconds since the time as of which the whole table equals its source
+    """
+
+    DIFFERING_ROWS = "DifferingRows"
+    NOT_VERIFIED = "NotVerified"
+    VERIFIED_AGE = "VerifiedAge"
 
 
 HASH_SALT_KEY = "salt"
@@ -75,3 +96,4 @@ class Output:
     ATHENA_WORKGROUP = "AthenaWorkgroup"
     CONNECTORS = "Connectors"
     DBT_PROJECT = "DbtProject"
+    VERIFY_PROJECT = "VerifyProject"

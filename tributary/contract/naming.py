@@ -25,6 +25,9 @@ MAX_SOURCE_NAME = 24
 """The limit in characters. A name that an engine builds from lake and source, such as
 `tributary_<lake>__<source>`, then has 60 at most."""
 
+QUESTIONS_GROUP = "tributary-questions"
+"""The consumer group of the commands' questions to Kafka. It never has members, and commits nothing."""
+
 MAX_TOPIC_NAME = 249
 """Kafka's limit in characters (org.apache.kafka.common.internals.Topic). Debezium truncates a longer name."""
 

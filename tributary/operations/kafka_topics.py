@@ -12,6 +12,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
+from tributary.contract.naming import QUESTIONS_GROUP
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_cluster import KafkaCluster
 
@@ -141,7 +142,7 @@ def questions(kafka: KafkaCluster) -> Iterator[Consumer]:
     """Yield a consumer that subscribes to nothing, so its group never exists. Raises `KafkaUnreachable`."""
     options = {
         **kafka.client_config,
-        "group.id": "tributary-questions",
+        "group.id": QUESTIONS_GROUP,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
     }

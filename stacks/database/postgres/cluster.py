@@ -204,6 +204,8 @@ class PostgresCluster(Construct):
         group.add_ingress_rule(self._network.functions, ec2.Port.tcp(PORT), "rotation of the secret")
         if self._network.admin is not None:
             group.add_ingress_rule(self._network.admin, ec2.Port.tcp(PORT), "admin host")
+        if self._network.verify is not None:
+            group.add_ingress_rule(self._network.verify, ec2.Port.tcp(PORT), "verification")
         return group
 
     def _monitoring_role(self) -> iam.Role:

@@ -13,6 +13,13 @@ from tributary.cli.steps_view import print_steps
 from tributary.operations.aws.connectors import Connector
 from tributary.operations.aws.jobs import elapsed_text, moment
 from tributary.operations.aws.status import LakeStatus, TableState
+from tributary.operations.verify.view import (
+    SNAPSHOT_ON_AWS,
+    examples_of,
+    sentence,
+    verification_facts,
+    verified_text,
+)
 
 
 def status_facts(found: LakeStatus) -> dict[str, Any]:
@@ -29,6 +36,7 @@ def status_facts(found: LakeStatus) -> dict[str, Any]:
                 "events_behind": one.behind,
                 "bronze_events_behind": one.bronze_behind,
                 **outcome_facts(one.outcome, remedy_words),
+                "verified": verification_facts(one.verified, SNAPSHOT_ON_AWS),
             }
             for one in found.tables
         ],
@@ -54,9 +62,9 @@ def print_status(found: LakeStatus) -> None:
     if found.tables:
         output.print()
         print_table(
-            ("table", "state", "fresh", "events behind", "bronze behind"),
+            ("table", "state", "fresh", "events behind", "bronze behind", "verified"),
             [_table_row(one) for one in found.tables],
-            (False, False, True, True, True),
+            (False, False, True, True, True, False),
         )
     _print_problems(found)
     print_steps(found.steps)
@@ -73,12 +81,15 @@ def _print_problems(found: LakeStatus) -> None:
     for table in found.tables:
         if table.outcome is not None:
             print_outcome(table.table, table.outcome, remedy_words)
+        if table.verified is not None and table.verified.differences:
+            found_text = sentence(table.verified, SNAPSHOT_ON_AWS)
+            _print_paragraph("\n".join([found_text, *examples_of(table.verified)]))
 
 
 def _table_row(one: TableState) -> tuple[str, ...]:
     fresh = "-" if one.fresh_seconds is None else f"{one.fresh_seconds:,.1f} s"
-    state = one.outcome.state if one.outcome else "well"
-    return str(one.table), state, fresh, _count(one.behind), _count(one.bronze_behind)
+    behind = (_count(one.behind), _count(one.bronze_behind))
+    return str(one.table), one.state, fresh, *behind, verified_text(one.verified)
 
 
 def _state_text(connector: Connector) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tributary.contract.table_name import TableName
+    from tributary.operations.aws.linked_lake import LinkedLake
     from tributary.operations.sourced_lake import SourcedLake
     from tributary.operations.verify.record import Verification
 
@@ -46,6 +48,10 @@ def verify(
     on_aws: Annotated[
         bool, typer.Option("--aws", help="Verify the deployed lake, from a machine in its network.")
     ] = False,
+    publishes: Annotated[
+        bool,
+        typer.Option("--publish", help="With --aws: send what was found to CloudWatch, for alarms."),
+    ] = False,
     lake: LakeFile = DEFAULT_LAKE_FILE,
     environment: Environment = None,
     state: StateFolderPath = DEFAULT_STATE_FOLDER,
@@ -64,37 +70,51 @@ def verify(
     With [verify] in the lake file, tributary ingest --follow does all this by itself.
 
     With --aws, the command reads Kafka and S3 with your credentials, and logs in to a database as its
-    connector does. It keeps what it found in the lake's quarantine bucket. With --follow, it also does what
-    tributary snapshot does: it finds tables that changed without an event, and lets them be read again.
+    connector does. It keeps what it found in the lake's quarantine bucket. It first finds tables that changed
+    without an event. With --follow, it also lets them be read again, as tributary snapshot does.
 
-    The exit status is 1 if a row differs, or a table could not be verified.
+    The exit status is 1 if a row differs, or a table could not be verified. With --publish, alarms tell of
+    that, and the status is 0.
     """
     from tributary.cli.aws.linked_lake import deployed_lake_with_sources
-    from tributary.operations.snapshots.keeper import SnapshotKeeper
+    from tributary.operations.aws.verification_metrics import publish
+    from tributary.operations.snapshots.keeper import SnapshotKeeper, described, notice_changes
     from tributary.operations.verify.rounds import VerifyKeeper, Wanted
+    from tributary.operations.verify.view import SNAPSHOT, SNAPSHOT_ON_AWS
 
+    if publishes and not on_aws:
+        raise typer.BadParameter("only a deployed lake has metrics in CloudWatch", param_hint="--publish")
     with ExitStack() as opened:
         sourced: SourcedLake
+        deployed: LinkedLake | None = None
         if on_aws:
-            sourced = opened.enter_context(deployed_lake_with_sources(lake, environment, state))
+            sourced = deployed = opened.enter_context(deployed_lake_with_sources(lake, environment, state))
         else:
             sourced = Workspace.open(lake, state)
             sourced.require("s3")
         shown = opened.enter_context(messages.status("verifying"))
         keeper = VerifyKeeper(sourced, tell, shown.update, wait)
         wanted = Wanted(_names(sourced, tables), None if full else keeper.rules.rows)
+
+        def report(found: Mapping[TableName, Verification]) -> None:
+            _show(found, as_json, SNAPSHOT if deployed is None else SNAPSHOT_ON_AWS)
+            if publishes and deployed is not None:
+                publish(deployed.deployed.session.cloudwatch, deployed.lake.name, found, datetime.now(UTC))
+
         if on_aws:
             snapshots = SnapshotKeeper(sourced, tell)
             if follow:
                 opened.enter_context(snapshots.running())
             else:
+                for request in notice_changes(sourced):
+                    tell(described(request))
                 # What was applied since the last command is over, and no reason to leave a table out.
                 snapshots.step()
         if follow:
-            keeper.run(wanted, lambda found: _show(found, as_json))
+            keeper.run(wanted, report)
         found = keeper.step(wanted)
-    _show(found, as_json)
-    if any(one.differences or one.problem for one in found.values()):
+        report(found)
+    if not publishes and any(one.differences or one.problem for one in found.values()):
         raise typer.Exit(1)
 
 
@@ -107,16 +127,16 @@ def _names(lake: SourcedLake, tables: list[str] | None) -> tuple[TableName, ...]
     return resolve_names(tables, known_tables(lake))
 
 
-def _show(found: Mapping[TableName, Verification], as_json: bool) -> None:
+def _show(found: Mapping[TableName, Verification], as_json: bool, snapshot: str) -> None:
     from tributary.operations.verify.view import examples_of, sentence, verification_facts
 
     if as_json:
-        print_json([verification_facts(one) for _, one in sorted(found.items())])
+        print_json([verification_facts(one, snapshot) for _, one in sorted(found.items())])
         return
     if not found:
         output.print("The lake has no tables yet. To fill it, run tributary ingest.")
     for _, one in sorted(found.items()):
         style = "red" if one.differences else "yellow" if one.problem else ""
-        output.print(sentence(one), style=style, markup=False, highlight=False, soft_wrap=True)
+        output.print(sentence(one, snapshot), style=style, markup=False, highlight=False, soft_wrap=True)
         for text in examples_of(one) if one.differences else ():
             output.print(f"  {text}", markup=False, highlight=False, soft_wrap=True)

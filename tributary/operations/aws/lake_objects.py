@@ -11,6 +11,7 @@ from tributary.contract.acceleration import CHOSEN_STEPS_FILE, ChosenSteps
 from tributary.contract.naming import LakeNames
 from tributary.contract.preflight import Preflight, preflight_file
 from tributary.contract.table_name import TableName
+from tributary.operations.verify.record import RECORDS_FOLDER, Verification, from_json
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -41,6 +42,23 @@ def read_outcomes(s3: S3Client, names: LakeNames, quarantine: str) -> Mapping[Ta
     with ThreadPoolExecutor(_READERS) as pool:
         outcomes = zip(tables, pool.map(read, tables), strict=True)
         return {table: outcome for table, outcome in outcomes if outcome is not None}
+
+
+def read_verifications(s3: S3Client, quarantine: str) -> Mapping[TableName, Verification]:
+    """Return what the last verification of each table has found."""
+    bucket, prefix = _split(quarantine)
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}{RECORDS_FOLDER}/")
+    keys = [one["Key"] for page in pages for one in page.get("Contents", ())]
+
+    def read(key: str) -> Verification | None:
+        try:
+            found = s3.get_object(Bucket=bucket, Key=key)
+        except s3.exceptions.NoSuchKey:
+            return None
+        return from_json(found["Body"].read().decode())
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        return {one.table: one for one in pool.map(read, keys) if one is not None}
 
 
 def read_chosen_steps(s3: S3Client, quarantine: str) -> ChosenSteps | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
 from pydantic import SecretStr
@@ -36,9 +36,11 @@ from tributary.operations.aws.jobs import read_stoppable
 from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.keeping import alone
 from tributary.operations.pauses import PauseFiles
-from tributary.operations.reconcile.items import ItemLink
 from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.stored_offsets import stored_offsets
+
+if TYPE_CHECKING:
+    from tributary.operations.reconcile.items import ItemLink
 
 _SECRET = re.compile(r"\$\{secretsmanager:([^:}]+):([^:}]+)\}")
 IN_THE_NETWORK = (
@@ -224,6 +226,9 @@ def _read_secret(session: AwsSession, name: str, key: str) -> SecretStr:
 
 
 def _item_links(deployed: DeployedLake, lake: OpenLake) -> tuple[ItemLink, ...]:
+    # The types of items are Spark's, and a machine that only verifies a lake has no Spark.
+    from tributary.operations.reconcile.items import ItemLink
+
     sources: Sequence[Source] = deployed.lake.item_sources
     is_ingesting = bool(sources) and bool(read_stoppable(deployed.job_place))
     return tuple(

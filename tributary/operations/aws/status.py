@@ -14,8 +14,15 @@ from tributary.contract.table_name import NotATableName, TableName
 from tributary.operations.aws.connectors import Connector, read_connectors
 from tributary.operations.aws.deployed_lake import DeployedLake
 from tributary.operations.aws.jobs import JobFailed, JobRun, NothingToRunOn, failure
-from tributary.operations.aws.lake_objects import read_chosen_steps, read_outcomes, read_table_names
+from tributary.operations.aws.lake_objects import (
+    read_chosen_steps,
+    read_outcomes,
+    read_table_names,
+    read_verifications,
+)
 from tributary.operations.aws.metrics import Metric, find_metrics, read_latest
+from tributary.operations.verify.record import Verification
+from tributary.operations.verify.view import is_different
 
 _SHOWN_JOBS = 5
 _FRESHNESS, _LAG = "Freshness", "Lag"
@@ -30,6 +37,7 @@ class TableState:
     behind         events in the table's Kafka topic that the table has not applied
     bronze_behind  events in the topic that bronze does not have
     outcome        None: the table has no errors
+    verified       what the last verification has found; None: there was none
     """
 
     table: TableName
@@ -37,10 +45,17 @@ class TableState:
     behind: int | None
     bronze_behind: int | None
     outcome: Outcome | None
+    verified: Verification | None = None
 
     @property
     def is_blocked(self) -> bool:
         return self.outcome is not None and self.outcome.state == "blocked"
+
+    @property
+    def state(self) -> str:
+        if self.outcome is not None:
+            return self.outcome.state
+        return "differs" if is_different(self.verified) else "well"
 
 
 @dataclass(frozen=True)
@@ -71,7 +86,7 @@ class LakeStatus:
             all(one.is_well for one in self.connectors)
             and self.place_problem is None
             and self.last_failure is None
-            and not any(one.is_blocked for one in self.tables)
+            and not any(one.is_blocked or is_different(one.verified) for one in self.tables)
         )
 
 
@@ -114,7 +129,7 @@ def _read_jobs(deployed: DeployedLake) -> tuple[NothingToRunOn | None, tuple[Job
 def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
     s3, names = deployed.session.s3, deployed.lake.names
     silver, quarantine = (deployed.output("lake", key) for key in (Output.SILVER, Output.QUARANTINE))
-    outcomes = read_outcomes(s3, names, quarantine)
+    outcomes, verified = read_outcomes(s3, names, quarantine), read_verifications(s3, quarantine)
     fresh, behind = (_read_measured(deployed, name) for name in (_FRESHNESS, _LAG))
     bronze = _read_sink_lags(deployed)
     tables = {*read_table_names(s3, names, silver), *outcomes, *fresh, *behind, *bronze}
@@ -125,6 +140,7 @@ def _read_tables(deployed: DeployedLake) -> tuple[TableState, ...]:
             behind=_whole(behind.get(table)),
             bronze_behind=_whole(bronze.get(table)),
             outcome=outcomes.get(table),
+            verified=verified.get(table),
         )
         for table in sorted(tables)
     )

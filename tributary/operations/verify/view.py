@@ -33,8 +33,13 @@ def verified_text(found: Verification | None) -> str:
     return f"{100 * found.rows_proven // found.rows} % of its rows"
 
 
-def sentence(found: Verification) -> str:
-    """Return what a person should know about the table."""
+SNAPSHOT = "tributary snapshot"
+"""The command that reads tables again."""
+SNAPSHOT_ON_AWS = f"{SNAPSHOT} --aws"
+
+
+def sentence(found: Verification, snapshot: str = SNAPSHOT) -> str:
+    """Return what a person should know about the table. `snapshot` is the command for this lake."""
     table = found.table
     if found.differences:
         parts = [f"{table}: {_rows(found.differences)} from the source."]
@@ -42,7 +47,7 @@ def sentence(found: Verification) -> str:
             parts.append(found.cause)
         if found.repair_us is not None:
             parts.append(f"It was to be read again at {_text(found.repair_us)}.")
-        parts.append(f"To read it again, run {command(found)}")
+        parts.append(f"To read it again, run {command(found, snapshot)}")
         return " ".join(parts)
     moment = verified_as_of(found)
     if found.problem is not None:
@@ -67,8 +72,8 @@ def row_text(row: FoundRow) -> str:
     return f"({key}) is {_KINDS[row.kind]}{': ' if cells else ''}{cells}"
 
 
-def command(found: Verification) -> str:
-    return f"tributary snapshot '{found.table}'"
+def command(found: Verification, snapshot: str = SNAPSHOT) -> str:
+    return f"{snapshot} '{found.table}'"
 
 
 def cause_of(found: Verification, quarantined: int) -> str:
@@ -101,8 +106,8 @@ def cause_of(found: Verification, quarantined: int) -> str:
     return "The likely cause is a connector that lost its position, or a change of the lake's files."
 
 
-def verification_facts(found: Verification | None) -> dict[str, Any] | None:
-    """Return the facts as JSON values."""
+def verification_facts(found: Verification | None, snapshot: str = SNAPSHOT) -> dict[str, Any] | None:
+    """Return the facts as JSON values. `snapshot` is the command for this lake."""
     if found is None:
         return None
     moment = verified_as_of(found)
@@ -120,7 +125,7 @@ def verification_facts(found: Verification | None) -> dict[str, Any] | None:
             for row in found.found
         ],
         "cause": found.cause,
-        "remedy": command(found) if found.differences else None,
+        "remedy": command(found, snapshot) if found.differences else None,
         "repair_asked_at": None if found.repair_us is None else _text(found.repair_us),
         "problem": found.problem,
         "uncompared_columns": list(found.uncompared),

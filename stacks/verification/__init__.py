@@ -1,0 +1,1 @@
+"""The job that compares a deployed lake with its databases."""

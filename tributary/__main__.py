@@ -1,0 +1,6 @@
+"""`python -m tributary` is the command `tributary`."""
+
+from tributary.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Tell CloudWatch what a verification has found. Alarms and the dashboard read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from tributary.contract.aws_names import METRICS_NAMESPACE, VerificationMetric
+from tributary.contract.table_name import TableName
+from tributary.operations.verify.record import Verification
+from tributary.operations.verify.view import verified_as_of
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudwatch import CloudWatchClient
+    from mypy_boto3_cloudwatch.literals import StandardUnitType
+    from mypy_boto3_cloudwatch.type_defs import MetricDatumTypeDef
+
+_MOST_IN_A_REQUEST = 1_000
+"""PutMetricData's limit."""
+
+
+def publish(
+    cloudwatch: CloudWatchClient, lake: str, found: Mapping[TableName, Verification], now: datetime
+) -> None:
+    """Send each table's metrics, and of the whole lake the largest value. Raises boto3's errors."""
+    data = list(_data(lake, found, now))
+    for start in range(0, len(data), _MOST_IN_A_REQUEST):
+        cloudwatch.put_metric_data(
+            Namespace=METRICS_NAMESPACE, MetricData=data[start : start + _MOST_IN_A_REQUEST]
+        )
+
+
+def _data(lake: str, found: Mapping[TableName, Verification], now: datetime) -> Iterator[MetricDatumTypeDef]:
+    for name, (unit, measure) in _MEASURES.items():
+        measured = {table: measure(one, now) for table, one in found.items()}
+        known = {table: value for table, value in measured.items() if value is not None}
+        for table, value in known.items():
+            # A dimension's value has only ASCII characters. The Spark app writes tables in the same way.
+            text = str(table).encode("ascii", "backslashreplace").decode("ascii")
+            yield _datum(name, unit, value, now, {"Lake": lake, "Table": text})
+        if known:
+            yield _datum(name, unit, max(known.values()), now, {"Lake": lake})
+
+
+def _datum(
+    name: str, unit: StandardUnitType, value: float, now: datetime, dimensions: Mapping[str, str]
+) -> MetricDatumTypeDef:
+    return {
+        "MetricName": name,
+        "Dimensions": [{"Name": key, "Value": each} for key, each in dimensions.items()],
+        "Timestamp": now,
+        "Unit": unit,
+        "Value": value,
+    }
+
+
+def _age(found: Verification, now: datetime) -> float | None:
+    moment = verified_as_of(found)
+    return None if moment is None else (now - moment).total_seconds()
+
+
+_MEASURES: Mapping[str, tuple[StandardUnitType, Callable[[Verification, datetime], float | None]]] = {
+    VerificationMetric.DIFFERING_ROWS: ("Count", lambda found, _: found.differences),
+    VerificationMetric.NOT_VERIFIED: ("Count", lambda found, _: int(found.problem is not None)),
+    VerificationMetric.VERIFIED_AGE: ("Seconds", _age),
+}
