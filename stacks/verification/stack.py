@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 COMMANDS = """
 status=0
-python -m tributary verify --aws --publish || status=1
-python -m tributary snapshot --aws || status=1
+python -m tributary.cli verify --aws --publish || status=1
+python -m tributary.cli snapshot --aws || status=1
 test $status = 0
 """
 """What a run does: compare, then let the connectors read again what has to be. Neither stops the other."""

@@ -1,4 +1,4 @@
-"""What CloudWatch is told of a verification."""
+"""The metrics of a verification in CloudWatch."""
 
 from __future__ import annotations
 

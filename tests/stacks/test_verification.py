@@ -116,8 +116,8 @@ def test_a_run_compares_and_then_mends_and_neither_stops_the_other(synthesized: 
     assert install.endswith("--require-hashes --no-deps -r requirements.txt")
     (script,) = phases["build"]["commands"]
     for ends, expected in {(0, 0): 0, (1, 0): 1, (0, 1): 1, (1, 1): 1}.items():
-        commands = re.findall(r"python -m (tributary \S+ --aws.*?) \|\|", script)
-        assert commands == ["tributary verify --aws --publish", "tributary snapshot --aws"]
+        commands = re.findall(r"python -m (tributary.cli \S+ --aws.*?) \|\|", script)
+        assert commands == ["tributary.cli verify --aws --publish", "tributary.cli snapshot --aws"]
         simulated = script
         for command, end in zip(commands, ends, strict=True):
             simulated = simulated.replace(f"python -m {command}", f"(echo ran; exit {end})")

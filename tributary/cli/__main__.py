@@ -1,4 +1,4 @@
-"""`python -m tributary` is the command `tributary`."""
+"""`python -m tributary.cli` is the command `tributary`."""
 
 from tributary.cli.main import main
 
