@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stacks.database.binlog.engine import MariaDbOnAws, MySqlOnAws
+from stacks.database.binlog.engine import MariaDbOnAws
 from stacks.database.engine import CreatingEngineOnAws, EngineOnAws
+from stacks.database.mysql.engine import MySqlOnAws
 from stacks.database.postgres.engine import PostgresOnAws
 from stacks.database.sqlserver.engine import SqlServerOnAws
 from tributary.contract.lake import Lake

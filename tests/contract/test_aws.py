@@ -33,6 +33,7 @@ from tributary.contract.aws_analytics import DbtJob, QuickSight
 from tributary.contract.aws_items import OwnItems, OwnItemTable
 from tributary.contract.aws_names import AwsNames, BucketKind
 from tributary.contract.aws_verify import VerifyJob
+from tributary.contract.engines.mysql import AuroraMySql
 from tributary.contract.engines.postgres import AuroraPostgres, ExistingPostgres
 from tributary.contract.lake import LakeFileError, parse_lake, read_lake
 from tributary.contract.naming import MAX_LAKE_NAME
@@ -76,6 +77,13 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
         backup_days=st.integers(1, 35),
         slot_wal_gb=st.integers(6, 1000),
         demo_schema=st.booleans(),
+    ),
+    "mysql": some(
+        {},
+        instance=st.sampled_from(["db.serverless", "db.r7g.large"]),
+        capacity_max=st.sampled_from([4.0, 8.5, 256]),
+        readers=st.integers(0, 5),
+        binlog_kept=st.integers(1, 90).map("{}d".format),
     ),
     "kafka": some(
         {"replication": st.just(2), "min_insync": st.just(1)},
@@ -404,6 +412,17 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "from the lake file's folder",
     ),
     "a dbt project without a schedule": ({"dbt": {"project": "dbt"}}, "[aws.dbt].schedule", "schedule = "),
+    "a binary log that Aurora would not keep as long": (
+        {"mysql": {"binlog_kept": "91d"}},
+        "[aws.mysql].binlog_kept",
+        "90d",
+    ),
+    "a binary log kept for minutes": ({"mysql": {"binlog_kept": "90m"}}, "[aws.mysql].binlog_kept", "hours"),
+    "a version of another Aurora": (
+        {"mysql": {"engine_version": "16.11"}},
+        "[aws.mysql].engine_version",
+        "Aurora MySQL 3",
+    ),
     "a verification that could install nothing": (
         {"verify": {}, "network": {"nat_gateways": 0, "interface_endpoints": True}},
         "[aws.network].nat_gateways",
@@ -466,6 +485,7 @@ DOCUMENTED: Mapping[str, type[BaseModel]] = {
     "aws.network": Network,
     "aws.network.vpc": ExistingVpc,
     "aws.database": AuroraPostgres,
+    "aws.mysql": AuroraMySql,
     "aws.source.NAME": ExistingPostgres,
     "aws.items.NAME": OwnItems,
     "aws.items.NAME.tables.TABLE": OwnItemTable,

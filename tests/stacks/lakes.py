@@ -287,6 +287,24 @@ target = "prod"
 commands = ["source freshness", "build --exclude tag:slow"]
 time_limit = "30m"
 """,
+    "aurora-mysql": """
+[source.orders]
+engine = "mysql"
+tables = ["shop.*"]
+""",
+    "aurora-mysql-in-production": """
+profile = "production"
+
+[source.orders]
+engine = "mysql"
+tables = ["shop.*"]
+
+[table."orders.shop.customers"]
+hash = ["email"]
+
+[aws.mysql]
+binlog_kept = "5d"
+""",
     "verify": """
 [aws.verify]
 """,
@@ -349,6 +367,17 @@ region = "us-east-1"
 """
 
 WHOLE_FILES = {
+    "mysql-alone": """
+[lake]
+name = "shop"
+
+[source.orders]
+engine = "mysql"
+tables = ["shop.*"]
+
+[aws]
+region = "us-east-1"
+""",
     "items-alone": _ITEMS_ALONE
     + """
 [aws.items.web_items.tables.orders]

@@ -16,7 +16,7 @@ from stacks.checks.aws_names import (
 )
 from stacks.checks.instance_types import ec2_instance_types
 from stacks.checks.zones import FITTING_ZONES
-from stacks.database.postgres.aurora_names import DATABASE_FAMILIES, database_classes
+from stacks.database.aurora_classes import MYSQL_FAMILIES, POSTGRES_FAMILIES, database_classes
 from tests.stacks.lakes import SETTINGS
 from tests.stacks.one_stack import lake_with
 from tributary.contract.aws_checks import zone_prefix
@@ -124,17 +124,22 @@ def _extensions(path: str) -> Any:
     return json.loads((files("cfnlint") / "data" / "schemas" / "extensions" / path).read_text())
 
 
-def test_every_class_that_aurora_offers_in_these_families_is_known() -> None:
+@pytest.mark.parametrize(
+    ("engine", "families"), [("aurora-postgresql", POSTGRES_FAMILIES), ("aurora-mysql", MYSQL_FAMILIES)]
+)
+def test_every_class_that_aurora_offers_in_these_families_is_known(
+    engine: str, families: frozenset[str]
+) -> None:
     offered = {
         name
         for region in _extensions("aws_rds_dbinstance/dbinstanceclass_enum.json").values()
         for rule in region["allOf"]
-        if rule["if"]["properties"]["Engine"]["const"] == "aurora-postgresql"
+        if rule["if"]["properties"]["Engine"]["const"] == engine
         for name in rule["then"]["properties"]["DBInstanceClass"]["enum"]
     }
-    of_families = {name for name in offered if name.split(".")[1] in {*DATABASE_FAMILIES, "serverless"}}
-    assert {name.split(".")[1] for name in of_families} == {*DATABASE_FAMILIES, "serverless"}
-    assert of_families <= database_classes()
+    of_families = {name for name in offered if name.split(".")[1] in {*families, "serverless"}}
+    assert {name.split(".")[1] for name in of_families} == {*families, "serverless"}
+    assert of_families <= database_classes(families)
 
 
 def test_a_broker_is_of_a_size_that_ec2_has() -> None:

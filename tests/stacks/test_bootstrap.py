@@ -25,8 +25,9 @@ from connectors.engines.postgres.preparation import heartbeat_query, setup_sql
 from stacks.database.postgres.prepared_database import preparation
 from stacks.functions.bootstrap import preparation as function_preparation
 from stacks.functions.bootstrap.data_api import StatementFailed
-from stacks.functions.bootstrap.main import Services, serve
+from stacks.functions.bootstrap.main import serve
 from stacks.functions.bootstrap.preparation import Preparation
+from stacks.functions.bootstrap.requests import Services
 from stacks.functions.bootstrap.scram import verifier
 from tests.connectors import conftest as postgres_fixtures
 from tests.postgres_source import postgres_source

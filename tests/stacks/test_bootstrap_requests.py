@@ -16,11 +16,13 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import Stubber
 
 from connectors.engines.postgres.preparation import removal_statements, setup_statements
+from stacks.database import bootstrap_function
 from stacks.database.postgres import prepared_database
 from stacks.functions.bootstrap import demo
 from stacks.functions.bootstrap.data_api import DataApi, StatementFailed, patiently
-from stacks.functions.bootstrap.main import Services, serve
+from stacks.functions.bootstrap.main import serve
 from stacks.functions.bootstrap.preparation import Preparation
+from stacks.functions.bootstrap.requests import Services
 from tests.postgres_source import postgres_source
 from tributary.contract.lake import Lake, parse_lake
 
@@ -263,7 +265,7 @@ def test_even_a_request_that_makes_no_sense_is_answered() -> None:
 def test_a_stack_can_be_deleted_whatever_has_become_of_its_database(
     error: Exception, text: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stacks.functions.bootstrap.main._DELETE_SECONDS", 0)
+    monkeypatch.setattr("stacks.functions.bootstrap.main.DELETE_SECONDS", 0)
     answer = answer_of("Delete", Refusing(error), text=text)
     assert answer["Status"] == "SUCCESS"
     assert answer["PhysicalResourceId"] == "what CloudFormation knows it as"
@@ -298,8 +300,8 @@ def test_no_request_with_the_demo_s_rows_is_too_large_for_the_data_api() -> None
 
 
 def test_the_function_starts_from_what_its_asset_holds(tmp_path: Path) -> None:
-    prepared_database._write_code(tmp_path)
-    check = "import stacks.functions.bootstrap.main as m; print(m.__file__)"
+    bootstrap_function._write_code(tmp_path)
+    check = "import stacks.functions.bootstrap.mysql, stacks.functions.bootstrap.main as m; print(m.__file__)"
     without_project = {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     ran = subprocess.run(
         [sys.executable, "-c", check],

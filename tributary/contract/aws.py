@@ -17,7 +17,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, mod
 from tributary.contract.aws_analytics import DbtJob, QuickSight
 from tributary.contract.aws_items import OwnItems
 from tributary.contract.aws_verify import VerifyJob
-from tributary.contract.engines import postgres
+from tributary.contract.engines import mysql, postgres
+from tributary.contract.engines.mysql import AuroraMySql
 from tributary.contract.engines.postgres import AuroraPostgres, PostgresAlarms
 from tributary.contract.engines.registry import read_existing
 from tributary.contract.entries import (
@@ -413,7 +414,8 @@ class Aws(Entry):
     protected     whether AWS refuses to delete the stacks and the databases; to be set once everything is
                   deployed, because a failed deployment must be able to remove what it created
     on_destroy    "delete" also removes all data, if `delete_data_of` is the lake's name
-    database      for the sources without an existing database in `source`
+    database      for the PostgreSQL sources without an existing database in `source`
+    mysql         for the MySQL sources without one
     source        existing databases, by the source's name
     items         the streams and tables that the lake creates for sources of items, by the source's name
     dbt           a dbt project that runs on a schedule; None: none does
@@ -432,6 +434,7 @@ class Aws(Entry):
     delete_data_of: str | None = None
     network: Network = Network()
     database: AuroraPostgres = AuroraPostgres()
+    mysql: AuroraMySql = AuroraMySql()
     source: dict[str, Annotated[ExistingDatabase, PlainValidator(read_existing)]] = Field(
         default_factory=dict
     )
@@ -475,6 +478,7 @@ class Aws(Entry):
 _PRODUCTION: Mapping[str, Any] = {
     "network": {"availability_zones": 3, "nat_gateways": 3, "interface_endpoints": True},
     "database": postgres.PRODUCTION,
+    "mysql": mysql.PRODUCTION,
     "kafka": {
         "broker": "kafka.m7g.large",
         "storage_gb": 250,

@@ -72,6 +72,15 @@ def setup_statements(lake: Lake, source: BinlogSource) -> tuple[str, ...]:
     )
 
 
+def removal_statements(lake: Lake, source: BinlogSource) -> tuple[str, ...]:
+    """Return the SQL that removes what belongs to the source alone. The last statement removes the user."""
+    return (
+        f"DROP TABLE IF EXISTS {signals_of(lake, source)}",
+        f"DELETE FROM {HEARTBEAT} WHERE lake = {literal(lake.name)} AND source = {literal(source.name)}",
+        f"DROP USER IF EXISTS {_user(lake, source)}",
+    )
+
+
 def apply_setup(admin: Session, lake: Lake, source: BinlogSource, password: str) -> None:
     """Prepare the server, and give Debezium's user this password. Raises ServerSetupFailed."""
     user = _user(lake, source)
@@ -115,4 +124,9 @@ def _rights(source: BinlogSource, user: str) -> Iterator[str]:
 
 
 def _user(lake: Lake, source: BinlogSource) -> str:
-    return f"{literal(connector_user(lake, source))}@'%'"
+    return user_at_any_host(connector_user(lake, source))
+
+
+def user_at_any_host(user: str) -> str:
+    """Return the user as SQL names it: `'tributary_shop__web'@'%'`."""
+    return f"{literal(user)}@'%'"

@@ -8,7 +8,6 @@ from connectors.engines.binlog.engine import BinlogEngine
 from connectors.engines.binlog.preparation import setup_script
 from connectors.engines.binlog.prepared_check import missing_preparation_query
 from connectors.engines.mariadb.engine import MariaDbEngine
-from connectors.engines.mysql.engine import MySqlEngine
 from stacks.base import TributaryStack
 from stacks.database.engine import EngineOnAws, SourceDatabase
 from stacks.database.existing_database import add_existing_database
@@ -17,7 +16,7 @@ from tributary.contract.engines.binlog import BinlogSource, ExistingBinlogDataba
 
 
 class BinlogOnAws(EngineOnAws[BinlogSource, ExistingBinlogDatabase]):
-    """An engine whose connector reads a binary log. Tributary creates no server of it on AWS."""
+    """An engine whose connector reads a binary log."""
 
     engine: ClassVar[BinlogEngine]
 
@@ -45,15 +44,8 @@ class BinlogOnAws(EngineOnAws[BinlogSource, ExistingBinlogDatabase]):
         )
 
 
-class MySqlOnAws(BinlogOnAws):
-    """The engine of sources with `engine = "mysql"`."""
-
-    plugin_construct = "MySqlPlugin"
-    engine = MySqlEngine()
-
-
 class MariaDbOnAws(BinlogOnAws):
-    """The engine of sources with `engine = "mariadb"`."""
+    """The engine of sources with `engine = "mariadb"`. Tributary creates no server of it on AWS."""
 
     plugin_construct = "MariaDbPlugin"
     engine = MariaDbEngine()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stacks.base import TributaryStack
+from stacks.database.aurora import cluster_name, disk_alarm
 from stacks.observability.metrics import writer_metric
 from stacks.observability.watched import Graph, Threshold, Watched
 from tributary.contract.engines.postgres import PostgresSource
@@ -15,8 +16,6 @@ SECTIONS = ("slot-lag", "database-disk")
 _GB = 1_000_000_000
 _WAL_PERCENT = 80
 """The part of `slot_wal_gb` at which to raise the alarm: beyond all of it PostgreSQL gives the slot up."""
-
-_LEAST_LOCAL_GB = 5
 
 
 def watched(stack: TributaryStack) -> list[Watched]:
@@ -31,12 +30,7 @@ def watched(stack: TributaryStack) -> list[Watched]:
             Watched("slot-lag", f"Debezium of {source} is far behind the database.", lag, slot_lag, source),
             Watched("database-disk", f"The log of {source} is nearly cut off.", held, wal, f"{source}-log"),
         ]
-        if aws.database.instance != "db.serverless":
-            free = writer_metric(cluster, "FreeLocalStorage", "Minimum")
-            least = Threshold(_LEAST_LOCAL_GB * _GB, is_least=True)
-            found.append(
-                Watched("database-disk", f"The writer of {source} has little disk.", free, least, source)
-            )
+        found += disk_alarm(aws.database, source, cluster)
     return found
 
 
@@ -55,7 +49,7 @@ def graphs(stack: TributaryStack) -> list[Graph]:
 def _clusters(stack: TributaryStack) -> Mapping[str, str]:
     """Return the identifiers of the lake's own clusters, by their sources."""
     return {
-        source.name: f"{stack.names.resource}-{source.name.replace('_', '-')}"
+        source.name: cluster_name(stack, source)
         for source in stack.lake.connected_sources
         if isinstance(source, PostgresSource) and source.name not in stack.aws.source
     }

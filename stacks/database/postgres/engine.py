@@ -10,13 +10,15 @@ from connectors.engines.postgres.connector import encrypted_on_aws
 from connectors.engines.postgres.preparation import setup_script
 from connectors.engines.postgres.prepared_check import missing_preparation_query
 from stacks.base import TributaryStack
+from stacks.database.aurora import AuroraCluster
+from stacks.database.bootstrap_function import BootstrapFunction
 from stacks.database.engine import CreatingEngineOnAws, NameOnAws, SourceDatabase
 from stacks.database.existing_database import add_existing_database
 from stacks.database.outputs import tell
 from stacks.database.postgres.alarms import SECTIONS, graphs, watched
 from stacks.database.postgres.aurora_names import aurora_names
-from stacks.database.postgres.cluster import PostgresCluster
-from stacks.database.postgres.prepared_database import BootstrapFunction, PreparedDatabase
+from stacks.database.postgres.cluster import aurora_postgres
+from stacks.database.postgres.prepared_database import PreparedDatabase, parameter_rights
 from stacks.network import NetworkStack
 from stacks.observability.watched import Graph, Watched
 from tributary.contract.aws import Aws
@@ -60,9 +62,20 @@ class PostgresOnAws(CreatingEngineOnAws[PostgresSource, ExistingPostgres]):
         network: NetworkStack,
         key: kms.IKey | None,
     ) -> Mapping[str, SourceDatabase]:
-        clusters = {source.name: PostgresCluster(stack, source, network, key) for source in sources}
-        to_prepare = [cluster.to_prepare for cluster in clusters.values()]
-        bootstrap = BootstrapFunction(stack, "Bootstrap", to_prepare, key, network.log_key)
+        clusters = {
+            source.name: AuroraCluster(stack, source, network, key, aurora_postgres(stack, source))
+            for source in sources
+        }
+        bootstrap = BootstrapFunction(
+            stack,
+            "Bootstrap",
+            list(clusters.values()),
+            key,
+            network.log_key,
+            handler="main.handle",
+            log="bootstrap",
+            statements=[parameter_rights(stack.aws.region, clusters.values())],
+        )
         return {source.name: _prepared(stack, source, clusters[source.name], bootstrap) for source in sources}
 
     def watched(self, stack: TributaryStack) -> list[Watched]:
@@ -73,9 +86,9 @@ class PostgresOnAws(CreatingEngineOnAws[PostgresSource, ExistingPostgres]):
 
 
 def _prepared(
-    stack: TributaryStack, source: PostgresSource, cluster: PostgresCluster, bootstrap: BootstrapFunction
+    stack: TributaryStack, source: PostgresSource, cluster: AuroraCluster, bootstrap: BootstrapFunction
 ) -> SourceDatabase:
-    prepared = PreparedDatabase(cluster, "Prepared", stack.lake, source, cluster.to_prepare, bootstrap)
+    prepared = PreparedDatabase(cluster, "Prepared", stack.lake, source, cluster, bootstrap)
     # A password that changes during the preparation would delay it.
     cluster.rotate_secret().node.add_dependency(prepared)
     tell(stack, source, "Endpoint", "The address of the database", cluster.access.host)

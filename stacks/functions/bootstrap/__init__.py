@@ -1,1 +1,1 @@
-"""The function that prepares PostgreSQL databases, in AWS Lambda. It has boto3 and `tickit`."""
+"""The function that prepares the lake's own databases, in AWS Lambda. It has boto3 and `tickit`."""

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from tributary.contract.entries import Entry, Port, Problem, expecting, matching, toml_key
+from tributary.contract.aurora import Aurora
+from tributary.contract.entries import Entry, Port, Problem, matching, toml_key
 from tributary.contract.outbox import Outbox
 from tributary.contract.source import Connection, ExistingDatabase, Source
 from tributary.contract.topic_form import SCHEMA_AND_TABLE, TopicForm
@@ -32,14 +33,6 @@ Database = Annotated[
 RoleName = Annotated[
     str, matching(r"[^\s\"'$\\\x00]{1,63}", "a role's name, without blanks, quotes, $ or \\")
 ]
-DatabaseClass = Annotated[
-    str,
-    matching(
-        r"db\.(serverless|(?!t[0-9])[a-z0-9]+\.[a-z0-9-]+)",
-        'an RDS instance class, such as "db.serverless" or "db.r7g.large"; db.t classes have no Data API',
-    ),
-]
-HalfUnits = Annotated[float, Field(ge=0.5, le=256, multiple_of=0.5)]
 
 
 class PostgresConnection(Connection):
@@ -120,32 +113,17 @@ class PostgresSource(Source):
             )
 
 
-class AuroraPostgres(Entry):
+class AuroraPostgres(Aurora):
     """`[aws.database]`: the Aurora PostgreSQL cluster of each source without an `[aws.source.NAME]`.
 
     engine_version  Aurora's
-    instance        of the writer and the readers. "db.serverless" scales between capacity_min and
-                    capacity_max, in Aurora's capacity units of 2 GiB of memory. It never pauses, because a
-                    replication slot is in use
-    readers         additional instances; the first one takes over if the writer fails
     slot_wal_gb     how much log a replication slot may hold back before PostgreSQL gives the slot up
     demo_schema     creates the demo's tables and fills them
     """
 
     engine_version: Annotated[str, matching(r"1[5-9]\.[0-9]+", 'a version, such as "16.11"')] = "16.11"
-    instance: DatabaseClass = "db.serverless"
-    capacity_min: HalfUnits = 0.5
-    capacity_max: HalfUnits = 4
-    readers: Annotated[int, Field(ge=0, le=5)] = 0
-    backup_days: Annotated[int, Field(ge=1, le=35)] = 7
     slot_wal_gb: Annotated[int, Field(ge=1, le=1000)] = 20
     demo_schema: bool = False
-
-    @model_validator(mode="after")
-    def _range_of_capacity(self) -> AuroraPostgres:
-        if self.capacity_min > self.capacity_max:
-            raise expecting("capacity_min that is not above capacity_max")
-        return self
 
 
 PRODUCTION: Mapping[str, Any] = {
