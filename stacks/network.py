@@ -64,7 +64,6 @@ class NetworkStack(TributaryStack):
                app, and the functions that prepare databases and topics. A lake without Kafka has only the
                Spark app.
     admin      the security group of the admin host. None if `[aws.network].admin_host` is false.
-    verify     the security group of the job that compares the lake with its databases. None without one.
 
     An existing VPC stays unchanged: it gets no endpoints, flow logs or NAT gateway.
     """
@@ -91,7 +90,6 @@ class NetworkStack(TributaryStack):
         if not lake.connected_sources:
             self.spark = self._clients("Spark", "the Spark app", schemas)
             self.admin = self._admin_host(frozenset())
-            self.verify: ec2.SecurityGroup | None = None
             skip_in_functions_of_the_cdk(self)
             return
         self.debezium = self._clients("Debezium", "Debezium connectors", kafka | own | existing | schemas)
@@ -100,15 +98,13 @@ class NetworkStack(TributaryStack):
         self.spark = self._clients("Spark", "the Spark app", kafka | schemas)
         self.functions = self._clients("Functions", "functions of a deployment", kafka | own)
         self.admin = self._admin_host(kafka | own | existing)
-        self.verify = (
-            None
-            if self.aws.verify is None
-            else self._clients("Verify", "the verification", kafka | own | existing | schemas)
-        )
         if self.aws.source:
-            self._tell_existing_databases("DebeziumSecurityGroup", self.debezium)
-            if self.verify is not None:
-                self._tell_existing_databases("VerifySecurityGroup", self.verify)
+            CfnOutput(
+                self,
+                "DebeziumSecurityGroup",
+                description="The security group that existing databases must let in",
+                value=self.debezium.security_group_id,
+            )
         skip_in_functions_of_the_cdk(self)
 
     @property
@@ -235,14 +231,6 @@ class NetworkStack(TributaryStack):
             traffic_type=ec2.FlowLogTrafficType.ALL,
         )
         flow_log.node.add_dependency(policy)
-
-    def _tell_existing_databases(self, output: str, group: ec2.SecurityGroup) -> None:
-        CfnOutput(
-            self,
-            output,
-            description="The security group that existing databases must let in",
-            value=group.security_group_id,
-        )
 
     def _near(self, ports: Iterable[int]) -> Destinations:
         """Return these ports in the VPC. The addresses of an existing VPC may have been extended."""

@@ -6,7 +6,7 @@ CodeBuild has no servers to keep and is paid by the minute.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -51,7 +51,10 @@ class ScheduledJob:
     run        the name of one run in descriptions, such as "dbt run"
     does       the description of the project
     phases     what a run does, by the names of CodeBuild's phases
+    access     the permissions of a run
+    further    more of them, by the ids of their own policies: IAM limits the length of each policy
     place      the network; None: CodeBuild's own, with the internet
+    is_enabled whether the schedule starts runs
     """
 
     name: str
@@ -65,7 +68,9 @@ class ScheduledJob:
     access: Access
     log: logs.ILogGroup
     variables: Mapping[str, str]
+    further: Mapping[str, Access] = field(default_factory=dict)
     place: InNetwork | None = None
+    is_enabled: bool = True
 
 
 def add_scheduled_job(scope: Construct, job: ScheduledJob) -> iam.Role:
@@ -80,16 +85,18 @@ def add_scheduled_job(scope: Construct, job: ScheduledJob) -> iam.Role:
             "codebuild.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
         ),
     )
-    policy = iam.ManagedPolicy(
-        scope,
-        "Policy",
-        description=f"What a {job.run} of lake {stack.lake.name} may do",
-        statements=[*_of_the_run(stack, job), *job.access.statements],
-        roles=[role],
-    )
-    acknowledge(policy, job.access.acknowledged)
     build = _project(scope, stack, role, job)
-    build.node.add_dependency(policy)
+    own = Access((*_of_the_run(stack, job), *job.access.statements), job.access.acknowledged)
+    for policy_id, access in {"Policy": own, **job.further}.items():
+        policy = iam.ManagedPolicy(
+            scope,
+            policy_id,
+            description=f"What a {job.run} of lake {stack.lake.name} may do",
+            statements=list(access.statements),
+            roles=[role],
+        )
+        acknowledge(policy, access.acknowledged)
+        build.node.add_dependency(policy)
     if job.place is not None:
         build.node.add_dependency(_attach(scope, stack, role, job.place, job.run))
     _add_schedule(scope, stack, job, build)
@@ -244,6 +251,7 @@ def _add_schedule(
         "Schedule",
         name=job.name,
         group_name=group.name,
+        state=None if job.is_enabled else "DISABLED",
         description=f"Starts a {job.run} of lake {stack.lake.name}",
         schedule_expression=job.schedule,
         schedule_expression_timezone=job.time_zone,

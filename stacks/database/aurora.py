@@ -242,8 +242,6 @@ class AuroraCluster(Construct):
         group.add_ingress_rule(self._network.functions, port, "rotation of the secret")
         if self._network.admin is not None:
             group.add_ingress_rule(self._network.admin, port, "admin host")
-        if self._network.verify is not None:
-            group.add_ingress_rule(self._network.verify, port, "verification")
         return group
 
     def _monitoring_role(self) -> iam.Role:

@@ -89,11 +89,11 @@ def _write_code(folder: Path) -> None:
         shutil.copytree(
             source,
             folder / source.relative_to(_PROJECT),
-            ignore=shutil.ignore_patterns("__pycache__", *_WITH_PSYCOPG),
+            ignore=shutil.ignore_patterns("__pycache__", *_NOT_NEEDED),
         )
 
 
-_WITH_PSYCOPG = ("load.py", "workload.py")
+_NOT_NEEDED = ("load.py", "workload.py")
 """Modules of the demo that the function does not need and could not import."""
 
 _NO_RESERVATION = (

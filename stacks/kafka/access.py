@@ -99,9 +99,7 @@ def verification_access(kafka: KafkaCluster, lake: Lake) -> Access:
     rights = _Rights(kafka)
     rights.to_connect()
     rights.on("topic", _named_or_together(lake, lake.connected_sources), *_READ, why=_BY_PATTERN)
-    names = [lake.source_names(source) for source in lake.connected_sources]
-    own = [(each.connect_offsets_topic, each.notification_topic) for each in names]
-    rights.on("topic", sorted(topic for topics in own for topic in topics), *_READ)
+    rights.on("topic", [f"{lake.names.own_topics}.*"], *_READ, why=_BY_LAKE)
     rights.on("group", [QUESTIONS_GROUP], *_GROUP)
     return rights.granted
 
@@ -149,6 +147,7 @@ _BY_PATTERN = (
     "The lake file names these tables by a pattern, so their topics are not known yet, or names more tables "
     "than a policy has room for. Only topics of the source's tables begin like this."
 )
+_BY_LAKE = "Each source has topics of Tributary's own. Only those of this lake begin like this."
 _BY_TASK = "Each task appends an id to these names that it chooses when it starts."
 _BY_RUN = "Spark appends an id to the names of its groups that it chooses for each query."
 

@@ -234,7 +234,7 @@ def kafka_name(stack: TributaryStack) -> str:
 
 
 def _let_in(group: ec2.ISecurityGroup, network: NetworkStack) -> None:
-    for whose in ("debezium", "sink", "spark", "functions", "admin", "verify"):
+    for whose in ("debezium", "sink", "spark", "functions", "admin"):
         client: ec2.SecurityGroup | None = getattr(network, whose)
         if client is not None:
             group.add_ingress_rule(client, ec2.Port.tcp(KAFKA_PORT), f"{whose}: Kafka with IAM")

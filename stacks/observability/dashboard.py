@@ -33,8 +33,8 @@ _TABLES = (
 )
 _VERIFIED = (
     ("Rows that differ from the source", VerificationMetric.DIFFERING_ROWS, "Maximum"),
-    ("How old is the proof that a table is equal? (seconds)", VerificationMetric.VERIFIED_AGE, "Maximum"),
-    ("Tables that could not be verified", VerificationMetric.NOT_VERIFIED, "Maximum"),
+    ("Tables that were not found equal as a whole", VerificationMetric.UNPROVEN, "Maximum"),
+    ("How old is the proof that a table is equal? (seconds)", VerificationMetric.PROOF_AGE, "Maximum"),
 )
 
 

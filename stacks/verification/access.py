@@ -13,8 +13,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 
 from stacks.base import TributaryStack
 from stacks.database.secrets import read_access
-from stacks.kafka.access import Access, verification_access
-from stacks.kafka.cluster import KafkaCluster
+from stacks.kafka.access import Access
 from stacks.lake.bucket_access import use_of_key, writing
 from stacks.lake.schema_registry import reading_findings, schema_reading
 from stacks.lake.stack import LakeStack
@@ -26,13 +25,12 @@ _STACKS: Sequence[StackKind] = ("lake", "streaming")
 
 
 def job_access(
-    stack: TributaryStack,
-    lake_stack: LakeStack,
-    kafka: KafkaCluster,
-    secrets: Sequence[secretsmanager.ISecret],
+    stack: TributaryStack, lake_stack: LakeStack, secrets: Sequence[secretsmanager.ISecret]
 ) -> Access:
-    """Return the permissions of a run. `secrets` hold the databases' passwords and the salt of hashes."""
-    in_kafka = verification_access(kafka, stack.lake)
+    """Return the permissions of a run, except those in Kafka.
+
+    secrets  of the databases' passwords and the salt of hashes
+    """
     silver, quarantine = bucket_arn(stack, "silver"), bucket_arn(stack, "quarantine")
     statements = (
         iam.PolicyStatement(
@@ -45,7 +43,6 @@ def job_access(
             resources=[f"{_connectors(stack)}/{name}/*" for name in _sources(stack)],
         ),
         *(right for secret in secrets for right in read_access(secret, stack.aws.region)),
-        *in_kafka.statements,
         iam.PolicyStatement(actions=["s3:GetBucketLocation", "s3:ListBucket"], resources=[silver]),
         iam.PolicyStatement(actions=["s3:GetObject"], resources=[f"{silver}/*"]),
         *writing(quarantine, f"{quarantine}/*"),
@@ -56,7 +53,6 @@ def job_access(
     return Access(
         statements,
         {
-            **in_kafka.acknowledged,
             **reading_findings(stack),
             **_findings_of_names(stack),
             objects_finding(stack, "silver", "*"): _READS_ALL,

@@ -129,9 +129,9 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
     ),
     "verify": some(
         {},
-        schedule=st.sampled_from(["cron(0 * * * ? *)", "rate(15 minutes)"]),
+        schedule=st.sampled_from(["cron(0 * * * ? *)", "rate(8 hours)"]),
         time_zone=st.just("Europe/Berlin"),
-        time_limit=st.integers(5, 480).map("{}m".format),
+        time_limit=st.integers(5, 50).map("{}m".format),
     ),
     "alarms": some(
         {},
@@ -433,6 +433,16 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "[aws.verify].time_limit",
         '"8h"',
     ),
+    "a verification that is still active at the next": (
+        {"verify": {"schedule": "rate(30 minutes)"}},
+        "[aws.verify]",
+        "time_limit that ends a run before the next one",
+    ),
+    "a dbt run that is still active at the next": (
+        {"dbt": {"project": "dbt", "schedule": "rate(1 hour)", "time_limit": "2h"}},
+        "[aws.dbt]",
+        "time_limit that ends a run before the next one",
+    ),
     "less than is always there": ({"processing": {"core_count": 4}}, "[aws.processing]", "units_max = 4"),
 }
 
@@ -448,10 +458,22 @@ def test_a_mistake_is_reported_with_its_entry_and_what_was_expected(mistake: str
     assert "\n" not in str(error)
 
 
-def test_a_lake_of_items_alone_has_nothing_to_verify() -> None:
-    items = {"source": {"web_items": {"engine": "dynamodb", "tables": ["orders"], "stream": "items"}}}
+@pytest.mark.parametrize(
+    ("source", "aws"),
+    [
+        ({"web": {"engine": "dynamodb", "tables": ["orders"], "stream": "items"}}, {}),
+        (
+            {"web": {"engine": "sqlserver", "database": "ERP", "tables": ["dbo.*"]}},
+            {"source": {"web": {"host": "erp.example.org", "secret": SECRET}}},
+        ),
+    ],
+)
+def test_a_lake_without_tables_that_can_be_verified_has_no_such_job(
+    source: dict[str, Any], aws: dict[str, Any]
+) -> None:
+    aws = {"region": "eu-west-1", "verify": {}, **aws}
     with pytest.raises(LakeFileError, match=r"\[aws\.verify\].*tributary reconcile --aws"):
-        parse_lake(toml({**LAKE, **items, "aws": {"region": "eu-west-1", "verify": {}}}))
+        parse_lake(toml({**LAKE, "source": source, "aws": aws}))
 
 
 def test_two_agreeing_entries_allow_data_to_be_deleted() -> None:

@@ -36,6 +36,7 @@ def names_of_lake(lake: LakeNames) -> set[str]:
         lake.glue_database,
         lake.dbt_database,
         lake.connect_group,
+        lake.own_topics,
         lake.connect_offsets_topic,
         lake.connect_configs_topic,
         lake.connect_status_topic,

@@ -284,6 +284,13 @@ def test_a_snapshot_that_a_job_has_applied_is_over_at_the_next_command_although_
     assert world.files.read() == {}
 
 
+def test_a_command_with_a_limit_of_time_returns_and_the_next_one_goes_on(world: World) -> None:
+    ask(world.files, [BEADS], "a reason")
+    found = read_again(world.sourced_lake, [], print, print, seconds=0)
+    assert found == ReadAgain((BEADS,), {}, unread=(BEADS,))
+    assert isinstance(world.files.read()[BEADS], Reading)
+
+
 def test_rows_that_were_kept_because_of_the_quarantine_are_told(world: World) -> None:
     world.files.write(Read(REQUEST, None, {0: 1}, {0: 5}))
     world.applied = AppliedSnapshot("id", {}, 0, quarantined=2)

@@ -24,6 +24,11 @@ def test_every_engine_is_in_every_registry() -> None:
         assert source.model_fields["engine"].annotation.__args__ == (name,)  # type: ignore[union-attr]
 
 
+def test_a_source_says_that_it_is_verifiable_exactly_if_its_engine_can_split_tables() -> None:
+    split = {name for name, engine in ENGINES.items() if engine.parts is not None}
+    assert {name for name, source in SOURCES.items() if source.is_verifiable} == split
+
+
 def test_no_lake_file_can_name_the_engine_of_the_tests() -> None:
     with pytest.raises(LakeFileError, match=r'\[source\.counter\]\.engine.*found "abacus".*"postgres"'):
         lake_with()

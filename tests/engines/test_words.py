@@ -35,6 +35,7 @@ OF_AN_ENGINE = (
     "tributary/contract/engines/mysql.py",
     "tributary/contract/engines/mariadb.py",
     "stacks/database/binlog/",
+    "stacks/database/mysql/",
     "spark_app/positions/binlog.py",
     "connectors/engines/sqlserver/",
     "stacks/database/sqlserver/",
@@ -55,10 +56,14 @@ OF_A_SERVER_OR_AN_EVENT = {
 ONLY_REGISTRIES_IMPORT = {
     "connectors.engines.mysql": ("connectors/engines/registry.py",),
     "connectors.engines.mariadb": ("connectors/engines/registry.py",),
-    "tributary.contract.engines.mysql": ("tributary/contract/engines/registry.py",),
+    "tributary.contract.engines.mysql": (
+        "tributary/contract/engines/registry.py",
+        "tributary/contract/aws.py",
+    ),
     "tributary.contract.engines.mariadb": ("tributary/contract/engines/registry.py",),
     "spark_app.positions.binlog": ("spark_app/positions/registry.py",),
     "stacks.database.binlog": ("stacks/database/registry.py",),
+    "stacks.database.mysql": ("stacks/database/registry.py",),
     "connectors.engines.sqlserver": ("connectors/engines/registry.py",),
     "tributary.contract.engines.sqlserver": ("tributary/contract/engines/registry.py",),
     "spark_app.positions.sqlserver": ("spark_app/positions/registry.py",),

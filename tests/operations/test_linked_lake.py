@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -24,7 +26,9 @@ from tributary.api.open_lake import open_deployed
 from tributary.aws.session import AwsSession
 from tributary.cli import main
 from tributary.contract.aws import Aws
+from tributary.contract.aws_names import METRICS_NAMESPACE
 from tributary.contract.lake import parse_lake
+from tributary.contract.table_name import TableName
 from tributary.local.state import StateFolder
 from tributary.operations import stored_offsets
 from tributary.operations.aws.deployed_lake import DeployedLake
@@ -32,6 +36,9 @@ from tributary.operations.aws.linked_lake import SecretUnfit, kafka_of, linked_l
 from tributary.operations.aws.linked_lake import _read_secret as read_secret
 from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.kafka_topics import KafkaUnreachable, partitions_of
+from tributary.operations.snapshots.keeper import SnapshotKeeper
+from tributary.operations.verify.record import CheckedPart, Verification
+from tributary.operations.verify.rounds import VerifyKeeper, Wanted
 
 CONNECTOR = f"{NAMES.resource}-shop-debezium"
 ENGINES = """
@@ -165,6 +172,74 @@ def test_a_machine_outside_of_the_network_is_told_where_to_run_the_command(
     told = " ".join(capsys.readouterr().err.split())
     assert "Kafka does not answer" in told
     assert "run the command where the lake's private network can be reached" in told
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Verification]]:
+    """What rounds of `verify --aws` know, which the test fills. No database and no Kafka is there."""
+    known: list[Verification] = []
+
+    def step(_: VerifyKeeper, wanted: Wanted) -> Mapping[TableName, Verification]:
+        if not known:
+            raise KafkaUnreachable("Kafka does not answer", where="b:9098")
+        return {one.table: one for one in known if wanted.tables is None or one.table in wanted.tables}
+
+    @contextmanager
+    def deployed(*_: object) -> Iterator[Any]:
+        lake = parse_lake(LAKE)
+        assert lake.aws is not None
+        session = AwsSession(boto3.Session(region_name=REGION), lake.aws, ACCOUNT)
+        yield SimpleNamespace(lake=lake, deployed=SimpleNamespace(session=session))
+
+    monkeypatch.setattr("tributary.cli.aws.linked_lake.deployed_lake_with_sources", deployed)
+    monkeypatch.setattr(VerifyKeeper, "step", step)
+    monkeypatch.setattr(VerifyKeeper, "known", lambda _: {one.table: one for one in known})
+    monkeypatch.setattr(SnapshotKeeper, "step", lambda _: {})
+    with moto_aws(monkeypatch):
+        yield known
+
+
+def _differing_rows() -> float | None:
+    """Return the lake's metric, if there is one."""
+    points = boto3.client("cloudwatch", REGION).get_metric_statistics(
+        Namespace=METRICS_NAMESPACE,
+        MetricName="DifferingRows",
+        Dimensions=[{"Name": "Lake", "Value": "shop"}],
+        StartTime=datetime.now(UTC) - timedelta(minutes=5),
+        EndTime=datetime.now(UTC) + timedelta(minutes=5),
+        Period=3600,
+        Statistics=["Maximum"],
+    )["Datapoints"]
+    return points[0]["Maximum"] if points else None
+
+
+def test_with_publish_metrics_tell_of_rows_that_differ_and_the_exit_status_does_not(
+    compared: list[Verification], capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders, lines = TableName("shop", "public", "orders"), TableName("shop", "public", "lines")
+    compared += [
+        Verification(orders, parts=(CheckedPart(rows=9, differences=2),)),
+        Verification(lines, parts=(CheckedPart(rows=9, equal_us=1),)),
+    ]
+    assert main.run(["verify", "--aws"]) == 1
+    assert "tributary snapshot --aws 'shop.public.orders'" in " ".join(capsys.readouterr().out.split())
+    assert _differing_rows() is None
+    assert main.run(["verify", "--aws", "--publish"]) == 0
+    assert _differing_rows() == 2
+
+
+def test_a_round_that_fails_still_tells_what_is_known(compared: list[Verification]) -> None:
+    assert compared == []
+    assert main.run(["verify", "--aws", "--publish"]) == 1
+    assert _differing_rows() == 0
+
+
+def test_a_lake_of_this_machine_has_no_metrics_in_cloudwatch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main.run(["verify", "--publish"]) == 2
+    assert "CloudWatch" in capsys.readouterr().err
 
 
 def test_a_broker_that_restarts_is_told_as_unreachable_so_that_a_command_that_follows_goes_on() -> None:

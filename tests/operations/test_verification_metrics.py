@@ -62,19 +62,15 @@ def test_each_table_and_the_lake_have_their_metrics(cloudwatch: Any) -> None:
         names[LINES]: 0,
         "": 2,
     }
-    assert _values(cloudwatch, "NotVerified") == {
-        names[ORDERS]: 0,
-        names[CAFES]: 0,
-        names[LINES]: 1,
-        "": 1,
-    }
+    assert _values(cloudwatch, "Unproven") == {names[ORDERS]: 1, names[CAFES]: 0, names[LINES]: 1, "": 2}
     # A table without a whole proof has no age, and the lake's is that of its oldest proof.
-    assert _values(cloudwatch, "VerifiedAge") == {names[CAFES]: 3600, "": 3600}
+    assert _values(cloudwatch, "ProofAge") == {names[CAFES]: 3600, "": 3600}
 
 
-def test_a_lake_without_tables_sends_nothing(cloudwatch: Any) -> None:
+def test_a_lake_whose_last_table_has_gone_has_no_rows_that_differ(cloudwatch: Any) -> None:
     publish(cloudwatch, "shop", {}, NOW)
-    assert cloudwatch.list_metrics(Namespace=METRICS_NAMESPACE)["Metrics"] == []
+    assert _values(cloudwatch, "DifferingRows") == {"": 0}
+    assert _values(cloudwatch, "ProofAge") == {}
 
 
 def test_many_tables_are_sent_in_requests_that_cloudwatch_accepts() -> None:

@@ -170,6 +170,37 @@ def test_a_round_looks_at_every_table_and_the_next_one_knows_what_it_found(a_rou
     assert a_round.looks == [(USERS, first[USERS])]
 
 
+def test_what_was_looked_at_longest_ago_comes_first_and_a_round_without_time_begins_nothing(
+    a_round: Round,
+) -> None:
+    a_round.has(ORDERS, USERS, ITEMS)
+    files = verification_files(a_round.workspace)
+    files.write(replace(EQUAL, table=ITEMS, looked_us=2))
+    files.write(replace(EQUAL, table=ORDERS, looked_us=1))
+    assert list(a_round.keeper().step()) == [USERS, ORDERS, ITEMS]
+    a_round.looks.clear()
+    assert a_round.keeper().step(Wanted(None, 1_000, seconds=0)) == {}
+    assert a_round.looks == []
+    assert set(a_round.keeper().known()) == {ORDERS, USERS, ITEMS}
+
+
+def test_a_source_that_cannot_be_verified_fails_the_round_but_does_not_stop_the_others(
+    a_round: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_round.has(ORDERS)
+    (here,) = a_round.workspace.links()
+
+    def no_connection() -> Any:
+        raise OSError("no connection")
+
+    away = replace(here, connect=no_connection)
+    monkeypatch.setattr(Workspace, "links", lambda _: (away, here, away))
+    with pytest.raises(OSError, match="no connection"):
+        a_round.keeper().step()
+    assert set(a_round.keeper().known()) == {ORDERS}
+    assert a_round.told == ["no connection"]
+
+
 def test_what_is_known_of_a_table_that_its_source_lost_is_forgotten(a_round: Round) -> None:
     files = verification_files(a_round.workspace)
     files.write(replace(EQUAL, table=ITEMS))

@@ -324,6 +324,9 @@ ssl_mode = "verified"
 [aws.storage]
 encryption = "kms"
 
+[aws.connect]
+running = false
+
 [aws.verify]
 schedule = "cron(0 * * * ? *)"
 time_zone = "Europe/Berlin"

@@ -78,14 +78,14 @@ def test_the_schedule_is_that_of_the_lake_file(synthesized: Synthesized) -> None
     assert _only(synthesized, "verify-three-engines", "AWS::CodeBuild::Project")["TimeoutInMinutes"] == 30
 
 
-def test_a_run_is_in_the_private_subnets_with_a_group_that_kafka_and_the_databases_let_in(
+def test_a_run_is_in_the_private_subnets_with_the_group_that_kafka_and_the_databases_let_in(
     synthesized: Synthesized,
 ) -> None:
     templates = synthesized("verify").templates
     place = rendered(_only(synthesized, "verify", "AWS::CodeBuild::Project")["VpcConfig"])
     assert "VpcPrivateSubnet1Subnet" in place
     assert "VpcPrivateSubnet2Subnet" in place
-    (group,) = re.findall(r"ExportsOutputFnGetAttVerify\w+GroupId\w+", place)
+    (group,) = re.findall(r"ExportsOutputFnGetAttDebezium\w+GroupId\w+", place)
     let_in = {
         (stack, resource["Properties"]["ToPort"])
         for stack, template in templates.items()
@@ -96,10 +96,23 @@ def test_a_run_is_in_the_private_subnets_with_a_group_that_kafka_and_the_databas
     assert let_in == {("Database", 5432), ("Streaming", 9098)}
 
 
-def test_an_existing_database_is_told_whom_to_let_in(synthesized: Synthesized) -> None:
-    outputs = synthesized("verify-three-engines").templates["Network"]["Outputs"]
-    assert {"DebeziumSecurityGroup", "VerifySecurityGroup"} <= outputs.keys()
-    assert "VerifySecurityGroup" not in synthesized("three-engines").templates["Network"]["Outputs"]
+def test_the_job_can_be_removed_because_no_other_stack_uses_or_serves_it_alone(
+    synthesized: Synthesized,
+) -> None:
+    """CloudFormation refuses to drop an export that another stack uses, in whatever order they deploy."""
+    exports = {
+        settings: {
+            output["Export"]["Name"]
+            for stack, template in synthesized(settings).templates.items()
+            if stack != "Verification"
+            for output in template.get("Outputs", {}).values()
+            if "Export" in output
+        }
+        for settings in ("small", "verify")
+    }
+    others = {stack: text for stack, text in synthesized("verify").texts.items() if stack != "Verification"}
+    for export in exports["verify"] - exports["small"]:
+        assert not [stack for stack, text in others.items() if f'"Fn::ImportValue": "{export}"' in text]
 
 
 def test_the_project_waits_for_its_rights(synthesized: Synthesized) -> None:
@@ -107,22 +120,33 @@ def test_the_project_waits_for_its_rights(synthesized: Synthesized) -> None:
     (project,) = (one for one in resources.values() if one["Type"] == "AWS::CodeBuild::Project")
     waits = " ".join(project["DependsOn"])
     assert re.search(r"\bVerifyPolicy", waits)
+    assert re.search(r"\bVerifyKafkaPolicy", waits)
     assert re.search(r"\bVerifyNetworkPolicy", waits)
 
 
-def test_a_run_compares_and_then_mends_and_neither_stops_the_other(synthesized: Synthesized) -> None:
+def test_a_run_mends_and_compares_within_its_limit_and_no_command_stops_another(
+    synthesized: Synthesized,
+) -> None:
     phases = _phases(synthesized)
     (install,) = phases["install"]["commands"]
     assert install.endswith("--require-hashes --no-deps -r requirements.txt")
     (script,) = phases["build"]["commands"]
-    for ends, expected in {(0, 0): 0, (1, 0): 1, (0, 1): 1, (1, 1): 1}.items():
-        commands = re.findall(r"python -m (tributary.cli \S+ --aws.*?) \|\|", script)
-        assert commands == ["tributary.cli verify --aws --publish", "tributary.cli snapshot --aws"]
-        simulated = script
-        for command, end in zip(commands, ends, strict=True):
-            simulated = simulated.replace(f"python -m {command}", f"(echo ran; exit {end})")
-        done = subprocess.run(["sh", "-c", simulated], check=False, capture_output=True, text=True)
-        assert (done.stdout, done.returncode) == ("ran\nran\n", expected)
+    called = re.findall(r"python -m (tributary\.cli \S+ --aws.*?) \|\|", script)
+    snapshot, verify = "tributary.cli snapshot --aws --wait 450", "tributary.cli verify --aws --publish"
+    assert called == [snapshot, f"{verify} --within 1500", snapshot]
+    seconds = sum(int(number) for number in re.findall(r"--(?:wait|within) (\d+)", script))
+    assert seconds <= 0.8 * 60 * _only(synthesized, "verify", "AWS::CodeBuild::Project")["TimeoutInMinutes"]
+    for failing in ("", "snapshot", "verify"):
+        simulated = re.sub(r"python -m tributary\.cli", "stand_in", script)
+        stand_in = f'stand_in() {{ echo "$1"; test "$1" != "{failing}"; }}\n'
+        done = subprocess.run(["sh", "-c", stand_in + simulated], check=False, capture_output=True, text=True)
+        ran = [line for line in done.stdout.splitlines() if line in ("snapshot", "verify")]
+        assert (ran, done.returncode) == (["snapshot", "verify", "snapshot"], int(bool(failing)))
+
+
+def test_runs_start_only_while_the_connectors_are_there(synthesized: Synthesized) -> None:
+    assert "State" not in _only(synthesized, "verify", "AWS::Scheduler::Schedule")
+    assert _only(synthesized, "verify-three-engines", "AWS::Scheduler::Schedule")["State"] == "DISABLED"
 
 
 def test_what_codebuild_unpacks_runs_with_the_pinned_packages_alone(tmp_path: Path) -> None:
@@ -156,7 +180,7 @@ def test_a_run_reads_the_lake_and_writes_only_its_own_records(synthesized: Synth
     rights = [
         statement
         for statement in statements({"Verification": synthesized("verify").templates["Verification"]})
-        if "VerifyPolicy" in statement.holder
+        if statement.kind == "AWS::IAM::ManagedPolicy" and "VerifyNetwork" not in statement.holder
     ]
     changing = re.compile(r"s3:(Put|Delete|Abort)|kafka-cluster:(Write|Create|Delete|Alter)|dynamodb:|glue:")
     changed = {

@@ -100,6 +100,7 @@ def table_states(found: LakeStatus, known: Iterable[TableSummary]) -> tuple[Tabl
             None if one is None else one.outcome,
             ingests=ingests,
             commit=commits.get(name),
+            verified=None if one is None else one.verified,
         )
         for name in sorted(measured.keys() | commits.keys())
     )

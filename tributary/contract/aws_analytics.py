@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from datetime import timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from tributary.contract.entries import Entry, as_tuple, expecting, matching
-from tributary.contract.schedules import RunTime, Schedule, TimeZone
+from tributary.contract.schedules import ScheduledRuns
 
 FolderInLake = Annotated[
     str,
@@ -32,21 +31,17 @@ def _command(text: str) -> str:
 Command = Annotated[str, AfterValidator(_command)]
 
 
-class DbtJob(Entry):
+class DbtJob(ScheduledRuns):
     """A dbt project that AWS CodeBuild runs on a schedule, on Athena.
 
     project     folder of the project, from the lake file's folder; it has dbt_project.yml and profiles.yml
     target      of profiles.yml
     commands    what to run, in this order, without "dbt"; the run ends at the first one that fails
-    time_limit  after which CodeBuild ends a run
     """
 
     project: FolderInLake
-    schedule: Schedule
-    time_zone: TimeZone = "UTC"
     target: Annotated[str, matching(r"[A-Za-z0-9_-]+", "the name of a target")] = "aws"
     commands: Annotated[tuple[Command, ...], BeforeValidator(as_tuple), Field(min_length=1)] = ("build",)
-    time_limit: RunTime = timedelta(hours=1)
 
 
 class QuickSight(Entry):

@@ -28,8 +28,7 @@ def aws_problems(aws: Aws, lake: str, sources: Mapping[str, Source]) -> Iterator
         what = "a Kafka cluster for a lake whose changes do not go through Kafka"
         yield Problem("[aws.kafka.cluster]", what, "a section", "no such section")
     if aws.verify is not None:
-        has_databases = any(source.item_stream is None for source in sources.values())
-        yield from verify_problems(aws.network, has_databases=has_databases)
+        yield from verify_problems(aws.network, sources.values())
     prefix = zone_prefix(aws.region)
     for zone in aws.zone_ids:
         if not zone.startswith(prefix):

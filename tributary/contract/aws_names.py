@@ -31,14 +31,15 @@ METRICS_NAMESPACE = "Tributary"
 class VerificationMetric:
     """The metrics of a verification, of each table and of the whole lake.
 
-    DIFFERING_ROWS  the rows that differ
-    NOT_VERIFIED    1 if the last round could not look at the table, else 0
-    VERIFIED_AGE    seconds since the time as of which the whole table equals its source
+    DIFFERING_ROWS  the rows that differ. Of the lake: their sum
+    UNPROVEN        1 if the whole table was never found equal, or differs, else 0. Of the lake: their sum
+    PROOF_AGE       seconds since the time as of which the whole table equals its source. Of the lake: that of
+                    its oldest proof
     """
 
     DIFFERING_ROWS = "DifferingRows"
-    NOT_VERIFIED = "NotVerified"
-    VERIFIED_AGE = "VerifiedAge"
+    UNPROVEN = "Unproven"
+    PROOF_AGE = "ProofAge"
 
 
 HASH_SALT_KEY = "salt"

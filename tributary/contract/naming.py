@@ -130,16 +130,21 @@ class LakeNames:
         return f"tributary.{self.lake}.connect"
 
     @property
+    def own_topics(self) -> str:
+        """How the names of the lake's topics begin that hold no table. A period follows."""
+        return f"__tributary.{self.lake}"
+
+    @property
     def connect_offsets_topic(self) -> str:
-        return f"__tributary.{self.lake}.connect-offsets"
+        return f"{self.own_topics}.connect-offsets"
 
     @property
     def connect_configs_topic(self) -> str:
-        return f"__tributary.{self.lake}.connect-configs"
+        return f"{self.own_topics}.connect-configs"
 
     @property
     def connect_status_topic(self) -> str:
-        return f"__tributary.{self.lake}.connect-status"
+        return f"{self.own_topics}.connect-status"
 
     @property
     def bronze_connector(self) -> str:
@@ -148,7 +153,7 @@ class LakeNames:
     @property
     def bronze_control_topic(self) -> str:
         """The topic through which the sink's tasks and their coordinator agree on a commit."""
-        return f"__tributary.{self.lake}.bronze-control"
+        return f"{self.own_topics}.bronze-control"
 
     @property
     def bronze_control_group_prefix(self) -> str:
@@ -243,17 +248,17 @@ class SourceNames:
     @property
     def notification_topic(self) -> str:
         """The topic of one partition in which the connector tells how far its snapshots are."""
-        return f"__tributary.{self.lake.lake}.{self.source}.notifications"
+        return f"{self.lake.own_topics}.{self.source}.notifications"
 
     @property
     def history_topic(self) -> str:
         """The topic in which a connector keeps its tables' definitions, if its engine's log has none."""
-        return f"__tributary.{self.lake.lake}.{self.source}.schema-history"
+        return f"{self.lake.own_topics}.{self.source}.schema-history"
 
     @property
     def connect_offsets_topic(self) -> str:
         """The topic in which the source's workers on AWS store Debezium's offsets."""
-        return f"__tributary.{self.lake.lake}.{self.source}.connect-offsets"
+        return f"{self.lake.own_topics}.{self.source}.connect-offsets"
 
     def topic(self, schema: str, table: str) -> str:
         """Return the Kafka topic of a table's changes. Raises NameNotAllowed if the table cannot have one."""

@@ -1,13 +1,14 @@
-"""When something runs on AWS on a schedule, and for how long at most."""
+"""What AWS CodeBuild runs on a schedule: when, and for how long at most."""
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, model_validator
 
-from tributary.contract.entries import Duration, expecting, matching
+from tributary.contract.entries import Duration, Entry, expecting, matching
 
 _CRON_FIELD = r"[A-Za-z0-9*?,/#LW-]+"
 Schedule = Annotated[
@@ -30,3 +31,21 @@ def _run_time(duration: timedelta) -> timedelta:
 
 RunTime = Annotated[Duration, AfterValidator(_run_time)]
 """How long AWS CodeBuild may take for a run."""
+
+
+class ScheduledRuns(Entry):
+    """When a job runs. A run that is still active keeps the next one from starting.
+
+    time_limit  after which CodeBuild ends a run
+    """
+
+    schedule: Schedule
+    time_zone: TimeZone = "UTC"
+    time_limit: RunTime = timedelta(hours=1)
+
+    @model_validator(mode="after")
+    def _ends_before_the_next(self) -> Self:
+        rate = re.fullmatch(r"rate\(([0-9]+) (minute|hour|day)s?\)", self.schedule)
+        if rate is not None and timedelta(**{f"{rate[2]}s": int(rate[1])}) < self.time_limit:
+            raise expecting(f'a time_limit that ends a run before the next one: less than "{self.schedule}"')
+        return self

@@ -131,10 +131,12 @@ class Source(Entry):
 
     existing      the engine's class of `[aws.source.NAME]`
     filters_rows  the engine can send only some rows of a table
+    is_verifiable  the engine's tables can be compared part by part
     """
 
     existing: ClassVar[type[ExistingDatabase]] = ExistingDatabase
     filters_rows: ClassVar[bool] = False
+    is_verifiable: ClassVar[bool] = False
 
     engine: str
     tables: PatternTexts

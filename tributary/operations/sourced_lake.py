@@ -5,7 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
+from connectors.engines.registry import engine_of
 from tributary.api.open_lake import OpenLake
+from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.operations.kafka_cluster import KafkaCluster
 
@@ -36,3 +38,11 @@ class SourcedLake(OpenedLake, Protocol):
 
     def alone(self, work: str) -> AbstractContextManager[bool]:
         """Return a context that tells whether no other process of this machine does this work."""
+
+
+def passing_errors(lake: SourcedLake) -> tuple[type[Exception], ...]:
+    """Return the errors after which it is worth trying again: those of servers, networks and drivers."""
+    of_drivers = (
+        error for source in lake.lake.connected_sources for error in engine_of(source).driver_errors
+    )
+    return (TributaryError, OSError, *of_drivers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,7 @@ from tributary.cli.rendering import messages, output, print_json, tell
 from tributary.operations.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tributary.contract.table_name import TableName
+    from tributary.operations.snapshots.asking import ReadAgain
     from tributary.operations.sourced_lake import SourcedLake
 
 
@@ -30,6 +29,10 @@ def snapshot(
         typer.Argument(
             metavar="[TABLE]...", help="Such as sales or 'public.*'. None: what is wanted already."
         ),
+    ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option("--wait", metavar="SECONDS", min=0, help="Return after this time. The reading goes on."),
     ] = None,
     on_aws: Annotated[
         bool,
@@ -44,7 +47,8 @@ def snapshot(
 
     The connector reads the tables in small parts and streams all changes meanwhile. So readers see each row
     as it was or as it is. After a crash of any part, the reading resumes. The command returns when Kafka
-    holds the tables; a running ingest applies them, or the next one does. Ctrl-C does not end the reading.
+    holds the tables, or after --wait. A running ingest applies them, or the next one does. Ctrl-C does not
+    end the reading.
 
     A table is read again by itself after a change without an event, such as a new column with a
     default, unless its entry in the lake file says repair = "manual".
@@ -72,13 +76,16 @@ def snapshot(
         else:
             workspace.require("kafka", "s3", "connect")
         shown = opened.enter_context(messages.status("waiting for Kafka"))
-        found = read_again(sourced, tables or (), tell, shown.update)
-    wanted, failed = found.tables, found.failed
+        found = read_again(sourced, tables or (), tell, shown.update, seconds=wait)
     if as_json:
-        print_json([{"table": str(t), "problem": failed.get(t)} for t in sorted(wanted)])
+        facts = [
+            {"table": str(t), "problem": found.failed.get(t), "is_read": t not in found.unread}
+            for t in found.tables
+        ]
+        print_json(facts)
     else:
-        _print(wanted, failed, _next_step(workspace))
-    if failed:
+        _print(found, _next_step(workspace))
+    if found.failed:
         raise typer.Exit(1)
 
 
@@ -89,14 +96,18 @@ def _notice(lake: SourcedLake) -> None:
         tell(described(request))
 
 
-def _print(wanted: Collection[TableName], failed: Mapping[TableName, str], next_step: str | None) -> None:
-    if not wanted:
+def _print(found: ReadAgain, next_step: str | None) -> None:
+    if not found.tables:
         output.print("No table has to be read again.")
-    for table in sorted(wanted):
-        problem = failed.get(table)
-        text = f"{table}: {problem}" if problem else f"{table} was read again."
+    for table in found.tables:
+        if (problem := found.failed.get(table)) is not None:
+            text = f"{table}: {problem}"
+        elif table in found.unread:
+            text = f"{table} is still being read. The next snapshot goes on with it."
+        else:
+            text = f"{table} was read again."
         output.print(text, markup=False, highlight=False, soft_wrap=True)
-    if len(wanted) > len(failed) and next_step is not None:
+    if len(found.tables) > len(found.failed) + len(found.unread) and next_step is not None:
         output.print(next_step, highlight=False, soft_wrap=True)
 
 

@@ -48,6 +48,15 @@ def verify(
     on_aws: Annotated[
         bool, typer.Option("--aws", help="Verify the deployed lake, from a machine in its network.")
     ] = False,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            "--within",
+            metavar="SECONDS",
+            min=0,
+            help="Begin with no further table after this time. The next round begins with it.",
+        ),
+    ] = None,
     publishes: Annotated[
         bool,
         typer.Option("--publish", help="With --aws: send what was found to CloudWatch, for alarms."),
@@ -70,15 +79,17 @@ def verify(
     With [verify] in the lake file, tributary ingest --follow does all this by itself.
 
     With --aws, the command reads Kafka and S3 with your credentials, and logs in to a database as its
-    connector does. It keeps what it found in the lake's quarantine bucket. It first finds tables that changed
-    without an event. With --follow, it also lets them be read again, as tributary snapshot does.
+    connector does. It keeps what it found in the lake's quarantine bucket. With --follow, it also does what
+    tributary snapshot does: it finds tables that changed without an event, and lets them be read again.
 
-    The exit status is 1 if a row differs, or a table could not be verified. With --publish, alarms tell of
+    The exit status is 1 if a row differs, or a table could not be verified. With --publish, metrics tell of
     that, and the status is 0.
     """
+    from tributary.aws.session import told_errors
     from tributary.cli.aws.linked_lake import deployed_lake_with_sources
     from tributary.operations.aws.verification_metrics import publish
-    from tributary.operations.snapshots.keeper import SnapshotKeeper, described, notice_changes
+    from tributary.operations.snapshots.keeper import SnapshotKeeper
+    from tributary.operations.sourced_lake import passing_errors
     from tributary.operations.verify.rounds import VerifyKeeper, Wanted
     from tributary.operations.verify.view import SNAPSHOT, SNAPSHOT_ON_AWS
 
@@ -94,25 +105,32 @@ def verify(
             sourced.require("s3")
         shown = opened.enter_context(messages.status("verifying"))
         keeper = VerifyKeeper(sourced, tell, shown.update, wait)
-        wanted = Wanted(_names(sourced, tables), None if full else keeper.rules.rows)
+        wanted = Wanted(_names(sourced, tables), None if full else keeper.rules.rows, within)
 
         def report(found: Mapping[TableName, Verification]) -> None:
             _show(found, as_json, SNAPSHOT if deployed is None else SNAPSHOT_ON_AWS)
+            tell_cloudwatch()
+
+        def tell_cloudwatch() -> None:
             if publishes and deployed is not None:
-                publish(deployed.deployed.session.cloudwatch, deployed.lake.name, found, datetime.now(UTC))
+                session = deployed.deployed.session
+                with told_errors(session.region):
+                    publish(session.cloudwatch, deployed.lake.name, keeper.known(), datetime.now(UTC))
 
         if on_aws:
             snapshots = SnapshotKeeper(sourced, tell)
             if follow:
                 opened.enter_context(snapshots.running())
             else:
-                for request in notice_changes(sourced):
-                    tell(described(request))
                 # What was applied since the last command is over, and no reason to leave a table out.
                 snapshots.step()
         if follow:
             keeper.run(wanted, report)
-        found = keeper.step(wanted)
+        try:
+            found = keeper.step(wanted)
+        except passing_errors(sourced):
+            tell_cloudwatch()
+            raise
         report(found)
     if not publishes and any(one.differences or one.problem for one in found.values()):
         raise typer.Exit(1)

@@ -55,6 +55,8 @@ class BinlogSource(Source):
                source's names
     """
 
+    is_verifiable: ClassVar[bool] = True
+
     existing: ClassVar[type[ExistingDatabase]] = ExistingBinlogDatabase
 
     connection: BinlogConnection | None = None

@@ -70,6 +70,7 @@ class PostgresSource(Source):
     """A database of a PostgreSQL server."""
 
     filters_rows: ClassVar[bool] = True
+    is_verifiable: ClassVar[bool] = True
 
     existing: ClassVar[type[ExistingDatabase]] = ExistingPostgres
 

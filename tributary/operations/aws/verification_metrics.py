@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tributary.contract.aws_names import METRICS_NAMESPACE, VerificationMetric
 from tributary.contract.table_name import TableName
 from tributary.operations.verify.record import Verification
-from tributary.operations.verify.view import verified_as_of
+from tributary.operations.verify.view import is_different, verified_as_of
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
@@ -23,7 +23,10 @@ _MOST_IN_A_REQUEST = 1_000
 def publish(
     cloudwatch: CloudWatchClient, lake: str, found: Mapping[TableName, Verification], now: datetime
 ) -> None:
-    """Send each table's metrics, and of the whole lake the largest value. Raises boto3's errors."""
+    """Send each table's metrics, and those of the whole lake. Raises boto3's errors.
+
+    found  what is known of all tables
+    """
     data = list(_data(lake, found, now))
     for start in range(0, len(data), _MOST_IN_A_REQUEST):
         cloudwatch.put_metric_data(
@@ -32,15 +35,15 @@ def publish(
 
 
 def _data(lake: str, found: Mapping[TableName, Verification], now: datetime) -> Iterator[MetricDatumTypeDef]:
-    for name, (unit, measure) in _MEASURES.items():
+    for name, unit, measure, of_lake in _MEASURES:
         measured = {table: measure(one, now) for table, one in found.items()}
         known = {table: value for table, value in measured.items() if value is not None}
         for table, value in known.items():
             # A dimension's value has only ASCII characters. The Spark app writes tables in the same way.
             text = str(table).encode("ascii", "backslashreplace").decode("ascii")
             yield _datum(name, unit, value, now, {"Lake": lake, "Table": text})
-        if known:
-            yield _datum(name, unit, max(known.values()), now, {"Lake": lake})
+        if known or of_lake is sum:
+            yield _datum(name, unit, of_lake(known.values()), now, {"Lake": lake})
 
 
 def _datum(
@@ -60,8 +63,20 @@ def _age(found: Verification, now: datetime) -> float | None:
     return None if moment is None else (now - moment).total_seconds()
 
 
-_MEASURES: Mapping[str, tuple[StandardUnitType, Callable[[Verification, datetime], float | None]]] = {
-    VerificationMetric.DIFFERING_ROWS: ("Count", lambda found, _: found.differences),
-    VerificationMetric.NOT_VERIFIED: ("Count", lambda found, _: int(found.problem is not None)),
-    VerificationMetric.VERIFIED_AGE: ("Seconds", _age),
-}
+def _is_unproven(found: Verification) -> int:
+    return int(is_different(found) or verified_as_of(found) is None)
+
+
+_Measure = tuple[
+    str,
+    "StandardUnitType",
+    Callable[[Verification, datetime], float | None],
+    Callable[[Iterable[float]], float],
+]
+
+_MEASURES: tuple[_Measure, ...] = (
+    (VerificationMetric.DIFFERING_ROWS, "Count", lambda found, _: found.differences, sum),
+    (VerificationMetric.UNPROVEN, "Count", lambda found, _: _is_unproven(found), sum),
+    (VerificationMetric.PROOF_AGE, "Seconds", _age, max),
+)
+"""Name, unit, a table's value, and how the tables' values become that of the lake."""

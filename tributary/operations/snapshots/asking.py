@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,10 +24,15 @@ from tributary.operations.sourced_lake import SourcedLake
 
 @dataclass(frozen=True)
 class ReadAgain:
-    """The tables that were to be read again. `failed` says why some could not be."""
+    """The tables that were to be read again.
+
+    failed  why some could not be
+    unread  those that the connector still reads, or has yet to read
+    """
 
     tables: tuple[TableName, ...]
     failed: Mapping[TableName, str]
+    unread: tuple[TableName, ...] = ()
 
 
 def read_again(
@@ -34,12 +41,14 @@ def read_again(
     tell: Callable[[str], None],
     show: Callable[[str], None],
     stop: threading.Event | None = None,
+    seconds: float | None = None,
 ) -> ReadAgain:
     """Ask for snapshots of the tables, and return once Kafka holds them. None: of those that wait for one.
 
     tell  gets what a person should know
     show  gets how far the reading is, which replaces what it got before
     stop  ends the waiting. The reading continues as soon as somebody takes it further.
+    seconds  after which the waiting ends, too; None: never
 
     Raises UnknownTable, PipelineDown and the errors of `SnapshotKeeper.step`.
     """
@@ -48,7 +57,8 @@ def read_again(
     keeper = SnapshotKeeper(lake, tell, stop)
     # Also if nothing is wanted: what a table has applied since is over.
     records = keeper.step()
-    while not stop.is_set():
+    ends = math.inf if seconds is None else time.monotonic() + seconds
+    while not stop.is_set() and time.monotonic() < ends:
         unread = [records[table] for table in wanted if table in records and is_unread(records[table])]
         if not unread:
             break
@@ -56,7 +66,8 @@ def read_again(
         stop.wait(SECONDS_BETWEEN_STEPS)
         records = keeper.step()
     failed = {table: one.problem for table in wanted if isinstance(one := records.get(table), Failed)}
-    return ReadAgain(tuple(sorted(wanted)), failed)
+    left = sorted(table for table in wanted if table in records and is_unread(records[table]))
+    return ReadAgain(tuple(sorted(wanted)), failed, tuple(left))
 
 
 def _asked(lake: SourcedLake, tables: Sequence[str]) -> Collection[TableName]:

@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from connectors.engines.registry import engine_of
 from tributary.api.tables import read_table_folders
-from tributary.contract.errors import TributaryError
 from tributary.contract.online_snapshot import Read, Reading, Record, Request, Requested
 from tributary.contract.table_name import TableName
 from tributary.operations.keeping import in_a_thread
@@ -21,7 +19,7 @@ from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.advance import advance
 from tributary.operations.snapshots.record_files import RecordFiles
 from tributary.operations.snapshots.silent import notice
-from tributary.operations.sourced_lake import OpenedLake, SourcedLake
+from tributary.operations.sourced_lake import OpenedLake, SourcedLake, passing_errors
 
 SECONDS_BETWEEN_STEPS = 1.0
 SECONDS_BETWEEN_LOOKS = 30.0
@@ -99,9 +97,6 @@ class SnapshotKeeper:
 
         A failure is reported once, and retried after a while."""
         next_look, failure = 0.0, ""
-        sources = self.lake.lake.connected_sources
-        of_drivers = (error for source in sources for error in engine_of(source).driver_errors)
-        passing: tuple[type[Exception], ...] = (TributaryError, OSError, *of_drivers)
         while not self.stop.is_set():
             try:
                 if time.monotonic() >= next_look:
@@ -110,7 +105,7 @@ class SnapshotKeeper:
                         self.tell(described(request))
                 self.step()
                 failure = ""
-            except passing as error:
+            except passing_errors(self.lake) as error:
                 if str(error) != failure and not self.stop.is_set():
                     self.tell(f"The tables' definitions cannot be checked now, and are again later: {error}")
                 failure = str(error)

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from connectors.engines.checksums import RangeChecksums
 from connectors.engines.engine import DatabaseTable
-from connectors.engines.registry import engine_of
 from tributary.api.lake_files import LakeFiles
 from tributary.api.quarantine import count_quarantine
 from tributary.api.rows import UnreadableTable
@@ -30,7 +29,7 @@ from tributary.operations.reconcile.pairing import pair
 from tributary.operations.reconcile.proof import SourceLink, read_source_tables, wait_until_lake_holds
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.silent import ask
-from tributary.operations.sourced_lake import OpenedLake, SourcedLake
+from tributary.operations.sourced_lake import OpenedLake, SourcedLake, passing_errors
 from tributary.operations.table_lag import silver_tables
 from tributary.operations.table_outcomes import read_outcomes
 from tributary.operations.verify.check import Sides, verify_table
@@ -62,12 +61,14 @@ class AnotherVerifies(TributaryError):
 class Wanted:
     """What a round looks at.
 
-    tables  None: all
-    rows    of each table; None: all
+    tables   None: all
+    rows     of each table; None: all
+    seconds  after which it begins with no further table; None: with all of them
     """
 
     tables: Collection[TableName] | None
     rows: int | None
+    seconds: float | None = None
 
 
 @dataclass
@@ -87,20 +88,34 @@ class VerifyKeeper:
     def step(self, wanted: Wanted | None = None) -> Mapping[TableName, Verification]:
         """Do one round, and return what is known of all tables that it looked at.
 
-        Raises AnotherVerifies, PipelineDown, and the errors of the databases, Kafka and S3.
+        The tables that were looked at longest ago come first. A source that cannot be verified does not stop
+        the others. Raises AnotherVerifies, PipelineDown, and the errors of the databases, Kafka and S3.
         """
         wanted = wanted or Wanted(None, self.rules.rows)
+        ends = None if wanted.seconds is None else time.monotonic() + wanted.seconds
         with self._alone():
             found: dict[TableName, Verification] = {}
+            failures: list[Exception] = []
             for link in self.lake.links():
-                found |= self._verify_source(link, wanted)
+                try:
+                    found |= self._verify_source(link, wanted, ends)
+                except passing_errors(self.lake) as error:
+                    failures.append(error)
             for name in silver_tables(self.lake.open_lake):
                 if wanted.tables is None or name in wanted.tables:
                     found[name] = _unverified(
                         name, "its stream tells no position, so only tributary reconcile compares it"
                     )
                     self._files.write(found[name])
+            for other in failures[1:]:
+                self.tell(str(other))
+            if failures:
+                raise failures[0]
             return found
+
+    def known(self) -> Mapping[TableName, Verification]:
+        """Return what is known of all tables. Raises PipelineDown and the errors of S3."""
+        return self._files.read()
 
     def run(
         self,
@@ -112,16 +127,13 @@ class VerifyKeeper:
         `on_round` gets what each round found. None: this reports only tables with differences.
         """
         told = ""
-        sources = self.lake.lake.connected_sources
-        of_drivers = (error for source in sources for error in engine_of(source).driver_errors)
-        passing: tuple[type[Exception], ...] = (TributaryError, OSError, *of_drivers)
         while not self.stop.is_set():
             began = time.monotonic()
             pause = self.rules.interval.total_seconds()
             try:
                 (on_round or self._tell_differences)(self.step(wanted))
                 told = ""
-            except passing as error:
+            except passing_errors(self.lake) as error:
                 if str(error) != told and not self.stop.is_set():
                     self.tell(f"The lake cannot be verified now, and is again later: {error}")
                 told = str(error)
@@ -147,7 +159,9 @@ class VerifyKeeper:
         """The lake's records, with a new client: credentials on AWS expire, and a round can be long."""
         return verification_files(self.lake)
 
-    def _verify_source(self, link: SourceLink, wanted: Wanted) -> Mapping[TableName, Verification]:
+    def _verify_source(
+        self, link: SourceLink, wanted: Wanted, ends: float | None
+    ) -> Mapping[TableName, Verification]:
         known = {table: one for table, one in self._files.read().items() if table.source == link.source.name}
         found: dict[TableName, Verification] = {}
         with link.connect() as reader, link.connect() as writer:
@@ -157,9 +171,12 @@ class VerifyKeeper:
                 self._files.remove(gone)
             excused = self._excused(link)
             silver = _silver(link)
-            for name, table in sorted(tables.items()):
+            looked = {name: one.looked_us for name, one in known.items()}
+            for name, table in sorted(tables.items(), key=lambda each: (looked.get(each[0], 0), each[0])):
                 if self.stop.is_set() or (wanted.tables is not None and name not in wanted.tables):
                     continue
+                if ends is not None and time.monotonic() >= ends:
+                    break
                 self.show(f"verifying {name}")
                 before = known.get(name)
                 if name in excused:
