@@ -33,6 +33,8 @@ EVERYTHING = """
 demo_schema = true
 [aws.storage]
 encryption = "kms"
+[aws.verify]
+
 [aws.dbt]
 project = "warehouse"
 schedule = "rate(1 day)"
@@ -72,7 +74,8 @@ def test_a_stack_is_built_after_those_that_it_needs(shop: Path) -> None:
         "Connect": {"Network", "Lake", "Database", "Streaming"},
         "Processing": {"Network", "Lake", "Streaming"},
         "Analytics": {"Network", "Lake"},
-        "Observability": {"Connect", "Processing", "Analytics"},
+        "Verification": {"Network", "Lake", "Database", "Streaming", "Connect"},
+        "Observability": {"Connect", "Processing", "Analytics", "Verification"},
     }
 
 
@@ -203,8 +206,8 @@ def test_an_environment_has_stacks_of_its_own_and_its_own_lake_file_for_the_spar
         for artifact in artifacts.values()
         if artifact["type"] == "aws:cloudformation:stack"
     }
-    # Only a lake with dbt or QuickSight has the stack "analytics".
-    kinds = set(get_args(StackKind)) - {"analytics"}
+    # These two are there only if the lake file asks for them.
+    kinds = set(get_args(StackKind)) - {"analytics", "verification"}
     assert names == {f"tributary-shop-staging-{kind}" for kind in kinds}
     (uploaded,) = out.glob("asset.*/lake.toml")
     assert parse_lake(uploaded.read_text()) == read_lake(lake_file, "staging")
