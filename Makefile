@@ -105,9 +105,9 @@ cdk: $(CDK) ## install the CDK's command as .venv/bin/cdk, for `.venv/bin/cdk de
 .PHONY: lock
 lock: $(INSTALLED) ## update every pinned version and checksum as far as the .in files and the lock files allow
 	@$(PIP_INSTALL) --require-hashes -r requirements-lock.txt
-	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov requirements-examples tributary/artifacts/java-requirements tributary/artifacts/registry-java-requirements spark_app/requirements stacks/analytics/requirements stacks/verification/requirements stacks/functions/topics/requirements stacks/functions/database_check/requirements tributary/local/items/requirements; do \
+	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov requirements-examples tributary/artifacts/java-requirements tributary/artifacts/registry-java-requirements spark_app/requirements stacks/analytics/requirements stacks/verification/requirements tributary/superset/requirements stacks/functions/topics/requirements stacks/functions/database_check/requirements tributary/local/items/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
-			--no-header --no-emit-index-url --no-emit-find-links $$name.in -o $$name.txt; done
+			--no-emit-package odfpy --no-header --no-emit-index-url --no-emit-find-links $$name.in -o $$name.txt; done
 	@$(BIN)/python -m tributary.artifacts.renew $(LOCKS) $(FORMATTER_LOCK)
 
 .PHONY: clean

@@ -26,8 +26,13 @@ PACKAGES = ("connectors", "spark_app", "stacks", "tributary")
 BUILT_FROM = ("LICENSE", "README.md", "pyproject.toml", "requirements.in")
 ONLY_IN_THE_PROJECT = {".in"}
 """Suffixes of files that only `make lock` reads."""
-WITH_OTHER_PACKAGES = ("stacks/functions/", "tributary/dbt.py", "tributary/local/items/dynamodb_server.py")
-"""Code that runs on AWS, in dbt, or as a server of its own, with requirements of its own."""
+WITH_OTHER_PACKAGES = (
+    "stacks/functions/",
+    "tributary/dbt.py",
+    "tributary/local/items/dynamodb_server.py",
+    "tributary/superset/inside.py",
+)
+"""Code that runs on AWS, in dbt, in Superset, or as a server of its own, with requirements of its own."""
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from aws_cdk import Duration
@@ -29,7 +29,7 @@ from tributary.contract.source import Source
 
 _NIST_AND_HIPAA = ("NIST.800.53.R5", "HIPAA.Security")
 _LEAST_LOCAL_BYTES = 5_000_000_000
-_PACKS = (*_NIST_AND_HIPAA, "PCI.DSS.321")
+PACKS = (*_NIST_AND_HIPAA, "PCI.DSS.321")
 
 
 class Rotation(Protocol):
@@ -51,9 +51,10 @@ class AuroraEngine:
 
     section     of the lake file that describes the clusters
     parameters  of the cluster, with which its changes can be followed
-    log         that the cluster sends to CloudWatch Logs
+    logs        that the cluster sends to CloudWatch Logs
     database    to create; None: none
     options     of the connector, which encrypt its connections
+    reasons     why findings of checks are harmless for these clusters, by the finding's id
     """
 
     engine: rds.IClusterEngine
@@ -61,10 +62,11 @@ class AuroraEngine:
     settings: Aurora
     section: str
     parameters: Mapping[str, str]
-    log: str
+    logs: tuple[str, ...]
     database: str | None
     rotation: Rotation
     options: Mapping[str, str]
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 def cluster_name(stack: TributaryStack, source: Source) -> str:
@@ -102,10 +104,10 @@ class AuroraCluster(Construct):
         self._kind = kind
         self._identifier = cluster_name(stack, source)
         self.replication = ReplicationSecret(self, source, key)
-        log_group = self._log_group()
+        log_groups = [self._log_group(log) for log in kind.logs]
         self._parameters = self._parameters_for_replication()
         self.cluster = self._cluster()
-        self.cluster.node.add_dependency(log_group)
+        self.cluster.node.add_dependency(*log_groups)
 
     @property
     def secret(self) -> secretsmanager.ISecret:
@@ -141,12 +143,12 @@ class AuroraCluster(Construct):
             "Rotation", hosted_rotation=rotation, automatically_after=Duration.days(30)
         )
 
-    def _log_group(self) -> logs.CfnLogGroup:
+    def _log_group(self, log: str) -> logs.CfnLogGroup:
         """Create the group that Aurora writes to. A group that Aurora creates keeps its logs forever."""
         group = logs.CfnLogGroup(
             self,
-            "Logs",
-            log_group_name=f"/aws/rds/cluster/{self._identifier}/{self._kind.log}",
+            "Logs" if log == self._kind.logs[0] else f"Logs-{log}",
+            log_group_name=f"/aws/rds/cluster/{self._identifier}/{log}",
             retention_in_days=self._stack.aws.storage.logs_kept.days,
             kms_key_id=None if self._key is None else self._key.key_arn,
         )
@@ -184,12 +186,12 @@ class AuroraCluster(Construct):
             copy_tags_to_snapshot=True,
             deletion_protection=self._stack.aws.protected,
             removal_policy=self._stack.of_data,
-            cloudwatch_logs_exports=[self._kind.log],
+            cloudwatch_logs_exports=list(self._kind.logs),
             monitoring_interval=Duration.seconds(60),
             monitoring_role=self._monitoring_role(),
         )
         self._keep_what_the_data_needs(cluster)
-        acknowledge(cluster, _backed_up_by_aurora(self._kind.section))
+        acknowledge(cluster, {**_backed_up_by_aurora(self._kind.section), **self._kind.reasons})
         if not self._stack.aws.protected:
             acknowledge(cluster, _UNPROTECTED)
         return cluster
@@ -271,7 +273,7 @@ _LOGS_OF_AWS_KEY = (
     '"kms", a key of the lake encrypts it.'
 )
 _LOGS_WITHOUT_A_KEY = dict.fromkeys(
-    (f"{pack}-CloudWatchLogGroupEncrypted" for pack in _PACKS), _LOGS_OF_AWS_KEY
+    (f"{pack}-CloudWatchLogGroupEncrypted" for pack in PACKS), _LOGS_OF_AWS_KEY
 )
 _UNPROTECTED = dict.fromkeys(
     (

@@ -42,6 +42,7 @@ COMMANDS = (
     "boards check",
     "console",
     "sql-server",
+    "superset",
     "reconcile",
     "verify",
     "quarantine list",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import stat
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +21,7 @@ from pymysql.cursors import Cursor
 from tests.ports import free_port
 from tributary.api.sql import Limits, query_arrow
 from tributary.contract.table_name import TableName
-from tributary.sql_server.server import HOST, USER, Access, listen, open_access
+from tributary.sql_server.server import HOST, USER, Access, open_access, serving
 from tributary.sql_server.session import ServedLake
 
 MOMENT = datetime(2026, 1, 31, 12, 0, 0, 250_000)
@@ -82,31 +80,6 @@ def access() -> Access:
 def address(lake: Lake, access: Access) -> Iterator[Access]:
     with serving(ServedLake(lake, Limits(2, "100MB")), access):
         yield access
-
-
-@contextmanager
-def serving(served: ServedLake, access: Access) -> Iterator[None]:
-    """Serve in a thread."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    server = asyncio.run_coroutine_threadsafe(listen(served, access), loop).result(30)
-    try:
-        yield
-    finally:
-        loop.call_soon_threadsafe(server.close)
-        asyncio.run_coroutine_threadsafe(_end(), loop).result(30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-async def _end() -> None:
-    """Let the open connections end."""
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
 
 
 @contextmanager

@@ -35,7 +35,9 @@ def _context(lake_file: Path, assets: Path) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("delivery")
-    write_lake_file("dbt", folder)  # has every stack that a lake can have
+    lake_file = write_lake_file("dbt", folder)
+    # Now it has every stack that a lake can have.
+    lake_file.write_text(f"{lake_file.read_text()}\n[aws.verify]\n")
     (folder / "lake.staging.toml").write_text("")
     (folder / "lake.production.toml").write_text("[aws.kafka]\nstorage_gb = 20\n")
     write_assets(folder)

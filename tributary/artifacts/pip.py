@@ -61,11 +61,15 @@ def fetch_wheels(requirements: Path, target: Target) -> tuple[Path, ...]:
     return tuple(sorted(folder.glob("*.whl")))
 
 
-def install_packages(requirements: Path, kind: str) -> Path:
-    """Install the packages that a requirements file pins, for this machine. Return their cached folder."""
+def install_packages(requirements: Path, kind: str, built: Sequence[str] = ()) -> Path:
+    """Install the packages that a requirements file pins, for this machine. Return their cached folder.
+
+    built  the packages that have no wheel, so that pip builds them from their source
+    """
 
     def fill(folder: Path) -> None:
-        _run_pip("install", requirements, [f"--target={folder}", "--no-compile"])
+        from_source = [f"--no-binary={name}" for name in built]
+        _run_pip("install", requirements, [f"--target={folder}", "--no-compile", *from_source])
 
     return cached_folder(kind, f"{platform_name()}-{_digest(requirements)}", fill)
 

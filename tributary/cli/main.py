@@ -34,6 +34,7 @@ from tributary.cli.commands.snapshot import snapshot
 from tributary.cli.commands.sql_server import sql_server
 from tributary.cli.commands.start import start
 from tributary.cli.commands.submit import submit
+from tributary.cli.commands.superset import superset
 from tributary.cli.commands.verify import verify
 from tributary.cli.rendering import messages
 from tributary.contract.errors import TributaryError
@@ -74,6 +75,7 @@ app.command(rich_help_panel="Run the pipeline")(maintain)
 app.command(rich_help_panel="Run the pipeline")(erase)
 app.command(rich_help_panel="Look at the lake")(console)
 app.command(rich_help_panel="Look at the lake")(sql_server)
+app.command(rich_help_panel="Look at the lake")(superset)
 app.add_typer(boards, name="boards", rich_help_panel="Look at the lake")
 app.command(rich_help_panel="Look at the lake")(alerts)
 app.command(rich_help_panel="Look at the lake")(query)

@@ -6,8 +6,9 @@ import asyncio
 import configparser
 import io
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,6 +59,33 @@ def serve(served: ServedLake, access: Access, on_start: Callable[[], None]) -> N
     """Answer clients until Ctrl-C."""
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(served, access, on_start))
+
+
+@contextmanager
+def serving(served: ServedLake, access: Access) -> Iterator[None]:
+    """Answer clients in a thread as long as the context lasts."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="sql-server", daemon=True)
+    thread.start()
+    try:
+        server = asyncio.run_coroutine_threadsafe(listen(served, access), loop).result(30)
+        try:
+            yield
+        finally:
+            loop.call_soon_threadsafe(server.close)
+            asyncio.run_coroutine_threadsafe(_end(), loop).result(30)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _end() -> None:
+    """End the open connections."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 async def _serve(served: ServedLake, access: Access, on_start: Callable[[], None]) -> None:

@@ -14,6 +14,8 @@ from sqlglot import exp
 from tributary.api.kept import Kept
 from tributary.api.sql import Limits
 from tributary.contract.errors import TributaryError
+from tributary.operations.boards.tile_names import DATABASE as BOARDS
+from tributary.sql_server.board_tables import NO_BOARDS, BoardTables
 from tributary.sql_server.descriptions import create_table, table_status
 from tributary.sql_server.result_columns import result_set_of, sent_as
 from tributary.sql_server.table_names import database_of, question_of
@@ -44,26 +46,38 @@ class ServedLake:
     """The lake that all sessions read. They share what is known about its columns, for half a minute.
 
     limits  what a query may use
+    boards  whose tiles can be read like tables
     """
 
     lake: ReadableLake
     limits: Limits
+    boards: BoardTables = NO_BOARDS
 
     def __post_init__(self) -> None:
         self.databases = Kept(self._read_databases, _SCHEMA_SECONDS)
 
     def answer(self, statement: exp.Expr, database: str | None) -> AllowedResult:
         """Run a statement that a client sent while it used a database. Raises TributaryError."""
-        question = question_of(statement, database)
+        question = question_of(statement, database, self.boards)
         return result_set_of(self.lake.sql(question.sql, question.as_of, self.limits))
 
     def _read_databases(self) -> Databases:
         """Return the types of all columns. Raises TributaryError."""
         found: Databases = {}
         for name, schema in self.lake.schemas().items():
-            columns = {column.name: sent_as(column.type).name for column in schema}
-            found.setdefault(database_of(name), {})[name.table] = columns
+            found.setdefault(database_of(name), {})[name.table] = _types(schema)
+        if tiles := self.boards.columns(self._types_of):
+            found[BOARDS] = tiles
         return found
+
+    def _types_of(self, sql: str, as_of: str | None) -> Mapping[str, str]:
+        # On lines of their own, because the last line of the SQL can be a comment.
+        statement = sql.rstrip().removesuffix(";")
+        return _types(self.lake.sql(f"SELECT * FROM (\n{statement}\n) LIMIT 0", as_of, self.limits).schema)
+
+
+def _types(schema: pa.Schema) -> dict[str, str]:
+    return {column.name: sent_as(column.type).name for column in schema}
 
 
 class LakeSession(Session):  # type: ignore[misc]

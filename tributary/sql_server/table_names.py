@@ -1,16 +1,21 @@
 """How MySQL names the lake's tables: each schema of each source is a database, such as `shop.public`.
 
-A client can also name a table as everywhere else: `orders`, `public.orders` or `shop.public.orders`.
+A client can also name a table as everywhere else: `orders`, `public.orders` or `shop.public.orders`. Tiles of
+boards are tables of the database `boards`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tributary.contract.boards.board import Tile
 from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName
+from tributary.operations.boards.tile_names import DATABASE as BOARDS
+from tributary.sql_server.board_tables import NO_BOARDS, BoardTables
 
 
 class NotAnswered(TributaryError):
@@ -30,7 +35,7 @@ def database_of(table: TableName) -> str:
     return f"{table.source}.{table.schema}"
 
 
-def question_of(statement: exp.Expr, database: str | None) -> Question:
+def question_of(statement: exp.Expr, database: str | None, boards: BoardTables = NO_BOARDS) -> Question:
     """Translate a statement of MySQL's dialect that a client sent while it used a database, or none.
 
     `FOR SYSTEM_TIME AS OF '…'` after a table's name asks for an earlier state. Raises `NotAnswered`.
@@ -42,14 +47,16 @@ def question_of(statement: exp.Expr, database: str | None) -> Question:
             expected="SELECT, SHOW or DESCRIBE",
         )
     query = statement.copy()
+    defined = {cte.alias for cte in query.find_all(exp.CTE)}
+    tiles = _tiles_in(query, defined, database, boards)
     moments = {_moment_of(version) for version in query.find_all(exp.Version)}
+    moments |= {tile.as_of for _, tile in tiles if tile.as_of is not None}
     if len(moments) > 1:
         raise NotAnswered(
             "a query reads all its tables as of one time",
             found=" and ".join(sorted(map(repr, moments))),
             expected="the same time at each table",
         )
-    defined = {cte.alias for cte in query.find_all(exp.CTE)}
     for table in query.find_all(exp.Table):
         table.set("version", None)
         is_short = not table.db and isinstance(table.this, exp.Identifier) and table.name not in defined
@@ -61,7 +68,35 @@ def question_of(statement: exp.Expr, database: str | None) -> Question:
     for column in query.find_all(exp.Column):
         column.set("db", None)
         column.set("catalog", None)
-    return Question(query.sql(dialect="duckdb"), next(iter(moments), None))
+    places = {f"tile {number} of a board": tile for number, (_, tile) in enumerate(tiles)}
+    for (table, _), place in zip(tiles, places, strict=True):
+        alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True))
+        table.replace(exp.Table(this=exp.to_identifier(place, quoted=True), alias=alias))
+    sql = query.sql(dialect="duckdb")
+    for place, tile in places.items():
+        # As a text, because it is DuckDB's already. On lines of its own: the last can be a comment.
+        sql = sql.replace(f'"{place}"', f"(\n{tile.sql.rstrip().removesuffix(';')}\n)")
+    return Question(sql, next(iter(moments), None))
+
+
+def _tiles_in(
+    query: exp.Query, defined: Collection[str], database: str | None, boards: BoardTables
+) -> list[tuple[exp.Table, Tile]]:
+    """Return the places in a query where it names tiles of boards, with the tiles."""
+    named = [
+        table
+        for table in query.find_all(exp.Table)
+        if (table.db or (database if table.name not in defined else None)) == BOARDS and not table.catalog
+    ]
+    tiles = boards.tiles() if named else {}
+    for table in named:
+        if table.name not in tiles:
+            raise NotAnswered(
+                "no board has such a tile",
+                found=f"{BOARDS}.{table.name}",
+                expected=" or ".join(tiles) or "a board file beside the lake file",
+            )
+    return [(table, tiles[table.name]) for table in named]
 
 
 def _moment_of(version: exp.Version) -> str:

@@ -8,7 +8,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from connectors.certificates import REGIONS
 from connectors.engines.mysql.engine import MySqlEngine
 from stacks.base import TributaryStack
-from stacks.database.aurora import AuroraEngine
+from stacks.database.aurora import PACKS, AuroraEngine
 from tributary.contract.engines.binlog import PORT
 
 MYSQL = "8.0"
@@ -34,11 +34,32 @@ def aurora_mysql(stack: TributaryStack) -> AuroraEngine:
             "gtid-mode": "ON",
             "enforce_gtid_consistency": "ON",
             "require_secure_transport": "ON",
+            # Who connects. Statements would put passwords of new users into the log.
+            "server_audit_logging": "1",
+            "server_audit_events": "CONNECT",
+            "slow_query_log": "1",
         },
-        log="error",
+        logs=("error", "audit", "slowquery"),
         database=None,
         rotation=secretsmanager.HostedRotation.mysql_single_user,
         options=(
             engine.verified_on_aws() if stack.aws.region in REGIONS else engine.encryption(is_required=True)
         ),
+        reasons=_REASONS,
     )
+
+
+_NO_BACKTRACK = (
+    "Backtrack would set the database back under the connector, and the lake would keep what never was. "
+    "Aurora does not have it together with a binary log."
+)
+_NO_GENERAL_LOG = "The general log would hold every statement, with the values of the application's rows."
+_USUAL_PORT = (
+    "Only the lake's connectors, and what the lake file adds, may open connections to the port. Another "
+    "number would keep nobody else out."
+)
+_REASONS = {
+    "AwsSolutions-RDS11": _USUAL_PORT,
+    "AwsSolutions-RDS14": _NO_BACKTRACK,
+    **{f"{pack}-RDSLoggingEnabled[LogExport::general]": _NO_GENERAL_LOG for pack in PACKS},
+}

@@ -34,7 +34,7 @@ def aurora_postgres(stack: TributaryStack, source: PostgresSource) -> AuroraEngi
             # Milliseconds without an answer from Debezium until its slot is free again.
             "wal_sender_timeout": "60000",
         },
-        log="postgresql",
+        logs=("postgresql",),
         database=source.database,
         rotation=secretsmanager.HostedRotation.postgre_sql_single_user,
         options=encrypted_on_aws("verify-full" if stack.aws.region in REGIONS else "require"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from shlex import quote
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from tributary.cli.commands.options import (
     StateFolderPath,
 )
 from tributary.cli.free_port import require_free
-from tributary.cli.rendering import output
+from tributary.cli.rendering import output, tell
 
 PORT = 3307
 OPTIONS_FILE = "sql-server.cnf"
@@ -34,11 +35,15 @@ def sql_server(
 ) -> None:
     """Let BI tools and notebooks read the lake in SQL, over MySQL's protocol, until Ctrl-C.
 
+    The tiles of the boards beside the lake file are tables of the database boards.
+
     It listens on this machine only, and nothing can be changed. The user is lake. The password is in a file
     that only you can read; MySQL's clients take it with --defaults-file.
     """
     from tributary.api.open_lake import open_lake
     from tributary.api.sql import Limits
+    from tributary.contract.boards.board import board_files
+    from tributary.sql_server.board_tables import BoardTables
     from tributary.sql_server.server import HOST, USER, open_access, serve
     from tributary.sql_server.session import ServedLake
 
@@ -53,4 +58,5 @@ def sql_server(
             f"Connect with: mysql --defaults-file={quote(str(options))}", highlight=False, soft_wrap=True
         )
 
-    serve(ServedLake(opened, Limits(seconds, memory)), access, say)
+    boards = BoardTables(partial(board_files, lake), tell)
+    serve(ServedLake(opened, Limits(seconds, memory), boards), access, say)
