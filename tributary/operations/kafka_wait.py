@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tributary.contract.remedies import BringUp, CheckStatus
 from tributary.operations.kafka_topics import read_table_topics, read_topic_ends
 from tributary.operations.reconcile.barrier import LakeBehind, Patience, wait_for_connector
-from tributary.operations.snapshots.keeper import SnapshotKeeper, described, is_unread, notice_changes
+from tributary.operations.snapshots.keeper import SnapshotKeeper, is_unread, notice_changes
 from tributary.operations.source_links import source_links
 from tributary.operations.workspace import Workspace
 
@@ -42,8 +42,7 @@ def wait_until_tables_are_read(workspace: Workspace, patience: Patience, tell: C
     """Return when the connectors have read all tables that have to be read again (`SnapshotKeeper`).
 
     Raises `LakeBehind` after the deadline, and the errors of `SnapshotKeeper.step`."""
-    for request in notice_changes(workspace):
-        tell(described(request))
+    notice_changes(workspace, tell)
     keeper = SnapshotKeeper(workspace, tell, patience.stop)
 
     def lacking() -> str | None:

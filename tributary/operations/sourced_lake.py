@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from connectors.engines.registry import engine_of
@@ -46,3 +48,27 @@ def passing_errors(lake: SourcedLake) -> tuple[type[Exception], ...]:
         error for source in lake.lake.connected_sources for error in engine_of(source).driver_errors
     )
     return (TributaryError, OSError, *of_drivers)
+
+
+@dataclass
+class Failures:
+    """The errors of single sources, none of which stops the work on the others."""
+
+    lake: SourcedLake
+    tell: Callable[[str], None]
+    _found: list[Exception] = field(default_factory=list, init=False)
+
+    @contextmanager
+    def one_source(self) -> Iterator[None]:
+        """Keep an error of the work on one source for `raise_first`."""
+        try:
+            yield
+        except passing_errors(self.lake) as error:
+            self._found.append(error)
+
+    def raise_first(self) -> None:
+        """Raise the first error, if there was one. A person is told of the others."""
+        for other in self._found[1:]:
+            self.tell(str(other))
+        if self._found:
+            raise self._found[0]

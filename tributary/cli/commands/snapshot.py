@@ -57,7 +57,7 @@ def snapshot(
     databases with what it saw the last time. It reads with your credentials, and logs in to a database as its
     connector does.
 
-    The exit status is 1 if a table could not be read.
+    The exit status is 1 if a table could not be read, or a source could not be looked at.
     """
     from tributary.cli.aws.linked_lake import deployed_lake_with_sources
     from tributary.operations.snapshots.asking import read_again
@@ -71,8 +71,9 @@ def snapshot(
             sourced = workspace = Workspace.open(lake, state)
         if not sourced.lake.connected_sources:
             raise typer.BadParameter("no source of the lake file is read by Debezium", param_hint="--lake")
+        looked = True
         if workspace is None:
-            _notice(sourced)
+            looked = _look(sourced)
         else:
             workspace.require("kafka", "s3", "connect")
         shown = opened.enter_context(messages.status("waiting for Kafka"))
@@ -85,15 +86,21 @@ def snapshot(
         print_json(facts)
     else:
         _print(found, _next_step(workspace))
-    if found.failed:
+    if found.failed or not looked:
         raise typer.Exit(1)
 
 
-def _notice(lake: SourcedLake) -> None:
-    from tributary.operations.snapshots.keeper import described, notice_changes
+def _look(lake: SourcedLake) -> bool:
+    """Look for changes without an event, and return whether all sources could be looked at."""
+    from tributary.operations.snapshots.keeper import notice_changes
+    from tributary.operations.sourced_lake import passing_errors
 
-    for request in notice_changes(lake):
-        tell(described(request))
+    try:
+        notice_changes(lake, tell)
+    except passing_errors(lake) as error:
+        tell(f"A source could not be looked at: {error}")
+        return False
+    return True
 
 
 def _print(found: ReadAgain, next_step: str | None) -> None:

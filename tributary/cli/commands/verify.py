@@ -123,7 +123,10 @@ def verify(
                 opened.enter_context(snapshots.running())
             else:
                 # What was applied since the last command is over, and no reason to leave a table out.
-                snapshots.step()
+                try:
+                    snapshots.step()
+                except passing_errors(sourced) as error:
+                    tell(f"The snapshots could not be taken further: {error}")
         if follow:
             keeper.run(wanted, report)
         try:

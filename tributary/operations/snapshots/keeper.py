@@ -19,7 +19,7 @@ from tributary.operations.reconcile.proof import SourceLink
 from tributary.operations.snapshots.advance import advance
 from tributary.operations.snapshots.record_files import RecordFiles
 from tributary.operations.snapshots.silent import notice
-from tributary.operations.sourced_lake import OpenedLake, SourcedLake, passing_errors
+from tributary.operations.sourced_lake import Failures, OpenedLake, SourcedLake, passing_errors
 
 SECONDS_BETWEEN_STEPS = 1.0
 SECONDS_BETWEEN_LOOKS = 30.0
@@ -35,10 +35,11 @@ def record_files(opened: OpenedLake) -> RecordFiles:
     return RecordFiles(lake.files.filesystem, lake.lake.names, lake.quarantine)
 
 
-def notice_changes(lake: SourcedLake) -> tuple[Request, ...]:
-    """Look at the catalogs of all sources once (`notice`).
+def notice_changes(lake: SourcedLake, tell: Callable[[str], None] = lambda _: None) -> tuple[Request, ...]:
+    """Look at the catalogs of all sources once (`notice`). A source that is away does not stop the others.
 
-    Decisions about orphans that the lake follows again are forgotten."""
+    Decisions about orphans that the lake follows again are forgotten. `tell` gets what was found to be read
+    again. Raises the errors of the databases, Kafka and S3."""
     files, decisions = record_files(lake), _orphan_files(lake)
     found: list[Request] = []
     decided = decisions.read()
@@ -48,13 +49,17 @@ def notice_changes(lake: SourcedLake) -> tuple[Request, ...]:
         *(place.name for place in read_table_folders(files.filesystem, files.names, lake.open_lake.silver)),
         *decided,
     }
+    failures = Failures(lake, tell)
     for link in lake.links():
-        with link.connect() as session:
+        with failures.one_source(), link.connect() as session:
             found += notice(link, session, files, followed)
+    for request in found:
+        tell(described(request))
     gone = files.read_gone(lake.lake)
     for table in decided:
         if why_orphan(lake.lake, gone, table) is None:
             decisions.forget(table)
+    failures.raise_first()
     return tuple(found)
 
 
@@ -79,17 +84,20 @@ class SnapshotKeeper:
     def step(self) -> Mapping[TableName, Record]:
         """Take each snapshot as far as it can get now, and return the records of all tables.
 
-        If another process does so, only read what it has recorded."""
+        If another process does so, only read what it has recorded. A source that is away does not stop the
+        others. Raises the errors of the databases, Kafka and S3."""
         files = record_files(self.lake)
         with self.lake.alone("snapshots") as is_alone:
             records = dict(files.read())
             open_in = {t.source for t, r in records.items() if isinstance(r, Requested | Reading | Read)}
+            failures = Failures(self.lake, self.tell)
             for link in self._links(open_in) if is_alone else ():
                 of_source = {t: r for t, r in records.items() if t.source == link.source.name}
-                with link.connect() as session:
+                with failures.one_source(), link.connect() as session:
                     patience = Patience.of(SECONDS_FOR_KAFKA, stop=self.stop)
                     advanced = advance(link, session, files, of_source.values(), patience)
-                records = {t: r for t, r in records.items() if t not in of_source} | dict(advanced)
+                    records = {t: r for t, r in records.items() if t not in of_source} | dict(advanced)
+            failures.raise_first()
         return records
 
     def run(self) -> None:
@@ -101,8 +109,7 @@ class SnapshotKeeper:
             try:
                 if time.monotonic() >= next_look:
                     next_look = time.monotonic() + SECONDS_BETWEEN_LOOKS
-                    for request in notice_changes(self.lake):
-                        self.tell(described(request))
+                    notice_changes(self.lake, self.tell)
                 self.step()
                 failure = ""
             except passing_errors(self.lake) as error:

@@ -29,7 +29,7 @@ from tributary.operations.reconcile.pairing import pair
 from tributary.operations.reconcile.proof import SourceLink, read_source_tables, wait_until_lake_holds
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.silent import ask
-from tributary.operations.sourced_lake import OpenedLake, SourcedLake, passing_errors
+from tributary.operations.sourced_lake import Failures, OpenedLake, SourcedLake, passing_errors
 from tributary.operations.table_lag import silver_tables
 from tributary.operations.table_outcomes import read_outcomes
 from tributary.operations.verify.check import Sides, verify_table
@@ -95,22 +95,17 @@ class VerifyKeeper:
         ends = None if wanted.seconds is None else time.monotonic() + wanted.seconds
         with self._alone():
             found: dict[TableName, Verification] = {}
-            failures: list[Exception] = []
+            failures = Failures(self.lake, self.tell)
             for link in self.lake.links():
-                try:
+                with failures.one_source():
                     found |= self._verify_source(link, wanted, ends)
-                except passing_errors(self.lake) as error:
-                    failures.append(error)
             for name in silver_tables(self.lake.open_lake):
                 if wanted.tables is None or name in wanted.tables:
                     found[name] = _unverified(
                         name, "its stream tells no position, so only tributary reconcile compares it"
                     )
                     self._files.write(found[name])
-            for other in failures[1:]:
-                self.tell(str(other))
-            if failures:
-                raise failures[0]
+            failures.raise_first()
             return found
 
     def known(self) -> Mapping[TableName, Verification]:
