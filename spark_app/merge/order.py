@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_app.ledger.ledger import EPOCH_SHIFT, Ledger, Truncate
-from spark_app.merge.by_partition import is_at, is_before
+from spark_app.merge.by_partition import is_at, is_before, where_partition
 from spark_app.merge.snapshots import is_since_snapshot, is_snapshot_read, snapshots_before
 from spark_app.merge.survey import Survey
 from spark_app.positions.source_log import NOWHERE
@@ -55,6 +55,31 @@ def without_applied(changes: DataFrame, ledger: Ledger, survey: Survey) -> DataF
     is_half_of_move = F.col("moved_to").isNotNull() | F.col("moved_from").isNotNull()
     is_repeated = is_before(ledger.applied) | (is_half_of_move & is_at(ledger.applied))
     return changes.where(~(is_streamed & ~is_since_snapshot(survey) & is_repeated))
+
+
+def without_repeated_transactions(changes: DataFrame, survey: Survey) -> DataFrame:
+    """Return the changes without those that follow a higher position of their partition. One Spark job.
+
+    For a log in which all changes of a transaction share a position. Debezium has sent a transaction as a
+    whole before it sends the next one, so such a change is repeated. A batch can end within a repeated
+    transaction. Then the last change of a key that it holds is not the last one of the transaction."""
+    streamed = (F.col("op") != READ) & where_partition(
+        {
+            partition: F.col("offset") >= max(found.snapshots.values(), default=0)
+            for partition, found in survey.partitions.items()
+        }
+    )
+    highest = {
+        partition: found.last.position
+        for partition, found in survey.partitions.items()
+        if found.last is not None
+    }
+    at_highest = changes.where(streamed & is_at(highest)).groupBy("partition")
+    reached = {
+        row["partition"]: row["offset"] for row in at_highest.agg(F.min("offset").alias("offset")).collect()
+    }
+    is_after = where_partition({partition: F.col("offset") > offset for partition, offset in reached.items()})
+    return changes.where(~(streamed & is_before(highest) & is_after))
 
 
 def last_truncate(ledger: Ledger, survey: Survey) -> Truncate | None:

@@ -43,6 +43,10 @@ class BinaryLog:
         return ("file", "pos", "row")
 
     @property
+    def shares_positions(self) -> bool:
+        return False
+
+    @property
     def isolates_moves(self) -> bool:
         return True
 

@@ -26,6 +26,10 @@ class ItemLog:
         return False
 
     @property
+    def shares_positions(self) -> bool:
+        return False
+
+    @property
     def isolates_moves(self) -> bool:
         # The key of an item cannot change, so it does not matter here.
         return True

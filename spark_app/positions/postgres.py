@@ -39,6 +39,10 @@ class PostgresLog:
         return ("sequence",)
 
     @property
+    def shares_positions(self) -> bool:
+        return False
+
+    @property
     def isolates_moves(self) -> bool:
         return True
 

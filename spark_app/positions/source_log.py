@@ -40,6 +40,10 @@ class SourceLog(Protocol):
     def isolates_moves(self) -> bool:
         """Return whether the two halves of a changed primary key share a position of their own."""
 
+    @property
+    def shares_positions(self) -> bool:
+        """Return whether all changes of a transaction share a position, in a stream that keeps the order."""
+
     def position(self, source: Column) -> Column:
         """Return a change's place in the order in which Debezium streams, `binary`, never null.
 

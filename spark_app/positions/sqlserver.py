@@ -49,6 +49,10 @@ class ChangeTables:
         return True
 
     @property
+    def shares_positions(self) -> bool:
+        return True
+
+    @property
     def isolates_moves(self) -> bool:
         return False
 

@@ -14,6 +14,7 @@ from spark_app.hudi.hudi_table import HudiTable
 from spark_app.ledger.commits import LedgerCommit
 from spark_app.ledger.ledger import Ledger
 from spark_app.merge.halved_moves import first_halved_moves
+from spark_app.merge.order import without_repeated_transactions
 from spark_app.merge.survey import Survey
 from spark_app.positions.source_log import SourceLog
 from spark_app.reports import Committed, Freshness, iso_utc
@@ -151,7 +152,10 @@ class BatchApplier:
     def _folds_partially(self, columns: TableColumns, buckets: Buckets | None) -> bool:
         # A snapshot has each key once. And if there are few tasks, other tables would wait for a core.
         has_repeated_keys = buckets is not None and self.state.has_table
-        return has_repeated_keys and not needed_by_deletes(self.parts.hudi.policy, columns)
+        # Which changes are repeated is known only once the whole batch was surveyed.
+        may_end_within_repeated = self.parts.log.shares_positions
+        is_needed = needed_by_deletes(self.parts.hudi.policy, columns)
+        return has_repeated_keys and not is_needed and not may_end_within_repeated
 
     def _whole_ranges(self, ranges: tuple[OffsetRange, ...], batch: DecodedBatch) -> tuple[OffsetRange, ...]:
         if not batch.survey.has_moved:
@@ -177,6 +181,8 @@ class BatchApplier:
             self.mode.retype(plan.columns, plan.retyped)
         bad = undecoded(batch.changes)
         good = self.mode.to_apply(batch.changes.where(F.col("reason").isNull()), survey)
+        if self.parts.log.shares_positions:
+            good = without_repeated_transactions(good, survey)
         folded = self._folding().fold_batch(good, plan, survey, buckets)
         set_aside = survey.bad
         if folded.left_out is not None:

@@ -100,6 +100,37 @@ def test_rows_that_take_each_others_keys_are_right_wherever_a_batch_ends(
     assert run.is_at_end
 
 
+@pytest.mark.parametrize("are_large", [False, True])
+def test_a_batch_may_end_within_a_transaction_that_is_sent_again_after_later_ones(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, are_large: bool
+) -> None:
+    source = SqlServerTable()
+    source.begin()
+    source.insert(1, "one", "a large body")
+    source.insert(4, "four", "another")
+    source.commit()
+    source.begin()
+    source.change_keys({1: 4, 4: 1})
+    source.update(4, "FOUR", None, body_is_unchanged=True)
+    source.commit()
+    source.begin()
+    source.insert(5, "five", "of a later transaction")
+    source.commit()
+    sent = source.events
+    whole = tuple(range(len(sent)))
+    if are_large:
+        monkeypatch.setattr(batch_plan, "EVENTS_OF_ONE_TASK", 0)
+    for cut in whole:
+        delivery = Delivery(((*whole, *whole),))
+        run = _Run(spark, TablePolicy(buckets=1), sent, delivery, tmp_path / str(cut), log=ChangeTables())
+        run.apply((OffsetRange(0, 0, 1),))
+        run.apply((OffsetRange(0, 1, len(sent) + cut),))
+        run.check()
+        run.apply_rest()
+        run.check()
+        assert run.is_at_end
+
+
 def test_a_transaction_that_is_sent_again_in_part_changes_nothing_in_the_end(
     spark: SparkSession, tmp_path: Path
 ) -> None:

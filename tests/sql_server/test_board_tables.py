@@ -77,6 +77,23 @@ def test_a_tile_is_a_table_that_holds_the_answer_to_its_sql(world: World) -> Non
         assert answers(cursor, "SELECT max(revenue) AS most FROM shop_revenue_by_city") == [(4,)]
 
 
+def test_names_that_a_client_defines_do_not_change_a_tile(world: World) -> None:
+    with connected(world.access) as cursor:
+        asked = "WITH sales AS (SELECT 'X' AS city, 99 AS price) SELECT * FROM boards.shop_revenue_by_city"
+        assert answers(cursor, asked) == [("Oslo", 2), ("Rome", 4)]
+        within = "SELECT count(*) FROM (boards.shop_revenue_by_city b JOIN sales s ON s.city = b.city)"
+        assert answers(cursor, within) == [(3,)]
+
+
+@pytest.mark.parametrize("other", ["sales", "boards.shop_revenue_by_city"])
+def test_a_tile_of_an_earlier_time_is_not_read_together_with_tables_of_now(world: World, other: str) -> None:
+    with (
+        connected(world.access) as cursor,
+        pytest.raises(pymysql.MySQLError, match="as of one time"),
+    ):
+        cursor.execute(f"SELECT * FROM boards.shop_revenue_then, {other}")
+
+
 def test_a_tile_of_an_earlier_time_is_answered_as_of_that_time(world: World) -> None:
     with connected(world.access) as cursor:
         assert answers(cursor, "SELECT revenue FROM boards.shop_revenue_then") == [(6,)]

@@ -67,7 +67,10 @@ class DataApiOnMariaDb:
                 cursor.execute(statement)
                 rows = cursor.fetchall() or []
             except pymysql.Error as error:
-                raise refusal("DatabaseErrorException", f"{error.args[1]}; SQLState: 42000") from None
+                raise refusal(
+                    "DatabaseErrorException",
+                    f"Database error code: {error.args[0]}. Message: {error.args[1]}",
+                ) from None
         return {"records": [[{"stringValue": str(row[0])}] for row in rows]}
 
     def begin_transaction(self, **_: Any) -> Mapping[str, Any]:

@@ -78,7 +78,7 @@ def test_each_tile_is_a_chart_that_asks_for_its_columns(board: Board) -> None:
         "all_kinds_bars": ("Bars", "echarts_timeseries_bar", ["month", "a", "b"]),
         "all_kinds_line": ("Line", "echarts_timeseries_line", ["day", "a"]),
         "all_kinds_pie": ("Pie", "pie", ["name", "share"]),
-        "all_kinds_points": ("Points", "bubble_v2", ["a", "a", "b", "rows"]),
+        "all_kinds_points": ("Points", "bubble_v2", ["a", "a of the point", "b", "rows"]),
         "all_kinds_rows": ("Rows", "table", ["a", "b"]),
     }
 
@@ -87,8 +87,9 @@ def test_a_dashboard_has_every_chart_in_rows_that_fit_and_asks_again_as_the_boar
     charts = [(tile, chart_of(tile, ["a", "b"]), number) for number, tile in enumerate(board.tiles)]
     dashboard = dashboard_of(board, charts)
     assert dashboard["slug"] == "tributary-all-kinds"
-    assert json.loads(dashboard["json_metadata"]) == {"refresh_frequency": 60}
-    layout: dict[str, Any] = json.loads(dashboard["position_json"])
+    about = json.loads(dashboard["json_metadata"])
+    assert about["refresh_frequency"] == 60
+    layout: dict[str, Any] = about["positions"]
     rows = [layout[row]["children"] for row in layout["GRID_ID"]["children"]]
     widths = [[layout[chart]["meta"]["width"] for chart in row] for row in rows]
     assert widths == [[3, 8], [4, 6], [6], [12]]

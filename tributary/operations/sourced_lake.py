@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -50,25 +50,28 @@ def passing_errors(lake: SourcedLake) -> tuple[type[Exception], ...]:
     return (TributaryError, OSError, *of_drivers)
 
 
+class SeveralSourcesFailed(TributaryError):
+    """The work on several sources failed."""
+
+
 @dataclass
 class Failures:
     """The errors of single sources, none of which stops the work on the others."""
 
     lake: SourcedLake
-    tell: Callable[[str], None]
     _found: list[Exception] = field(default_factory=list, init=False)
 
     @contextmanager
     def one_source(self) -> Iterator[None]:
-        """Keep an error of the work on one source for `raise_first`."""
+        """Keep an error of the work on one source for `raise_all`."""
         try:
             yield
         except passing_errors(self.lake) as error:
             self._found.append(error)
 
-    def raise_first(self) -> None:
-        """Raise the first error, if there was one. A person is told of the others."""
-        for other in self._found[1:]:
-            self.tell(str(other))
+    def raise_all(self) -> None:
+        """Raise the error, if there was one, or one that says them all."""
+        if len(self._found) > 1:
+            raise SeveralSourcesFailed("; ".join(str(error).rstrip(".") for error in self._found))
         if self._found:
             raise self._found[0]

@@ -49,12 +49,16 @@ def question_of(statement: exp.Expr, database: str | None, boards: BoardTables =
     query = statement.copy()
     defined = {cte.alias for cte in query.find_all(exp.CTE)}
     tiles = _tiles_in(query, defined, database, boards)
-    moments = {_moment_of(version) for version in query.find_all(exp.Version)}
-    moments |= {tile.as_of for _, tile in tiles if tile.as_of is not None}
+    moments: set[str | None] = {_moment_of(version) for version in query.find_all(exp.Version)}
+    if any(tile.as_of is not None for _, tile in tiles):
+        # None stands for now, which all tables are read at that say nothing else.
+        moments |= {tile.as_of for _, tile in tiles}
+        others = {id(table) for table in query.find_all(exp.Table)} - {id(table) for table, _ in tiles}
+        moments |= {None} if others and not list(query.find_all(exp.Version)) else set()
     if len(moments) > 1:
         raise NotAnswered(
             "a query reads all its tables as of one time",
-            found=" and ".join(sorted(map(repr, moments))),
+            found=" and ".join(sorted(repr(moment or "now") for moment in moments)),
             expected="the same time at each table",
         )
     for table in query.find_all(exp.Table):
@@ -68,14 +72,21 @@ def question_of(statement: exp.Expr, database: str | None, boards: BoardTables =
     for column in query.find_all(exp.Column):
         column.set("db", None)
         column.set("catalog", None)
-    places = {f"tile {number} of a board": tile for number, (_, tile) in enumerate(tiles)}
-    for (table, _), place in zip(tiles, places, strict=True):
-        alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True))
-        table.replace(exp.Table(this=exp.to_identifier(place, quoted=True), alias=alias))
+    answers = []
+    for number, (table, tile) in enumerate(tiles):
+        place = f"tile {number} of a board"
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True)))
+        table.set("this", exp.to_identifier(place, quoted=True))
+        table.set("db", None)
+        table.set("catalog", None)
+        # On lines of its own: the last one can be a comment.
+        answers.append(f'"{place}" AS (\n{tile.sql.rstrip().removesuffix(";")}\n)')
     sql = query.sql(dialect="duckdb")
-    for place, tile in places.items():
-        # As a text, because it is DuckDB's already. On lines of its own: the last can be a comment.
-        sql = sql.replace(f'"{place}"', f"(\n{tile.sql.rstrip().removesuffix(';')}\n)")
+    if answers:
+        # First of all, so that no name which the client defines stands for a table of the tile.
+        begin = next((text for text in ("WITH RECURSIVE ", "WITH ") if sql.startswith(text)), "")
+        rest = f", {sql.removeprefix(begin)}" if begin else f" {sql}"
+        sql = (begin or "WITH ") + ", ".join(answers) + rest
     return Question(sql, next(iter(moments), None))
 
 

@@ -23,7 +23,7 @@ from tributary.contract.boards.board import (
 
 Form = dict[str, Any]
 
-_MOST_ROWS = 1000
+_MOST_ROWS = 10_000
 _HEIGHT = 50
 _HEIGHT_OF_A_NUMBER = 22
 """Of a chart, in Superset's units of 8 pixels."""
@@ -60,7 +60,7 @@ def chart_of(tile: Tile, columns: Sequence[str]) -> Chart:
         case ScatterTile():
             # Superset shows one bubble for each value of the entity. Without a label, that is the value of x.
             entity, size = tile.label or tile.x, _sum(tile.size) if tile.size else _COUNT
-            x, y = _sum(tile.x), _sum(tile.y)
+            x, y = _sum(tile.x, tile.x if tile.label else f"{tile.x} of the point"), _sum(tile.y)
             form = {"entity": entity, "x": x, "y": y, "size": size}
             return _chart(tile.title, "bubble_v2", form, [entity], [x, y, size])
         case TableTile():
@@ -76,8 +76,12 @@ def dashboard_of(board: Board, charts: Sequence[tuple[Tile, Chart, int]]) -> For
         "dashboard_title": board.title,
         "slug": slug_of(board),
         "published": True,
-        "position_json": json.dumps(_positions(board, charts)),
-        "json_metadata": json.dumps({"refresh_frequency": int(board.refresh.total_seconds())}),
+        "json_metadata": json.dumps(
+            {
+                "refresh_frequency": int(board.refresh.total_seconds()),
+                "positions": _positions(board, charts),
+            }
+        ),
     }
 
 
@@ -100,13 +104,13 @@ def _chart(title: str, kind: str, form: Form, columns: Iterable[str], metrics: S
     return Chart(title, kind, {"viz_type": kind, "row_limit": _MOST_ROWS, **form}, query)
 
 
-def _sum(column: str) -> Form:
+def _sum(column: str, label: str | None = None) -> Form:
     """Return a sum, which is the value itself: a tile's answer has one row for each label."""
     return {
         "expressionType": "SIMPLE",
         "column": {"column_name": column},
         "aggregate": "SUM",
-        "label": column,
+        "label": label or column,
         "optionName": f"metric_{column}",
     }
 

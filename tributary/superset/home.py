@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _WITHOUT_WHEEL = ("wtforms-json",)
 _PREPARE = Path(__file__).with_name("inside.py")
 _SECRETS, _CONFIG, _PREPARED = "secrets.json", "superset_config.py", "prepared-for"
+_DATABASE = "superset.db"
 
 
 class SupersetFailed(TributaryError):
@@ -71,7 +73,10 @@ class SupersetHome:
         done = self.folder / _PREPARED
         if done.exists() and done.read_text() == self.packages.name:
             return
-        log = self.folder / "prepare.log"
+        database, log = self.folder / _DATABASE, self.folder / "prepare.log"
+        before = database.with_name(f"{_DATABASE}.before")
+        if database.exists():
+            shutil.copyfile(database, before)
         with log.open("wb") as file:
             ended = subprocess.run(
                 [sys.executable, str(_PREPARE), str(self.secrets_file)],
@@ -81,12 +86,15 @@ class SupersetHome:
                 check=False,
             )
         if ended.returncode:
+            if before.exists():
+                before.replace(database)
             raise SupersetFailed(
                 "Superset's own database cannot be prepared",
                 where=str(log),
                 found=f"exit status {ended.returncode}",
-                remedy="The log says why. To begin again, remove the folder.",
+                remedy="The log says why. The database is as it was before.",
             )
+        before.unlink(missing_ok=True)
         done.write_text(self.packages.name)
 
     def command(self, port: int) -> Command:
@@ -131,7 +139,7 @@ pymysql.install_as_MySQLdb()
 
 HERE = Path({str(folder)!r})
 SECRET_KEY = json.loads((HERE / {_SECRETS!r}).read_text())["secret_key"]
-SQLALCHEMY_DATABASE_URI = f"sqlite:///{{HERE / 'superset.db'}}"
+SQLALCHEMY_DATABASE_URI = f"sqlite:///{{HERE / {_DATABASE!r}}}"
 # Superset's own policy lets its pages load a picture from a host that counts users.
 TALISMAN_CONFIG = {{
     "content_security_policy": {{

@@ -71,7 +71,7 @@ class Superset:
             "params": json.dumps({**chart.form, "datasource": source}),
             "query_context": json.dumps(_question(chart, dataset)),
         }
-        known = self._find("chart", datasource_id=dataset)
+        known = self._find("chart", datasource_id=dataset, slice_name=chart.title)
         if known is None:
             return self._create("chart", wanted)
         self._call("PUT", f"chart/{known}", wanted)
@@ -82,11 +82,14 @@ class Superset:
         rows: list[Mapping[str, Any]] = self._call("GET", f"chart/{chart}/data/")["result"][0]["data"]
         return rows
 
-    def put_dashboard(self, dashboard: Form, charts: list[int]) -> str:
-        """Return the address of the dashboard, which then has these charts."""
-        known = self._put("dashboard", "slug", dashboard["slug"], dashboard)
-        for chart in charts:
-            self._call("PUT", f"chart/{chart}", {"dashboards": [known]})
+    def put_dashboard(self, dashboard: Form) -> str:
+        """Return the address of the dashboard, which then has the charts of its positions, and no others."""
+        known = self._find("dashboard", slug=dashboard["slug"])
+        if known is None:
+            named = {name: dashboard[name] for name in ("dashboard_title", "slug")}
+            known = self._create("dashboard", named)
+        # Only a change takes the charts from the positions.
+        self._call("PUT", f"dashboard/{known}", dashboard)
         return f"{self.address}/superset/dashboard/{dashboard['slug']}/"
 
     def _put(self, kind: str, key: str, name: str, wanted: Form) -> int:

@@ -83,7 +83,7 @@ def _show(superset: Superset, database: int, path: Path) -> str:
         dataset = superset.put_dataset(database, DATABASE, name)
         chart = chart_of(tile, superset.columns(dataset))
         charts.append((tile, chart, superset.put_chart(chart, dataset)))
-    return superset.put_dashboard(dashboard_of(board, charts), [chart_id for _, _, chart_id in charts])
+    return superset.put_dashboard(dashboard_of(board, charts))
 
 
 def _answers(address: str) -> bool:

@@ -69,6 +69,9 @@ def setup_statements(lake: Lake, source: BinlogSource) -> tuple[str, ...]:
         *_rights(source, user),
         f"GRANT SELECT, INSERT, UPDATE ON {HEARTBEAT} TO {user}",
         f"GRANT SELECT, INSERT, DELETE ON {signals} TO {user}",
+        # Where FLUSH TABLES WITH READ LOCK is refused, as on Aurora, a snapshot locks each table instead. It
+        # also locks that of the signals.
+        f"GRANT LOCK TABLES ON {identifier(OWN_DATABASE)}.* TO {user}",
     )
 
 

@@ -41,6 +41,9 @@ _DENIED_SECONDS = 120.0
 """A new role's policy takes effect within seconds, but not at once."""
 
 _SQL_STATE = re.compile(r"SQLState: ([0-9A-Z]{5})")
+_MYSQL_CODE = re.compile(r"Database error code: ([0-9]+)")
+_PASSING_CODES = {"1040", "1205", "1213", "2006", "2013"}
+"""Errors of MySQL: too many connections, lock waits, deadlocks, and lost connections."""
 _PASSING_STATES = ("08", "28", "40", "53", "55P03", "57P")
 """Connections, logins during a rotation of the secret, serialization, resources, locks, and shutdowns."""
 
@@ -137,7 +140,11 @@ def _patience(error: Exception, seconds: float) -> float:
 
 
 def _is_refusal(error: ClientError) -> bool:
-    """Return whether the database refuses the statement itself. Without an SQLState, it has not seen it."""
+    """Return whether the database refuses the statement itself.
+
+    Without an SQLState or a code of MySQL's, it has not seen the statement."""
+    if (code := _MYSQL_CODE.search(_message(error))) is not None:
+        return code[1] not in _PASSING_CODES
     state = _SQL_STATE.search(_message(error))
     return state is not None and not state[1].startswith(_PASSING_STATES)
 

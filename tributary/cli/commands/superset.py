@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,12 @@ from tributary.cli.commands.sql_server import OPTIONS_FILE
 from tributary.cli.commands.sql_server import PORT as SQL_PORT
 from tributary.cli.free_port import require_free
 from tributary.cli.rendering import messages, output, tell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tributary.api.open_lake import OpenLake
+    from tributary.local.state import StateFolder
 
 PORT = 8088
 
@@ -44,26 +50,39 @@ def superset(
     machine only.
     """
     from tributary.api.open_lake import open_lake
+    from tributary.local.process import stop_process
+    from tributary.local.state import StateFolder
+    from tributary.operations.keeping import alone
+    from tributary.superset.home import SERVICE
+
+    folder = StateFolder(state)
+    folder.create()
+    with alone(folder, SERVICE) as is_alone:
+        if not is_alone:
+            raise typer.BadParameter("another tributary superset runs with this folder", param_hint="--state")
+        # Only a server that outlived its command can be there.
+        stop_process(SERVICE, folder.run)
+        require_free(port, "the port of Superset")
+        require_free(sql_port, "the port of the lake's server")
+        opened = open_lake(lake, state=state, aws=on_aws, environment=environment)
+        _run(opened, lake, folder, port, sql_port)
+
+
+def _run(opened: OpenLake, lake: Path, folder: StateFolder, port: int, sql_port: int) -> None:
     from tributary.api.sql import Limits
     from tributary.contract.boards.board import board_files
-    from tributary.local.state import StateFolder
     from tributary.sql_server.board_tables import BoardTables
     from tributary.sql_server.server import HOST, USER, open_access, serving
     from tributary.sql_server.session import ServedLake
     from tributary.superset.home import SupersetHome
     from tributary.superset.run import Served, running, show_boards
 
-    require_free(port, "the port of Superset")
-    require_free(sql_port, "the port of the lake's server")
-    opened = open_lake(lake, state=state, aws=on_aws, environment=environment)
-    folder = StateFolder(state)
-    folder.create()
     with messages.status("installing Superset (the first time: some minutes)") as shown:
-        home = SupersetHome.open(state / "superset")
+        home = SupersetHome.open(folder.path / "superset")
         shown.update("preparing Superset's own database (the first time: a minute)")
         home.prepare()
     boards = BoardTables(partial(board_files, lake), tell)
-    access = open_access(state / OPTIONS_FILE, sql_port)
+    access = open_access(folder.path / OPTIONS_FILE, sql_port)
     with (
         serving(ServedLake(opened, Limits(60.0, "1GB"), boards), access),
         messages.status("starting Superset") as shown,
@@ -74,8 +93,9 @@ def superset(
         shown.stop()
         for problem in found.problems:
             tell(problem)
+        secret = f"the password is in {home.secrets_file}, under password"
         for line in (
-            f"Superset at {server.address}, user {home.login.user}; the password is in {home.secrets_file}",
+            f"Superset at {server.address}, user {home.login.user}; {secret}",
             *(f"Dashboard: {address}" for address in found.dashboards),
         ):
             output.print(line, markup=False, highlight=False, soft_wrap=True)

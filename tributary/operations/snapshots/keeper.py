@@ -49,7 +49,7 @@ def notice_changes(lake: SourcedLake, tell: Callable[[str], None] = lambda _: No
         *(place.name for place in read_table_folders(files.filesystem, files.names, lake.open_lake.silver)),
         *decided,
     }
-    failures = Failures(lake, tell)
+    failures = Failures(lake)
     for link in lake.links():
         with failures.one_source(), link.connect() as session:
             found += notice(link, session, files, followed)
@@ -59,7 +59,7 @@ def notice_changes(lake: SourcedLake, tell: Callable[[str], None] = lambda _: No
     for table in decided:
         if why_orphan(lake.lake, gone, table) is None:
             decisions.forget(table)
-    failures.raise_first()
+    failures.raise_all()
     return tuple(found)
 
 
@@ -90,14 +90,14 @@ class SnapshotKeeper:
         with self.lake.alone("snapshots") as is_alone:
             records = dict(files.read())
             open_in = {t.source for t, r in records.items() if isinstance(r, Requested | Reading | Read)}
-            failures = Failures(self.lake, self.tell)
+            failures = Failures(self.lake)
             for link in self._links(open_in) if is_alone else ():
                 of_source = {t: r for t, r in records.items() if t.source == link.source.name}
                 with failures.one_source(), link.connect() as session:
                     patience = Patience.of(SECONDS_FOR_KAFKA, stop=self.stop)
                     advanced = advance(link, session, files, of_source.values(), patience)
                     records = {t: r for t, r in records.items() if t not in of_source} | dict(advanced)
-            failures.raise_first()
+            failures.raise_all()
         return records
 
     def run(self) -> None:
@@ -106,18 +106,24 @@ class SnapshotKeeper:
         A failure is reported once, and retried after a while."""
         next_look, failure = 0.0, ""
         while not self.stop.is_set():
-            try:
-                if time.monotonic() >= next_look:
-                    next_look = time.monotonic() + SECONDS_BETWEEN_LOOKS
-                    notice_changes(self.lake, self.tell)
-                self.step()
-                failure = ""
-            except passing_errors(self.lake) as error:
-                if str(error) != failure and not self.stop.is_set():
-                    self.tell(f"The tables' definitions cannot be checked now, and are again later: {error}")
-                failure = str(error)
-                self.stop.wait(SECONDS_BETWEEN_LOOKS)
-            self.stop.wait(SECONDS_BETWEEN_STEPS)
+            problems: list[str] = []
+            if time.monotonic() >= next_look:
+                next_look = time.monotonic() + SECONDS_BETWEEN_LOOKS
+                problems += self._problem_of(lambda: notice_changes(self.lake, self.tell))
+            # Also after a look that failed: another source can be away.
+            problems += self._problem_of(self.step)
+            said = "; ".join(dict.fromkeys(problems))
+            if problems and said != failure and not self.stop.is_set():
+                self.tell(f"The tables' definitions cannot be checked now, and are again later: {said}")
+            failure = said
+            self.stop.wait(SECONDS_BETWEEN_LOOKS if problems else SECONDS_BETWEEN_STEPS)
+
+    def _problem_of(self, work: Callable[[], object]) -> list[str]:
+        try:
+            work()
+        except passing_errors(self.lake) as error:
+            return [str(error)]
+        return []
 
     def running(self) -> AbstractContextManager[None]:
         """Run in a thread as long as the context lasts."""

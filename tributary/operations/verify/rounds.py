@@ -95,7 +95,7 @@ class VerifyKeeper:
         ends = None if wanted.seconds is None else time.monotonic() + wanted.seconds
         with self._alone():
             found: dict[TableName, Verification] = {}
-            failures = Failures(self.lake, self.tell)
+            failures = Failures(self.lake)
             for link in self.lake.links():
                 with failures.one_source():
                     found |= self._verify_source(link, wanted, ends)
@@ -105,7 +105,7 @@ class VerifyKeeper:
                         name, "its stream tells no position, so only tributary reconcile compares it"
                     )
                     self._files.write(found[name])
-            failures.raise_first()
+            failures.raise_all()
             return found
 
     def known(self) -> Mapping[TableName, Verification]:
