@@ -112,6 +112,10 @@ class NetworkStack(TributaryStack):
         """The zones of the lake. Without this property, the CDK would ask AWS for them at synth."""
         return zone_names(self.aws)
 
+    @property
+    def private_subnet_ids(self) -> list[str]:
+        return self.vpc.select_subnets(subnets=self.private.subnets).subnet_ids
+
     def _own_vpc(self) -> ec2.Vpc:
         network = self.aws.network
         private = ec2.SubnetConfiguration(

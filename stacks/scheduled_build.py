@@ -12,7 +12,6 @@ from typing import Any
 
 from aws_cdk import Aws, Stack
 from aws_cdk import aws_codebuild as codebuild
-from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as assets
@@ -22,25 +21,12 @@ from constructs import Construct
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip
 from stacks.kafka.access import Access
-from stacks.network import NetworkStack
+from stacks.lake_function import InVpc
 
 PYTHON = "3.11"
 _IMAGE = "aws/codebuild/amazonlinux-x86_64-standard:5.0"
 _COMPUTE = "BUILD_GENERAL1_SMALL"
 """2 vCPUs and 4 GB."""
-
-
-@dataclass(frozen=True)
-class InNetwork:
-    """In the lake's private subnets, with this security group."""
-
-    network: NetworkStack
-    group: ec2.ISecurityGroup
-
-    @property
-    def subnet_ids(self) -> list[str]:
-        network = self.network
-        return network.vpc.select_subnets(subnets=network.private.subnets).subnet_ids
 
 
 @dataclass(frozen=True)
@@ -69,7 +55,7 @@ class ScheduledJob:
     log: logs.ILogGroup
     variables: Mapping[str, str]
     further: Mapping[str, Access] = field(default_factory=dict)
-    place: InNetwork | None = None
+    place: InVpc | None = None
     is_enabled: bool = True
 
 
@@ -120,13 +106,14 @@ def _of_the_run(stack: TributaryStack, job: ScheduledJob) -> Iterator[iam.Policy
 
 
 def _attach(
-    scope: Construct, stack: TributaryStack, role: iam.Role, place: InNetwork, run: str
+    scope: Construct, stack: TributaryStack, role: iam.Role, place: InVpc, run: str
 ) -> iam.ManagedPolicy:
     """Let CodeBuild give a run a network interface in the subnets, and return the policy that does.
 
     See the CodeBuild user guide, "Allow CodeBuild access to AWS services required to create a VPC network
     interface". CodeBuild checks the permissions when it creates the project.
     """
+    subnets = place.network.private_subnet_ids
     here = f"arn:{Aws.PARTITION}:ec2:{stack.aws.region}:{Aws.ACCOUNT_ID}"
     policy = iam.ManagedPolicy(
         scope,
@@ -150,7 +137,7 @@ def _attach(
                 resources=[f"{here}:network-interface/*"],
                 conditions={
                     "StringEquals": {"ec2:AuthorizedService": "codebuild.amazonaws.com"},
-                    "ArnEquals": {"ec2:Subnet": [f"{here}:subnet/{each}" for each in place.subnet_ids]},
+                    "ArnEquals": {"ec2:Subnet": [f"{here}:subnet/{each}" for each in subnets]},
                 },
             ),
         ],
@@ -198,7 +185,7 @@ def _project(
             if job.place is None
             else codebuild.CfnProject.VpcConfigProperty(
                 vpc_id=job.place.network.vpc.vpc_id,
-                subnets=job.place.subnet_ids,
+                subnets=job.place.network.private_subnet_ids,
                 security_group_ids=[job.place.group.security_group_id],
             )
         ),

@@ -23,7 +23,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from spark_app.reports import Blocked, CaughtUp, Committed, ProgressWriter, Report, StepsChosen
-from tributary.contract.aws_names import METRICS_NAMESPACE
+from tributary.contract.aws_names import METRICS_NAMESPACE, dimension_value
 
 Unit = Literal["Count", "Seconds"]
 
@@ -125,7 +125,7 @@ def metric_line(lake: str, table: str, values: Mapping[str, float], at_ms: int) 
     }
     named = {"Lake": lake}
     if table:
-        named["Table"] = table.encode("ascii", "backslashreplace").decode("ascii")
+        named["Table"] = dimension_value(table)
     return json.dumps({"_aws": {"Timestamp": at_ms, "CloudWatchMetrics": [directive]}, **named, **values})
 
 

@@ -13,13 +13,14 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_rds as rds
 from aws_cdk import aws_secretsmanager as secretsmanager
-from constructs import Construct
+from constructs import Construct, IDependable
 
 from connectors.deployment import DatabaseAccess, SecretsManagerSecret
 from connectors.engines.registry import engine_of
 from stacks.base import TributaryStack
 from stacks.checks.findings import acknowledge, skip
-from stacks.database.outputs import construct_id
+from stacks.database.engine import SourceDatabase
+from stacks.database.outputs import construct_id, tell
 from stacks.database.secrets import UNSAFE_CHARACTERS, AdminSecret, ReplicationSecret
 from stacks.network import NetworkStack
 from stacks.observability.metrics import writer_metric
@@ -83,6 +84,15 @@ def disk_alarm(settings: Aurora, source: str, cluster: str) -> list[Watched]:
     return [Watched("database-disk", f"The writer of {source} has little disk.", free, least, source)]
 
 
+def own_clusters(stack: TributaryStack, engine: type[Source]) -> Mapping[str, str]:
+    """Return the identifiers of an engine's own clusters of the lake, by their sources."""
+    return {
+        source.name: cluster_name(stack, source)
+        for source in stack.lake.connected_sources
+        if isinstance(source, engine) and source.name not in stack.aws.source
+    }
+
+
 class AuroraCluster(Construct):
     """The database of one source, in its own cluster. If the data is kept, so is everything that it needs.
 
@@ -142,6 +152,16 @@ class AuroraCluster(Construct):
         return self.secret.add_rotation_schedule(
             "Rotation", hosted_rotation=rotation, automatically_after=Duration.days(30)
         )
+
+    def ready_once(self, prepared: IDependable, remarks: str) -> SourceDatabase:
+        """Return the database, which is ready once `prepared` exists, and tell how to reach it."""
+        # A password that changes during the preparation would delay it.
+        self.rotate_secret().node.add_dependency(prepared)
+        stack, source = self._stack, self._source
+        tell(stack, source, "Endpoint", "The address of the database", self.access.host)
+        tell(stack, source, "AdminSecret", "The administrator's login", self.secret.secret_arn)
+        tell(stack, source, "Remarks", "Remarks on the preparation of the database", remarks)
+        return SourceDatabase(self.access, self.replication, ready=prepared)
 
     def _log_group(self, log: str) -> logs.CfnLogGroup:
         """Create the group that Aurora writes to. A group that Aurora creates keeps its logs forever."""

@@ -120,7 +120,8 @@ class KafkaCluster(Construct):
             ),
             vpc_configs=[
                 msk.CfnServerlessCluster.VpcConfigProperty(
-                    subnet_ids=_subnet_ids(network), security_groups=[self.security_group.security_group_id]
+                    subnet_ids=network.private_subnet_ids,
+                    security_groups=[self.security_group.security_group_id],
                 )
             ],
         )
@@ -138,7 +139,7 @@ class KafkaCluster(Construct):
             number_of_broker_nodes=aws.brokers,
             broker_node_group_info=of.BrokerNodeGroupInfoProperty(
                 instance_type=kafka.broker,
-                client_subnets=_subnet_ids(network),
+                client_subnets=network.private_subnet_ids,
                 security_groups=[self.security_group.security_group_id],
                 storage_info=self._volumes(kafka),
             ),
@@ -238,7 +239,3 @@ def _let_in(group: ec2.ISecurityGroup, network: NetworkStack) -> None:
         client: ec2.SecurityGroup | None = getattr(network, whose)
         if client is not None:
             group.add_ingress_rule(client, ec2.Port.tcp(KAFKA_PORT), f"{whose}: Kafka with IAM")
-
-
-def _subnet_ids(network: NetworkStack) -> list[str]:
-    return network.vpc.select_subnets(subnets=network.private.subnets).subnet_ids

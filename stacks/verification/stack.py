@@ -14,9 +14,10 @@ from constructs import Construct
 
 from stacks.base import TributaryStack, deployment_of
 from stacks.kafka.access import verification_access
+from stacks.lake_function import InVpc
 from stacks.log_groups import LakeLogGroup
 from stacks.processing.spark_package import LakeFiles
-from stacks.scheduled_build import PYTHON, InNetwork, ScheduledJob, add_scheduled_job
+from stacks.scheduled_build import PYTHON, ScheduledJob, add_scheduled_job
 from stacks.verification.access import job_access
 from stacks.verification.package import REQUIREMENTS, write_package
 from tributary.contract.aws_names import Output
@@ -92,7 +93,7 @@ class VerificationStack(TributaryStack):
                 log=LakeLogGroup(place, "Logs", "verify", network.log_key),
                 variables={},
                 # Kafka and the databases let Debezium in, or the lake does not work anyway.
-                place=InNetwork(network, network.debezium),
+                place=InVpc(network, network.debezium),
                 is_enabled=self.aws.connect.running,
             ),
         )

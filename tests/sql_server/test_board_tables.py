@@ -97,6 +97,8 @@ def test_a_tile_of_an_earlier_time_is_not_read_together_with_tables_of_now(world
 def test_a_tile_of_an_earlier_time_is_answered_as_of_that_time(world: World) -> None:
     with connected(world.access) as cursor:
         assert answers(cursor, "SELECT revenue FROM boards.shop_revenue_then") == [(6,)]
+        defined = "WITH `then` AS (SELECT revenue FROM boards.shop_revenue_then) SELECT * FROM `then`"
+        assert answers(cursor, defined) == [(6,)]
     assert world.lake.asked[-1][1] == "2026-01-01 00:00:00"
 
 

@@ -28,6 +28,11 @@ METRICS_NAMESPACE = "Tributary"
 """The namespace of the Spark app's CloudWatch metrics. Their dimension `Lake` is the lake's name."""
 
 
+def dimension_value(text: str) -> str:
+    """Return a text as the value of a metric's dimension, which has only ASCII: with Python's escapes."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
 class VerificationMetric:
     """The metrics of a verification, of each table and of the whole lake.
 

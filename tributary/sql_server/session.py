@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from tributary.api.kept import Kept
 from tributary.api.sql import Limits
+from tributary.contract.boards.views import without_end
 from tributary.contract.errors import TributaryError
 from tributary.operations.boards.tile_names import DATABASE as BOARDS
 from tributary.sql_server.board_tables import NO_BOARDS, BoardTables
@@ -72,8 +73,8 @@ class ServedLake:
 
     def _types_of(self, sql: str, as_of: str | None) -> Mapping[str, str]:
         # On lines of their own, because the last line of the SQL can be a comment.
-        statement = sql.rstrip().removesuffix(";")
-        return _types(self.lake.sql(f"SELECT * FROM (\n{statement}\n) LIMIT 0", as_of, self.limits).schema)
+        statement = f"SELECT * FROM (\n{without_end(sql)}\n) LIMIT 0"
+        return _types(self.lake.sql(statement, as_of, self.limits).schema)
 
 
 def _types(schema: pa.Schema) -> dict[str, str]:

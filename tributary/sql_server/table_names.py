@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tributary.contract.boards.board import Tile
+from tributary.contract.boards.views import without_end
 from tributary.contract.errors import TributaryError
 from tributary.contract.table_name import TableName
 from tributary.operations.boards.tile_names import DATABASE as BOARDS
@@ -51,10 +52,16 @@ def question_of(statement: exp.Expr, database: str | None, boards: BoardTables =
     tiles = _tiles_in(query, defined, database, boards)
     moments: set[str | None] = {_moment_of(version) for version in query.find_all(exp.Version)}
     if any(tile.as_of is not None for _, tile in tiles):
-        # None stands for now, which all tables are read at that say nothing else.
+        # None stands for now, at which a table is read that says nothing else.
         moments |= {tile.as_of for _, tile in tiles}
-        others = {id(table) for table in query.find_all(exp.Table)} - {id(table) for table, _ in tiles}
-        moments |= {None} if others and not list(query.find_all(exp.Version)) else set()
+        shown = {id(table) for table, _ in tiles}
+        others = [
+            table
+            for table in query.find_all(exp.Table)
+            if id(table) not in shown and (table.db or table.name not in defined)
+        ]
+        if others and query.find(exp.Version) is None:
+            moments.add(None)
     if len(moments) > 1:
         raise NotAnswered(
             "a query reads all its tables as of one time",
@@ -80,7 +87,7 @@ def question_of(statement: exp.Expr, database: str | None, boards: BoardTables =
         table.set("db", None)
         table.set("catalog", None)
         # On lines of its own: the last one can be a comment.
-        answers.append(f'"{place}" AS (\n{tile.sql.rstrip().removesuffix(";")}\n)')
+        answers.append(f'"{place}" AS (\n{without_end(tile.sql)}\n)')
     sql = query.sql(dialect="duckdb")
     if answers:
         # First of all, so that no name which the client defines stands for a table of the tile.

@@ -18,7 +18,6 @@ from stacks.database.engine import CreatingEngineOnAws, NameOnAws, SourceDatabas
 from stacks.database.mysql.alarms import SECTIONS, graphs, watched
 from stacks.database.mysql.aurora_names import aurora_names
 from stacks.database.mysql.cluster import aurora_mysql
-from stacks.database.outputs import tell
 from stacks.functions.bootstrap.mysql import MySqlPreparation
 from stacks.network import NetworkStack
 from stacks.observability.watched import Graph, Watched
@@ -85,13 +84,7 @@ def _prepared(
     )
     # The cluster as a whole, with the instance that answers.
     prepared.node.add_dependency(cluster.cluster, bootstrap.permission)
-    # A password that changes during the preparation would delay it.
-    cluster.rotate_secret().node.add_dependency(prepared)
-    tell(stack, source, "Endpoint", "The address of the database", cluster.access.host)
-    tell(stack, source, "AdminSecret", "The administrator's login", cluster.secret.secret_arn)
-    remarks = prepared.get_att_string("Remarks")
-    tell(stack, source, "Remarks", "Remarks on the preparation of the database", remarks)
-    return SourceDatabase(cluster.access, cluster.replication, ready=prepared)
+    return cluster.ready_once(prepared, prepared.get_att_string("Remarks"))
 
 
 def preparation(lake: Lake, source: BinlogSource, binlog_hours: int) -> MySqlPreparation:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from stacks.base import TributaryStack
-from stacks.database.aurora import cluster_name, disk_alarm
+from stacks.database.aurora import disk_alarm, own_clusters
 from stacks.observability.metrics import writer_metric
 from stacks.observability.watched import Graph, Threshold, Watched
 from tributary.contract.engines.postgres import PostgresSource
@@ -21,7 +19,7 @@ _WAL_PERCENT = 80
 def watched(stack: TributaryStack) -> list[Watched]:
     """Return what to watch of each cluster."""
     aws, found = stack.aws, []
-    for source, cluster in _clusters(stack).items():
+    for source, cluster in own_clusters(stack, PostgresSource).items():
         slot_lag = Threshold(aws.alarms.slot_lag_gb * _GB)
         wal = Threshold(aws.database.slot_wal_gb * _GB * _WAL_PERCENT / 100)
         lag = writer_metric(cluster, "OldestReplicationSlotLag", "Maximum")
@@ -36,7 +34,7 @@ def watched(stack: TributaryStack) -> list[Watched]:
 
 def graphs(stack: TributaryStack) -> list[Graph]:
     """Return what the dashboard shows of the clusters."""
-    clusters = _clusters(stack)
+    clusters = own_clusters(stack, PostgresSource)
     if not clusters:
         return []
     lags = [
@@ -44,12 +42,3 @@ def graphs(stack: TributaryStack) -> list[Graph]:
         for source, cluster in clusters.items()
     ]
     return [Graph("What the databases hold back (bytes)", tuple(lags))]
-
-
-def _clusters(stack: TributaryStack) -> Mapping[str, str]:
-    """Return the identifiers of the lake's own clusters, by their sources."""
-    return {
-        source.name: cluster_name(stack, source)
-        for source in stack.lake.connected_sources
-        if isinstance(source, PostgresSource) and source.name not in stack.aws.source
-    }

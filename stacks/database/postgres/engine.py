@@ -14,7 +14,6 @@ from stacks.database.aurora import AuroraCluster
 from stacks.database.bootstrap_function import BootstrapFunction
 from stacks.database.engine import CreatingEngineOnAws, NameOnAws, SourceDatabase
 from stacks.database.existing_database import add_existing_database
-from stacks.database.outputs import tell
 from stacks.database.postgres.alarms import SECTIONS, graphs, watched
 from stacks.database.postgres.aurora_names import aurora_names
 from stacks.database.postgres.cluster import aurora_postgres
@@ -89,9 +88,4 @@ def _prepared(
     stack: TributaryStack, source: PostgresSource, cluster: AuroraCluster, bootstrap: BootstrapFunction
 ) -> SourceDatabase:
     prepared = PreparedDatabase(cluster, "Prepared", stack.lake, source, cluster, bootstrap)
-    # A password that changes during the preparation would delay it.
-    cluster.rotate_secret().node.add_dependency(prepared)
-    tell(stack, source, "Endpoint", "The address of the database", cluster.access.host)
-    tell(stack, source, "AdminSecret", "The administrator's login", cluster.secret.secret_arn)
-    tell(stack, source, "Remarks", "Remarks on the preparation of the database", prepared.remarks)
-    return SourceDatabase(cluster.access, cluster.replication, ready=prepared)
+    return cluster.ready_once(prepared, prepared.remarks)

@@ -32,7 +32,12 @@ def snapshot(
     ] = None,
     wait: Annotated[
         float | None,
-        typer.Option("--wait", metavar="SECONDS", min=0, help="Return after this time. The reading goes on."),
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            min=0,
+            help="Return then. The connector continues to read.",
+        ),
     ] = None,
     on_aws: Annotated[
         bool,

@@ -28,13 +28,14 @@ def with_views(sql: str, views: Sequence[View]) -> str:
     if not needed:
         return sql
     # On lines of their own, because the last line of a query can be a comment.
-    queries = ", ".join(f"{view.name} AS (\n{_without_end(view.sql)}\n)" for view in needed)
-    return f"WITH {queries}\nSELECT * FROM (\n{_without_end(sql)}\n)"
+    queries = ", ".join(f"{view.name} AS (\n{without_end(view.sql)}\n)" for view in needed)
+    return f"WITH {queries}\nSELECT * FROM (\n{without_end(sql)}\n)"
 
 
 def _names(sql: str, view: str) -> bool:
     return re.search(rf"(?<!\w){view}(?!\w)", sql, re.IGNORECASE) is not None
 
 
-def _without_end(sql: str) -> str:
+def without_end(sql: str) -> str:
+    """Return a statement without its semicolon, to be put into another one."""
     return sql.rstrip().removesuffix(";")

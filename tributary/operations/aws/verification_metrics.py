@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from tributary.contract.aws_names import METRICS_NAMESPACE, VerificationMetric
+from tributary.contract.aws_names import METRICS_NAMESPACE, VerificationMetric, dimension_value
 from tributary.contract.table_name import TableName
 from tributary.operations.verify.record import Verification
 from tributary.operations.verify.view import is_different, verified_as_of
@@ -39,9 +39,7 @@ def _data(lake: str, found: Mapping[TableName, Verification], now: datetime) -> 
         measured = {table: measure(one, now) for table, one in found.items()}
         known = {table: value for table, value in measured.items() if value is not None}
         for table, value in known.items():
-            # A dimension's value has only ASCII characters. The Spark app writes tables in the same way.
-            text = str(table).encode("ascii", "backslashreplace").decode("ascii")
-            yield _datum(name, unit, value, now, {"Lake": lake, "Table": text})
+            yield _datum(name, unit, value, now, {"Lake": lake, "Table": dimension_value(str(table))})
         if known or of_lake is sum:
             yield _datum(name, unit, of_lake(known.values()), now, {"Lake": lake})
 
