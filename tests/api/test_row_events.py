@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from spark_app.registry.framing import SchemaId
 from spark_app.registry.registry import RegistryAway, SchemaUnknown
 from tributary.api.event_payloads import EventPayloads, SchemasMissing
-from tributary.api.row_events import NotAKey, parse_key, read_row_events
+from tributary.api.row_events import NotAKey, RowEvent, last_change, parse_key, read_row_events
 
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
 TOPIC, NAMESPACE = "shop.web.public.orders", "shop_bronze"
 
 
@@ -128,6 +129,31 @@ def test_events_in_avro_are_shown_as_those_in_json(tmp_path: Path) -> None:
     ):
         with pytest.raises(SchemasMissing, match=why):
             read_row_events(bronze, "bronze", NAMESPACE, TOPIC, "1", payloads)
+
+
+def test_the_row_at_a_time_is_what_its_last_change_has_left(bronze: SubTreeFileSystem) -> None:
+    found = read_row_events(bronze, "bronze", NAMESPACE, TOPIC, "1", EventPayloads())
+
+    def at(milliseconds: int) -> RowEvent | None:
+        return last_change(found, datetime.fromtimestamp(1_700_000_000 + milliseconds / 1000, UTC))
+
+    assert at(-1) is None
+    assert at(1) == found[0]
+    second, deleted = at(2), at(99)
+    assert second is not None
+    assert second.after == {"id": 1, "a": 2}
+    assert deleted is not None
+    assert (deleted.op, deleted.after) == ("d", None), "a tombstone is no change"
+
+
+def test_a_change_is_as_old_as_its_commit_but_a_snapshots_row_as_its_event() -> None:
+    late = {"ts_ms": 1_600_000_000_000}
+    common = dict.fromkeys(("before", "moved_to", "moved_from"))
+    change, read = (
+        RowEvent(TOPIC, 0, 0, NOW, op, after={}, source=late, is_tombstone=False, **common) for op in "ur"
+    )
+    assert change.committed == datetime.fromtimestamp(1_600_000_000, UTC)
+    assert read.committed == NOW
 
 
 @pytest.mark.parametrize(

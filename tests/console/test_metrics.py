@@ -37,6 +37,10 @@ def test_a_table_that_is_well_has_all_its_numbers() -> None:
     assert found["tributary_table_freshness_seconds", "0.95", table] == 3
     assert found["tributary_table_verified_timestamp_seconds", table] == NOW.timestamp()
     assert found["tributary_table_rows_different", table] == 0
+    assert found["tributary_table_quarantined_events", table] == 3
+    assert found["tributary_source_log_unread_bytes", "web"] == 1000
+    assert found["tributary_source_log_kept_bytes", "web"] == 5_000_000
+    assert ("tributary_source_log_kept_bytes", "crm") not in found, "SQL Server does not tell"
     assert found["tributary_accelerated",] == 0
     assert found["tributary_server_up", "kafka"] == 1
     assert found["tributary_server_resident_bytes", "kafka"] == 2_000_000

@@ -9,27 +9,43 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.console.views import ORDERS, USERS, blocked, commit, left_out, view_of, well
-from tributary.console.pages.ask import as_csv
+from tests.console.views import ORDERS, USERS, blocked, commit, left_out, trends_of, view_of, well
+from tributary.console.pages.ask import as_csv, completions
 from tributary.console.pages.frame import ago, cell, counted, table_path
 from tributary.console.pages.table import commit_rows
-from tributary.console.pages.tables import rows_of
+from tributary.console.pages.tables import changes_of, rows_of
 
 
 def test_the_grid_has_a_row_for_each_table_also_without_a_commit() -> None:
-    rows = {row["table"]: row for row in rows_of(view_of(well(), left_out()))}
+    view = view_of(well(), left_out())
+    rows = rows_of(view, trends_of(view))
     assert rows[str(ORDERS)] == {
         "table": str(ORDERS),
         "state": "well",
+        "order": 4,
         "behind": 5,
+        "quarantined": 3,
         "last_commit": "2026-01-02 03:04:05",
         "events": 8,
         "p50": 2.0,
         "p95": 3.0,
+        "trend": [3.0],
+        "rows": 7,
         "verified": "2026-01-02 03:04:05",
     }
     assert rows[str(USERS)]["state"] == "left out"
     assert rows[str(USERS)]["last_commit"] is None
+    assert rows[str(USERS)]["order"] < rows[str(ORDERS)]["order"], "what needs a person comes first"
+
+
+def test_the_grid_gets_only_what_has_changed() -> None:
+    first = view_of(well(), left_out())
+    before = rows_of(first, trends_of(first))
+    assert changes_of(before, before) == {}
+    second = view_of(well(behind=6))
+    now = rows_of(second, trends_of(second))
+    assert changes_of(before, now) == {"update": [now[str(ORDERS)]], "remove": [{"table": str(USERS)}]}
+    assert changes_of({}, now) == {"add": [now[str(ORDERS)]]}
 
 
 def test_what_needs_a_person_is_listed() -> None:
@@ -58,6 +74,13 @@ def test_a_commit_is_a_row() -> None:
 )
 def test_a_cell_shows_a_value_exactly(value: Any, shown: Any) -> None:
     assert cell(value) == shown
+
+
+def test_completions_are_all_tables_and_each_column_once() -> None:
+    offered = list(completions({ORDERS: ["id", "price"], USERS: ["id"]}))
+    assert {"label": "public.orders", "type": "class", "detail": "table"} in offered
+    assert [one["detail"] for one in offered if one["label"] == "id"] == ["orders and 1 more"]
+    assert [one["detail"] for one in offered if one["label"] == "price"] == ["orders"]
 
 
 def test_csv_has_titles_and_quotes() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from connectors.connect_rest import ConnectorStatus, TaskStatus
+from connectors.engines.source_log import SourceLog
 from spark_app.ledger.ledger import Ledger, SourceTimes
 from spark_app.run.outcome import Outcome
 from tributary.api.timeline import Commit
 from tributary.console.local_lake import pipeline_of
+from tributary.console.trends import Trends
 from tributary.console.view import LakeView
 from tributary.contract.acceleration import ChosenSteps
 from tributary.contract.remedies import plain_words
@@ -59,4 +61,13 @@ def pipeline_found(connector: str = "RUNNING") -> PipelineStatus:
 def view_of(*tables: TableState, connector: str = "RUNNING", problem: str | None = None) -> LakeView:
     shown = pipeline_of(pipeline_found(connector), plain_words)
     steps = ChosenSteps("plain", "the jar is missing", "auto", "2026-01-02T03:04:05+00:00")
-    return LakeView(NOW, shown, tables, problem, steps)
+    logs = {"web": SourceLog(kept=5_000_000, unread=1000), "crm": SourceLog(behind=2.0)}
+    return LakeView(NOW, shown, tables, problem, steps, logs, quarantined={ORDERS: 3})
+
+
+def trends_of(*views: LakeView) -> Trends:
+    """What a console knows after it has seen these, one after another."""
+    trends = Trends()
+    for view in views:
+        trends.add(view)
+    return trends

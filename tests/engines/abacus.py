@@ -25,6 +25,7 @@ from connectors.engines.engine import (
     ReadOffset,
 )
 from connectors.engines.forms import INTEGER, TEXT, TIME_OF_DAY
+from connectors.engines.source_log import SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.entries import Port, Problem
 from tributary.contract.lake import Lake
@@ -223,6 +224,15 @@ class AbacusEngine(Engine[AbacusSource, AbacusSession]):
 
     def forget(self, admin: AbacusSession, lake: Lake, source: AbacusSource) -> None:
         admin.server.said.append(f"{admin.user} forgets {self.beam(lake, source)}")
+
+    def read_log(
+        self,
+        session: AbacusSession,
+        lake: Lake,  # noqa: ARG002
+        source: AbacusSource,  # noqa: ARG002
+        read_offset: ReadOffset,  # noqa: ARG002
+    ) -> SourceLog:
+        return SourceLog(unread=session.server.lags)
 
     def steps_to_kafka(
         self,

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connectors.engines.source_log import SourceLog
 from tests.console.views import NOW, ORDERS, blocked, commit, left_out, pipeline_found, well
 from tests.operations.receivers import mail_server, webhook
 from tributary.contract.alerts import Alerts, Smtp
@@ -23,7 +24,7 @@ from tributary.contract.table_name import TableName
 from tributary.local.state import StateFolder
 from tributary.local.status import ServiceStatus
 from tributary.operations.alerts.keeper import FILE, AlertKeeper, send_test
-from tributary.operations.alerts.rules import Ages, Alert, Observation, judge
+from tributary.operations.alerts.rules import Ages, Alert, Observation, is_known, judge
 from tributary.operations.alerts.sending import Mail, NotSent, Webhook, channels
 from tributary.operations.alerts.sent import SentAlert, changes, read_sent
 from tributary.operations.table_states import TableState
@@ -61,6 +62,16 @@ def test_each_rule_is_broken_by_one_more_than_it_allows() -> None:
     assert judged(observed(blocked())) == {("blocked", NAME)}
     assert judged(observed(left_out()))
     assert judged(observed(connector="FAILED")) == {("blocked", "tributary-shop-web-debezium")}
+
+
+def test_a_log_that_debezium_does_not_read_is_reported_as_far_as_its_size_is_known() -> None:
+    rules = Alerts(unread_log_gb=0.5, webhook_env="HOOK")
+    sizes = (500_000_000, 500_000_001, None)
+    broken = [judged(observed(logs={"web": SourceLog(10**9, size)}), rules=rules) for size in sizes]
+    assert broken == [set(), {("log", "web")}, set()]
+    away, back = observed(logs={"web": SourceLog(problem="away")}), observed(logs={"web": SourceLog(1, 1)})
+    assert not is_known("log", "web", away)
+    assert is_known("log", "web", back)
 
 
 def test_a_table_that_was_found_equal_too_long_ago_or_that_differs_is_reported() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -56,12 +56,31 @@ class RowEvent:
         return _OPERATIONS.get(self.op, self.op)
 
     @property
+    def committed(self) -> datetime:
+        """When the source committed the change, UTC; when Kafka got it, if the event does not tell."""
+        milliseconds = self.source.get("ts_ms")
+        if not isinstance(milliseconds, int) or self.op == "r":
+            return self.at
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+    @property
     def changed(self) -> Mapping[str, tuple[Any, Any]]:
         """The columns whose values differ before and after, with both values. Empty if a side is missing."""
         if self.before is None or self.after is None:
             return {}
         old, new = self.before, self.after
         return {name: (old.get(name), value) for name, value in new.items() if old.get(name) != value}
+
+
+def last_change(events: Sequence[RowEvent], moment: datetime) -> RowEvent | None:
+    """Return the last change of a row that was committed by then, or None. It left the row of that time.
+
+    events  all events of the row, oldest first
+
+    A truncate of the whole table is no event of a row.
+    """
+    changes = [event for event in events if event.op is not None and event.committed <= moment]
+    return changes[-1] if changes else None
 
 
 def parse_key(text: str) -> Mapping[str, str] | str:

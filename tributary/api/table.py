@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from tributary.api.lake_files import LakeFiles, told_unreadable
 from tributary.api.quarantine import QuarantinedEvent, read_quarantine
-from tributary.api.rows import count_rows, read_table
+from tributary.api.rows import count_rows, read_schema, read_table
+from tributary.api.table_files import TableFiles, read_table_files
 from tributary.api.tables import LakeTable
 from tributary.api.time_travel import instant_of
 from tributary.api.timeline import Commit, read_commits, read_last_commit
 from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Storage
 from tributary.contract.table_name import TableName
 
 if TYPE_CHECKING:
@@ -93,6 +95,16 @@ class Table(Rows):
         """
         with told_unreadable(self.uri):
             return read_commits(self._files.filesystem, self._place.path, limit)
+
+    def columns(self) -> pa.Schema:
+        """Return the columns of `arrow` without reading a row. Raises UnreadableTable."""
+        with told_unreadable(self.uri):
+            return read_schema(self._files, self._place)
+
+    def files(self, storage: Storage) -> TableFiles:
+        """Return how many files the table has, and when it was compacted last."""
+        with told_unreadable(self.uri):
+            return read_table_files(self._files.filesystem, self._place.path, storage)
 
     def last_commit(self) -> Commit | None:
         """Return the latest commit that applied events, or None if there is none."""

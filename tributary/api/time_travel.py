@@ -38,8 +38,19 @@ def instant_of(moment: str | datetime) -> str:
         if _INSTANT.fullmatch(moment):
             return moment
         moment = _parsed(moment)
-    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    utc = _in_utc(moment)
     return f"{utc:%Y%m%d%H%M%S}{utc.microsecond // 1000:03}"
+
+
+def time_of(text: str) -> datetime:
+    """Return the UTC time that a text in ISO 8601, or an instant, names. Raises `NotAMoment`."""
+    if _INSTANT.fullmatch(text):
+        return datetime.strptime(f"{text}000", "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
+    return _in_utc(_parsed(text))
+
+
+def _in_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _parsed(text: str) -> datetime:

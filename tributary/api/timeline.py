@@ -37,6 +37,7 @@ class Commit:
     completed  when it was completed, to the second, which is S3's precision
     rows       how many rows were inserted or changed, as Hudi counted them
     deletes    how many rows were removed, as Hudi counted them
+    schema     of all columns, as Avro's JSON; None if the commit does not tell
     """
 
     instant: str
@@ -44,6 +45,7 @@ class Commit:
     rows: int
     deletes: int
     ledger: Ledger = field(repr=False)
+    schema: str | None = field(default=None, repr=False)
 
     @property
     def events(self) -> int:
@@ -214,7 +216,8 @@ def _read_commit(filesystem: S3FileSystem, info: FileInfo) -> Commit | None:
     if content is None:
         return None
     metadata = json.loads(content)
-    ledger = (metadata.get("extraMetadata") or {}).get(LEDGER_KEY)
+    extra = metadata.get("extraMetadata") or {}
+    ledger = extra.get(LEDGER_KEY)
     if ledger is None:
         return None
     statistics = [stat for stats in metadata["partitionToWriteStats"].values() for stat in stats]
@@ -224,6 +227,7 @@ def _read_commit(filesystem: S3FileSystem, info: FileInfo) -> Commit | None:
         rows=_total(statistics, "numInserts") + _total(statistics, "numUpdateWrites"),
         deletes=_total(statistics, "numDeletes"),
         ledger=Ledger.from_json(ledger),
+        schema=extra.get("schema"),
     )
 
 

@@ -18,6 +18,8 @@ from tributary.operations.runs.ingest_run import IngestRun
 from tributary.operations.runs.run_progress import RunProgress
 from tributary.operations.runs.tasks import follow_to_the_end, start_rebuild, start_replay
 from tributary.operations.snapshots.asking import read_again
+from tributary.operations.verify.rounds import VerifyKeeper, Wanted
+from tributary.operations.verify.view import sentence
 from tributary.operations.workspace import Workspace
 
 
@@ -72,6 +74,16 @@ class Actions:
             "everything keeps running. At the end, rows that the database no longer has leave the lake.",
             f"tributary snapshot {shlex.quote(table)}",
             partial(_snapshot, self.workspace, table),
+        )
+
+    def verify(self, table: str) -> Action:
+        return Action(
+            "Verify",
+            "fact_check",
+            f"The database and the console compare checksums of all parts of {table}, and then the rows of "
+            "parts that differ. Rows that differ are read again only if [verify] in the lake file says so.",
+            f"tributary verify --full {shlex.quote(table)}",
+            partial(_verify, self.workspace, table),
         )
 
     def rebuild(self, table: str) -> Action:
@@ -133,6 +145,13 @@ def _snapshot(workspace: Workspace, table: str, job: Job, stop: threading.Event)
     if found.failed:
         return " ".join(found.failed.values())
     return f"{table} was read again. The ingest applies what was read."
+
+
+def _verify(workspace: Workspace, table: str, job: Job, stop: threading.Event) -> str:
+    workspace.require("kafka", "s3", "connect")
+    name = workspace.open_lake.table(table).name
+    found = VerifyKeeper(workspace, job.say, job.say, stop=stop).step(Wanted([name], None))
+    return sentence(found[name]) if name in found else f"{table} was not compared."
 
 
 def _rebuild(workspace: Workspace, table: str, job: Job, stop: threading.Event) -> str:

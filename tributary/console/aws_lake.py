@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from tributary.console.view import LakeView, Part, Pipeline
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words
+from tributary.contract.table_name import TableName
 from tributary.operations.aws import status
 from tributary.operations.aws.connectors import Connector
 from tributary.operations.aws.deployed_lake import DeployedLake
@@ -59,6 +60,9 @@ class AwsLake:
                 return LakeView(now, shown, table_states(found, self.open().tables()), steps=found.steps)
         except TributaryError as error:
             return LakeView(now, shown, (), error.text(self.words))
+
+    def source_types(self, table: TableName) -> Mapping[str, str]:  # noqa: ARG002  No way leads to it.
+        return {}
 
     def log_parts(self) -> Sequence[str]:
         with self._told():

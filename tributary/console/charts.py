@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
+from tributary.console.trends import Rates
 from tributary.contract.boards.board import BarTile, Tile
 from tributary.operations.boards.answers import Lines, Points, Slices
 
 _GRAY = "#8a8f98"
 """Readable on white and on black."""
+_RATES_SECONDS = 300
 _LARGEST, _SMALLEST = 48.0, 6.0
 """Diameters of bubbles in pixels."""
 
@@ -27,6 +31,30 @@ def chart_options(tile: Tile, what: Lines | Slices | Points) -> dict[str, Any]:
             return _pie(what)
         case Points():
             return _scatter(what)
+
+
+def rates_options(rates: Sequence[Rates], now: datetime) -> dict[str, Any]:
+    """Return the chart of the events that Kafka got, and that the lake applied, in a second."""
+    end = now.timestamp() * 1000
+    lines = {
+        "into Kafka": [(one.at, one.entered) for one in rates],
+        "into the lake": [(one.at, one.applied) for one in rates],
+    }
+    return {
+        **_base("axis"),
+        "legend": {"top": 0, "textStyle": {"color": _GRAY}},
+        "xAxis": _axis("time", min=end - _RATES_SECONDS * 1000, max=end),
+        "yAxis": _axis("value", min=0),
+        "series": [
+            {
+                "name": name,
+                "type": "line",
+                "showSymbol": False,
+                "data": [[at.timestamp() * 1000, round(rate, 1)] for at, rate in points],
+            }
+            for name, points in lines.items()
+        ],
+    }
 
 
 def _base(trigger: str) -> dict[str, Any]:

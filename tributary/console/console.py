@@ -16,6 +16,7 @@ from tributary.console.actions import Actions
 from tributary.console.board_answers import BoardAnswers
 from tributary.console.jobs import Jobs
 from tributary.console.shown_lake import ShownLake
+from tributary.console.trends import Trends
 from tributary.console.view import LakeView
 from tributary.contract.table_name import TableName
 from tributary.operations.logs import Level, LogEntry, chosen
@@ -37,12 +38,18 @@ class Console:
     has_buttons: bool = True
     jobs: Jobs = field(init=False)
     boards: BoardAnswers = field(init=False)
+    trends: Trends = field(default_factory=Trends, init=False)
     _view: Kept[LakeView] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", Jobs(self.shown.words))
         object.__setattr__(self, "boards", BoardAnswers(self.shown.lake_file, self._answer))
-        object.__setattr__(self, "_view", Kept(self.shown.read_view, self.shown.seconds))
+        object.__setattr__(self, "_view", Kept(self._look, self.shown.seconds))
+
+    def _look(self) -> LakeView:
+        view = self.shown.read_view()
+        self.trends.add(view)
+        return view
 
     @property
     def actions(self) -> Actions | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,14 +13,23 @@ from tributary.console.actions import Actions
 from tributary.console.view import LakeView, Part, Pipeline
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words, in_words
+from tributary.contract.table_name import TableName
 from tributary.local import kafka, spark
 from tributary.local.status import PipelineStatus, ServiceStatus, read_status
 from tributary.operations.chosen_steps import read_chosen_steps
 from tributary.operations.logs import PARTS, LogEntry, Redaction, known_secrets, read_log
+from tributary.operations.quarantine_counts import QuarantineCounts
 from tributary.operations.remedy_words import remedy_words
 from tributary.operations.runs.follower import Follower
+from tributary.operations.source_facts import KeptLogs, read_source_types
+from tributary.operations.sourced_lake import passing_errors
+from tributary.operations.table_lag import QuietTables
 from tributary.operations.table_states import read_table_states
 from tributary.operations.workspace import Workspace
+
+_LOG_SECONDS = 10.0
+_QUARANTINE_SECONDS = 15.0
+"""How old what the databases tell of their logs, and the counts of the events in quarantine, may be."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,11 @@ class LocalLake:
     words: Words = remedy_words
     seconds: float = 2.0
     first_log: str = spark.SERVICE
+    _quiet: QuietTables = field(default_factory=QuietTables, repr=False)
+    _logs: KeptLogs = field(default_factory=lambda: KeptLogs(_LOG_SECONDS), repr=False)
+    _quarantined: QuarantineCounts = field(
+        default_factory=lambda: QuarantineCounts(_QUARANTINE_SECONDS), repr=False
+    )
 
     @property
     def lake(self) -> Lake:
@@ -52,13 +66,24 @@ class LocalLake:
         """Read the state of the servers, the connectors and all tables, as far as they answer."""
         now, has_kafka = datetime.now(UTC), bool(self.lake.connected_sources)
         found = read_status(self.workspace.state, has_kafka=has_kafka)
-        shown = pipeline_of(found, self.words)
+        running = {one.name for one in found.services if one.state == "running"}
+        view = LakeView(now, pipeline_of(found, self.words), ())
         try:
-            tables = read_table_states(self.workspace, found)
-            has_s3 = any(one.name == "s3" and one.state == "running" for one in found.services)
-            return LakeView(now, shown, tables, steps=read_chosen_steps(self.workspace) if has_s3 else None)
+            if {"kafka", "connect"} <= running:
+                view = replace(view, logs=self._logs.read(self.workspace))
+            view = replace(view, tables=read_table_states(self.workspace, found, self._quiet))
+            if "s3" in running:
+                quarantined = self._quarantined.read(self.open())
+                view = replace(view, steps=read_chosen_steps(self.workspace), quarantined=quarantined)
         except Exception as error:  # noqa: BLE001  A server can go away between two readings: the page says so.
-            return LakeView(now, shown, (), f"{type(error).__name__}: {error}")
+            return replace(view, problem=f"{type(error).__name__}: {error}")
+        return view
+
+    def source_types(self, table: TableName) -> Mapping[str, str]:
+        try:
+            return read_source_types(self.workspace, table)
+        except passing_errors(self.workspace):
+            return {}  # The pipeline page says what does not run.
 
     def log_parts(self) -> Sequence[str]:
         return PARTS

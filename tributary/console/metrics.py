@@ -60,7 +60,25 @@ def _gauges(view: LakeView) -> Iterator[GaugeMetricFamily]:
         )
         accelerated.add_metric([], float(view.steps.steps == "accelerated"))
         yield accelerated
+    yield from _gauges_of_logs(view)
     yield from _gauges_of_tables(view)
+
+
+def _gauges_of_logs(view: LakeView) -> Iterator[GaugeMetricFamily]:
+    unread = GaugeMetricFamily(
+        "tributary_source_log_unread_bytes",
+        "Log of the source's database that its connector has yet to read",
+        labels=["source"],
+    )
+    kept = GaugeMetricFamily(
+        "tributary_source_log_kept_bytes", "Log that the source's database keeps", labels=["source"]
+    )
+    for source, log in view.logs.items():
+        if log.unread is not None:
+            unread.add_metric([source], log.unread)
+        if log.kept is not None:
+            kept.add_metric([source], log.kept)
+    yield from (unread, kept)
 
 
 def _gauges_of_tables(view: LakeView) -> Iterator[GaugeMetricFamily]:
@@ -94,8 +112,13 @@ def _gauges_of_tables(view: LakeView) -> Iterator[GaugeMetricFamily]:
         "Rows that the verification found to differ from the source's",
         labels=of_table,
     )
+    quarantined = GaugeMetricFamily(
+        "tributary_table_quarantined_events", "Events of the table in quarantine", labels=of_table
+    )
     for table in view.tables:
         name = str(table.table)
+        if view.quarantined is not None:
+            quarantined.add_metric([name], view.quarantined.get(table.table, 0))
         if table.verified is not None:
             differing.add_metric([name], table.verified.differences)
             if (moment := verified_as_of(table.verified)) is not None:
@@ -109,4 +132,4 @@ def _gauges_of_tables(view: LakeView) -> Iterator[GaugeMetricFamily]:
             if (freshness := table.commit.freshness) is not None:
                 fresh.add_metric([name, "0.5"], freshness.p50 / _MILLISECONDS)
                 fresh.add_metric([name, "0.95"], freshness.p95 / _MILLISECONDS)
-    yield from (state, well, behind, last, fresh, verified, differing)
+    yield from (state, well, behind, last, fresh, verified, differing, quarantined)

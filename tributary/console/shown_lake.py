@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from tributary.console.actions import Actions
 from tributary.console.view import LakeView
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words
+from tributary.contract.table_name import TableName
 from tributary.operations.logs import LogEntry
 
 
@@ -47,6 +48,9 @@ class ShownLake(Protocol):
 
     def read_view(self) -> LakeView:
         """Read the state of all parts and tables. What cannot be read is in the view, not an error."""
+
+    def source_types(self, table: TableName) -> Mapping[str, str]:
+        """Return the types of a table's columns in its database, by name, as far as it can be asked."""
 
     def log_parts(self) -> Sequence[str]:
         """Return the names of the parts that have a log."""

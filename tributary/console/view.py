@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
+from connectors.engines.source_log import SourceLog
 from tributary.contract.acceleration import ChosenSteps
+from tributary.contract.table_name import TableName
 from tributary.operations.table_states import TableState
 
 Value = TypeVar("Value")
@@ -67,6 +69,8 @@ class LakeView:
     at        when it was read, UTC
     problem   why the tables could not be read; None if they were
     steps     the steps that the last ingest of the Spark app has chosen
+    logs      the logs of the sources' databases, by source, as far as they are known
+    quarantined  how many events of each table are in quarantine; None: that is not known
     """
 
     at: datetime
@@ -74,6 +78,8 @@ class LakeView:
     tables: tuple[TableState, ...]
     problem: str | None = None
     steps: ChosenSteps | None = None
+    logs: Mapping[str, SourceLog] = field(default_factory=dict)
+    quarantined: Mapping[TableName, int] | None = None
 
     @property
     def is_well(self) -> bool:

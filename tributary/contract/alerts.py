@@ -38,6 +38,7 @@ class Alerts(Entry):
     lag          how many events a table may be behind its topic
     quarantine   how many events of a table may be in quarantine
     verified     how long ago a table may have been found equal to its source by the verification
+    unread_log_gb  how many gigabytes of a database's log Debezium may have left to read
     blocked      whether to tell of a table, a connector or a server that waits for a person
     webhook_env  the environment variable with the URL of a webhook that takes Slack's messages
     """
@@ -46,6 +47,7 @@ class Alerts(Entry):
     lag: Annotated[int, Field(ge=0)] | None = None
     quarantine: Annotated[int, Field(ge=0)] | None = None
     verified: Duration | None = None
+    unread_log_gb: Annotated[float, Field(gt=0, le=10_000)] | None = None
     blocked: bool = True
     webhook_env: EnvironmentVariable | None = None
     smtp: Smtp | None = None
@@ -54,9 +56,9 @@ class Alerts(Entry):
         """Yield what no single entry shows."""
         if self.webhook_env is None and self.smtp is None:
             yield Problem("[alerts]", "alerts that reach nobody", "no place", "webhook_env or [alerts.smtp]")
-        limits = (self.freshness, self.lag, self.quarantine, self.verified)
+        limits = (self.freshness, self.lag, self.quarantine, self.verified, self.unread_log_gb)
         if not self.blocked and all(limit is None for limit in limits):
-            expected = "freshness, lag, quarantine, verified or blocked = true"
+            expected = "freshness, lag, quarantine, verified, unread_log_gb or blocked = true"
             yield Problem("[alerts]", "alerts without a rule", "blocked = false alone", expected)
         if self.smtp is not None and (self.smtp.user is None) != (self.smtp.password_env is None):
             yield Problem(

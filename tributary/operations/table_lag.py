@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from tributary.api.open_lake import OpenLake
@@ -24,11 +25,13 @@ class TableLag:
 
     behind  the number of events in the topic that the table has not applied; None if its stream cannot tell
     commit  the last commit that applied events, if there is one
+    ended   the sum of the offsets at which the topic's partitions end; None if it has no topic
     """
 
     table: TableName
     behind: int | None
     commit: Commit | None = None
+    ended: int | None = None
 
     @property
     def snapshot(self) -> str | None:
@@ -52,8 +55,31 @@ def events_behind(positions: Positions, ends: Positions) -> int:
     return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())
 
 
-def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
+@dataclass
+class QuietTables:
+    """The last commits of tables that had applied everything, for the next look at the lake.
+
+    So a look costs a request for each table that has got events, not for each table. A commit without events,
+    such as a rebuild's, is seen some seconds later.
+    """
+
+    seconds: float = 30.0
+    _kept: dict[str, tuple[Positions, float, Commit]] = field(default_factory=dict)
+
+    def commit(self, topic: str, ends: Positions) -> Commit | None:
+        """Return the table's last commit, if it had applied all events up to these ends lately."""
+        kept_ends, until, commit = self._kept.get(topic, ({}, 0.0, None))
+        return commit if kept_ends == ends and time.monotonic() < until else None
+
+    def keep(self, topic: str, ends: Positions, lag: TableLag) -> None:
+        if lag.behind == 0 and lag.commit is not None:
+            self._kept[topic] = (ends, time.monotonic() + self.seconds, lag.commit)
+
+
+def read_lags(workspace: Workspace, quiet: QuietTables | None = None) -> tuple[TableLag, ...]:
     """Return the lag of every table that has a topic, by name. Raises PipelineDown and KafkaUnreachable.
+
+    quiet  what an earlier look has kept
 
     A stream of items does not tell how many of its records were not read. Its tables are the lake's tables.
     """
@@ -61,7 +87,7 @@ def read_lags(workspace: Workspace) -> tuple[TableLag, ...]:
         TableLag(name, None, read_last_commit(workspace.files.filesystem, place.path))
         for name, place in silver_tables(workspace.open_lake).items()
     )
-    return tuple(sorted((*items, *_kafka_lags(workspace)), key=lambda one: one.table))
+    return tuple(sorted((*items, *_kafka_lags(workspace, quiet or QuietTables())), key=lambda one: one.table))
 
 
 def read_derived(workspace: Workspace) -> tuple[TableLag, ...]:
@@ -83,7 +109,7 @@ def silver_tables(opened: OpenLake) -> Mapping[TableName, LakeTable]:
     return {place.name: place for place in places if place.name.source in sources}
 
 
-def _kafka_lags(workspace: Workspace) -> tuple[TableLag, ...]:
+def _kafka_lags(workspace: Workspace, quiet: QuietTables) -> tuple[TableLag, ...]:
     if not workspace.lake.connected_sources:
         return ()
     workspace.require("kafka", "s3")
@@ -93,11 +119,15 @@ def _kafka_lags(workspace: Workspace) -> tuple[TableLag, ...]:
 
     def lag(topic: str) -> TableLag:
         table = topics[topic]
-        path = f"{names.silver_bucket}/{names.table_path(table)}"
-        commit = read_last_commit(workspace.files.filesystem, path)
+        commit = quiet.commit(topic, ends[topic])
         if commit is None:
-            return TableLag(table, events_behind({}, ends[topic]))
-        return TableLag(table, events_behind(commit.ledger.positions, ends[topic]), commit)
+            path = f"{names.silver_bucket}/{names.table_path(table)}"
+            commit = read_last_commit(workspace.files.filesystem, path)
+        positions = {} if commit is None else commit.ledger.positions
+        behind = events_behind(positions, ends[topic])
+        found = TableLag(table, behind, commit, sum(ends[topic].values()))
+        quiet.keep(topic, ends[topic], found)
+        return found
 
     with ThreadPoolExecutor(_READERS) as pool:
         return tuple(pool.map(lag, ends))

@@ -18,7 +18,7 @@ from tributary.operations.orphans import Orphan, read_orphans
 from tributary.operations.pauses import pause_files
 from tributary.operations.snapshots.keeper import record_files
 from tributary.operations.snapshots.view import is_different, state_of
-from tributary.operations.table_lag import TableLag, read_derived, read_lags
+from tributary.operations.table_lag import QuietTables, TableLag, read_derived, read_lags
 from tributary.operations.table_outcomes import read_outcomes
 from tributary.operations.verify.record import Verification, VerificationFiles
 from tributary.operations.verify.view import is_different as is_found_different
@@ -39,6 +39,7 @@ class TableState:
     paused    since when somebody has paused it, if so
     verified  what the last verification found, if there was one
     commit    the last commit that applied events, if there is one and its server runs
+    ended     the sum of the offsets at which its topic's partitions end, if that is known
     """
 
     table: TableName
@@ -51,6 +52,7 @@ class TableState:
     commit: Commit | None = None
     paused: Pause | None = None
     verified: Verification | None = None
+    ended: int | None = None
 
     @property
     def state(self) -> str:
@@ -85,11 +87,16 @@ class TableState:
         return not (is_blocked or is_stale or self.left_out or differs)
 
 
-def read_table_states(workspace: Workspace, found: PipelineStatus) -> tuple[TableState, ...]:
-    """Return the states of all tables, by name, as far as the servers that run can tell."""
+def read_table_states(
+    workspace: Workspace, found: PipelineStatus, quiet: QuietTables | None = None
+) -> tuple[TableState, ...]:
+    """Return the states of all tables, by name, as far as the servers that run can tell.
+
+    quiet  what an earlier look has kept
+    """
     running = {service.name for service in found.services if service.state == "running"}
     needed = {"kafka", "s3"} if workspace.lake.connected_sources else {"s3"}
-    lags = read_lags(workspace) if needed <= running else ()
+    lags = read_lags(workspace, quiet) if needed <= running else ()
     derived = read_derived(workspace) if "s3" in running else ()
     outcomes = read_outcomes(workspace) if "s3" in running else {}
     # The reason of a derived table that the lake file no longer has concerns nobody.
@@ -148,6 +155,7 @@ def table_states(
             left_out.get(table),
             ingests,
             commit=None if lag is None else lag.commit,
+            ended=None if lag is None else lag.ended,
         )
         for table in sorted(lag_of.keys() | outcomes.keys() | left_out.keys())
     )

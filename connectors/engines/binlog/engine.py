@@ -36,6 +36,7 @@ from connectors.engines.engine import (
     NotADatabaseUrl,
     ReadOffset,
 )
+from connectors.engines.source_log import SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.binlog import PORT, BinlogSource
 from tributary.contract.lake import Lake
@@ -189,6 +190,15 @@ class BinlogEngine(Engine[BinlogSource, Session]):
         self, session: Session, lake: Lake, source: BinlogSource, read_offset: ReadOffset
     ) -> Iterator[Awaited]:
         return progress.steps_to_kafka(session, lake, source, read_offset)
+
+    def read_log(
+        self,
+        session: Session,
+        lake: Lake,  # noqa: ARG002
+        source: BinlogSource,  # noqa: ARG002  All sources of a server share its log.
+        read_offset: ReadOffset,
+    ) -> SourceLog:
+        return progress.read_log(session, read_offset())
 
     def snapshot(self, session: Session) -> AbstractContextManager[None]:
         return reading.one_snapshot(session)

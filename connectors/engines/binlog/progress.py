@@ -10,8 +10,9 @@ from typing import Any
 
 from connectors.engines.binlog.preflight import read_log_status
 from connectors.engines.binlog.preparation import heartbeat_statement
-from connectors.engines.binlog.session import Session, execute
+from connectors.engines.binlog.session import Session, execute, rows_of
 from connectors.engines.engine import Awaited, ReadOffset
+from connectors.engines.source_log import SourceLog
 from tributary.contract.engines.binlog import BinlogSource
 from tributary.contract.lake import Lake
 
@@ -60,6 +61,33 @@ def steps_to_kafka(
         return unread
 
     yield Awaited("Debezium", lacking)
+
+
+def read_log(session: Session, offset: Mapping[str, Any] | None) -> SourceLog:
+    """Return the size of the server's log, and how much of it follows the connector's offset."""
+    files = {
+        position_in(str(row["Log_name"]), 0).file: int(row["File_size"])
+        for row in rows_of(session, "SHOW BINARY LOGS")
+    }
+    return log_after(offset, files)
+
+
+def log_after(offset: Mapping[str, Any] | None, files: Mapping[int, int]) -> SourceLog:
+    """Return what the files of the log, by number with their sizes in bytes, mean for the connector."""
+    kept = sum(files.values())
+    if offset is None or "file" not in offset:
+        return SourceLog(kept)
+    read = position_in(str(offset["file"]), int(offset["pos"]))
+    if files and read.file < min(files):
+        oldest = min(files)
+        return SourceLog(
+            kept,
+            problem=f"The connector has read up to {read}, and the server's oldest file is number {oldest}.",
+        )
+    unread = sum(
+        size - (read.byte if file == read.file else 0) for file, size in files.items() if file >= read.file
+    )
+    return SourceLog(kept, max(0, unread))
 
 
 def _snapshot_problem(offset: Mapping[str, Any] | None) -> str | None:

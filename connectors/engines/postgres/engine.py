@@ -34,6 +34,7 @@ from connectors.engines.postgres import (
 )
 from connectors.engines.postgres.checksums import PostgresChecksums
 from connectors.engines.postgres.names import replication_slot, replication_user
+from connectors.engines.source_log import SourceLog
 from connectors.engines.survey import DatabaseAddress, SourceEntries, Survey, SurveyedTable
 from tributary.contract.engines.postgres import PORT, PostgresSource
 from tributary.contract.lake import Lake
@@ -191,6 +192,15 @@ class PostgresEngine(Engine[PostgresSource, psycopg.Connection]):
         read_offset: ReadOffset,  # noqa: ARG002  The slot says it, too, and asks Kafka Connect for nothing.
     ) -> Iterator[Awaited]:
         return slot.steps_to_kafka(session, lake, source)
+
+    def read_log(
+        self,
+        session: psycopg.Connection,
+        lake: Lake,
+        source: PostgresSource,
+        read_offset: ReadOffset,  # noqa: ARG002  The slot says it, too.
+    ) -> SourceLog:
+        return slot.read_log(session, replication_slot(lake, source))
 
     def snapshot(self, session: psycopg.Connection) -> AbstractContextManager[None]:
         return reading.one_snapshot(session)

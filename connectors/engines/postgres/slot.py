@@ -10,6 +10,7 @@ import psycopg
 from connectors.engines.engine import Awaited
 from connectors.engines.postgres.names import replication_slot
 from connectors.engines.postgres.preparation import heartbeat_query, slot_removal
+from connectors.engines.source_log import SourceLog
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
@@ -40,6 +41,30 @@ def steps_to_kafka(connection: psycopg.Connection, lake: Lake, source: PostgresS
     assert row is not None
     connection.execute(mark)
     yield Awaited("Debezium", lambda: _unconfirmed(connection, slot, row[0]))
+
+
+def read_log(connection: psycopg.Connection, slot: str) -> SourceLog:
+    """Return how much WAL the server keeps for the slot."""
+    row = connection.execute(
+        """SELECT active, wal_status, safe_wal_size,
+          greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::bigint,
+          greatest(pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn), 0)::bigint
+        FROM pg_replication_slots WHERE slot_name = %s""",
+        [slot],
+    ).fetchone()
+    if row is None:
+        return SourceLog(problem=f"There is no replication slot {slot}.")
+    is_active, status, left, kept, unread = row
+    if status == "lost":
+        return SourceLog(
+            problem=f"The server has removed WAL that the replication slot {slot} needs (wal_status = lost)."
+        )
+    problem = None
+    if status == "unreserved":
+        problem = f"The server removes WAL that the replication slot {slot} needs at its next checkpoint."
+    elif not is_active:
+        problem = f"Nobody reads the replication slot {slot}, and the server keeps its WAL."
+    return SourceLog(kept, unread, left, problem=problem)
 
 
 def drop_slot(connection: psycopg.Connection, slot: str) -> None:

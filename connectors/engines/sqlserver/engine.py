@@ -20,6 +20,7 @@ from connectors.engines.engine import (
     ReadOffset,
 )
 from connectors.engines.hidden_columns import as_taken
+from connectors.engines.source_log import SourceLog
 from connectors.engines.sqlserver import (
     connector,
     preflight,
@@ -189,6 +190,15 @@ class SqlServerEngine(Engine[SqlServerSource, Session]):
         self, session: Session, lake: Lake, source: SqlServerSource, read_offset: ReadOffset
     ) -> Iterator[Awaited]:
         return progress.steps_to_kafka(session, lake, source, read_offset)
+
+    def read_log(
+        self,
+        session: Session,
+        lake: Lake,  # noqa: ARG002
+        source: SqlServerSource,  # noqa: ARG002  The session is in the source's database.
+        read_offset: ReadOffset,
+    ) -> SourceLog:
+        return progress.read_log(session, read_offset())
 
     def snapshot(self, session: Session) -> AbstractContextManager[None]:
         return reading.one_snapshot(session)

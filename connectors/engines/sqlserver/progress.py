@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from connectors.engines.engine import Awaited, ReadOffset
+from connectors.engines.source_log import SourceLog
 from connectors.engines.sqlserver.preparation import HEARTBEAT, heartbeat_statement
 from connectors.engines.sqlserver.session import Session, execute, first_row
 from connectors.engines.sqlserver.sql import identifier, literal
@@ -90,6 +91,24 @@ def unread_until(offset: Mapping[str, Any] | None, end: bytes) -> str | None:
     return f"Debezium has read up to {shown(read) if read else 'no LSN'}, and the changes go to {shown(end)}"
 
 
+def read_log(session: Session, offset: Mapping[str, Any] | None) -> SourceLog:
+    """Return how long before the last captured change the connector's last one was committed.
+
+    The server keeps captured changes in tables, for a time that it does not measure in bytes.
+    """
+    read = None if offset is None else lsn_of(offset.get("commit_lsn"))
+    if read is None:
+        return SourceLog()
+    found = first_row(session, _BEHIND, (f"0x{read.hex()}", f"0x{read.hex()}"))
+    assert found is not None, "a query without FROM has one row"
+    if found["is_gone"]:
+        return SourceLog(
+            problem=f"SQL Server has removed captured changes after {shown(read)}, which the connector needs."
+        )
+    behind = found["behind_ms"]
+    return SourceLog(behind=None if behind is None else max(0.0, float(behind) / 1000))
+
+
 def _is_whole(offset: Mapping[str, Any]) -> bool:
     """Tell whether the offset's transaction was sent as a whole. The offset then names no change."""
     return lsn_of(offset.get("change_lsn")) is None
@@ -107,6 +126,14 @@ def _last_recorded(session: Session, lake: Lake, source: SqlServerSource) -> Map
     changes = identifier("cdc", str(found["name"]))
     return first_row(session, _RECORDED.format(changes=changes), (lake.name, source.name))
 
+
+_BEHIND = """
+SELECT
+  DATEDIFF_BIG(millisecond, sys.fn_cdc_map_lsn_to_time(CONVERT(binary(10), %s, 1)),
+    sys.fn_cdc_map_lsn_to_time(sys.fn_cdc_get_max_lsn())) AS behind_ms,
+  CASE WHEN CONVERT(binary(10), %s, 1) < (SELECT MIN(start_lsn) FROM cdc.lsn_time_mapping)
+    THEN 1 ELSE 0 END AS is_gone
+"""
 
 _TIME = "CONVERT(char(23), beaten_at, 121) AS beaten_at"
 """As text, which sorts, and which the driver does not convert."""

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO, StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from tributary.api.tables import spellings
+from tributary.console.charts import chart_options
 from tributary.console.console import MOST_ROWS_SHOWN, QUERY_LIMITS, Console
 from tributary.console.pages.frame import PATIENCE_SECONDS, cell, counted, page_frame, show_error
+from tributary.contract.boards.board import BarTile, BoardError, LineTile, PieTile, ScatterTile, Tile
 from tributary.contract.errors import TributaryError
+from tributary.contract.table_name import TableName
+from tributary.operations.boards.answers import Lines, Points, Slices, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +61,38 @@ def add(console: Console) -> None:
 
             run.on_click(ask)
 
+            async def complete() -> None:
+                try:
+                    schemas = await asyncio.to_thread(console.shown.open().schemas)
+                except TributaryError:
+                    return  # The pipeline page says what does not run.
+                columns = {name: schema.names for name, schema in schemas.items()}
+                ui.run_javascript(_COMPLETE % (editor.id, json.dumps(list(completions(columns)))))
+
+            ui.timer(0.1, complete, once=True)
+
+
+_COMPLETE = """
+const CM = await import('nicegui-codemirror');
+const element = getElement(%d), names = %s;
+await element.editorPromise;
+element.editor.dispatch({effects: CM.StateEffect.appendConfig.of(
+  CM.EditorState.languageData.of(() => [{autocomplete: names}]))});
+"""
+"""Offers the names as completions, beside SQL's words."""
+
+
+def completions(columns: Mapping[TableName, list[str]]) -> Iterator[Mapping[str, str]]:
+    """Yield the names of all tables and columns as CodeMirror completes them. A name of a column is once."""
+    tables_of: dict[str, list[str]] = {}
+    for table, names in columns.items():
+        yield {"label": spellings(table)[1], "type": "class", "detail": "table"}
+        for name in names:
+            tables_of.setdefault(name, []).append(table.table)
+    for name, tables in tables_of.items():
+        detail = tables[0] if len(tables) == 1 else f"{tables[0]} and {len(tables) - 1} more"
+        yield {"label": name, "type": "property", "detail": detail}
+
 
 def _show(found: pa.Table) -> None:
     shown = f", of which {MOST_ROWS_SHOWN:,} are shown" if found.num_rows > MOST_ROWS_SHOWN else ""
@@ -64,7 +104,45 @@ def _show(found: pa.Table) -> None:
             "Parquet", on_click=lambda: ui.download.content(as_parquet(found), "answer.parquet")
         )
         parquet.props("flat dense")
+    if found.num_columns > 1 and found.num_rows:
+        with ui.expansion("Chart").classes("w-full").props("dense"):
+            _chart(found)
     answer_grid(found, "h-[60vh]")
+
+
+def _chart(found: pa.Table) -> None:
+    """Draw an answer: a person chooses the kind and the columns."""
+    names = list(dict.fromkeys(found.column_names))
+    with ui.row().classes("items-end gap-3"):
+        kind = ui.select(list(_CHARTS), label="chart", value="bar").classes("min-w-24")
+        x = ui.select(names, label="x or label", value=names[0]).classes("min-w-40")
+        y = ui.select(names, label="y or value", value=names[1]).classes("min-w-40")
+    drawn = ui.column().classes("w-full")
+
+    def draw() -> None:
+        drawn.clear()
+        with drawn:
+            try:
+                tile = _CHARTS[str(kind.value)](str(x.value), str(y.value))
+                what = shown(tile, found, "the chart")
+            except BoardError as error:
+                ui.label(str(error)).classes("text-orange-600")
+                return
+            if isinstance(what, Lines | Slices | Points):
+                ui.echart(chart_options(tile, what)).classes("w-full h-72")
+
+    for choice in (kind, x, y):
+        choice.on_value_change(draw)
+    draw()
+
+
+_OF_ANSWER: Mapping[str, Any] = {"title": "answer", "sql": "SELECT"}
+_CHARTS: Mapping[str, Callable[[str, str], Tile]] = {
+    "bar": lambda x, y: BarTile(**_OF_ANSWER, chart="bar", x=x, y=(y,)),
+    "line": lambda x, y: LineTile(**_OF_ANSWER, chart="line", x=x, y=(y,)),
+    "pie": lambda x, y: PieTile(**_OF_ANSWER, chart="pie", label=x, value=y),
+    "scatter": lambda x, y: ScatterTile(**_OF_ANSWER, chart="scatter", x=x, y=y),
+}
 
 
 def answer_grid(found: pa.Table, height: str) -> None:

@@ -1,10 +1,14 @@
-"""A row's life: every event of its key, what changed, and where it came from."""
+"""A row's life: every event of its key, what changed, where it came from, and the row at any time."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from nicegui import ui
 
-from tributary.api.row_events import RowEvent
+from tributary.api.row_events import RowEvent, last_change
+from tributary.api.time_travel import time_of
 from tributary.console.console import Console
 from tributary.console.pages.frame import PATIENCE_SECONDS, cell, page_frame, show_error
 from tributary.contract.errors import TributaryError
@@ -15,6 +19,7 @@ def add(console: Console) -> None:
 
     @ui.page("/row", response_timeout=PATIENCE_SECONDS)
     async def show(table: str = "", key: str = "") -> None:
+        found: Sequence[RowEvent] = ()
         with page_frame(console, "A row's life"):
             view = await console.view()
             names = [str(one.table) for one in view.tables if one.commit is not None]
@@ -24,10 +29,15 @@ def add(console: Console) -> None:
                 chosen.classes("min-w-64")
                 typed = ui.input("key", value=key, placeholder="7, or order=7,line=2").classes("min-w-48")
                 button = ui.button("Show")
+                as_of = ui.input("the row at a time (UTC)", placeholder="2026-01-02 03:04:05")
+                as_of.classes("min-w-64")
+            row = ui.column().classes("w-full")
             events = ui.column().classes("w-full gap-2")
 
             async def look() -> None:
+                nonlocal found
                 events.clear()
+                found = ()
                 with events:
                     if not chosen.value:
                         ui.label("Choose a table.")
@@ -41,11 +51,37 @@ def add(console: Console) -> None:
                         ui.label("Bronze has no event of this key.")
                     for event in found:
                         _event(event)
+                show_row()
+
+            def show_row() -> None:
+                row.clear()
+                if not (as_of.value and found):
+                    return
+                with row:
+                    try:
+                        _row_at(last_change(found, time_of(str(as_of.value).strip())))
+                    except TributaryError as error:
+                        show_error(error, console)
 
             button.on_click(look)
             typed.on("keydown.enter", look)
+            as_of.on("keydown.enter", show_row)
             if table and key:
                 await look()
+
+
+def _row_at(last: RowEvent | None) -> None:
+    """Show the row that a change has left."""
+    with ui.card().classes("w-full border-l-4 border-blue-500 gap-1"):
+        if last is None:
+            ui.label("Bronze has no event of this key from that time or before.")
+            return
+        since = f"since {last.committed:%Y-%m-%d %H:%M:%S.%f} UTC"
+        if last.after is None:
+            ui.label(f"There was no such row, {since}.").classes("font-bold")
+            return
+        ui.label(f"The row, as it was {since}").classes("font-bold")
+        _values(last.after)
 
 
 def _event(event: RowEvent) -> None:
@@ -56,12 +92,38 @@ def _event(event: RowEvent) -> None:
             ui.label(f"{event.topic}, partition {event.partition}, offset {event.offset:,}").classes(
                 "text-gray-500"
             )
+        if event.source:
+            ui.label(_origin(event)).classes("text-gray-500 text-sm break-all")
         if event.changed:
             for name, (old, new) in event.changed.items():
                 ui.label(f"{name}: {_shown(old)} → {_shown(new)}").classes("font-mono break-all")
         elif (row := event.after or event.before) is not None:
             text = ", ".join(f"{name} = {_shown(value)}" for name, value in row.items())
             ui.label(text).classes("font-mono break-all")
+        if event.changed and event.after is not None:
+            with ui.expansion("the whole row after it").props("dense").classes("w-full"):
+                _values(event.after)
+
+
+def _origin(event: RowEvent) -> str:
+    """Return what the event tells of its transaction and its place in the source's log."""
+    facts = {name: value for name, value in event.source.items() if name not in _NOT_OF_THE_CHANGE}
+    told = ", ".join(f"{name} {_shown(value)}" for name, value in facts.items() if value not in (None, ""))
+    return f"committed {event.committed:%Y-%m-%d %H:%M:%S.%f} UTC: {told}"
+
+
+_NOT_OF_THE_CHANGE = {
+    "version", "connector", "name", "db", "schema", "table", "ts_ms", "ts_us", "ts_ns", "sequence", "query",
+}  # fmt: skip
+"""What Debezium's `source` says of every change of the table, and what is shown otherwise."""
+
+
+def _values(row: Mapping[str, Any]) -> None:
+    ui.table(
+        columns=[{"name": key, "label": key, "field": key, "align": "left"} for key in ("column", "value")],
+        rows=[{"column": name, "value": _shown(value)} for name, value in row.items()],
+        row_key="column",
+    ).classes("w-full").props("dense flat wrap-cells")
 
 
 def _title(event: RowEvent) -> str:

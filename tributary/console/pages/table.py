@@ -1,19 +1,25 @@
-"""One table: how it is kept, its columns, its commits, and its latest rows."""
+"""One table: how it is kept, its files, its commits, and its columns with their changes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from nicegui import ui
 
+from connectors.engines.source_log import size_text
+from tributary.api.column_history import ColumnChange, column_changes
+from tributary.api.rows import APP_COLUMNS
+from tributary.api.table_files import TableFiles
 from tributary.console.console import Console
 from tributary.console.pages.buttons import action_button, jobs_panel
-from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, show_error, state_badge
+from tributary.console.pages.frame import PATIENCE_SECONDS, ago, page_frame, show_error, state_badge
 from tributary.console.view import LakeView
 from tributary.contract.errors import TributaryError
+from tributary.contract.lake import Storage
 
 if TYPE_CHECKING:
     from tributary.api.table import Table
@@ -38,11 +44,11 @@ def add(console: Console) -> None:
             try:
                 table = await asyncio.to_thread(console.table, name)
                 commits = await asyncio.to_thread(table.history, _COMMITS)
-                columns = await asyncio.to_thread(_columns, table)
+                facts = await asyncio.to_thread(_facts, console, table, commits)
             except TributaryError as error:
                 show_error(error, console)
                 return
-            _settings(console, table)
+            _settings(console, table, facts.files)
             chart = ui.echart(_chart(commits)).classes("w-full h-64")
             ui.label("Commits, newest first").classes("text-lg font-bold")
             grid = ui.aggrid(
@@ -56,13 +62,7 @@ def add(console: Console) -> None:
                     "defaultColDef": {"flex": 1, "minWidth": 110, "resizable": True, "sortable": True},
                 }
             ).classes("w-full h-72")
-            ui.label("Columns").classes("text-lg font-bold")
-            ui.table(
-                columns=[
-                    {"name": key, "label": key, "field": key, "align": "left"} for key in ("column", "type")
-                ],
-                rows=[{"column": column, "type": kind} for column, kind in columns],
-            ).classes("w-full").props("dense flat")
+            _columns(facts)
 
             async def look() -> None:
                 try:
@@ -88,6 +88,7 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
         with ui.row().classes("gap-2"):
             for action in (
                 actions.resume(name) if is_paused else actions.pause(name),
+                actions.verify(name),
                 actions.snapshot(name),
                 actions.rebuild(name),
             ):
@@ -110,7 +111,33 @@ def _buttons(console: Console, name: str, view: LakeView) -> None:
     ui.timer(console.shown.seconds, look)
 
 
-def _settings(console: Console, table: Table) -> None:
+@dataclass(frozen=True)
+class _Facts:
+    """What the page reads of a table once.
+
+    columns   the types in the lake and in the source, by name; None: there is no such column
+    key       the columns of the record key
+    """
+
+    files: TableFiles
+    columns: Mapping[str, tuple[str | None, str | None]]
+    key: Collection[str]
+    changes: Sequence[ColumnChange]
+
+
+def _facts(console: Console, table: Table, commits: Sequence[Commit]) -> _Facts:
+    here = {field.name: str(field.type) for field in table.columns()}
+    there = console.shown.source_types(table.name)
+    names = dict.fromkeys([*(name for name in here if name not in APP_COLUMNS), *there, *here])
+    return _Facts(
+        table.files(console.shown.lake.policy(table.name).storage),
+        {name: (here.get(name), there.get(name)) for name in names},
+        commits[0].ledger.key_columns if commits else (),
+        tuple(column_changes(commits)),
+    )
+
+
+def _settings(console: Console, table: Table, files: TableFiles) -> None:
     policy = console.shown.lake.policy(table.name)
     hours = policy.history.total_seconds() / 3600
     facts = {
@@ -119,6 +146,9 @@ def _settings(console: Console, table: Table) -> None:
         "history": f"{hours:g} h",
         "buckets": str(policy.buckets),
         "key": ", ".join(policy.key or ()) or "the primary key",
+        "base files": f"{files.base_files:,}, {size_text(files.base_bytes)}",
+        "log files": f"{files.log_files:,}, {size_text(files.log_bytes)}",
+        "compacted": _compacted(policy.storage, files),
         "files": table.uri,
     }
     with ui.row().classes("gap-6"):
@@ -128,9 +158,59 @@ def _settings(console: Console, table: Table) -> None:
                 ui.label(value)
 
 
-def _columns(table: Table) -> list[tuple[str, str]]:
-    schema = table.arrow().schema
-    return [(field.name, str(field.type)) for field in schema]
+def _compacted(storage: Storage, files: TableFiles) -> str:
+    if storage != "merge_on_read":
+        return "not needed"
+    pending = f", {files.pending:,} planned" if files.pending else ""
+    return f"{ago(files.compacted)}{pending}"
+
+
+def _columns(facts: _Facts) -> None:
+    ui.label("Columns").classes("text-lg font-bold")
+    _plain_table(
+        {"column": "column", "lake": "type in the lake", "source": "type in the source", "key": "key"},
+        [
+            {
+                "column": name,
+                "lake": here or "–",
+                "source": there or "–",
+                "key": "key" if name in facts.key else "",
+            }
+            for name, (here, there) in facts.columns.items()
+        ],
+    )
+    if not facts.changes:
+        return
+    ui.label("Changes of the columns, newest first").classes("text-lg font-bold")
+    _plain_table(
+        {"completed": "committed (UTC)", "column": "column", "change": "change"},
+        [
+            {
+                "completed": f"{one.completed:%Y-%m-%d %H:%M:%S}",
+                "column": one.column,
+                "change": change_text(one),
+            }
+            for one in facts.changes
+        ],
+    )
+
+
+def change_text(change: ColumnChange) -> str:
+    """Return what happened to a column."""
+    if change.before is None:
+        return f"added: {change.after}"
+    return f"removed: {change.before}" if change.after is None else f"{change.before} → {change.after}"
+
+
+def _plain_table(titles: Mapping[str, str], rows: Sequence[Mapping[str, str]]) -> None:
+    ui.table(
+        columns=[
+            {"name": field, "label": title, "field": field, "align": "left"}
+            for field, title in titles.items()
+        ],
+        rows=[{"number": number, **row} for number, row in enumerate(rows)],
+        row_key="number",
+    ).classes("w-full").props("dense flat")
 
 
 _WIDTHS = {"instant": {"minWidth": 190}, "completed": {"minWidth": 190}}

@@ -2,30 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nicegui import ui
 
 from tributary.console.console import Console
-from tributary.console.pages.frame import PATIENCE_SECONDS, page_frame, table_path
+from tributary.console.pages.frame import PATIENCE_SECONDS, color_of, page_frame, table_path
+from tributary.console.trends import Trends
 from tributary.console.view import LakeView
 from tributary.operations.verify.view import verified_text
 
-_COLUMNS: list[dict[str, Any]] = [
+Row = dict[str, Any]
+
+_SPARKLINE = """params => {
+  const values = params.value || [];
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  svg.setAttribute('viewBox', '0 0 100 24');
+  svg.setAttribute('preserveAspectRatio', 'none');
+  svg.setAttribute('style', 'width: 100%; height: 24px; margin-top: 8px');
+  const most = Math.max(...values, 1);
+  const line = document.createElementNS('http://www.w3.org/2000/svg', 'polyline');
+  const step = 100 / Math.max(values.length - 1, 1);
+  const point = (value, place) => `${place * step},${23 - 22 * value / most}`;
+  line.setAttribute('points', values.map(point).join(' '));
+  line.setAttribute('fill', 'none');
+  line.setAttribute('stroke', '#3b82f6');
+  line.setAttribute('stroke-width', '1.5');
+  line.setAttribute('vector-effect', 'non-scaling-stroke');
+  svg.appendChild(line);
+  return svg;
+}"""
+"""Draws the numbers of a cell as a line from 0 up. AG Grid's own sparklines are not free."""
+
+_COLUMNS: list[Row] = [
     {"headerName": "table", "field": "table", "filter": "agTextColumnFilter", "flex": 3, "minWidth": 180},
     {"headerName": "state", "field": "state", "filter": "agTextColumnFilter", "flex": 2, "minWidth": 110},
     {"headerName": "events behind", "field": "behind", "type": "numericColumn", "flex": 1, "minWidth": 110},
+    {
+        "headerName": "quarantined",
+        "field": "quarantined",
+        "type": "numericColumn",
+        "flex": 1,
+        "minWidth": 100,
+    },
+    {"headerName": "fresh p50, s", "field": "p50", "type": "numericColumn", "flex": 1, "minWidth": 90},
+    {"headerName": "fresh p95, s", "field": "p95", "type": "numericColumn", "flex": 1, "minWidth": 90},
+    {
+        "headerName": "p95, last commits",
+        "field": "trend",
+        "cellDataType": False,
+        ":cellRenderer": _SPARKLINE,
+        "sortable": False,
+        "flex": 1,
+        "minWidth": 110,
+    },
     {"headerName": "last commit (UTC)", "field": "last_commit", "flex": 2, "minWidth": 170},
     {"headerName": "events in it", "field": "events", "type": "numericColumn", "flex": 1, "minWidth": 100},
-    {"headerName": "fresh p50, s", "field": "p50", "type": "numericColumn", "flex": 1, "minWidth": 100},
-    {"headerName": "fresh p95, s", "field": "p95", "type": "numericColumn", "flex": 1, "minWidth": 100},
+    {"headerName": "rows, verified", "field": "rows", "type": "numericColumn", "flex": 1, "minWidth": 110},
     {"headerName": "verified as of (UTC)", "field": "verified", "flex": 2, "minWidth": 170},
+    {"headerName": "order", "field": "order", "hide": True, "sort": "asc"},
 ]
 _COLOR_OF_STATE = {
     "text-red-600": "x == 'blocked'",
     "text-orange-600": "x == 'left out' || x == 'differs' || x == 'paused'",
     "text-green-700": "x == 'well'",
 }
+_ORDER = ("negative", "warning", "info", "grey", "positive")
+"""The colors of the states that a person should see first come first."""
 
 
 def add(console: Console) -> None:
@@ -34,8 +78,11 @@ def add(console: Console) -> None:
     @ui.page("/tables", response_timeout=PATIENCE_SECONDS)
     async def show() -> None:
         with page_frame(console, "Tables"):
-            view = await console.view()
-            ui.label("Click a table to see its commits. A click on a title sorts.").classes("text-gray-500")
+            rows = rows_of(await console.view(), console.trends)
+            ui.label(
+                "The tables that need somebody come first. Click a table to see its commits. "
+                "A click on a title sorts."
+            ).classes("text-gray-500")
             columns = [
                 {**column, "cellClassRules": _COLOR_OF_STATE} if column["field"] == "state" else column
                 for column in _COLUMNS
@@ -43,35 +90,56 @@ def add(console: Console) -> None:
             grid = ui.aggrid(
                 {
                     "columnDefs": columns,
-                    "rowData": rows_of(view),
+                    "rowData": list(rows.values()),
                     ":getRowId": "params => params.data.table",
-                    "defaultColDef": {"sortable": True, "resizable": True},
+                    "defaultColDef": {
+                        "sortable": True,
+                        "resizable": True,
+                        "wrapHeaderText": True,
+                        "autoHeaderHeight": True,
+                    },
                 }
             ).classes("w-full h-[75vh]")
             grid.on("cellClicked", lambda event: ui.navigate.to(table_path(event.args["data"]["table"])))
 
             async def look() -> None:
-                grid.run_grid_method("setGridOption", "rowData", rows_of(await console.view()))
+                nonlocal rows
+                now = rows_of(await console.view(), console.trends)
+                if changes := changes_of(rows, now):
+                    grid.run_grid_method("applyTransactionAsync", changes)
+                rows = now
 
             ui.timer(console.shown.seconds, look)
 
 
-def rows_of(view: LakeView) -> list[dict[str, Any]]:
-    """Return the rows of the grid."""
-    rows = []
+def changes_of(before: Mapping[str, Row], now: Mapping[str, Row]) -> Mapping[str, Sequence[Row]]:
+    """Return what AG Grid has to add, update and remove. So a look costs what has changed."""
+    found = {
+        "add": [row for name, row in now.items() if name not in before],
+        "update": [row for name, row in now.items() if name in before and row != before[name]],
+        "remove": [{"table": name} for name in before if name not in now],
+    }
+    return {kind: rows for kind, rows in found.items() if rows}
+
+
+def rows_of(view: LakeView, trends: Trends) -> dict[str, Row]:
+    """Return the rows of the grid, by table."""
+    rows = {}
     for table in view.tables:
-        commit = table.commit
+        name, commit = str(table.table), table.commit
         fresh = None if commit is None else commit.freshness
-        rows.append(
-            {
-                "table": str(table.table),
-                "state": table.state,
-                "behind": table.behind,
-                "last_commit": None if commit is None else f"{commit.completed:%Y-%m-%d %H:%M:%S}",
-                "events": None if commit is None else commit.events,
-                "p50": None if fresh is None else fresh.p50 / 1000,
-                "p95": None if fresh is None else fresh.p95 / 1000,
-                "verified": None if table.verified is None else verified_text(table.verified),
-            }
-        )
+        rows[name] = {
+            "table": name,
+            "state": table.state,
+            "order": _ORDER.index(color_of(table.state)),
+            "behind": table.behind,
+            "quarantined": None if view.quarantined is None else view.quarantined.get(table.table, 0),
+            "last_commit": None if commit is None else f"{commit.completed:%Y-%m-%d %H:%M:%S}",
+            "events": None if commit is None else commit.events,
+            "p50": None if fresh is None else fresh.p50 / 1000,
+            "p95": None if fresh is None else fresh.p95 / 1000,
+            "trend": list(trends.freshness(table.table)),
+            "rows": table.verified.rows if table.verified is not None and table.verified.parts else None,
+            "verified": None if table.verified is None else verified_text(table.verified),
+        }
     return rows

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from tributary.api.quarantine import count_quarantine
-from tributary.api.tables import read_table_folders
 from tributary.contract.alerts import Alerts
 from tributary.contract.remedies import Words
 from tributary.contract.table_name import TableName
@@ -20,12 +17,14 @@ from tributary.operations.alerts.rules import Ages, Alert, Observation, is_known
 from tributary.operations.alerts.sending import Channel, NotSent, channels
 from tributary.operations.alerts.sent import SentAlert, changes, read_sent, write_sent
 from tributary.operations.keeping import alone, in_a_thread
+from tributary.operations.quarantine_counts import QuarantineCounts
+from tributary.operations.source_facts import KeptLogs
 from tributary.operations.table_states import read_table_states
 from tributary.operations.workspace import Workspace
 
 SECONDS_BETWEEN_LOOKS = 15.0
 SECONDS_BETWEEN_COUNTS = 60.0
-"""How long to wait before the events in quarantine are counted again."""
+"""How long to wait before the events in quarantine are counted and the databases' logs are read again."""
 
 FILE = "alerts.json"
 
@@ -45,8 +44,8 @@ class AlertKeeper:
     through: Sequence[Channel] | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     _ages: Ages = field(default_factory=Ages)
-    _quarantined: Mapping[TableName, int] | None = None
-    _next_count: float = 0.0
+    _quarantined: QuarantineCounts = field(default_factory=lambda: QuarantineCounts(SECONDS_BETWEEN_COUNTS))
+    _logs: KeptLogs = field(default_factory=lambda: KeptLogs(SECONDS_BETWEEN_COUNTS))
     _told: str = ""
 
     @contextmanager
@@ -113,19 +112,17 @@ class AlertKeeper:
         if not {kafka.SERVICE, s3.SERVICE} <= running:
             return Observation(datetime.now(UTC), pipeline, None)
         tables = read_table_states(self.workspace, pipeline)
-        return Observation(datetime.now(UTC), pipeline, tables, self._count_quarantined())
+        rules = self.workspace.lake.alerts
+        logs = (
+            self._logs.read(self.workspace) if rules is not None and rules.unread_log_gb is not None else {}
+        )
+        return Observation(datetime.now(UTC), pipeline, tables, self._count_quarantined(), logs)
 
     def _count_quarantined(self) -> Mapping[TableName, int] | None:
         rules: Alerts | None = self.workspace.lake.alerts
         if rules is None or rules.quarantine is None:
             return None
-        if self._quarantined is None or time.monotonic() >= self._next_count:
-            self._next_count = time.monotonic() + SECONDS_BETWEEN_COUNTS
-            lake = self.workspace.open_lake
-            filesystem = lake.files.filesystem
-            found = read_table_folders(filesystem, lake.lake.names, lake.quarantine)
-            self._quarantined = {table.name: count_quarantine(filesystem, table.path) for table in found}
-        return self._quarantined
+        return self._quarantined.read(self.workspace.open_lake)
 
     def _tell(self, text: str) -> None:
         if text != self._told:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from connectors.connect_rest import ConnectorStatus
+from connectors.engines.source_log import SourceLog, size_text
 from tributary.contract.alerts import Alerts
 from tributary.contract.remedies import Words, in_words
 from tributary.contract.table_name import TableName
@@ -17,7 +18,7 @@ from tributary.operations.table_states import TableState
 from tributary.operations.verify.view import is_different as is_found_different
 from tributary.operations.verify.view import sentence, verified_as_of
 
-Rule = Literal["freshness", "lag", "quarantine", "blocked", "verified"]
+Rule = Literal["freshness", "lag", "quarantine", "blocked", "verified", "log"]
 
 _MILLISECONDS = 1000
 
@@ -41,12 +42,14 @@ class Observation:
 
     tables       None: they cannot be read now, so nothing is known about them
     quarantined  how many events of each table are in quarantine; None: that is not known
+    logs         the logs of the databases, by source, as far as a rule needs them
     """
 
     at: datetime
     pipeline: PipelineStatus
     tables: Sequence[TableState] | None
     quarantined: Mapping[TableName, int] | None = None
+    logs: Mapping[str, SourceLog] = field(default_factory=dict)
 
 
 @dataclass
@@ -88,6 +91,8 @@ def is_known(rule: str, subject: str, observed: Observation) -> bool:
     """Return whether an observation would show that this alert still holds."""
     if rule == "quarantine":
         return observed.quarantined is not None
+    if rule == "log":
+        return (log := observed.logs.get(subject)) is not None and log.unread is not None
     is_of_pipeline = subject in {one.name for one in observed.pipeline.services} | {
         one.name for one in observed.pipeline.connectors
     }
@@ -127,6 +132,14 @@ def _judged(
                 events = "1 event is" if count == 1 else f"{count:,} events are"
                 text = f"{events} in quarantine, more than {rules.quarantine:,}."
                 yield Alert("quarantine", str(table_name), text)
+    for source, log in sorted(observed.logs.items()):
+        limit = None if rules.unread_log_gb is None else rules.unread_log_gb * 1e9
+        if limit is not None and log.unread is not None and log.unread > limit:
+            text = (
+                f"Debezium has not read {size_text(log.unread)} of the database's log, more than "
+                f"{size_text(limit)}. The database keeps {size_text(log.kept or log.unread)} of it."
+            )
+            yield Alert("log", source, text)
 
 
 def _failure(connector: ConnectorStatus, words: Words) -> str:

@@ -1,0 +1,86 @@
+"""How much log a database keeps for the connector: of a real PostgreSQL, and of other engines' answers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import psycopg
+import pytest
+
+from connectors.engines.binlog.progress import log_after
+from connectors.engines.postgres.slot import read_log
+from connectors.engines.source_log import SourceLog, size_text
+from connectors.engines.sqlserver import progress
+
+FILES = {7: 1000, 8: 500, 9: 300}
+"""The files of a binary log, with their sizes."""
+
+
+@pytest.mark.slow
+def test_a_slot_that_nobody_reads_holds_back_what_is_written(admin: psycopg.Connection) -> None:
+    assert read_log(admin, "t_log") == SourceLog(problem="There is no replication slot t_log.")
+    admin.execute("SELECT pg_create_logical_replication_slot('t_log', 'pgoutput')")
+    try:
+        admin.execute("CREATE TABLE t AS SELECT g, repeat('x', 100) AS x FROM generate_series(1, 10000) AS g")
+        found = read_log(admin, "t_log")
+    finally:
+        admin.execute("SELECT pg_drop_replication_slot('t_log')")
+    assert found.unread is not None
+    assert found.kept is not None
+    assert found.kept >= found.unread > 1_000_000
+    assert found.problem == "Nobody reads the replication slot t_log, and the server keeps its WAL."
+
+
+@pytest.mark.parametrize(
+    ("offset", "unread"),
+    [
+        ({"file": "binlog.000009", "pos": 300}, 0),
+        ({"file": "binlog.000009", "pos": 100}, 200),
+        ({"file": "binlog.000007", "pos": 999}, 801),
+        ({"file": "binlog.000010", "pos": 4}, 0),
+        (None, None),
+    ],
+)
+def test_a_binary_log_has_to_be_read_from_the_offset_on(offset: Any, unread: int | None) -> None:
+    assert log_after(offset, FILES) == SourceLog(1800, unread)
+
+
+def test_a_file_that_the_server_has_removed_is_told() -> None:
+    found = log_after({"file": "binlog.000006", "pos": 4}, FILES)
+    assert "the server's oldest file is number 7" in str(found.problem)
+    assert found.unread is None
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ({"behind_ms": 1500, "is_gone": 0}, SourceLog(behind=1.5)),
+        ({"behind_ms": None, "is_gone": 0}, SourceLog()),
+        ({"behind_ms": -10, "is_gone": 0}, SourceLog(behind=0.0)),
+    ],
+)
+def test_sql_server_tells_a_time(monkeypatch: pytest.MonkeyPatch, row: Any, found: SourceLog) -> None:
+    asked: list[Any] = []
+
+    def first_row(*question: Any) -> Any:
+        asked.append(question)
+        return row
+
+    monkeypatch.setattr(progress, "first_row", first_row)
+    session: Any = SimpleNamespace()
+    assert progress.read_log(session, {"commit_lsn": "00000027:00000ac0:0002"}) == found
+    assert asked[0][2] == ("0x0000002700000ac00002",) * 2
+    assert progress.read_log(session, None) == SourceLog()
+
+
+def test_sql_server_tells_that_its_cleanup_has_removed_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "first_row", lambda *_: {"behind_ms": None, "is_gone": 1})
+    session: Any = SimpleNamespace()
+    found = progress.read_log(session, {"commit_lsn": "00000027:00000ac0:0002"})
+    assert "has removed captured changes after 00000027:00000ac0:0002" in str(found.problem)
+
+
+def test_sizes_have_the_largest_unit_that_fits() -> None:
+    texts = [size_text(size) for size in (0, 999, 1000, 16_777_216, 2.5e9, 3e12)]
+    assert texts == ["0 bytes", "999 bytes", "1.0 kB", "16.8 MB", "2.5 GB", "3.0 TB"]

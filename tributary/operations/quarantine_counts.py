@@ -1,0 +1,30 @@
+"""How many events of each table are in quarantine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tributary.api.open_lake import OpenLake
+from tributary.api.quarantine import count_quarantine
+from tributary.api.tables import read_table_folders
+from tributary.contract.table_name import TableName
+
+
+@dataclass
+class QuarantineCounts:
+    """Counts the events in quarantine again and again, but at most every some seconds."""
+
+    seconds: float
+    _counts: Mapping[TableName, int] = field(default_factory=dict)
+    _until: float = 0.0
+
+    def read(self, opened: OpenLake) -> Mapping[TableName, int]:
+        """Return the number of events of each table that has a folder in quarantine."""
+        if time.monotonic() >= self._until:
+            filesystem = opened.files.filesystem
+            folders = read_table_folders(filesystem, opened.lake.names, opened.quarantine)
+            self._counts = {table.name: count_quarantine(filesystem, table.path) for table in folders}
+            self._until = time.monotonic() + self.seconds
+        return self._counts
