@@ -31,6 +31,7 @@ BENCHMARKS = {
     "catch_up_kinesis": Benchmark("bench.kinesis", full="CATCH_UP", quick="QUICK_CATCH_UP"),
     "many_tables": Benchmark("bench.many_tables"),
     "many_tables_thousand": Benchmark("bench.many_tables", full="THOUSAND", quick=None),
+    "console": Benchmark("bench.console"),
     "endurance": Benchmark("bench.endurance", quick=None),
     "catch_up": Benchmark("bench.catch_up"),
     "catch_up_dense": Benchmark("bench.catch_up", full="DENSE_KEYS", quick=None),

@@ -246,6 +246,11 @@ _MANY_TABLES = (
 )
 
 
+def _page(figure: Figure) -> Place | None:
+    page = figure.of["page"]
+    return figure.name, "no page open" if page == "none" else f"{page} open"
+
+
 def _phase(figure: Figure) -> Place | None:
     return (f"phase of a commit: {figure.of['phase']}", "p50") if figure.name == "phase p50" else None
 
@@ -273,6 +278,7 @@ LAYOUTS: Mapping[str, tuple[Grid | Listing, ...]] = {
     "catch_up_kinesis": _CATCH_UP_KINESIS,
     "many_tables": _MANY_TABLES,
     "many_tables_thousand": _MANY_TABLES,
+    "console": (Grid("Figure", _page),),
     "endurance": (
         Grid("Quarter of the hour", _quarter),
         Grid("Process", _held),

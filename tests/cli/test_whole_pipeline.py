@@ -472,14 +472,19 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
 
         pages.see_the_pipeline(walk, "shop (PostgreSQL)", needs="All is well")
         pages.go_from_the_grid_to_a_table(walk, "shop.public.orders")
-        pages.follow_a_row(walk, "shop.public.orders", "1", ["created", "updated", "unreadable"])
+        life = ["created", "updated", "unreadable", "txId"]
+        pages.follow_a_row(walk, "shop.public.orders", "1", life, "The row, as it was since")
         pages.find_the_quarantined_event(walk, "not_utf8", "not JSON")
         pages.ask(walk, "SELECT count(*) * 1000 AS n FROM customers", "7000")
         pages.ask(walk, "SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration")
         pages.ask(walk, "SELECT '<script>document.title = \"owned\"</script>' AS x", "<script>")
+        pages.complete_a_name(walk, "cit", "city")
+        pages.draw_an_answer(walk, "SELECT city, count(*) AS n FROM customers GROUP BY ALL")
         _see_boards(tributary, walk)
         pages.fit_on_a_phone(walk, "shop.public.orders")
 
+        pages.reach_a_table_by_keyboard(walk, "shop.public.orders")
+        pages.see_the_alerts(walk, "quarantine", "0 events", "blocked")
         pages.search_a_log(walk, "postgres", "SYSTEM IS READY", found="ready to accept connections")
 
         orders = "/table/shop.public.orders"
@@ -488,6 +493,7 @@ def test_a_browser_shows_the_pipeline_its_tables_a_row_and_what_is_wrong(tributa
         assert _states(tributary)["orders"]["state"] == "paused"
         pages.press(walk, orders, "Resume", ends_with="shop.public.orders continues.")
         assert _states(tributary)["orders"]["state"] == "well"
+        pages.press(walk, orders, "Verify", ends_with="equals its source as of")
         pages.press(walk, orders, "Read again", ends_with="shop.public.orders was read again.")
         pages.press(walk, "/quarantine", "Replay", ends_with="0 applied, 1 left in quarantine")
         tributary.run("ingest")

@@ -25,6 +25,8 @@ def see_the_pipeline(walk: Walk, source: str, *, needs: str) -> None:
         page.get_by_text(source, exact=True).wait_for()
         page.get_by_text("RUNNING").first.wait_for()
         page.get_by_text(needs).first.wait_for()
+        page.get_by_text("of its log to read").first.wait_for()
+        page.get_by_text("events/s come").wait_for()
         keep(page, "console-pipeline")
 
 
@@ -34,15 +36,21 @@ def go_from_the_grid_to_a_table(walk: Walk, table: str) -> None:
         page.get_by_text(table, exact=True).click()
         page.get_by_text("Commits, newest first").wait_for()
         page.get_by_text("_log_position").wait_for()
+        page.get_by_text("int8", exact=True).first.wait_for()
         page.locator("canvas").first.wait_for()
         keep(page, "console-table")
 
 
-def follow_a_row(walk: Walk, table: str, key: str, changes: list[str]) -> None:
-    """A row's life shows each of these texts."""
+def follow_a_row(walk: Walk, table: str, key: str, changes: list[str], at_the_end: str) -> None:
+    """A row's life shows each of these texts, and the row as it is now another one."""
     with walk.page(f"/row?table={table}&key={key}") as page:
         for text in changes:
             page.get_by_text(text).first.wait_for()
+        at = page.get_by_label("the row at a time (UTC)")
+        for time, text in (("2001-01-01", "no event of this key from that time"), ("2999-01-01", at_the_end)):
+            at.fill(time)
+            at.press("Enter")
+            page.get_by_text(text).wait_for()
         keep(page, "console-row")
 
 
@@ -62,6 +70,34 @@ def ask(walk: Walk, query: str, answer: str) -> None:
         page.get_by_role("button", name="Run").click()
         page.get_by_text(answer).first.wait_for()
         assert "owned" not in page.title()
+
+
+def complete_a_name(walk: Walk, typed: str, offered: str) -> None:
+    """The editor offers the name of a column."""
+    with walk.page("/ask") as page:
+        page.locator(".cm-content").click()
+        # The names come some moments after the page.
+        for _ in range(20):
+            page.keyboard.press("Control+a")
+            page.keyboard.type(f"SELECT {typed}")
+            page.wait_for_timeout(500)
+            if page.locator(".cm-completionLabel", has_text=offered).count():
+                return
+        raise AssertionError(f"the editor does not offer {offered}")
+
+
+def draw_an_answer(walk: Walk, query: str) -> None:
+    """An answer of two columns can be drawn as a chart of several kinds."""
+    with walk.page("/ask") as page:
+        page.locator(".cm-content").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(query)
+        page.get_by_role("button", name="Run").click()
+        page.get_by_text("Chart", exact=True).click()
+        page.locator("canvas").first.wait_for()
+        page.get_by_label("chart").click()
+        page.get_by_role("option", name="pie").click()
+        page.locator("canvas").first.wait_for()
 
 
 def see_a_board(walk: Walk, title: str, *, texts: list[str], charts: int) -> None:
@@ -112,6 +148,22 @@ def find_no_button(walk: Walk, path: str) -> None:
         assert page.get_by_role("button", name="Pause", exact=True).count() == 0
 
 
+def see_the_alerts(walk: Walk, *texts: str) -> None:
+    """The page of alerts shows each of these texts."""
+    with walk.page("/alerts") as page:
+        for text in texts:
+            page.get_by_text(text).first.wait_for()
+        keep(page, "console-alerts")
+
+
+def reach_a_table_by_keyboard(walk: Walk, table: str) -> None:
+    """Enter in a row of the grid leads to its table."""
+    with walk.page("/tables") as page:
+        page.get_by_role("gridcell", name=table, exact=True).focus()
+        page.keyboard.press("Enter")
+        page.get_by_text("Commits, newest first").wait_for()
+
+
 def search_a_log(walk: Walk, part: str, text: str, *, found: str) -> None:
     """The log of a part is there, and a search leaves only the entries with a text."""
     with walk.page(f"/logs?part={part}") as page:
@@ -131,6 +183,7 @@ def fit_on_a_phone(walk: Walk, table: str) -> None:
         table_path(table),
         "/row",
         "/quarantine",
+        "/alerts",
         "/logs?part=connect",
         "/ask",
         "/boards",

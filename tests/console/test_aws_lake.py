@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import boto3
 import pytest
@@ -168,6 +168,29 @@ def test_logs_of_all_streams_are_shown_in_order_of_time_and_without_secrets() ->
     assert [one.text[-3:] for one in Console(lake).log("connect/debezium", "error", "")] == ["end"]
     with pytest.raises(AwsError, match="DescribeLogStreams"):
         lake.read_log("nothing")
+
+
+@pytest.mark.usefixtures("deployed")
+def test_only_the_lakes_alarms_that_ring_are_open() -> None:
+    cloudwatch = boto3.client("cloudwatch", REGION)
+    for name in (f"{NAMES.resource}-rows-differ", f"{NAMES.resource}-table-old-users", "tributary-other-x"):
+        cloudwatch.put_metric_alarm(
+            AlarmName=name,
+            AlarmDescription=f"{name} rings.",
+            MetricName="m",
+            Namespace="n",
+            Period=60,
+            EvaluationPeriods=1,
+            Threshold=0,
+            Statistic="Sum",
+            ComparisonOperator="GreaterThanThreshold",
+        )
+        state: Literal["OK", "ALARM"] = "OK" if "old" in name else "ALARM"
+        cloudwatch.set_alarm_state(AlarmName=name, StateValue=state, StateReason="test")
+    (ringing,) = shown().open_alerts()
+    assert (ringing.rule, ringing.subject) == ("rows-differ", f"{NAMES.resource}-rows-differ")
+    assert ringing.text.endswith("rings.")
+    assert shown().has_alarms
 
 
 @pytest.mark.usefixtures("deployed")

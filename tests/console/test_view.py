@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 
 from tests.console.views import ORDERS, USERS, blocked, commit, left_out, trends_of, view_of, well
+from tributary.console.pages.alerts import limits_of
 from tributary.console.pages.ask import as_csv, completions
 from tributary.console.pages.frame import ago, cell, counted, table_path
 from tributary.console.pages.table import commit_rows
 from tributary.console.pages.tables import changes_of, rows_of
+from tributary.contract.alerts import Alerts
 
 
 def test_the_grid_has_a_row_for_each_table_also_without_a_commit() -> None:
@@ -46,6 +48,16 @@ def test_the_grid_gets_only_what_has_changed() -> None:
     now = rows_of(second, trends_of(second))
     assert changes_of(before, now) == {"update": [now[str(ORDERS)]], "remove": [{"table": str(USERS)}]}
     assert changes_of({}, now) == {"add": [now[str(ORDERS)]]}
+
+
+def test_only_rules_that_count_are_listed() -> None:
+    rules = Alerts(freshness=timedelta(minutes=5), lag=100, unread_log_gb=0.5, webhook_env="HOOK")
+    assert limits_of(rules) == {
+        "freshness": "0:05:00",
+        "lag": "100 events",
+        "unread_log_gb": "0.5 GB",
+        "blocked": "any",
+    }
 
 
 def test_what_needs_a_person_is_listed() -> None:

@@ -155,7 +155,8 @@ def test_only_a_registry_imports_an_engine(package: str) -> None:
     assert importers & set(ONLY_REGISTRIES_IMPORT[package])
 
 
-def imported_by(text: str) -> set[str]:
+@cache
+def imported_by(text: str) -> frozenset[str]:
     """Return the modules that a module imports, and their packages."""
     names = set()
     for node in ast.walk(ast.parse(text)):
@@ -163,4 +164,4 @@ def imported_by(text: str) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return {name.rsplit(".", levels)[0] for name in names for levels in range(name.count(".") + 1)}
+    return frozenset(name.rsplit(".", levels)[0] for name in names for levels in range(name.count(".") + 1))

@@ -10,9 +10,11 @@ from functools import partial
 from rich.console import Console as Terminal
 
 from tributary.console.jobs import Job, Work
+from tributary.contract.alerts import Alerts
 from tributary.local import spark
 from tributary.local.process import read_process
 from tributary.operations import pauses
+from tributary.operations.alerts.keeper import send_test
 from tributary.operations.runs.follower import Follower
 from tributary.operations.runs.ingest_run import IngestRun
 from tributary.operations.runs.run_progress import RunProgress
@@ -106,6 +108,16 @@ class Actions:
             partial(_replay, self.workspace, table),
         )
 
+    def test_alerts(self, rules: Alerts) -> Action:
+        return Action(
+            "Test",
+            "send",
+            "The console sends a test message to the webhook and the mail server of [alerts]. Their secrets "
+            "have to be in the console's environment.",
+            "tributary alerts --test",
+            partial(_test_alerts, self.workspace, rules),
+        )
+
     def _run_of_spark(self, title: str, icon: str, meaning: str, command: str, work: Work) -> Action:
         """Return an action that needs the Spark app for itself."""
         if self.follower is not None:
@@ -152,6 +164,14 @@ def _verify(workspace: Workspace, table: str, job: Job, stop: threading.Event) -
     name = workspace.open_lake.table(table).name
     found = VerifyKeeper(workspace, job.say, job.say, stop=stop).step(Wanted([name], None))
     return sentence(found[name]) if name in found else f"{table} was not compared."
+
+
+def _test_alerts(workspace: Workspace, rules: Alerts, _job: Job, _stop: threading.Event) -> str:
+    found = list(send_test(rules, workspace.lake.name))
+    for _, error in found:
+        if error is not None:
+            raise error
+    return " ".join(f"Sent by {name}." for name, _ in found)
 
 
 def _rebuild(workspace: Workspace, table: str, job: Job, stop: threading.Event) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tributary.api.open_lake import OpenLake, TableSummary, open_deployed
 from tributary.aws.session import told_errors
-from tributary.console.view import LakeView, Part, Pipeline
+from tributary.console.view import LakeView, OpenAlert, Part, Pipeline
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words
@@ -38,6 +38,7 @@ class AwsLake:
     seconds: float = 60.0
     first_log: str = ""
     actions: None = None
+    has_alarms: bool = True
 
     @property
     def lake(self) -> Lake:
@@ -63,6 +64,25 @@ class AwsLake:
 
     def source_types(self, table: TableName) -> Mapping[str, str]:  # noqa: ARG002  No way leads to it.
         return {}
+
+    def open_alerts(self) -> Sequence[OpenAlert]:
+        prefix = f"{self.deployed.names.resource}-"
+        with self._told():
+            pages = self.deployed.session.cloudwatch.get_paginator("describe_alarms").paginate(
+                AlarmNamePrefix=prefix, AlarmTypes=["MetricAlarm"], StateValue="ALARM"
+            )
+            return tuple(
+                OpenAlert(
+                    one["AlarmName"].removeprefix(prefix),
+                    one["AlarmName"],
+                    one.get("AlarmDescription", ""),
+                    one["StateUpdatedTimestamp"].isoformat(timespec="seconds"),
+                    "CloudWatch",
+                )
+                for page in pages
+                for one in page["MetricAlarms"]
+                if one["StateValue"] == "ALARM"
+            )
 
     def log_parts(self) -> Sequence[str]:
         with self._told():

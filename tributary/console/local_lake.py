@@ -10,12 +10,14 @@ from pathlib import Path
 from connectors.connect_rest import ConnectorStatus
 from tributary.api.open_lake import OpenLake
 from tributary.console.actions import Actions
-from tributary.console.view import LakeView, Part, Pipeline
+from tributary.console.view import LakeView, OpenAlert, Part, Pipeline
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words, in_words
 from tributary.contract.table_name import TableName
 from tributary.local import kafka, spark
 from tributary.local.status import PipelineStatus, ServiceStatus, read_status
+from tributary.operations.alerts.keeper import FILE as ALERTS_FILE
+from tributary.operations.alerts.sent import read_sent
 from tributary.operations.chosen_steps import read_chosen_steps
 from tributary.operations.logs import PARTS, LogEntry, Redaction, known_secrets, read_log
 from tributary.operations.quarantine_counts import QuarantineCounts
@@ -41,6 +43,7 @@ class LocalLake:
     words: Words = remedy_words
     seconds: float = 2.0
     first_log: str = spark.SERVICE
+    has_alarms: bool = False
     _quiet: QuietTables = field(default_factory=QuietTables, repr=False)
     _logs: KeptLogs = field(default_factory=lambda: KeptLogs(_LOG_SECONDS), repr=False)
     _quarantined: QuarantineCounts = field(
@@ -84,6 +87,14 @@ class LocalLake:
             return read_source_types(self.workspace, table)
         except passing_errors(self.workspace):
             return {}  # The pipeline page says what does not run.
+
+    def open_alerts(self) -> Sequence[OpenAlert]:
+        sent = read_sent(self.workspace.state.path / ALERTS_FILE)
+        return tuple(
+            OpenAlert(one.rule, one.subject, one.text, one.since, channel)
+            for channel, found in sorted(sent.items())
+            for one in found
+        )
 
     def log_parts(self) -> Sequence[str]:
         return PARTS

@@ -12,7 +12,7 @@ from nicegui import app, ui
 from tributary.console.console import Console
 from tributary.console.guard import OwnPagesOnly
 from tributary.console.metrics import CONTENT_TYPE, exposition
-from tributary.console.pages import ask, boards, logs, pipeline, quarantine, row, table, tables
+from tributary.console.pages import alerts, ask, boards, logs, pipeline, quarantine, row, table, tables
 
 HOST = "127.0.0.1"
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -48,7 +48,7 @@ def stop_serving() -> None:
 
 def add_routes(console: Console) -> None:
     """Register all pages, the metrics and the health check."""
-    for page in (pipeline, tables, table, row, quarantine, logs, ask, boards):
+    for page in (pipeline, tables, table, row, quarantine, alerts, logs, ask, boards):
         page.add(console)
 
     @app.get("/metrics")

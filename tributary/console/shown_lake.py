@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tributary.api.open_lake import OpenLake
 from tributary.console.actions import Actions
-from tributary.console.view import LakeView
+from tributary.console.view import LakeView, OpenAlert
 from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words
 from tributary.contract.table_name import TableName
@@ -23,6 +23,7 @@ class ShownLake(Protocol):
     words          how to word remedies
     first_log      the part whose log the page of logs shows first
     actions        what the buttons do; None: nothing may be changed from here
+    has_alarms     alarms of its own take the place of `[alerts]`
     """
 
     @property
@@ -43,6 +44,9 @@ class ShownLake(Protocol):
     @property
     def actions(self) -> Actions | None: ...
 
+    @property
+    def has_alarms(self) -> bool: ...
+
     def open(self) -> OpenLake:
         """Open the lake to read its tables. Raises the errors of `open_lake`."""
 
@@ -51,6 +55,9 @@ class ShownLake(Protocol):
 
     def source_types(self, table: TableName) -> Mapping[str, str]:
         """Return the types of a table's columns in its database, by name, as far as it can be asked."""
+
+    def open_alerts(self) -> Sequence[OpenAlert]:
+        """Return the alerts that are not over. Raises TributaryError."""
 
     def log_parts(self) -> Sequence[str]:
         """Return the names of the parts that have a log."""

@@ -63,6 +63,23 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
+class OpenAlert:
+    """An alert that is not over.
+
+    rule     that is broken
+    subject  the table, connector, server or alarm
+    since    in ISO 8601
+    channel  how it was told
+    """
+
+    rule: str
+    subject: str
+    text: str
+    since: str
+    channel: str
+
+
+@dataclass(frozen=True)
 class LakeView:
     """A lake as it was at a time.
 

@@ -21,6 +21,7 @@ _PAGES = {
     "Tables": "/tables",
     "A row's life": "/row",
     "Quarantine": "/quarantine",
+    "Alerts": "/alerts",
     "Logs": "/logs",
     "Ask": "/ask",
     "Boards": "/boards",

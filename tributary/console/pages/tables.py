@@ -35,6 +35,10 @@ _SPARKLINE = """params => {
 }"""
 """Draws the numbers of a cell as a line from 0 up. AG Grid's own sparklines are not free."""
 
+_ENTER = """params => {
+  if (params.event.key === 'Enter') window.location.href = `/table/${encodeURIComponent(params.data.table)}`;
+}"""
+
 _COLUMNS: list[Row] = [
     {"headerName": "table", "field": "table", "filter": "agTextColumnFilter", "flex": 3, "minWidth": 180},
     {"headerName": "state", "field": "state", "filter": "agTextColumnFilter", "flex": 2, "minWidth": 110},
@@ -80,7 +84,7 @@ def add(console: Console) -> None:
         with page_frame(console, "Tables"):
             rows = rows_of(await console.view(), console.trends)
             ui.label(
-                "The tables that need somebody come first. Click a table to see its commits. "
+                "The tables that need somebody come first. A click on a table, or Enter, shows its commits. "
                 "A click on a title sorts."
             ).classes("text-gray-500")
             columns = [
@@ -92,6 +96,7 @@ def add(console: Console) -> None:
                     "columnDefs": columns,
                     "rowData": list(rows.values()),
                     ":getRowId": "params => params.data.table",
+                    ":onCellKeyDown": _ENTER,
                     "defaultColDef": {
                         "sortable": True,
                         "resizable": True,

@@ -1,0 +1,100 @@
+"""The alerts that are open, and the rules of the lake file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nicegui import ui
+
+from tributary.console.console import Console
+from tributary.console.pages.buttons import action_button, jobs_panel
+from tributary.console.pages.frame import PATIENCE_SECONDS, counted, page_frame, show_error
+from tributary.console.view import OpenAlert
+from tributary.contract.alerts import Alerts
+from tributary.contract.errors import TributaryError
+
+TEST = "the places of [alerts]"
+
+
+def add(console: Console) -> None:
+    """Register the page."""
+
+    @ui.page("/alerts", response_timeout=PATIENCE_SECONDS)
+    async def show() -> None:
+        with page_frame(console, "Alerts"):
+            trouble = ui.column().classes("w-full")
+
+            @ui.refreshable
+            def alerts(found: Sequence[OpenAlert]) -> None:
+                ui.label(
+                    "No alert is open." if not found else f"{counted(len(found), 'alert')} open"
+                ).classes("text-xl")
+                for one in found:
+                    with ui.card().classes("w-full border-l-4 border-orange-500 gap-1"):
+                        ui.label(f"{one.subject}: {one.rule}").classes("font-bold break-all")
+                        ui.label(one.text)
+                        ui.label(f"since {one.since}, by {one.channel}").classes("text-gray-500 text-sm")
+
+            async def read() -> Sequence[OpenAlert]:
+                trouble.clear()
+                try:
+                    return await asyncio.to_thread(console.shown.open_alerts)
+                except TributaryError as error:
+                    with trouble:
+                        show_error(error, console)
+                    return ()
+
+            shown = await read()
+            with ui.column().classes("w-full"):
+                alerts(shown)
+            _rules(console)
+
+            async def look() -> None:
+                nonlocal shown
+                now = await read()
+                if now != shown:
+                    shown = now
+                    alerts.refresh(now)
+
+            ui.timer(console.shown.seconds, look)
+
+
+def _rules(console: Console) -> None:
+    ui.label("Rules").classes("text-lg font-bold")
+    if console.shown.has_alarms:
+        ui.label("CloudWatch has the rules: [aws.alarms] of the lake file sets their limits.")
+        return
+    rules = console.shown.lake.alerts
+    if rules is None:
+        ui.label(
+            "The lake file has no [alerts], so nothing is sent. docs/lake-file.md describes the rules, the "
+            "webhook and the mail server."
+        )
+        return
+    ui.table(
+        columns=[{"name": name, "label": name, "field": name, "align": "left"} for name in ("rule", "limit")],
+        rows=[{"rule": rule, "limit": limit} for rule, limit in limits_of(rules).items()],
+        row_key="rule",
+    ).classes("w-full").props("dense flat")
+    ui.label(
+        "tributary start and tributary ingest --follow evaluate them. Without a running ingest, no alert is "
+        "sent, and none ends."
+    ).classes("text-gray-500")
+    if console.actions is not None:
+        action_button(console, console.actions.test_alerts(rules), TEST)
+        jobs_panel(console, [TEST])
+
+
+def limits_of(rules: Alerts) -> Mapping[str, str]:
+    """Return the rules that count, with their limits as a person reads them."""
+    limits: dict[str, Any] = {
+        "freshness": rules.freshness,
+        "lag": None if rules.lag is None else counted(rules.lag, "event"),
+        "quarantine": None if rules.quarantine is None else counted(rules.quarantine, "event"),
+        "verified": rules.verified,
+        "unread_log_gb": None if rules.unread_log_gb is None else f"{rules.unread_log_gb:g} GB",
+        "blocked": "any" if rules.blocked else None,
+    }
+    return {rule: str(limit) for rule, limit in limits.items() if limit is not None}
