@@ -15,6 +15,7 @@ from tributary.contract.lake import Lake
 from tributary.contract.remedies import Words, in_words
 from tributary.contract.table_name import TableName
 from tributary.local import kafka, spark
+from tributary.local.process import KeptMemory
 from tributary.local.status import PipelineStatus, ServiceStatus, read_status
 from tributary.operations.alerts.keeper import FILE as ALERTS_FILE
 from tributary.operations.alerts.sent import read_sent
@@ -29,9 +30,10 @@ from tributary.operations.table_lag import QuietTables
 from tributary.operations.table_states import read_table_states
 from tributary.operations.workspace import Workspace
 
+_MEMORY_SECONDS = 10.0
 _LOG_SECONDS = 10.0
 _QUARANTINE_SECONDS = 15.0
-"""How old what the databases tell of their logs, and the counts of the events in quarantine, may be."""
+"""How old the servers' memory, the databases' logs and the counts of events in quarantine may be."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class LocalLake:
     first_log: str = spark.SERVICE
     has_alarms: bool = False
     _quiet: QuietTables = field(default_factory=QuietTables, repr=False)
+    _memory: KeptMemory = field(default_factory=lambda: KeptMemory(_MEMORY_SECONDS), repr=False)
     _logs: KeptLogs = field(default_factory=lambda: KeptLogs(_LOG_SECONDS), repr=False)
     _quarantined: QuarantineCounts = field(
         default_factory=lambda: QuarantineCounts(_QUARANTINE_SECONDS), repr=False
@@ -68,7 +71,7 @@ class LocalLake:
     def read_view(self) -> LakeView:
         """Read the state of the servers, the connectors and all tables, as far as they answer."""
         now, has_kafka = datetime.now(UTC), bool(self.lake.connected_sources)
-        found = read_status(self.workspace.state, has_kafka=has_kafka)
+        found = read_status(self.workspace.state, has_kafka=has_kafka, memory=self._memory)
         running = {one.name for one in found.services if one.state == "running"}
         view = LakeView(now, pipeline_of(found, self.words), ())
         try:

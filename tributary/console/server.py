@@ -26,6 +26,8 @@ def serve(console: Console, port: int, on_start: Callable[[], None]) -> None:
     logging.getLogger("uvicorn.error").addFilter(lambda record: "CancelledError" not in record.getMessage())
     app.add_middleware(OwnPagesOnly, hosts=frozenset(f"{name}:{port}" for name in (HOST, "localhost")))
     app.on_startup(on_start)
+    # The first look loads drivers and opens connections, which the first page should not wait for.
+    app.on_startup(console.view)
     app.timer(_SECONDS_BETWEEN_LOOKS, lambda: app.shutdown() if _is_over.is_set() else None)
     app.on_shutdown(console.jobs.close)
     ui.run(

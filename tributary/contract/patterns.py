@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tributary.contract.errors import TributaryError
 
@@ -134,7 +135,12 @@ def is_traceable(name: str) -> bool:
 
 
 def _is_match(wildcard: str, name: str) -> bool:
-    return re.fullmatch(_regex_of(wildcard, any_character="."), name, re.DOTALL) is not None
+    return _matcher(wildcard).fullmatch(name) is not None
+
+
+@lru_cache
+def _matcher(wildcard: str) -> re.Pattern[str]:
+    return re.compile(_regex_of(wildcard, any_character="."), re.DOTALL)
 
 
 def _debezium_regex_of(pattern: TablePattern) -> str:

@@ -186,6 +186,21 @@ def resident_bytes(record: ProcessRecord) -> int:
     return total
 
 
+class KeptMemory:
+    """The memory of processes, measured at most every some seconds: Linux counts each of their pages."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._kept: dict[ProcessRecord, tuple[float, int]] = {}
+
+    def __call__(self, record: ProcessRecord) -> int:
+        until, found = self._kept.get(record, (0.0, 0))
+        if time.monotonic() >= until:
+            found = resident_bytes(record)
+            self._kept[record] = (time.monotonic() + self._seconds, found)
+        return found
+
+
 def read_log_tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
     """Return the last meaningful lines of a log, without empty lines and Java stack frames."""
     try:

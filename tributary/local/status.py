@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from connectors.connect_rest import ConnectorStatus, ConnectRefused, ConnectRest, ConnectUnreachable
 from tributary.local import connect, kafka, spark
 from tributary.local.all_servers import ALL_SERVERS, SERVICES
-from tributary.local.process import has_died, read_process, resident_bytes
+from tributary.local.process import ProcessRecord, has_died, read_process, resident_bytes
 from tributary.local.state import LocalSettings, StateFolder
 
 
@@ -58,14 +59,17 @@ class PipelineStatus:
         return sum(service.resident_bytes or 0 for service in self.services)
 
 
-def read_status(state: StateFolder, *, has_kafka: bool = True) -> PipelineStatus:
+def read_status(
+    state: StateFolder, *, has_kafka: bool = True, memory: Callable[[ProcessRecord], int] = resident_bytes
+) -> PipelineStatus:
     """Read the state of the pipeline. Raise StateFolderUnfit if the settings are damaged.
 
     has_kafka  whether the lake needs Kafka and Kafka Connect
+    memory     returns the bytes that a process and its children hold
     """
     settings = state.read_settings()
     ports = settings.ports.model_dump() if settings is not None else {}
-    found = (_read_service(state, name, ports.get(name)) for name in (*SERVICES, *spark.APPS))
+    found = (_read_service(state, name, ports.get(name), memory) for name in (*SERVICES, *spark.APPS))
     services = tuple(service for service in found if _is_listed(service, has_kafka))
     running = {service.name for service in services if service.state == "running"}
     connectors = _read_connectors(settings) if settings is not None and connect.SERVICE in running else ()
@@ -82,13 +86,15 @@ def _is_listed(service: ServiceStatus, has_kafka: bool) -> bool:
     return needs_it or service.state != "stopped"
 
 
-def _read_service(state: StateFolder, name: str, port: int | None) -> ServiceStatus:
+def _read_service(
+    state: StateFolder, name: str, port: int | None, memory: Callable[[ProcessRecord], int]
+) -> ServiceStatus:
     log = str(state.log(name))
     record = read_process(name, state.run)
     if record is None:
         return ServiceStatus(name, "died" if has_died(name, state.run) else "stopped", log)
     uptime = max(0.0, time.time() - record.started)
-    return ServiceStatus(name, "running", log, port, record.pid, resident_bytes(record), uptime)
+    return ServiceStatus(name, "running", log, port, record.pid, memory(record), uptime)
 
 
 def _read_connectors(settings: LocalSettings) -> tuple[ConnectorStatus, ...]:

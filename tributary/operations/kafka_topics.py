@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -12,7 +13,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import Lake
-from tributary.contract.naming import QUESTIONS_GROUP
+from tributary.contract.naming import QUESTIONS_GROUP, LakeNames, SourceNames
 from tributary.contract.table_name import TableName
 from tributary.operations.kafka_cluster import KafkaCluster
 
@@ -37,11 +38,17 @@ def read_table_names(kafka: KafkaCluster, lake: Lake) -> tuple[TableName, ...]:
 
 def read_table_topics(kafka: KafkaCluster, lake: Lake) -> dict[str, TableName]:
     """Return the table topics that Tributary's own connectors created, with their tables."""
-    sources = [lake.source_names(source) for source in lake.connected_sources]
+    sources = tuple(lake.source_names(source) for source in lake.connected_sources)
     with questions(kafka) as consumer:
         topics = consumer.list_topics(timeout=TIMEOUT_SECONDS).topics
-    found = {topic: lake.names.table_of_topic(topic, sources) for topic in topics}
+    found = {topic: _table_of(lake.names, topic, sources) for topic in topics}
     return {topic: table for topic, table in found.items() if table is not None}
+
+
+@lru_cache(maxsize=10_000)
+def _table_of(names: LakeNames, topic: str, sources: tuple[SourceNames, ...]) -> TableName | None:
+    """Return the topic's table. Who looks at hundreds of topics again and again computes it once."""
+    return names.table_of_topic(topic, sources)
 
 
 def read_topic_ends(kafka: KafkaCluster, topics: Collection[str]) -> Mapping[str, Positions]:
