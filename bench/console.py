@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 _START_SECONDS = 60.0
+_REST_SECONDS = 10.0
+"""How long a console is busy with its own start."""
 _PAGES = {"pipeline": "/", "tables": "/tables"}
 _PATIENCE_MILLISECONDS = 60_000
 _WATCH_TASKS = """() => {
@@ -45,7 +47,7 @@ class Settings:
     idle: int = 490
     rows: int = 20
     changes_per_second: float = 20.0
-    seconds: float = 60.0
+    seconds: float = 40.0
 
 
 FULL = Settings()
@@ -114,6 +116,7 @@ def observe(workspace: Workspace, seconds: float) -> Mapping[str, Observed]:
                 longest: float = opened.evaluate("window.longest")
                 found[page] = Observed(shown, cores, longest / 1000)
         with _console(workspace) as (_, pid):
+            time.sleep(_REST_SECONDS)
             found["none"] = Observed((), _cores(pid, seconds), 0.0)
     return found
 
