@@ -26,7 +26,7 @@ ARCHITECTURES = {
     "linux-amd64": ("x86_64", "m7i.xlarge"),
     "linux-arm64": ("arm64", "m7g.xlarge"),
 }
-"""The architecture of a lake's EMR that has this machine's processors, and an instance type of it."""
+"""By platform: the architecture in `[aws.processing]`, and an instance type with such processors."""
 
 
 def processors_of_this_machine() -> str:
