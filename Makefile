@@ -17,6 +17,8 @@ EXAMPLES_VENV := .venv-examples
 EXAMPLES_INSTALLED := $(EXAMPLES_VENV)/.installed
 FORMATTER := $(VENV)/.java-formatter
 FORMATTER_LOCK := tributary/artifacts/java_formatter.lock.json
+HADOOP := $(VENV)/.hadoop
+HADOOP_LOCK := tests/aws/yarn/hadoop.lock.json
 LOCKS := connectors/plugins.lock.json tributary/artifacts/compiler.lock.json connectors/connect-classes.lock.json tributary/local/services.lock.json spark_app/jars.lock.json spark_app/emr-jars.lock.json
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
@@ -44,7 +46,7 @@ test: lint setup ## check the code, and test every promise once on real servers 
 	@$(BIN)/python -m tests --coverage
 
 .PHONY: test-long
-test-long: setup ## run the tests that `make test` leaves out: more engines, random histories, and every fault
+test-long: setup $(HADOOP) ## run the tests that `make test` leaves out: more engines, random histories, and every fault
 	@$(BIN)/python -m tests --long
 
 .PHONY: examples
@@ -108,7 +110,7 @@ lock: $(INSTALLED) ## update every pinned version and checksum as far as the .in
 	@for name in requirements requirements-dev requirements-build requirements-lock requirements-checkov requirements-examples tributary/artifacts/java-requirements tributary/artifacts/registry-java-requirements spark_app/requirements stacks/analytics/requirements stacks/verification/requirements tributary/superset/requirements stacks/functions/topics/requirements stacks/functions/database_check/requirements tributary/local/items/requirements; do \
 		$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 			--no-emit-package odfpy --no-header --no-emit-index-url --no-emit-find-links $$name.in -o $$name.txt; done
-	@$(BIN)/python -m tributary.artifacts.renew $(LOCKS) $(FORMATTER_LOCK)
+	@$(BIN)/python -m tributary.artifacts.renew $(LOCKS) $(FORMATTER_LOCK) $(HADOOP_LOCK)
 
 .PHONY: clean
 clean: ## remove what the set-up and the tests created in this folder; the cache and the demo's data stay
@@ -178,6 +180,11 @@ $(FETCHED): $(INSTALLED) $(LOCKS) spark_app/requirements.txt stacks/functions/to
 # Apart from the others: only who changes Java needs it.
 $(FORMATTER): $(FORMATTER_LOCK) | $(INSTALLED)
 	@$(BIN)/python -m tributary.artifacts $(FORMATTER_LOCK)
+	@touch $@
+
+# Not part of the set-up: only a long test runs YARN's servers.
+$(HADOOP): $(HADOOP_LOCK) | $(INSTALLED)
+	@$(BIN)/python -m tributary.artifacts $(HADOOP_LOCK)
 	@touch $@
 
 # Spark starts in half the time with it, and the tests start it some thirty times.

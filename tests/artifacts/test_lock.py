@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import connectors
 import spark_app
+from tests.aws.yarn import hadoop
 from tributary import local
 from tributary.artifacts import java_compiler, java_formatter
 from tributary.artifacts.lock import (
@@ -32,6 +33,7 @@ LOCKS = [
     Path(local.__file__).with_name("services.lock.json"),
     Path(spark_app.__file__).with_name("jars.lock.json"),
     Path(spark_app.__file__).with_name("emr-jars.lock.json"),
+    hadoop.LOCK,
 ]
 PART = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,8}", fullmatch=True)
 ARTIFACTS = st.builds(
