@@ -61,12 +61,14 @@ def open_session(
 
 
 def told_by(error: Exception) -> str:
-    """Return the server's own message, in one line. The driver puts its own words behind it."""
+    """Return the server's own message, in one line, else the driver's, which follows it."""
     said = error.args[-1] if error.args else ""
     if isinstance(said, tuple):
         said = said[-1]
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-    return " ".join(text.split("DB-Lib error message")[0].split()) or type(error).__name__
+    servers, _, drivers = text.partition("DB-Lib error message")
+    words = servers.split() or drivers.partition(":")[2].split()
+    return " ".join(words) or type(error).__name__
 
 
 def number_of(error: Exception) -> int | None:
