@@ -76,6 +76,7 @@ QUERIES = {
     ),
     "what is missing": (prepared_check.missing_preparation_query(LAKE, source_of()), ("problem",)),
     "what is missing besides tables": (prepared_check.missing_setup_query(LAKE, source_of()), ("problem",)),
+    "whether CDC is on": (own_database.IS_CDC_ON, ("is_cdc_enabled",)),
     "what is not recorded": (own_database.unrecorded_query(LAKE, source_of()), ("table", "instances")),
     "the change table": (progress._CHANGE_TABLE, ("name",)),
     "the recorded change": (progress._RECORDED.format(changes="[cdc].[x]"), ("lsn", "beaten_at")),

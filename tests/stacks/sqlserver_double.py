@@ -82,6 +82,8 @@ class SqlServer:
         return {**(own if self.preparation.user in self.users else {}), **self.tables}
 
     def unrecorded(self) -> list[dict[str, Any]]:
+        if not self.is_cdc_on:
+            raise refusal(208, "Invalid object name 'cdc.change_tables'.")
         return [
             {"table": table, "instances": len(self.recorded.get(table, []))}
             for table, form in sorted(self._all_tables.items())
@@ -131,6 +133,7 @@ class Cursor:
         server.ran.append((session.user, batch))
         queries: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
             preparation.missing: lambda: [{"problem": each} for each in server.missing],
+            preparation.is_cdc_on: lambda: [{"is_cdc_enabled": int(server.is_cdc_on)}],
             preparation.unrecorded: server.unrecorded,
             preparation.age: lambda: [{"seconds": server.seconds}],
         }

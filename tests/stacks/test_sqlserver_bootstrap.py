@@ -267,7 +267,20 @@ def test_a_look_that_finds_nothing_new_changes_nothing(function: Function) -> No
     function.asked("Create", _prepared())
     function.server.ran.clear()
     function.scheduled(_prepared())
-    assert function.server.batches_of(ADMIN) == [_prepared().unrecorded, _prepared().age]
+    looked = [_prepared().is_cdc_on, _prepared().unrecorded, _prepared().age]
+    assert function.server.batches_of(ADMIN) == looked
+
+
+def test_a_database_that_was_restored_is_prepared_again(
+    function: Function, capsys: pytest.CaptureFixture[str]
+) -> None:
+    function.server.tables = {"dbo.orders": 1}
+    function.asked("Create", _prepared())
+    function.server.is_cdc_on = False
+    function.server.recorded.clear()
+    assert function.scheduled(_prepared())[UNRECORDED] == 0
+    assert function.server.recorded["dbo.orders"] == [1]
+    assert "the database is prepared again" in capsys.readouterr().out
 
 
 def test_a_table_with_two_old_instances_is_counted_and_told_but_not_touched(

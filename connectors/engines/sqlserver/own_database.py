@@ -44,6 +44,12 @@ def retention(minutes: int, *, has_standby: bool) -> tuple[str, ...]:
     return (here, there) if has_standby else (here,)
 
 
+IS_CDC_ON = (
+    "SELECT CAST(is_cdc_enabled AS int) AS is_cdc_enabled FROM sys.databases WHERE database_id = DB_ID()"
+)
+"""The query for whether CDC is on in the session's database. Each restore turns it off on Amazon RDS."""
+
+
 def unrecorded_query(lake: Lake, source: SqlServerSource) -> str:
     """Return the query for the followed tables that CDC does not record as they are now.
 

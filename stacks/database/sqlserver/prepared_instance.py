@@ -16,6 +16,7 @@ from connectors.engines.sqlserver import session
 from connectors.engines.sqlserver.catalog import SECONDS_BEHIND
 from connectors.engines.sqlserver.names import connector_user
 from connectors.engines.sqlserver.own_database import (
+    IS_CDC_ON,
     ONE_AT_A_TIME,
     creation,
     own_table_names,
@@ -142,6 +143,7 @@ def preparation(lake: Lake, source: SqlServerSource, settings: RdsSqlServer) -> 
             *retention(settings.kept_minutes, has_standby=settings.standby),
         ),
         login=password_statement(lake, source, PASSWORD),
+        is_cdc_on=IS_CDC_ON,
         missing=missing_setup_query(lake, source),
         unrecorded=unrecorded_query(lake, source),
         age=SECONDS_BEHIND,

@@ -34,6 +34,7 @@ class SqlServerPreparation:
     capture     a batch that records the tables that CDC does not record as they are
     afterwards  batches for which CDC must have recorded a table
     login       a statement that gives the user the password in the place of PASSWORD
+    is_cdc_on   a query for whether CDC is on in the database
     missing     a query of the user's own for what is still missing
     unrecorded  a query for the tables that CDC does not record as they are
     age         a query for the seconds since CDC has recorded anything
@@ -49,6 +50,7 @@ class SqlServerPreparation:
     capture: str
     afterwards: tuple[str, ...]
     login: str
+    is_cdc_on: str
     missing: str
     unrecorded: str
     age: str
@@ -124,6 +126,14 @@ def look_after(admin: Administrator, preparation: SqlServerPreparation) -> Recor
 
     Raises Refused and NotReady. What SQL Server refuses of a table, it only prints."""
     with admin.session(preparation.database) as session:
+        if _is_cdc_off(session, preparation):
+            # Somebody has restored the database, which turns CDC off.
+            print("change data capture is off: the database is prepared again")
+            for batch in (*preparation.opening, *preparation.setup):
+                execute(session, batch)
+            _capture(session, preparation)
+            for batch in preparation.afterwards:
+                execute(session, batch)
         instances = _unrecorded(session, preparation)
         # A third instance is not possible.
         if any(number < 2 for number in instances.values()):
@@ -172,13 +182,18 @@ def _remove(
 def _capture(session: Session, preparation: SqlServerPreparation) -> str | None:
     """Record the tables, and return why SQL Server refuses some of them; None: it refuses none.
 
-    The batch goes on after a table that is refused, and names it at its end."""
+    The batch continues after a table that is refused, and names it at its end."""
     try:
         with told():
             execute(session, preparation.capture)
     except Refused as refusal:
         return str(refusal)
     return None
+
+
+def _is_cdc_off(session: Session, preparation: SqlServerPreparation) -> bool:
+    row = first_row(session, preparation.is_cdc_on)
+    return row is None or not row["is_cdc_enabled"]
 
 
 def _unrecorded(session: Session, preparation: SqlServerPreparation) -> dict[str, int]:

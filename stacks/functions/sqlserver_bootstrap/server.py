@@ -111,7 +111,7 @@ def told() -> Iterator[None]:
         yield
     except pymssql.Error as error:
         said = told_by(error)
-        # Nothing of the driver's error goes on: it could repeat a statement.
+        # Without the error itself, which could repeat a statement.
         raise (NotReady if number_of(error) in _PASSING else Refused)(said) from None
 
 
