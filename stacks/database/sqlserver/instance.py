@@ -14,7 +14,7 @@ from connectors.certificates import REGIONS
 from connectors.deployment import DatabaseAccess
 from connectors.engines.sqlserver.connector import ENCRYPTED, VERIFIED_ON_AWS
 from stacks.base import TributaryStack
-from stacks.checks.findings import acknowledge
+from stacks.checks.findings import acknowledge, skip
 from stacks.database.own_server import NIST_AND_HIPAA, UNPROTECTED, USUAL_PORT, OwnServer
 from stacks.database.secrets import AdminSecret
 from stacks.network import NetworkStack
@@ -98,6 +98,7 @@ class SqlServerInstance(OwnServer):
             acknowledge(instance, UNPROTECTED)
         if not settings.standby:
             acknowledge(instance, _NO_STANDBY)
+            skip(instance, {"CKV_AWS_157": _WITHOUT_STANDBY})
         return instance
 
     def _parameters(self, engine: rds.IInstanceEngine) -> rds.ParameterGroup:
@@ -124,8 +125,10 @@ _BACKED_UP_BY_RDS: Mapping[str, str] = dict.fromkeys(
     "Amazon RDS backs up the instance every day and its log every five minutes, and keeps both for "
     "[aws.sqlserver].backup_days.",
 )
-_NO_STANDBY: Mapping[str, str] = dict.fromkeys(
-    ("AwsSolutions-RDS3", *(f"{pack}-RDSMultiAZSupport" for pack in NIST_AND_HIPAA)),
+_WITHOUT_STANDBY = (
     "[aws.sqlserver].standby is false: a standby doubles the cost of the instance and its licence. Without "
-    "one, Amazon RDS starts the instance again where it was, or a person restores a backup.",
+    "one, Amazon RDS starts the instance again where it was, or a person restores a backup."
+)
+_NO_STANDBY: Mapping[str, str] = dict.fromkeys(
+    ("AwsSolutions-RDS3", *(f"{pack}-RDSMultiAZSupport" for pack in NIST_AND_HIPAA)), _WITHOUT_STANDBY
 )
