@@ -130,6 +130,13 @@ def _endpoint(properties: Resource, _: Mapping[str, Resource]) -> Counts:
 
 
 def _database(properties: Resource, resources: Mapping[str, Resource]) -> Counts:
+    """Count an instance, and its volume if it has one of its own. A standby costs as much again."""
+    if "AllocatedStorage" in properties:
+        each = 2 if properties.get("MultiAZ") else 1
+        yield f"{properties['Engine']} {properties['DBInstanceClass']}", each, each
+        size = int(properties["AllocatedStorage"])
+        yield "database-gigabyte", each * size, each * int(properties.get("MaxAllocatedStorage", size))
+        return
     if properties["DBInstanceClass"] != "db.serverless":
         yield properties["DBInstanceClass"], 1, 1
         return

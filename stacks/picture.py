@@ -21,6 +21,7 @@ _WRITES = {"kafka-cluster:WriteData", "s3:PutObject", "glue:UpdateTable"}
 _READS = {"kafka-cluster:ReadData", "s3:GetObject", "glue:GetTable", "kinesis:GetRecords", "dynamodb:Scan"}
 _CLUSTERS = ("AWS::EMR::Cluster", "AWS::EMRServerless::Application")
 _CONNECTOR = "AWS::KafkaConnect::Connector"
+_CLUSTER, _INSTANCE = "AWS::RDS::DBCluster", "AWS::RDS::DBInstance"
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,9 @@ def _nodes(templates: Templates) -> Iterator[Node]:
     counted: Counter[tuple[str, str]] = Counter()
     for stack, logical_id, resource in resources_of(templates):
         kind, properties = resource["Type"], resource.get("Properties", {})
-        if kind in _DRAWN:
-            yield Node(stack, f"{stack}{logical_id}", kind, _DRAWN[kind](properties), resource)
+        label = _DRAWN[kind](properties) if kind in _DRAWN else None
+        if label is not None:
+            yield Node(stack, f"{stack}{logical_id}", kind, label, resource)
         elif kind in _COUNTED:
             counted[stack, kind] += 1
     for (stack, kind), count in counted.items():
@@ -72,8 +74,28 @@ def _short(name: Any) -> str:
     return rendered(name).split("-{AWS::AccountId}")[0]
 
 
-_DRAWN: Mapping[str, Callable[[Resource], str]] = {
-    "AWS::RDS::DBCluster": lambda of: f"Aurora PostgreSQL {of['EngineVersion']}<br/>{of['DatabaseName']}",
+def _cluster(of: Resource) -> str:
+    name = of.get("DatabaseName", of["DBClusterIdentifier"])
+    return f"{_ENGINES[of['Engine']]} {of['EngineVersion']}<br/>{name}"
+
+
+def _instance(of: Resource) -> str | None:
+    """Return the label of an instance that holds a database; None: it belongs to a cluster."""
+    if "AllocatedStorage" not in of:
+        return None
+    return f"{_ENGINES[of['Engine']]} {of['EngineVersion']}<br/>{of['DBInstanceIdentifier']}"
+
+
+_ENGINES = {
+    "aurora-postgresql": "Aurora PostgreSQL",
+    "aurora-mysql": "Aurora MySQL",
+    "sqlserver-se": "RDS SQL Server Standard",
+    "sqlserver-ee": "RDS SQL Server Enterprise",
+}
+
+_DRAWN: Mapping[str, Callable[[Resource], str | None]] = {
+    _CLUSTER: _cluster,
+    _INSTANCE: _instance,
     _TABLE: lambda of: f"DynamoDB table<br/>{of['TableName']}",
     _STREAM: lambda of: f"Kinesis stream<br/>{of['Name']}",
     "AWS::MSK::Cluster": lambda of: f"MSK: {of['NumberOfBrokerNodes']} brokers<br/>{of['ClusterName']}",
@@ -96,7 +118,7 @@ _COUNTED = {
 
 
 def _arrows(templates: Templates, nodes: list[Node]) -> Iterator[Arrow]:
-    databases = {node.id: node for node in nodes if node.kind == "AWS::RDS::DBCluster"}
+    databases = {node.id: node for node in nodes if node.kind in (_CLUSTER, _INSTANCE)}
     exports = dict(_exports(templates))
     for node in nodes:
         properties = node.resource.get("Properties", {})

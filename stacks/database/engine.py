@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -77,7 +77,12 @@ class EngineOnAws(ABC, Generic[SourceT, ExistingT]):
 
 
 class CreatingEngineOnAws(EngineOnAws[SourceT, ExistingT]):
-    """An engine of which Tributary also creates databases."""
+    """An engine of which Tributary also creates databases.
+
+    servers  what RDS calls its servers in the names of their log groups
+    """
+
+    servers: ClassVar[Literal["cluster", "instance"]] = "cluster"
 
     @abstractmethod
     def names(self, aws: Aws) -> Iterator[NameOnAws]:

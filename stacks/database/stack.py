@@ -39,7 +39,9 @@ class DatabaseStack(TributaryStack):
         self.own: dict[str, SourceDatabase] = {}
         own = own_sources(lake)
         encrypts = self.aws.storage.encryption == "kms" and bool(own or lake.hashes_columns or self.aws.items)
-        self.key: kms.IKey | None = DatabaseKey(self, "Key") if encrypts else None
+        self.key: kms.IKey | None = (
+            DatabaseKey(self, "Key", [engine.servers for engine in own] or ["cluster"]) if encrypts else None
+        )
         for engine, sources in own.items():
             self.own.update(engine.add_own(self, sources, network, self.key))
         self.databases.update(self.own)

@@ -60,6 +60,16 @@ def writer_metric(cluster: str, name: str, statistic: str) -> cloudwatch.Metric:
     return _metric("AWS/RDS", name, statistic, 1, {"DBClusterIdentifier": cluster, "Role": "WRITER"})
 
 
+def instance_metric(instance: str, name: str, statistic: str) -> cloudwatch.Metric:
+    """Return a metric of a database instance of Amazon RDS."""
+    return _metric("AWS/RDS", name, statistic, 1, {"DBInstanceIdentifier": instance})
+
+
+def source_metric(lake: str, source: str, name: str, statistic: str) -> cloudwatch.Metric:
+    """Return a metric of the lake's own, of one source."""
+    return _metric(METRICS_NAMESPACE, name, statistic, 1, {"Lake": lake, "Source": source})
+
+
 def sink_lag_metric(connector: str) -> cloudwatch.MathExpression:
     """Return the lag of the topic with the most unread events. A query also finds topics of new tables."""
     query = f'SELECT MAX(SumOffsetLag) FROM "AWS/Kafka" WHERE "Consumer Group" = \'connect-{connector}\''

@@ -408,6 +408,8 @@ def test_the_servers_own_words_are_told_in_one_line() -> None:
     assert told_by(error) == "Login failed for user 'x'."
     assert number_of(error) == 18456
     assert told_by(ValueError()) == "ValueError"
+    away = ValueError((20009, b"DB-Lib error message 20009, severity 9:\nUnable to connect: it is away\n"))
+    assert told_by(away) == "Unable to connect: it is away"
 
 
 @pytest.mark.parametrize("way", ["leave_out", "mask", "hash"])

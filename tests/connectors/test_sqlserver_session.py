@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from pydantic import SecretStr
 
 from connectors.engines.engine import Encryption, Login, NotConnected
-from connectors.engines.sqlserver.session import connect
+from connectors.engines.sqlserver.login import connect
 from stacks.functions.database_check.main import NotPrepared, _query
 from tests.ports import free_port
 from tributary.contract.engines.sqlserver import SqlServerSource

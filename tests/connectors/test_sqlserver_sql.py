@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from connectors.engines.sqlserver import capture, catalog, preparation, prepared_check, progress, survey
+from connectors.engines.sqlserver import (
+    capture,
+    catalog,
+    own_database,
+    preparation,
+    prepared_check,
+    progress,
+    survey,
+)
 from connectors.engines.sqlserver.forms import _BY_TYPE, readable
 from connectors.engines.sqlserver.names import connector_user
 from connectors.engines.sqlserver.sql import identifier, like, literal
@@ -57,7 +65,7 @@ QUERIES = {
         ("version", "engine_edition", "edition", "is_cdc_enabled", "snapshot_isolation", "is_read_only"),
     ),
     "the agent": (catalog._AGENT, ("runs",)),
-    "the capture job": (catalog._SECONDS_BEHIND, ("seconds",)),
+    "the capture job": (catalog.SECONDS_BEHIND, ("seconds",)),
     "tables": (catalog._TABLES, ("schema", "table", "id", "kind")),
     "keys": (catalog._KEYS, ("schema", "table", "name", "is_primary", "column")),
     "rows of each table": (survey.ROWS, ("id", "about")),
@@ -67,6 +75,9 @@ QUERIES = {
         ("c0", "c1"),
     ),
     "what is missing": (prepared_check.missing_preparation_query(LAKE, source_of()), ("problem",)),
+    "what is missing besides tables": (prepared_check.missing_setup_query(LAKE, source_of()), ("problem",)),
+    "whether CDC is on": (own_database.IS_CDC_ON, ("is_cdc_enabled",)),
+    "what is not recorded": (own_database.unrecorded_query(LAKE, source_of()), ("table", "instances")),
     "the change table": (progress._CHANGE_TABLE, ("name",)),
     "the recorded change": (progress._RECORDED.format(changes="[cdc].[x]"), ("lsn", "beaten_at")),
 }
@@ -137,6 +148,70 @@ def test_a_captured_table_is_recorded_with_our_names_and_without_computed_column
     assert "c.is_computed = 0" in capturing
     # A partition that another table takes over would be gone without a change.
     assert "@switch = CASE WHEN @partitioned = 1 THEN 0 ELSE 1 END" in capturing
+
+
+def own_batches() -> tuple[str, ...]:
+    return (
+        own_database.creation(source_of()),
+        own_database.ONE_AT_A_TIME,
+        *own_database.retention(4320, has_standby=True),
+        *own_database.removal_batches(LAKE, source_of()),
+    )
+
+
+def test_the_batches_for_a_database_of_the_lakes_own_are_balanced() -> None:
+    for batch in own_batches():
+        assert tokens_of(batch)
+        words = re.findall(r"\w+|[()]", re.sub(r"'(?:[^']|'')*'", "", batch))
+        assert words.count("BEGIN") == words.count("END")
+        assert words.count("(") == words.count(")")
+
+
+def test_a_removal_may_run_again_and_drops_only_what_is_the_sources_own() -> None:
+    *others, user, login = own_database.removal_batches(LAKE, source_of())
+
+    assert all(batch.startswith("IF ") for batch in (*others, user, login))
+    assert "DROP USER [tributary_shop_1__erp]" in user
+    assert "DROP LOGIN [tributary_shop_1__erp]" in login
+    dropped = re.findall(r"DROP TABLE (\S+);", "".join(others))
+    assert dropped == ["[tributary].[signals_shop_1__erp]"]
+    assert "WHERE lake = N'shop-1' AND source = N'erp'" in "".join(others)
+
+
+def test_the_capture_of_the_applications_tables_ends_only_with_the_last_source() -> None:
+    (ending,) = [
+        batch for batch in own_database.removal_batches(LAKE, source_of()) if "sp_cdc_disable_table" in batch
+    ]
+
+    condition, _, _ = ending.partition("BEGIN")
+    assert "NOT EXISTS" in condition
+    assert "N'signals[_]%'" in condition
+    assert "ct.capture_instance LIKE N'tributary[_]%'" in ending
+
+
+def test_the_look_for_unrecorded_tables_and_the_capture_agree_on_what_fits() -> None:
+    capturing = preparation.capture_batch(LAKE, source_of())
+    looking = own_database.unrecorded_query(LAKE, source_of())
+    of_capture = capture.fits("@newest", "@instance", "@recorded", "@columns")
+
+    assert f"IF {of_capture}" in capturing
+    for variable, column in {
+        "@newest": "n.name",
+        "@instance": "f.instance",
+        "@recorded": "n.recorded",
+        "@columns": "f.columns",
+    }.items():
+        of_capture = of_capture.replace(variable, column)
+    assert of_capture in looking
+    # A table without an instance has NULL there, and is unrecorded too.
+    assert f"CASE WHEN {of_capture} THEN 1 ELSE 0 END = 0" in looking
+
+
+def test_changes_are_kept_after_a_failover_too() -> None:
+    assert len(own_database.retention(60, has_standby=False)) == 1
+    here, there = own_database.retention(60, has_standby=True)
+    assert "@retention = 60" in here
+    assert there == "EXEC rdsadmin.dbo.rds_set_configuration 'cdc_cleanup_retention', 60;"
 
 
 @given(IDENTIFIERS)

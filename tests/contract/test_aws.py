@@ -35,6 +35,7 @@ from tributary.contract.aws_names import AwsNames, BucketKind
 from tributary.contract.aws_verify import VerifyJob
 from tributary.contract.engines.mysql import AuroraMySql
 from tributary.contract.engines.postgres import AuroraPostgres, ExistingPostgres
+from tributary.contract.engines.sqlserver import RdsSqlServer
 from tributary.contract.lake import LakeFileError, parse_lake, read_lake
 from tributary.contract.naming import MAX_LAKE_NAME
 
@@ -84,6 +85,16 @@ SECTIONS: Mapping[str, st.SearchStrategy[Any]] = {
         capacity_max=st.sampled_from([4.0, 8.5, 256]),
         readers=st.integers(0, 5),
         binlog_kept=st.integers(1, 90).map("{}d".format),
+    ),
+    "sqlserver": some(
+        {},
+        edition=st.sampled_from(["standard", "enterprise"]),
+        instance=st.sampled_from(["db.m5.xlarge", "db.r6i.8xlarge"]),
+        storage_gb=st.integers(20, 100),
+        storage_max_gb=st.integers(110, 16384),
+        standby=st.booleans(),
+        backup_days=st.integers(1, 35),
+        changes_kept=st.integers(1, 90).map("{}d".format),
     ),
     "kafka": some(
         {"replication": st.just(2), "min_insync": st.just(1)},
@@ -423,6 +434,26 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str, str]] = {
         "[aws.mysql].engine_version",
         "Aurora MySQL 3",
     ),
+    "a disk that could not grow by a tenth": (
+        {"sqlserver": {"storage_gb": 100, "storage_max_gb": 105}},
+        "[aws.sqlserver]",
+        "a tenth above",
+    ),
+    "changes kept for minutes": (
+        {"sqlserver": {"changes_kept": "30m"}},
+        "[aws.sqlserver].changes_kept",
+        '"1h" to "90d"',
+    ),
+    "an edition without CDC": (
+        {"sqlserver": {"edition": "express"}},
+        "[aws.sqlserver].edition",
+        "standard",
+    ),
+    "a version of an older SQL Server": (
+        {"sqlserver": {"engine_version": "13.00.6470.1.v1"}},
+        "[aws.sqlserver].engine_version",
+        "SQL Server 2017 to 2022",
+    ),
     "a verification that could install nothing": (
         {"verify": {}, "network": {"nat_gateways": 0, "interface_endpoints": True}},
         "[aws.network].nat_gateways",
@@ -508,6 +539,7 @@ DOCUMENTED: Mapping[str, type[BaseModel]] = {
     "aws.network.vpc": ExistingVpc,
     "aws.database": AuroraPostgres,
     "aws.mysql": AuroraMySql,
+    "aws.sqlserver": RdsSqlServer,
     "aws.source.NAME": ExistingPostgres,
     "aws.items.NAME": OwnItems,
     "aws.items.NAME.tables.TABLE": OwnItemTable,

@@ -43,9 +43,10 @@ def test_connections_are_encrypted_unless_the_file_says_otherwise() -> None:
     assert (connection.port, connection.ssl_mode) == (1433, "required")  # type: ignore[attr-defined]
 
 
-def test_there_is_no_server_here_and_none_is_made_on_aws() -> None:
+def test_there_is_no_server_here_but_one_is_made_on_aws() -> None:
     with pytest.raises(NoServerHere, match=r"starts no SQL Server on this machine.*no connection") as failed:
         server_of(lake_of().source("erp"))
     assert "[source.erp.connection]" in str(failed.value)
-    with pytest.raises(TributaryError, match="creates no server of this engine on AWS"):
-        lake_of('[aws]\nregion = "eu-west-1"')
+    aws = lake_of('[aws]\nregion = "eu-west-1"').aws
+    assert aws is not None
+    assert (aws.sqlserver.edition, aws.sqlserver.kept_minutes) == ("standard", 3 * 24 * 60)

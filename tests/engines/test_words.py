@@ -39,6 +39,7 @@ OF_AN_ENGINE = (
     "spark_app/positions/binlog.py",
     "connectors/engines/sqlserver/",
     "stacks/database/sqlserver/",
+    "stacks/functions/sqlserver_bootstrap/",
     "spark_app/positions/sqlserver.py",
 )
 """The engine's own folders."""
@@ -66,7 +67,10 @@ ONLY_REGISTRIES_IMPORT = {
     "stacks.database.binlog": ("stacks/database/registry.py",),
     "stacks.database.mysql": ("stacks/database/registry.py",),
     "connectors.engines.sqlserver": ("connectors/engines/registry.py",),
-    "tributary.contract.engines.sqlserver": ("tributary/contract/engines/registry.py",),
+    "tributary.contract.engines.sqlserver": (
+        "tributary/contract/engines/registry.py",
+        "tributary/contract/aws.py",
+    ),
     "spark_app.positions.sqlserver": ("spark_app/positions/registry.py",),
     "stacks.database.sqlserver": ("stacks/database/registry.py",),
     "connectors.engines.postgres": ("connectors/engines/registry.py",),

@@ -305,6 +305,32 @@ hash = ["email"]
 [aws.mysql]
 binlog_kept = "5d"
 """,
+    "rds-sql-server": """
+[source.erp]
+engine = "sqlserver"
+database = "ERP"
+tables = ["dbo.*", "!dbo.audit"]
+""",
+    "rds-sql-server-in-production": """
+profile = "production"
+
+[source.erp]
+engine = "sqlserver"
+database = "ERP"
+tables = ["dbo.*"]
+
+[source.web_shop]
+engine = "sqlserver"
+database = "WebShop"
+tables = ["sales.orders"]
+
+[table."erp.dbo.customers"]
+hash = ["email"]
+
+[aws.sqlserver]
+edition = "enterprise"
+storage_max_gb = 100
+""",
     "verify": """
 [aws.verify]
 """,
@@ -377,6 +403,18 @@ name = "shop"
 [source.orders]
 engine = "mysql"
 tables = ["shop.*"]
+
+[aws]
+region = "us-east-1"
+""",
+    "sql-server-alone": """
+[lake]
+name = "shop"
+
+[source.erp]
+engine = "sqlserver"
+database = "ERP"
+tables = ["dbo.*"]
 
 [aws]
 region = "us-east-1"

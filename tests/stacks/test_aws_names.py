@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -17,9 +18,11 @@ from stacks.checks.aws_names import (
 from stacks.checks.instance_types import ec2_instance_types
 from stacks.checks.zones import FITTING_ZONES
 from stacks.database.aurora_classes import MYSQL_FAMILIES, POSTGRES_FAMILIES, database_classes
+from stacks.database.sqlserver.instance_classes import ENTERPRISE, STANDARD, classes_of, rds_versions
 from tests.stacks.lakes import SETTINGS
 from tests.stacks.one_stack import lake_with
 from tributary.contract.aws_checks import zone_prefix
+from tributary.contract.engines.sqlserver import RdsSqlServer
 from tributary.contract.errors import TributaryError
 from tributary.contract.lake import LakeFileError
 
@@ -41,6 +44,24 @@ UNKNOWN = {
         '[aws.database]\nengine_version = "16.99"',
         "[aws.database].engine_version",
         "16.9",
+    ),
+    "a class without the edition": (
+        '[aws.sqlserver]\nedition = "enterprise"\ninstance = "db.m5.large"\n'
+        '[source.erp]\nengine = "sqlserver"\ndatabase = "ERP"\ntables = ["dbo.*"]',
+        "[aws.sqlserver].instance",
+        "db.m5.xlarge",
+    ),
+    "a class of the editions without CDC": (
+        '[aws.sqlserver]\ninstance = "db.t3.small"\n'
+        '[source.erp]\nengine = "sqlserver"\ndatabase = "ERP"\ntables = ["dbo.*"]',
+        "[aws.sqlserver].instance",
+        "edition standard",
+    ),
+    "a version of SQL Server": (
+        '[aws.sqlserver]\nengine_version = "16.00.4000.1.v1"\n'
+        '[source.erp]\nengine = "sqlserver"\ndatabase = "ERP"\ntables = ["dbo.*"]',
+        "[aws.sqlserver].engine_version",
+        "16.00.4",
     ),
     "a release of EMR": (
         '[aws.processing]\nrelease = "emr-7.99.0"',
@@ -124,22 +145,49 @@ def _extensions(path: str) -> Any:
     return json.loads((files("cfnlint") / "data" / "schemas" / "extensions" / path).read_text())
 
 
-@pytest.mark.parametrize(
-    ("engine", "families"), [("aurora-postgresql", POSTGRES_FAMILIES), ("aurora-mysql", MYSQL_FAMILIES)]
-)
-def test_every_class_that_aurora_offers_in_these_families_is_known(
-    engine: str, families: frozenset[str]
-) -> None:
-    offered = {
+def _offered(engine: str) -> set[str]:
+    """The classes of an engine in any region."""
+    return {
         name
         for region in _extensions("aws_rds_dbinstance/dbinstanceclass_enum.json").values()
         for rule in region["allOf"]
         if rule["if"]["properties"]["Engine"]["const"] == engine
         for name in rule["then"]["properties"]["DBInstanceClass"]["enum"]
     }
-    of_families = {name for name in offered if name.split(".")[1] in {*families, "serverless"}}
+
+
+@pytest.mark.parametrize(
+    ("engine", "families"), [("aurora-postgresql", POSTGRES_FAMILIES), ("aurora-mysql", MYSQL_FAMILIES)]
+)
+def test_every_class_that_aurora_offers_in_these_families_is_known(
+    engine: str, families: frozenset[str]
+) -> None:
+    of_families = {name for name in _offered(engine) if name.split(".")[1] in {*families, "serverless"}}
     assert {name.split(".")[1] for name in of_families} == {*families, "serverless"}
     assert of_families <= database_classes(families)
+
+
+@pytest.mark.parametrize(
+    ("engine", "edition", "families"),
+    [("sqlserver-se", "standard", STANDARD), ("sqlserver-ee", "enterprise", ENTERPRISE)],
+)
+def test_a_class_is_known_for_sql_server_exactly_if_an_edition_with_cdc_has_it(
+    engine: str, edition: str, families: Mapping[str, tuple[str, ...]]
+) -> None:
+    of_families = {name for name in _offered(engine) if name.split(".")[1] in families}
+    # One region alone has it.
+    assert of_families - {"db.t3.large"} == classes_of(edition)
+
+
+def test_a_version_of_sql_server_is_one_that_cloudformation_knows() -> None:
+    rules = _extensions("aws_rds_dbinstance/engine_version.json")["allOf"]
+    (known,) = (
+        rule["then"]["properties"]["EngineVersion"]["enum"]
+        for rule in rules
+        if rule["if"]["properties"]["Engine"].get("const") == "sqlserver-se"
+    )
+    assert RdsSqlServer().engine_version in known
+    assert {one for one in rds_versions() if one >= "14"} <= {*known}
 
 
 def test_a_broker_is_of_a_size_that_ec2_has() -> None:

@@ -17,10 +17,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, mod
 from tributary.contract.aws_analytics import DbtJob, QuickSight
 from tributary.contract.aws_items import OwnItems
 from tributary.contract.aws_verify import VerifyJob
-from tributary.contract.engines import mysql, postgres
+from tributary.contract.engines import mysql, postgres, sqlserver
 from tributary.contract.engines.mysql import AuroraMySql
 from tributary.contract.engines.postgres import AuroraPostgres, PostgresAlarms
 from tributary.contract.engines.registry import read_existing
+from tributary.contract.engines.sqlserver import RdsSqlServer
 from tributary.contract.entries import (
     Duration,
     Entry,
@@ -416,6 +417,7 @@ class Aws(Entry):
     on_destroy    "delete" also removes all data, if `delete_data_of` is the lake's name
     database      for the PostgreSQL sources without an existing database in `source`
     mysql         for the MySQL sources without one
+    sqlserver     for the SQL Server sources without one
     source        existing databases, by the source's name
     items         the streams and tables that the lake creates for sources of items, by the source's name
     dbt           a dbt project that runs on a schedule; None: none does
@@ -435,6 +437,7 @@ class Aws(Entry):
     network: Network = Network()
     database: AuroraPostgres = AuroraPostgres()
     mysql: AuroraMySql = AuroraMySql()
+    sqlserver: RdsSqlServer = RdsSqlServer()
     source: dict[str, Annotated[ExistingDatabase, PlainValidator(read_existing)]] = Field(
         default_factory=dict
     )
@@ -479,6 +482,7 @@ _PRODUCTION: Mapping[str, Any] = {
     "network": {"availability_zones": 3, "nat_gateways": 3, "interface_endpoints": True},
     "database": postgres.PRODUCTION,
     "mysql": mysql.PRODUCTION,
+    "sqlserver": sqlserver.PRODUCTION,
     "kafka": {
         "broker": "kafka.m7g.large",
         "storage_gb": 250,

@@ -183,6 +183,24 @@ WHERE t.is_ms_shipped = 0 AND w.columns IS NOT NULL AND {KIND} = N''
 """
 
 
+RECORDED_COLUMNS = """(
+    SELECT STRING_AGG(CAST(QUOTENAME(cc.column_name) AS nvarchar(max)), N',')
+      WITHIN GROUP (ORDER BY cc.column_id)
+    FROM cdc.captured_columns AS cc WHERE cc.object_id = ct.object_id)"""
+"""The columns of a capture instance `ct`, as `tables_query` writes those of a table."""
+
+NEWEST_FIRST = "ORDER BY ct.create_date DESC, ct.object_id DESC"
+
+
+def fits(newest: str, instance: str, recorded: str, columns: str) -> str:
+    """Return the condition that the newest instance records the table as it is now.
+
+    Of somebody else's instance, only the names of the columns can be compared, and not their types.
+    The arguments are T-SQL: the names of the newest instance and of ours, its columns and the table's."""
+    others = f"{newest} NOT LIKE N'{INSTANCE_PREFIX}[_]%'"
+    return f"{newest} = {instance} OR ({others} AND {recorded} = {columns})"
+
+
 def captures_of(
     tables: Sequence[Mapping[str, object]],
     columns: Mapping[int, tuple[str, ...]],

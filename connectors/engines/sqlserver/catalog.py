@@ -114,7 +114,7 @@ def read_server(session: Session) -> ServerFacts:
     agent = _first_allowed(session, _AGENT)
     jobs = _rows_allowed(session, "EXEC sys.sp_cdc_help_jobs")
     flags = _rows_allowed(session, "DBCC TRACESTATUS (8207, -1) WITH NO_INFOMSGS")
-    behind = _first_allowed(session, _SECONDS_BEHIND)
+    behind = _first_allowed(session, SECONDS_BEHIND)
     return ServerFacts(
         version=row["version"],
         engine_edition=row["engine_edition"],
@@ -228,9 +228,7 @@ WHERE servicename LIKE N'SQL Server Agent (%'
 """
 
 # The times of the log are the server's local ones.
-_SECONDS_BEHIND = (
-    "SELECT DATEDIFF(second, MAX(tran_end_time), GETDATE()) AS seconds FROM cdc.lsn_time_mapping"
-)
+SECONDS_BEHIND = "SELECT DATEDIFF(second, MAX(tran_end_time), GETDATE()) AS seconds FROM cdc.lsn_time_mapping"
 
 _TABLES = f"""
 SELECT s.name AS [schema], t.name AS [table], t.object_id AS id,

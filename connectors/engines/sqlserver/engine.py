@@ -32,8 +32,9 @@ from connectors.engines.sqlserver import (
 )
 from connectors.engines.sqlserver.catalog import read_server, read_tables
 from connectors.engines.sqlserver.definitions import definitions_of
+from connectors.engines.sqlserver.login import connect
 from connectors.engines.sqlserver.names import READER_ROLE, connector_user
-from connectors.engines.sqlserver.session import DRIVER_ERRORS, Session, connect
+from connectors.engines.sqlserver.session import DRIVER_ERRORS, Session
 from connectors.engines.survey import (
     DatabaseAddress,
     SourceEntries,

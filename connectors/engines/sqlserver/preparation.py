@@ -6,7 +6,13 @@ from collections.abc import Collection
 
 import pymssql
 
-from connectors.engines.sqlserver.capture import is_followed, tables_query
+from connectors.engines.sqlserver.capture import (
+    NEWEST_FIRST,
+    RECORDED_COLUMNS,
+    fits,
+    is_followed,
+    tables_query,
+)
 from connectors.engines.sqlserver.names import HEARTBEAT_TABLE, READER_ROLE, connector_user, signal_table
 from connectors.engines.sqlserver.session import Session, execute, number_of, told_by
 from connectors.engines.sqlserver.sql import identifier, literal
@@ -45,7 +51,7 @@ def setup_script(lake: Lake, source: SqlServerSource, untaken: Collection[TableN
     """Return the SQL for an administrator, if Tributary has no administrator's password.
 
     `GO` is how SQL Server's own programs end a batch of statements."""
-    batches = (f"USE {identifier(source.database)};", *setup_batches(lake, source, untaken))
+    batches = (in_database(source), *setup_batches(lake, source, untaken))
     user = connector_user(lake, source)
     return (
         "-- Prepares the database for Debezium. It may run any number of times. Run it again after a change\n"
@@ -57,10 +63,25 @@ def setup_script(lake: Lake, source: SqlServerSource, untaken: Collection[TableN
     )
 
 
+def in_database(source: SqlServerSource) -> str:
+    """Return the statement after which a session is in the source's database."""
+    return f"USE {identifier(source.database)};"
+
+
 def setup_batches(
     lake: Lake, source: SqlServerSource, untaken: Collection[TableName] = ()
 ) -> tuple[str, ...]:
     """Return the SQL that prepares the database, as batches to run in this order. It sets no password."""
+    return (
+        *batches_before_capture(lake, source),
+        capture_batch(lake, source, untaken),
+        # The first change that CDC records gives the log a position from which a snapshot can start.
+        heartbeat_statement(lake, source),
+    )
+
+
+def batches_before_capture(lake: Lake, source: SqlServerSource) -> tuple[str, ...]:
+    """Return the batches for CDC, Debezium's user and Tributary's own tables."""
     user = connector_user(lake, source)
     quoted, role, signals = identifier(user), identifier(READER_ROLE), signals_of(lake, source)
     database = literal(source.database)
@@ -98,18 +119,16 @@ def setup_batches(
         " data nvarchar(4000) NULL);",
         f"GRANT SELECT, INSERT, UPDATE ON {HEARTBEAT} TO {quoted};",
         f"GRANT SELECT, INSERT, DELETE ON {signals} TO {quoted};",
-        _capture(lake, source, untaken),
-        # The first change that CDC records gives the log a position from which a snapshot can start.
-        heartbeat_statement(lake, source),
     )
 
 
-def _capture(lake: Lake, source: SqlServerSource, untaken: Collection[TableName]) -> str:
+def capture_batch(lake: Lake, source: SqlServerSource, untaken: Collection[TableName] = ()) -> str:
     """Return the batch that lets the user read the followed tables, and records those that are not recorded.
 
     A table whose columns have changed gets a second capture instance, if it has one only."""
     user = identifier(connector_user(lake, source)).replace("'", "''")
     followed = tables_query(is_followed(lake, source, sorted(untaken))).strip()
+    is_recorded = fits("@newest", "@instance", "@recorded", "@columns")
     return f"""\
 SET CURSOR_CLOSE_ON_COMMIT OFF;
 DECLARE @schema sysname, @table sysname, @id int, @columns nvarchar(max), @instance sysname, @partitioned int;
@@ -125,13 +144,10 @@ BEGIN
   EXEC (@grant);
   SELECT @newest = NULL, @recorded = NULL, @switch = CASE WHEN @partitioned = 1 THEN 0 ELSE 1 END;
   SELECT @instances = COUNT(*) FROM cdc.change_tables WHERE source_object_id = @id;
-  SELECT TOP (1) @newest = ct.capture_instance, @recorded = (
-    SELECT STRING_AGG(CAST(QUOTENAME(cc.column_name) AS nvarchar(max)), N',')
-      WITHIN GROUP (ORDER BY cc.column_id)
-    FROM cdc.captured_columns AS cc WHERE cc.object_id = ct.object_id)
+  SELECT TOP (1) @newest = ct.capture_instance, @recorded = {RECORDED_COLUMNS}
   FROM cdc.change_tables AS ct WHERE ct.source_object_id = @id
-  ORDER BY ct.create_date DESC, ct.object_id DESC;
-  IF @newest = @instance OR (@newest NOT LIKE N'tributary[_]%' AND @recorded = @columns)
+  {NEWEST_FIRST};
+  IF {is_recorded}
     PRINT N'recorded already: ' + @schema + N'.' + @table;
   ELSE IF @instances > 1
     PRINT N'NOT RECORDED as it is now, because it has two capture instances: ' + @schema + N'.' + @table;
@@ -159,16 +175,19 @@ def removal_of(schema: str, table: str, instance: str) -> str:
     )
 
 
+def password_statement(lake: Lake, source: SqlServerSource, password: str) -> str:
+    """Return the statement that gives Debezium's user a password. The server keeps it out of its traces."""
+    return f"ALTER LOGIN {identifier(connector_user(lake, source))} WITH PASSWORD = {literal(password)};"
+
+
 def apply_setup(
     admin: Session, lake: Lake, source: SqlServerSource, password: str, untaken: Collection[TableName]
 ) -> None:
     """Prepare the database, and give Debezium's user this password. Raises DatabaseSetupFailed."""
-    user = identifier(connector_user(lake, source))
     try:
         for batch in setup_batches(lake, source, untaken):
             execute(admin, batch)
-        # The server keeps the statement out of its traces, because it sets a password.
-        execute(admin, f"ALTER LOGIN {user} WITH PASSWORD = {literal(password)};")
+        execute(admin, password_statement(lake, source, password))
     except pymssql.Error as error:
         raise DatabaseSetupFailed(
             "the database cannot be prepared",

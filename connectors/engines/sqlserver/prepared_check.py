@@ -13,6 +13,11 @@ def missing_preparation_query(lake: Lake, source: SqlServerSource) -> str:
     """Return a query for what an administrator still has to prepare: one row of text for each problem.
 
     It names no table of CDC, which are there only once CDC is on."""
+    return f"{missing_setup_query(lake, source)}\nUNION ALL {_unrecorded(lake, source)}"
+
+
+def missing_setup_query(lake: Lake, source: SqlServerSource) -> str:
+    """Return the same query without the tables whose changes are not captured."""
     problems = {
         _IS_CDC_ON: "change data capture is off in the database",
         _ALLOWS_SNAPSHOTS: "the database does not allow snapshot isolation",
@@ -22,11 +27,10 @@ def missing_preparation_query(lake: Lake, source: SqlServerSource) -> str:
             for schema, table in own_tables(lake, source)
         },
     }
-    rows = "\nUNION ALL ".join(
+    return "\nUNION ALL ".join(
         f"SELECT {literal(problem)} AS problem WHERE NOT ({condition})"
         for condition, problem in problems.items()
     )
-    return f"{rows}\nUNION ALL {_unrecorded(lake, source)}"
 
 
 def _unrecorded(lake: Lake, source: SqlServerSource) -> str:

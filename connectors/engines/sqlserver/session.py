@@ -1,77 +1,74 @@
-"""Sessions of SQL Server, and queries in them."""
+"""Sessions of SQL Server, and queries in them.
+
+A function on AWS runs with this module too, so it imports nothing of the project.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pymssql
 
-from connectors.engines.engine import Login, NotConnected
-from tributary.contract.engines.sqlserver import SqlServerSource, SslMode
-
 Session = pymssql.Connection
 Parameters = tuple[object, ...]
 
 DRIVER_ERRORS = (pymssql.Error,)
 
-_ENCRYPTION: Mapping[SslMode, str] = {"disabled": "off", "required": "require", "verified": "require"}
 _CONFIG = "FREETDSCONF"
 _connecting = threading.Lock()
 
 
-def connect(source: SqlServerSource, login: Login) -> Session:
-    """Open a session in the source's database, in which each statement commits by itself.
+def open_session(
+    host: str,
+    port: int,
+    user: str,
+    password: str,
+    database: str,
+    *,
+    is_encrypted: bool,
+    ca_file: str | None = None,
+    timeout: int = 0,
+) -> Session:
+    """Open a session in which each statement commits by itself. Raises pymssql.Error.
 
-    Raises NotConnected."""
-    mode, ca_file = _encryption(source, login)
-    try:
-        with _trusting(ca_file):
-            return pymssql.connect(
-                server=login.host,
-                port=str(login.port),
-                user=login.user,
-                password=login.password.get_secret_value(),
-                database=source.database,
-                charset="UTF-8",
-                login_timeout=10,
-                appname="tributary",
-                autocommit=True,
-                tds_version="7.4",
-                encryption=_ENCRYPTION[mode],
-                # CDC's procedures demand these, which other drivers set by default. This driver's own default
-                # would close a cursor at the first commit.
-                conn_properties=_OPTIONS,
-            )
-    except pymssql.Error as error:
-        raise NotConnected(
-            f"{login.host}:{login.port}, database {source.database}", told_by(error)
-        ) from error
-
-
-def _encryption(source: SqlServerSource, login: Login) -> tuple[SslMode, str | None]:
-    """Return the mode, and the file with the certificates that must vouch for the server."""
-    if login.encryption is not None:
-        ca_file = login.encryption.ca_file
-        return "required" if ca_file is None else "verified", ca_file
-    connection = source.connection
-    if connection is None:
-        return "disabled", None
-    return connection.ssl_mode, connection.ca_file if connection.ssl_mode == "verified" else None
+    ca_file  the certificates that must vouch for the server; None: nobody verifies its certificate
+    timeout  seconds for a statement; 0: no limit
+    """
+    with _trusting(ca_file):
+        return pymssql.connect(
+            server=host,
+            port=str(port),
+            user=user,
+            password=password,
+            database=database,
+            charset="UTF-8",
+            login_timeout=10,
+            timeout=timeout,
+            appname="tributary",
+            autocommit=True,
+            tds_version="7.4",
+            encryption="require" if is_encrypted else "off",
+            # CDC's procedures demand these, which other drivers set by default. This driver's own default
+            # would close a cursor at the first commit.
+            conn_properties=_OPTIONS,
+        )
 
 
 def told_by(error: Exception) -> str:
-    """Return the server's own message, in one line. The driver puts its own words behind it."""
+    """Return the server's own message, in one line, else the driver's, which follows it."""
     said = error.args[-1] if error.args else ""
     if isinstance(said, tuple):
         said = said[-1]
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-    return " ".join(text.split("DB-Lib error message")[0].split()) or type(error).__name__
+    servers, _, drivers = text.partition("DB-Lib error message")
+    words = servers.split() or drivers.partition(":")[2].split()
+    return " ".join(words) or type(error).__name__
 
 
 def number_of(error: Exception) -> int | None:

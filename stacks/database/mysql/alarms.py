@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from stacks.base import TributaryStack
-from stacks.database.aurora import disk_alarm, own_clusters
+from stacks.database.aurora import disk_alarm
+from stacks.database.own_server import own_servers
 from stacks.observability.metrics import writer_metric
 from stacks.observability.watched import Graph, Watched
 from tributary.contract.engines.mysql import MySqlSource
@@ -16,14 +17,14 @@ def watched(stack: TributaryStack) -> list[Watched]:
     """Return what to watch of each cluster. The log ends by itself, after `binlog_kept`."""
     return [
         alarm
-        for source, cluster in own_clusters(stack, MySqlSource).items()
+        for source, cluster in own_servers(stack, MySqlSource).items()
         for alarm in disk_alarm(stack.aws.mysql, source, cluster)
     ]
 
 
 def graphs(stack: TributaryStack) -> list[Graph]:
     """Return what the dashboard shows of the clusters."""
-    clusters = own_clusters(stack, MySqlSource)
+    clusters = own_servers(stack, MySqlSource)
     if not clusters:
         return []
     sizes = [

@@ -8,7 +8,8 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from connectors.certificates import REGIONS
 from connectors.engines.mysql.engine import MySqlEngine
 from stacks.base import TributaryStack
-from stacks.database.aurora import PACKS, AuroraEngine
+from stacks.database.aurora import AuroraEngine
+from stacks.database.own_server import PACKS, USUAL_PORT
 from tributary.contract.engines.binlog import PORT
 
 MYSQL = "8.0"
@@ -54,12 +55,8 @@ _NO_BACKTRACK = (
     "Aurora does not have it together with a binary log."
 )
 _NO_GENERAL_LOG = "The general log would hold every statement, with the values of the application's rows."
-_USUAL_PORT = (
-    "Only the lake's connectors, and what the lake file adds, may open connections to the port. Another "
-    "number would keep nobody else out."
-)
 _REASONS = {
-    "AwsSolutions-RDS11": _USUAL_PORT,
+    "AwsSolutions-RDS11": USUAL_PORT,
     "AwsSolutions-RDS14": _NO_BACKTRACK,
     **{f"{pack}-RDSLoggingEnabled[LogExport::general]": _NO_GENERAL_LOG for pack in PACKS},
 }

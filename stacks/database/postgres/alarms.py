@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from stacks.base import TributaryStack
-from stacks.database.aurora import disk_alarm, own_clusters
+from stacks.database.aurora import disk_alarm
+from stacks.database.own_server import own_servers
 from stacks.observability.metrics import writer_metric
 from stacks.observability.watched import Graph, Threshold, Watched
 from tributary.contract.engines.postgres import PostgresSource
@@ -19,7 +20,7 @@ _WAL_PERCENT = 80
 def watched(stack: TributaryStack) -> list[Watched]:
     """Return what to watch of each cluster."""
     aws, found = stack.aws, []
-    for source, cluster in own_clusters(stack, PostgresSource).items():
+    for source, cluster in own_servers(stack, PostgresSource).items():
         slot_lag = Threshold(aws.alarms.slot_lag_gb * _GB)
         wal = Threshold(aws.database.slot_wal_gb * _GB * _WAL_PERCENT / 100)
         lag = writer_metric(cluster, "OldestReplicationSlotLag", "Maximum")
@@ -34,7 +35,7 @@ def watched(stack: TributaryStack) -> list[Watched]:
 
 def graphs(stack: TributaryStack) -> list[Graph]:
     """Return what the dashboard shows of the clusters."""
-    clusters = own_clusters(stack, PostgresSource)
+    clusters = own_servers(stack, PostgresSource)
     if not clusters:
         return []
     lags = [

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from aws_cdk import Aws, CustomResource, Duration
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from connectors.engines.postgres.names import publication, replication_slot, replication_user
@@ -20,11 +18,10 @@ from connectors.engines.postgres.preparation import (
 from stacks.base import TributaryStack
 from stacks.database.aurora import AuroraCluster
 from stacks.database.bootstrap_function import BootstrapFunction
+from stacks.database.schedule import call_every_minute
 from stacks.functions.bootstrap.preparation import Preparation
 from tributary.contract.engines.postgres import PostgresSource
 from tributary.contract.lake import Lake
-
-_REFRESH_MINUTES = 1
 
 
 class PreparedDatabase(Construct):
@@ -65,33 +62,14 @@ class PreparedDatabase(Construct):
         # The cluster as a whole, with the instance that answers.
         resource.node.add_dependency(database.cluster, bootstrap.permission)
         self.remarks = resource.get_att_string("Remarks")
-        self._schedule_refresh(stack.to_json_string(properties), bootstrap.function, resource)
-
-    def _schedule_refresh(self, request: str, bootstrap: lambda_.Function, prepared: CustomResource) -> None:
-        role = iam.Role(self, "ScheduleRole", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com"))
-        policy = iam.ManagedPolicy(
+        call_every_minute(
             self,
-            "SchedulePolicy",
-            description="Calls the function that publishes new tables",
-            statements=[
-                iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[bootstrap.function_arn])
-            ],
-            roles=[role],
-        )
-        schedule = scheduler.CfnSchedule(
-            self,
-            "Schedule",
+            bootstrap.function,
+            stack.to_json_string(properties),
+            resource,
             description="Publishes new tables",
-            schedule_expression=f"rate({_REFRESH_MINUTES} minute)",
-            flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            target=scheduler.CfnSchedule.TargetProperty(
-                arn=bootstrap.function_arn,
-                role_arn=role.role_arn,
-                input=request,
-                retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=0),
-            ),
+            permits="Calls the function that publishes new tables",
         )
-        schedule.node.add_dependency(policy, prepared)
 
 
 def preparation(lake: Lake, source: PostgresSource, *, has_demo: bool) -> Preparation:

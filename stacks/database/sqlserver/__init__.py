@@ -1,1 +1,1 @@
-"""SQL Server on AWS."""
+"""SQL Server on AWS: RDS instances, or existing servers, ready for Debezium and watched."""

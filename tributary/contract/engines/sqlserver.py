@@ -1,11 +1,14 @@
-"""SQL Server in the lake file: its source, and how to connect to it."""
+"""SQL Server in the lake file: its source, how to connect to it, and its database on AWS."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from tributary.contract.entries import Port, Problem, matching
+from pydantic import AfterValidator, Field, model_validator
+
+from tributary.contract.entries import Duration, Entry, Port, Problem, expecting, matching
 from tributary.contract.source import Connection, ExistingDatabase, Source
 from tributary.contract.topic_form import TopicForm
 
@@ -78,10 +81,73 @@ class SqlServerSource(Source):
         return TopicForm((self.database,))
 
     def problems_on_aws(self, name: str, aws: Aws) -> Iterator[Problem]:
-        if name not in aws.source:
+        if name not in aws.source and self.database.lower() in RESERVED_DATABASES:
             yield Problem(
-                f"[source.{name}]",
-                "Tributary creates no server of this engine on AWS",
-                f'engine = "{self.engine}"',
-                f"[aws.source.{name}] with the host of a server that exists",
+                f"[source.{name}].database",
+                "a database of SQL Server's or of Amazon RDS's own",
+                self.database,
+                "a name for the database that the lake creates",
             )
+
+
+RESERVED_DATABASES = frozenset({"master", "model", "msdb", "rdsadmin", "tempdb"})
+"""Databases that an instance of Amazon RDS has for itself, in small letters."""
+
+LEAST_GB, MOST_GB = 20, 16384
+"""Limits of gp3 storage in the Standard and Enterprise editions (Amazon RDS user guide, November 2026)."""
+
+
+def _kept(duration: timedelta) -> timedelta:
+    if not timedelta(hours=1) <= duration <= timedelta(days=90):
+        raise expecting('"1h" to "90d"')
+    return duration
+
+
+class RdsSqlServer(Entry):
+    """`[aws.sqlserver]`: the RDS instance of each SQL Server source without an `[aws.source.NAME]`.
+
+    engine_version  Amazon RDS's, of SQL Server 2017, 2019 or 2022
+    edition         the other editions have no change data capture
+    storage_gb      at first; storage_max_gb is how far it may grow
+    standby         a second instance in another zone, which takes over if the first one fails
+    changes_kept    how long the server keeps captured changes, and so how long the connector may be away
+    """
+
+    engine_version: Annotated[
+        str,
+        matching(
+            r"1[456]\.00\.[0-9]{4}\.[0-9]{1,3}\.v[0-9]",
+            'a version of SQL Server 2017 to 2022 on Amazon RDS, such as "16.00.4236.2.v1"',
+        ),
+    ] = "16.00.4236.2.v1"
+    edition: Literal["standard", "enterprise"] = "standard"
+    instance: Annotated[
+        str, matching(r"db\.[a-z0-9]+\.[0-9a-z]+", 'an RDS instance class, such as "db.m5.xlarge"')
+    ] = "db.m5.xlarge"
+    storage_gb: Annotated[int, Field(ge=LEAST_GB, le=MOST_GB)] = 20
+    storage_max_gb: Annotated[int, Field(ge=LEAST_GB, le=MOST_GB)] = 200
+    standby: bool = False
+    backup_days: Annotated[int, Field(ge=1, le=35)] = 7
+    changes_kept: Annotated[Duration, AfterValidator(_kept)] = timedelta(days=3)
+
+    @model_validator(mode="after")
+    def _room_to_grow(self) -> Self:
+        # Amazon RDS refuses a limit that is nearer.
+        if self.storage_max_gb != self.storage_gb and self.storage_max_gb * 10 < self.storage_gb * 11:
+            raise expecting("storage_max_gb that is equal to storage_gb, or at least a tenth above it")
+        return self
+
+    @property
+    def kept_minutes(self) -> int:
+        return self.changes_kept // timedelta(minutes=1)
+
+
+PRODUCTION: Mapping[str, Any] = {
+    "instance": "db.m5.2xlarge",
+    "storage_gb": 100,
+    "storage_max_gb": 1000,
+    "standby": True,
+    "backup_days": 14,
+    "changes_kept": "7d",
+}
+"""The values of `[aws.sqlserver]` in the profile "production"."""
