@@ -131,7 +131,7 @@ def test_the_sink_and_its_transforms_know_every_option(jvm: Any, deployment: Dep
         "iceberg.kafka.": kafka.clients.consumer.ConsumerConfig.configNames(),
     }
     known |= _of_transforms(jvm, config)
-    free = ("iceberg.catalog.", "iceberg.tables.auto-create-props.")
+    free = ("iceberg.catalog.", "iceberg.tables.auto-create-props.", "iceberg.tables.write-props.")
     assert not {option for option in _unknown(config, known) if not option.startswith(free)}
 
 
@@ -146,6 +146,7 @@ def test_the_sink_reads_the_intended_values_from_its_config(jvm: Any) -> None:
     assert sink.transactionalPrefix() == names.bronze_transactional_prefix
     assert sink.catalogProps()["warehouse"] == "s3://shop-bronze"
     assert sink.autoCreateProps()["write.metadata.previous-versions-max"] == "20"
+    assert sink.writeProps()["write.parquet.page-size-bytes"] == "131072"
     assert dict(sink.kafkaProps()) == {"bootstrap.servers": "127.0.0.1:19092"}
     assert sink.evolveSchemaEnabled()
 

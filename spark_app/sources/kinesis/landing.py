@@ -128,6 +128,8 @@ class Landing:
             # A file with records of one topic and partition tells its offsets by its statistics alone.
             "PARTITIONED BY (k_topic, k_partition) "
             "TBLPROPERTIES ('format-version' = '2', 'write.parquet.compression-codec' = 'zstd', "
+            # Each file that is open has a buffer of this size, and each table has a file.
+            "'write.parquet.page-size-bytes' = '131072', "
             "'write.metadata.delete-after-commit.enabled' = 'true', "
             "'write.metadata.previous-versions-max' = '20')"
         )
