@@ -96,7 +96,7 @@ _TABLE: Mapping[str, str] = {
     "iceberg.tables.auto-create-props.write.metadata.previous-versions-max": "20",
     "iceberg.tables.auto-create-props.write.parquet.compression-codec": "zstd",
     # The sink has a file open for each table that gets events, and a buffer of this size for each file
-    # (parquet-hadoop's CodecFactory.HeapBytesCompressor). With the default of 1 MiB, 500 tables fill the heap.
+    # (parquet-hadoop, CodecFactory.HeapBytesCompressor). The default of 1 MiB fills the heap at 500 tables.
     "iceberg.tables.write-props.write.parquet.page-size-bytes": "131072",
 }
 
