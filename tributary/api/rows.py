@@ -33,6 +33,7 @@ APP_COLUMNS = (
 )
 """The columns that the app adds. Importing their declaration would import PySpark, which is too slow here."""
 
+_KEY = "_key"
 _DELETED = "_deleted"
 _READINGS = 3
 _HUDI_ERROR = "HudiCoreError"
@@ -145,10 +146,29 @@ def read_schema(files: LakeFiles, table: LakeTable) -> pa.Schema:
 
 
 def count_rows(files: LakeFiles, table: LakeTable, as_of: str | None = None) -> int:
-    """Return how many rows the table has, or had. Soft-deleted rows do not count."""
-    import pyarrow.compute as pc
+    """Return how many rows the table has, or had. Soft-deleted rows do not count.
 
-    found = read_table(files, table, as_of)
-    if _DELETED not in found.column_names:
-        return int(found.num_rows)
-    return int(found.num_rows) - int(pc.sum(found[_DELETED]).as_py() or 0)
+    Raises what `read_table` raises."""
+    if as_of is not None:
+        check_readable(files.filesystem, table, as_of)
+    for _ in range(_READINGS - 1):
+        with suppress(_FileIsGone):
+            return _count_once(files, table, as_of)
+    return _count_once(files, table, as_of)
+
+
+def _count_once(files: LakeFiles, table: LakeTable, as_of: str | None) -> int:
+    import pyarrow.compute as pc
+    from hudi import HudiReadOptions, HudiTableBuilder
+
+    options = HudiReadOptions()
+    if as_of is not None:
+        options = options.with_as_of_timestamp(as_of)
+    with _told(table):
+        hudi = HudiTableBuilder.from_base_uri(f"s3://{table.path}").with_storage_options(files.hudi_options)
+        opened = hudi.build()
+        columns = [name for name in (_KEY, _DELETED) if name in opened.get_schema().names]
+        batches = list(opened.read_stream(options.with_projection(columns)))
+    rows = sum(batch.num_rows for batch in batches)
+    deleted = [pc.sum(batch[_DELETED]).as_py() for batch in batches if _DELETED in batch.schema.names]
+    return int(rows - sum(filter(None, deleted)))

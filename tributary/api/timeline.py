@@ -99,6 +99,12 @@ def read_last_commit(filesystem: S3FileSystem, path: str) -> Commit | None:
     return next(iter(read_commits(filesystem, path, limit=1)), None)
 
 
+def read_last_instant(filesystem: S3FileSystem, path: str) -> str | None:
+    """Return the last instant that was completed, of whatever kind, or None if there is none."""
+    completed = _completed_instants(filesystem, path)
+    return completed[0].base_name.partition(".")[0] if completed else None
+
+
 def read_first_instant(filesystem: S3FileSystem, path: str) -> str | None:
     """Return the first commit of a table whose files were never cleaned, or None if there is no commit.
 

@@ -82,11 +82,14 @@ def tables(
     mended. "Verified as of" is the time as of which tributary verify found all rows equal to the source's.
     """
     from tributary.operations.orphans import read_orphans
+    from tributary.operations.row_counts import FILE, RowCounts
     from tributary.operations.verify.record import VerificationFiles
 
     workspace = Workspace.open(lake, state)
+    summaries = workspace.open_lake.tables()
+    counts = RowCounts(workspace.state.path / FILE).read([one.table for one in summaries])
     with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(_facts, workspace.open_lake.tables()))
+        found = list(pool.map(lambda one: _facts(one, counts[one.name]), summaries))
     paused = {str(table): one.since for table, one in pause_files(workspace).read().items()}
     verified = {
         str(table): one
@@ -200,17 +203,17 @@ def history(
     print_table(columns, rows, [False, False, *[True] * 7])
 
 
-def _facts(summary: TableSummary) -> dict[str, Any]:
+def _facts(summary: TableSummary, rows: int) -> dict[str, Any]:
     table, commit = summary.table, summary.last_commit
     return {
         "table": str(summary.name),
         "storage": summary.storage,
         "deletes": summary.deletes,
-        "rows": table.count(),
+        "rows": rows,
         "positions": commit.positions if commit else {},
         "last_commit": commit.completed if commit else None,
         "freshness_p95_ms": commit.freshness.p95 if commit and commit.freshness else None,
-        "quarantined": len(table.quarantine()),
+        "quarantined": table.count_quarantined(),
     }
 
 
