@@ -97,7 +97,7 @@ _TABLE: Mapping[str, str] = {
     "iceberg.tables.auto-create-props.write.parquet.compression-codec": "zstd",
     # The sink has a file open for each table that gets events, and a buffer of this size for each file
     # (parquet-hadoop, CodecFactory.HeapBytesCompressor). The default of 1 MiB fills the heap at 500 tables.
-    "iceberg.tables.write-props.write.parquet.page-size-bytes": "131072",
+    "iceberg.tables.write-props.write.parquet.page-size-bytes": "65536",
 }
 
 

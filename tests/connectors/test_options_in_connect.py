@@ -146,7 +146,7 @@ def test_the_sink_reads_the_intended_values_from_its_config(jvm: Any) -> None:
     assert sink.transactionalPrefix() == names.bronze_transactional_prefix
     assert sink.catalogProps()["warehouse"] == "s3://shop-bronze"
     assert sink.autoCreateProps()["write.metadata.previous-versions-max"] == "20"
-    assert sink.writeProps()["write.parquet.page-size-bytes"] == "131072"
+    assert sink.writeProps()["write.parquet.page-size-bytes"] == "65536"
     assert dict(sink.kafkaProps()) == {"bootstrap.servers": "127.0.0.1:19092"}
     assert sink.evolveSchemaEnabled()
 

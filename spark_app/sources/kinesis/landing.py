@@ -129,7 +129,7 @@ class Landing:
             "PARTITIONED BY (k_topic, k_partition) "
             "TBLPROPERTIES ('format-version' = '2', 'write.parquet.compression-codec' = 'zstd', "
             # Each file that is open has a buffer of this size, and each table has a file.
-            "'write.parquet.page-size-bytes' = '131072', "
+            "'write.parquet.page-size-bytes' = '65536', "
             "'write.metadata.delete-after-commit.enabled' = 'true', "
             "'write.metadata.previous-versions-max' = '20')"
         )
