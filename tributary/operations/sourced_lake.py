@@ -39,7 +39,7 @@ class SourcedLake(OpenedLake, Protocol):
         """Return a link for each source that Debezium reads."""
 
     def alone(self, work: str) -> AbstractContextManager[bool]:
-        """Return a context that tells whether no other process of this machine does this work."""
+        """Return a context that tells whether no other process does this work for the lake."""
 
 
 def passing_errors(lake: SourcedLake) -> tuple[type[Exception], ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from tributary.local.state import StateFolder
 from tributary.operations.aws.connectors import read_config
 from tributary.operations.aws.deployed_lake import DeployedLake
 from tributary.operations.aws.jobs import read_stoppable
+from tributary.operations.aws.lease import Lease
 from tributary.operations.kafka_cluster import KafkaCluster
 from tributary.operations.keeping import alone
 from tributary.operations.pauses import PauseFiles
@@ -103,9 +104,15 @@ class LinkedLake:
         """Return the links to the sources of items. Raises NotDeployed."""
         return _item_links(self.deployed, self.open_lake)
 
-    def alone(self, work: str) -> AbstractContextManager[bool]:
+    @contextmanager
+    def alone(self, work: str) -> Iterator[bool]:
         # The local lake of this folder has keepers of its own.
-        return alone(self.state, f"aws-{work}")
+        with alone(self.state, f"aws-{work}") as is_alone_here:
+            if not is_alone_here:
+                yield False
+                return
+            with Lease(self.deployed.session.s3, self.open_lake.quarantine, work).held() as is_alone:
+                yield is_alone
 
 
 @contextmanager

@@ -87,9 +87,12 @@ class SnapshotKeeper:
         If another process does so, only read what it has recorded. A source that is away does not stop the
         others. Raises the errors of the databases, Kafka and S3."""
         files = record_files(self.lake)
+        records = dict(files.read())
+        if not _sources_with_open(records):
+            return records
         with self.lake.alone("snapshots") as is_alone:
             records = dict(files.read())
-            open_in = {t.source for t, r in records.items() if isinstance(r, Requested | Reading | Read)}
+            open_in = _sources_with_open(records)
             failures = Failures(self.lake)
             for link in self._links(open_in) if is_alone else ():
                 of_source = {t: r for t, r in records.items() if t.source == link.source.name}
@@ -131,6 +134,11 @@ class SnapshotKeeper:
 
     def _links(self, sources: set[str]) -> list[SourceLink]:
         return [link for link in self.lake.links() if link.source.name in sources] if sources else []
+
+
+def _sources_with_open(records: Mapping[TableName, Record]) -> set[str]:
+    """Return the sources with a snapshot that somebody has to take further."""
+    return {table.source for table, one in records.items() if isinstance(one, Requested | Reading | Read)}
 
 
 def described(request: Request) -> str:
